@@ -1,0 +1,48 @@
+#include "autograd/inplace.h"
+
+#include "autograd/graph.h"
+#include "autograd/strided.h"
+
+namespace heed::autograd {
+
+void prepare_in_place(std::string_view op, const Tensor& x) {
+  check<DTypeError>(x.dtype() != dual64, op, "does not write into a dual64 tensor");
+  check<ValueError>(!x.needs_grad() || (x.is_leaf() && !grad_enabled()), op,
+                    "writes in place only into untracked leaves, or leaves under NoGrad; got a ",
+                    x.shape(), x.is_leaf() ? " leaf that requires grad" : " result of an op");
+  for (int i = 0; i < x.rank(); ++i)
+    check(x.strides()[i] != 0 || x.shape()[i] <= 1, op, "cannot write into an expanded tensor: ",
+          x.shape(), " has stride 0 in axis ", i);
+  ++x.storage()->version;
+}
+
+void fill_(const Tensor& x, double value) {
+  prepare_in_place("fill_", x);
+  dispatch_any(x.dtype(), [&]<class T> {
+    T* out = x.mutable_data<T>();
+    StridedLoop<1>(x.shape(), {&x.strides()})
+        .run([&](const auto& offset, std::int64_t n, const auto& s) {
+          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = T(value);
+        });
+  });
+}
+
+void copy_(const Tensor& x, const Tensor& source) {
+  prepare_in_place("copy_", x);
+  check(x.shape() == source.shape(), "copy_", "needs equal shapes, got ", x.shape(), " and ",
+        source.shape());
+  check<DTypeError>(x.dtype() == source.dtype(), "copy_", "needs equal dtypes, got ", x.dtype(),
+                    " and ", source.dtype());
+  dispatch_any(x.dtype(), [&]<class T> {
+    T* out = x.mutable_data<T>();
+    // Overlapping views of one storage: read everything before writing.
+    const std::vector<T> values = source.to_vector<T>();
+    std::size_t next = 0;
+    StridedLoop<1>(x.shape(), {&x.strides()})
+        .run([&](const auto& offset, std::int64_t n, const auto& s) {
+          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = values[next++];
+        });
+  });
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,66 @@
+// Counter-based random numbers, Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011), and the dropout rule on top of it: whether element i
+// is kept depends on the key and i alone, so every kernel, thread and backward agrees about it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace heed::autograd::kernels {
+
+using PhiloxBlock = std::array<uint32_t, 4>;
+
+/// The four random words of one 128-bit counter (word 0 lowest) under one 64-bit key.
+constexpr PhiloxBlock philox(uint64_t key, PhiloxBlock counter) {
+  uint32_t key0 = static_cast<uint32_t>(key);
+  uint32_t key1 = static_cast<uint32_t>(key >> 32);
+  PhiloxBlock c = counter;
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * c[0];
+    const uint64_t b = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key0, static_cast<uint32_t>(b),
+         static_cast<uint32_t>(a >> 32) ^ c[3] ^ key1, static_cast<uint32_t>(a)};
+    key0 += 0x9E3779B9u;  // Weyl sequence: golden ratio, sqrt(3) - 1
+    key1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+/// Which elements a dropout with probability p keeps. Element i of the unfused tensor (row-major)
+/// has u(i) = w * 2^-32, w word i % 4 of philox(key, counter i / 4), and is kept iff u(i) >= p.
+/// The caller has checked 0 <= p <= 1; p = 0 keeps all, p = 1 none.
+class DropoutMask {
+ public:
+  constexpr DropoutMask(uint64_t key, double p) : key_(key) {
+    const double scaled = p * 0x1p32;  // exact, so that w >= threshold is u >= p to the last bit
+    threshold_ = static_cast<uint64_t>(scaled);
+    if (static_cast<double>(threshold_) < scaled) ++threshold_;
+  }
+
+  /// Whether element i is kept.
+  constexpr bool keep(uint64_t i) const { return block(i / 4)[i % 4] >= threshold_; }
+
+  /// out[k] = keep(first + k) as 0 or 1, four per Philox call: one row of a tensor.
+  constexpr void keep(uint64_t first, std::span<uint8_t> out) const {
+    std::size_t k = 0;
+    while (k < out.size()) {
+      const uint64_t i = first + k;
+      const PhiloxBlock words = block(i / 4);
+      for (std::size_t lane = i % 4; lane < 4 && k < out.size(); ++lane, ++k) {
+        out[k] = words[lane] >= threshold_ ? 1 : 0;
+      }
+    }
+  }
+
+ private:
+  constexpr PhiloxBlock block(uint64_t index) const {
+    return philox(key_, {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0});
+  }
+
+  uint64_t key_;
+  uint64_t threshold_;  // in [0, 2^32], so it needs 33 bits
+};
+
+}  // namespace heed::autograd::kernels

@@ -1,0 +1,98 @@
+// relu, and the smooth activations: one kernel forward, one backward, a definition for the rest.
+#include <cmath>
+#include <numbers>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+template <class F>
+SampleFn activation_samples(F f) {
+  return [f](SampleGen& g) -> Samples {
+    const auto one = [f](Args t) { return f(t[0]); };
+    return {{"matrix", one, {g.apart({3, 4})}},
+            {"rank 0", one, {g.normal({})}},
+            {"size 0", one, {g.normal({0, 2})}}};
+  };
+}
+const Op kRelu({.name = "relu", .saves = Saves::kInputs, .samples = activation_samples(relu)});
+const Op kGelu({.name = "gelu", .saves = Saves::kInputs, .samples = activation_samples(gelu)});
+const Op kGeluTanh(
+    {.name = "gelu_tanh", .saves = Saves::kInputs, .samples = activation_samples(gelu_tanh)});
+const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_samples(silu)});
+
+constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+constexpr double kCubic = 0.044715;
+
+// A fused op of one operand: value(x) and slope(x) on scalars, the definition on tensors.
+template <class Value, class Slope, class Definition>
+Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition) {
+  return record(op, {x}, map(op, x, value), [definition](Args t) { return definition(t[0]); },
+                [&op, slope](const Vjp& v) -> Grads {
+                  return {zip(op, v.grad, v.input(0),
+                              [slope](auto g, auto u) { return decltype(g)(g * slope(u)); })};
+                });
+}
+
+}  // namespace
+
+Tensor relu(const Tensor& x) {
+  const auto f = [](auto v) { return v < decltype(v)(0) ? decltype(v)(0) : v; };  // NaN stays
+  return record(kRelu, {x}, map(kRelu, x, f), [](const Vjp& v) -> Grads {
+    return {masked_fill(v.grad, le(v.input(0), 0.0), 0)};
+  });
+}
+
+Tensor gelu(const Tensor& x) {
+  const auto value = [](auto v) {
+    using std::erf;
+    using T = decltype(v);
+    return T(0.5) * v * (T(1) + erf(v * T(std::numbers::sqrt2 / 2)));
+  };
+  const auto slope = [](auto v) {  // Phi(x) + x phi(x)
+    using std::erf, std::exp;
+    using T = decltype(v);
+    return T(0.5) * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))) +
+           v * exp(T(-0.5) * v * v) * T(0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+  };
+  return fused(kGelu, x, value, slope, [](const Tensor& u) {
+    return 0.5 * u * (1.0 + erf(u * (std::numbers::sqrt2 / 2)));
+  });
+}
+
+Tensor gelu_tanh(const Tensor& x) {
+  const auto value = [](auto v) {
+    using std::tanh;
+    using T = decltype(v);
+    return T(0.5) * v * (T(1) + tanh(T(kSqrt2OverPi) * (v + T(kCubic) * v * v * v)));
+  };
+  const auto slope = [](auto v) {
+    using std::tanh;
+    using T = decltype(v);
+    const T t = tanh(T(kSqrt2OverPi) * (v + T(kCubic) * v * v * v));
+    return T(0.5) * (T(1) + t) +
+           T(0.5) * v * (T(1) - t * t) * T(kSqrt2OverPi) * (T(1) + T(3 * kCubic) * v * v);
+  };
+  return fused(kGeluTanh, x, value, slope, [](const Tensor& u) {
+    return 0.5 * u * (1.0 + tanh(kSqrt2OverPi * (u + kCubic * (u * u * u))));
+  });
+}
+
+Tensor silu(const Tensor& x) {
+  const auto value = [](auto v) {
+    using std::exp;
+    using T = decltype(v);
+    return v / (T(1) + exp(-v));
+  };
+  const auto slope = [](auto v) {
+    using std::exp;
+    using T = decltype(v);
+    const T s = T(1) / (T(1) + exp(-v));
+    return s + v * s * (T(1) - s);
+  };
+  return fused(kSilu, x, value, slope, [](const Tensor& u) { return u * sigmoid(u); });
+}
+
+}  // namespace heed::autograd

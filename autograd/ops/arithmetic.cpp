@@ -1,0 +1,139 @@
+// + - * / maximum minimum, with broadcasting.
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+// The samples that every broadcasting op of two operands shares. The second is kept away from 0.
+template <class F>
+SampleFn broadcasting_samples(F f) {
+  return [f](SampleGen& g) -> Samples {
+    const auto two = [f](Args t) { return f(t[0], t[1]); };
+    return {{"same shape", two, {g.normal({2, 3}), g.uniform({2, 3}, 0.5, 2)}},
+            {"two-sided", two, {g.normal({3, 1}), g.uniform({1, 4}, 0.5, 2)}},
+            {"lower rank", two, {g.normal({4}), g.uniform({2, 3, 4}, 0.5, 2)}},
+            {"scalar", two, {g.normal({2, 2}), g.uniform({}, 0.5, 2)}},
+            {"size 0", two, {g.normal({0, 3}), g.uniform({1, 3}, 0.5, 2)}},
+            {"x with itself", [f](Args t) { return f(t[0], t[0]); }, {g.uniform({3}, 0.5, 2)}}};
+  };
+}
+
+const Op kAdd({.name = "add",
+               .saves = Saves::kNothing,
+               .broadcasts = true,
+               .samples = broadcasting_samples([](auto a, auto b) { return a + b; })});
+const Op kSub({.name = "sub",
+               .saves = Saves::kNothing,
+               .broadcasts = true,
+               .samples = broadcasting_samples([](auto a, auto b) { return a - b; })});
+const Op kMul({.name = "mul",
+               .saves = Saves::kInputs,
+               .broadcasts = true,
+               .samples = broadcasting_samples([](auto a, auto b) { return a * b; })});
+const Op kDiv({.name = "div",
+               .saves = Saves::kBoth,
+               .broadcasts = true,
+               .samples = broadcasting_samples([](auto a, auto b) { return a / b; })});
+
+Samples neg_samples(SampleGen& g) {
+  return {{"x", [](Args t) { return -t[0]; }, {g.normal({2, 3})}}};
+}
+const Op kNeg({.name = "neg", .saves = Saves::kNothing, .samples = neg_samples});
+
+// Values of one operand lie between those of the other, never near: no kink within a step.
+template <class F>
+SampleFn extremum_samples(F f) {
+  return [f](SampleGen& g) -> Samples {
+    const auto two = [f](Args t) { return f(t[0], t[1]); };
+    const char* ties = "equal operands are a kink";
+    return {{"same shape", two, {g.apart({2, 3}), g.apart({2, 3}) + 0.03}, ties},
+            {"two-sided", two, {g.apart({3, 1}), g.apart({1, 4}) + 0.03}, ties},
+            {"size 0", two, {g.normal({0}), g.normal({0})}}};
+  };
+}
+const Op kMaximum({.name = "maximum",
+                   .saves = Saves::kInputs,
+                   .broadcasts = true,
+                   .samples = extremum_samples(maximum)});
+const Op kMinimum({.name = "minimum",
+                   .saves = Saves::kInputs,
+                   .broadcasts = true,
+                   .samples = extremum_samples(minimum)});
+
+// Of two operands, `winner` takes the gradient where it is strictly ahead, half where they tie.
+Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
+  return masked_fill(where(ties, grad * 0.5, grad), loses, 0);
+}
+
+Tensor scalar_like(const Tensor& x, double value) {
+  return full({}, value, x.dtype() == dual64 ? float64 : x.dtype());
+}
+
+}  // namespace
+
+Tensor operator+(const Tensor& a, const Tensor& b) {
+  return record(kAdd, {a, b}, zip_numeric(kAdd, a, b, [](auto x, auto y) { return x + y; }),
+                [](const Vjp& v) -> Grads { return {v.grad, v.grad}; });
+}
+
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  return record(kSub, {a, b}, zip_numeric(kSub, a, b, [](auto x, auto y) { return x - y; }),
+                [](const Vjp& v) -> Grads {
+                  return {v.grad, v.needs(1) ? -v.grad : Tensor()};
+                });
+}
+
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  return record(kMul, {a, b}, zip_numeric(kMul, a, b, [](auto x, auto y) { return x * y; }),
+                [](const Vjp& v) -> Grads {
+                  return {v.needs(0) ? v.grad * v.input(1) : Tensor(),
+                          v.needs(1) ? v.grad * v.input(0) : Tensor()};
+                });
+}
+
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  check<DTypeError>(a.dtype() != int64, kDiv, "int64 tensors do not divide; convert with to()");
+  return record(kDiv, {a, b}, zip(kDiv, a, b, [](auto x, auto y) { return x / y; }),
+                [](const Vjp& v) -> Grads {
+                  const Tensor ga = v.grad / v.input(1);
+                  return {ga, v.needs(1) ? -(ga * v.output()) : Tensor()};
+                });
+}
+
+Tensor operator-(const Tensor& x) {
+  return record(kNeg, {x}, map(kNeg, x, [](auto v) { return -v; }),
+                [](const Vjp& v) -> Grads { return {-v.grad}; });
+}
+
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return record(kMaximum, {a, b}, zip_numeric(kMaximum, a, b, [](auto x, auto y) {
+                  // NaN wins from either side, as in PyTorch.
+                  return x > y || x != x ? x : y;
+                }),
+                [](const Vjp& v) -> Grads {
+                  const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
+                  return {share(v.grad, lt(x, y), ties), share(v.grad, gt(x, y), ties)};
+                });
+}
+
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return record(kMinimum, {a, b}, zip_numeric(kMinimum, a, b, [](auto x, auto y) {
+                  return x < y || x != x ? x : y;
+                }),
+                [](const Vjp& v) -> Grads {
+                  const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
+                  return {share(v.grad, gt(x, y), ties), share(v.grad, lt(x, y), ties)};
+                });
+}
+
+Tensor operator+(const Tensor& a, double b) { return a + scalar_like(a, b); }
+Tensor operator+(double a, const Tensor& b) { return scalar_like(b, a) + b; }
+Tensor operator-(const Tensor& a, double b) { return a - scalar_like(a, b); }
+Tensor operator-(double a, const Tensor& b) { return scalar_like(b, a) - b; }
+Tensor operator*(const Tensor& a, double b) { return a * scalar_like(a, b); }
+Tensor operator*(double a, const Tensor& b) { return scalar_like(b, a) * b; }
+Tensor operator/(const Tensor& a, double b) { return a / scalar_like(a, b); }
+Tensor operator/(double a, const Tensor& b) { return scalar_like(b, a) / b; }
+
+}  // namespace heed::autograd

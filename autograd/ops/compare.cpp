@@ -1,0 +1,100 @@
+// Comparisons and logic: bool8, no gradients.
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+Tensor like(const Tensor& x, double value) {
+  return full({}, value, x.dtype() == dual64 ? float64 : x.dtype());
+}
+
+void check_bool(std::string_view op, const Tensor& x) {
+  check<DTypeError>(x.dtype() == bool8, op, "needs bool8, got ", x.dtype());
+}
+
+template <class F>
+Tensor zip_logical(std::string_view op, const Tensor& a, const Tensor& b, F f) {
+  check_bool(op, a);
+  check_bool(op, b);
+  Tensor out = empty(broadcast(op, a.shape(), b.shape()), bool8);
+  zip_into<bool, bool, bool>(out, a, b, f);
+  return out;
+}
+
+// Folds a bool8 tensor over axes by counting: any = count > 0, all = count == n.
+Tensor count_true(std::string_view op, const Tensor& x, const Dims& axes, bool keepdim) {
+  check_bool(op, x);
+  return sum(to(x, int64), axes, keepdim);
+}
+
+}  // namespace
+
+Tensor eq(const Tensor& a, const Tensor& b) {
+  return zip_to_bool("eq", a, b, [](auto x, auto y) { return x == y; });
+}
+Tensor ne(const Tensor& a, const Tensor& b) {
+  return zip_to_bool("ne", a, b, [](auto x, auto y) { return x != y; });
+}
+Tensor lt(const Tensor& a, const Tensor& b) {
+  return zip_to_bool("lt", a, b, [](auto x, auto y) { return x < y; });
+}
+Tensor le(const Tensor& a, const Tensor& b) {
+  return zip_to_bool("le", a, b, [](auto x, auto y) { return x <= y; });
+}
+Tensor gt(const Tensor& a, const Tensor& b) { return lt(b, a); }
+Tensor ge(const Tensor& a, const Tensor& b) { return le(b, a); }
+Tensor eq(const Tensor& a, double b) { return eq(a, like(a, b)); }
+Tensor ne(const Tensor& a, double b) { return ne(a, like(a, b)); }
+Tensor lt(const Tensor& a, double b) { return lt(a, like(a, b)); }
+Tensor le(const Tensor& a, double b) { return le(a, like(a, b)); }
+Tensor gt(const Tensor& a, double b) { return gt(a, like(a, b)); }
+Tensor ge(const Tensor& a, double b) { return ge(a, like(a, b)); }
+
+Tensor isfinite(const Tensor& x) {
+  Tensor y = empty(x.shape(), bool8);
+  dispatch_floating(x.dtype(), "isfinite", [&]<class T> {
+    map_into<bool, T>(y, x, [](T v) { return std::isfinite(real(v)); });
+  });
+  return y;
+}
+
+Tensor logical_and(const Tensor& a, const Tensor& b) {
+  return zip_logical("logical_and", a, b, [](bool x, bool y) { return x && y; });
+}
+Tensor logical_or(const Tensor& a, const Tensor& b) {
+  return zip_logical("logical_or", a, b, [](bool x, bool y) { return x || y; });
+}
+Tensor logical_not(const Tensor& x) {
+  check_bool("logical_not", x);
+  Tensor y = empty(x.shape(), bool8);
+  map_into<bool, bool>(y, x, [](bool v) { return !v; });
+  return y;
+}
+
+Tensor any(const Tensor& x, const Dims& axes, bool keepdim) {
+  return gt(count_true("any", x, axes, keepdim), 0.0);
+}
+Tensor all(const Tensor& x, const Dims& axes, bool keepdim) {
+  check_bool("all", x);
+  return eq(count_true("all", logical_not(x), axes, keepdim), 0.0);
+}
+
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
+  check(a.shape() == b.shape(), "allclose", "shapes differ: ", a.shape(), " and ", b.shape());
+  const auto close = [=](auto x, auto y) {
+    const double u = double(real(x)), v = double(real(y));
+    // Equal infinities are close; NaN and unequal infinities fail the comparison.
+    return u == v || (std::isfinite(u) && std::abs(u - v) <= atol + rtol * std::abs(v));
+  };
+  return all(zip_to_bool("allclose", a, b, close)).item() != 0;
+}
+
+const Tensor& expect_shape(const Tensor& x, const Shape& shape) {
+  check(x.shape() == shape, "expect_shape", "needs ", shape, ", got ", x.shape());
+  return x;
+}
+
+}  // namespace heed::autograd

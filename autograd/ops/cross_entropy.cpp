@@ -1,0 +1,193 @@
+// cross_entropy: the mean negative log-likelihood of target classes, straight from logits.
+#include "autograd/kernels/cross_entropy.h"
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+using kernels::Accumulator;
+using kernels::LogSumExp;
+
+Tensor targets_of(const std::vector<std::int64_t>& classes, const Shape& shape) {
+  return from_data(classes, shape);
+}
+
+Samples cross_entropy_samples(SampleGen& g) {
+  const auto with = [](const Tensor& targets, const CrossEntropyOptions& options) {
+    return [targets, options](Args t) { return cross_entropy(t[0], targets, options); };
+  };
+  const Tensor some_ignored = targets_of({2, -100, 0, 4}, {4});
+  const Tensor all_ignored = targets_of({-100, -100}, {2});
+  const auto mask = from_data(std::vector<bool>{false, true, true, false, false, true}, {2, 3});
+  const Tensor unmasked = targets_of({0, 1}, {2});
+  return {
+      {"mean", with(g.integers(0, 5, {3}), {}), {g.normal({3, 5})}},
+      {"sum, rank 3", with(g.integers(0, 4, {2, 3}), {.reduction = Reduction::kSum}),
+       {g.normal({2, 3, 4})}},
+      {"none", with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
+       {g.normal({2, 2, 4})}},
+      {"one row of rank 1", with(targets_of({1}, {}), {}), {g.normal({3})}},
+      {"smoothing", with(g.integers(0, 5, {3}), {.label_smoothing = 0.2}), {g.normal({3, 5})}},
+      {"smoothing 1", with(g.integers(0, 5, {2}), {.label_smoothing = 1}), {g.normal({2, 5})}},
+      {"ignored rows", with(some_ignored, {}), {g.normal({4, 5})}},
+      {"ignored rows, smoothing, none",
+       with(some_ignored, {.label_smoothing = 0.1, .reduction = Reduction::kNone}),
+       {g.normal({4, 5})}},
+      {"every row ignored", with(all_ignored, {}), {g.normal({2, 3})}},
+      {"-inf beside the target",
+       [mask, unmasked](Args t) { return cross_entropy(masked_fill(t[0], mask, -kInf), unmasked); },
+       {g.normal({2, 3})}},
+      {"one class", with(targets_of({0, 0}, {2}), {}), {g.normal({2, 1})}},
+      {"no rows, mean", with(targets_of({}, {0}), {}), {g.normal({0, 3})}},
+      {"no rows, none", with(targets_of({}, {2, 0}), {.reduction = Reduction::kNone}),
+       {g.normal({2, 0, 3})}}};
+}
+const Op kCrossEntropy(
+    {.name = "cross_entropy", .saves = Saves::kInputs, .samples = cross_entropy_samples});
+
+std::int64_t grain_of(std::int64_t classes) {
+  constexpr std::int64_t kExpCost = 8;  // an exponential costs about eight additions
+  return std::max<std::int64_t>(1, kGrain / (classes * kExpCost));
+}
+
+void check_arguments(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o) {
+  check(logits.rank() >= 1 && targets.shape() == logits.shape().sub(0, logits.rank() - 1),
+        kCrossEntropy, "needs logits [..., C] and targets [...], got ", logits.shape(), " and ",
+        targets.shape(), "; the classes are the last axis of the logits");
+  check(logits.size(-1) > 0, kCrossEntropy, "needs at least one class, got logits ",
+        logits.shape());
+  check<DTypeError>(targets.dtype() == int64, kCrossEntropy, "needs int64 targets, got ",
+                    targets.dtype());
+  check<ValueError>(o.label_smoothing >= 0 && o.label_smoothing <= 1, kCrossEntropy,
+                    "needs label_smoothing in [0, 1], got ", o.label_smoothing);
+}
+
+// The number of (contiguous) targets that are not ignored; ValueError for one that is no class.
+std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int64_t ignored) {
+  const std::int64_t* t = targets.data<std::int64_t>();
+  std::int64_t counted = 0;
+  for (std::int64_t r = 0; r < targets.numel(); ++r) {
+    if (t[r] == ignored) continue;
+    ++counted;
+    if (t[r] >= 0 && t[r] < classes) continue;
+    Dims place = targets.shape();
+    for (std::int64_t i = place.rank() - 1, rest = r; i >= 0; --i) {
+      const std::int64_t size = place[int(i)];
+      place[int(i)] = rest % size;
+      rest /= size;
+    }
+    fail<ValueError>(kCrossEntropy, "target ", t[r], " at ", place, " is no class: C = ", classes,
+                     ", so classes are 0 to ", classes - 1, " (ignore_index is ", ignored, ")");
+  }
+  return counted;
+}
+
+// The weight of each row's loss in a mean: 1 / number of targets that count.
+double mean_weight(std::int64_t counted) { return counted > 0 ? 1.0 / double(counted) : 0; }
+
+struct Forward {
+  Tensor loss;
+  Tensor lse;  // [rows, 2]: log-sum-exp in two parts, in the type that sums are taken in
+};
+
+Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
+                const CrossEntropyOptions& o) {
+  const std::int64_t n = x.size(-1), rows = targets.numel();
+  Forward result;
+  result.loss = empty(o.reduction == Reduction::kNone ? targets.shape() : Shape{}, x.dtype());
+  dispatch_floating(x.dtype(), kCrossEntropy, [&]<class T> {
+    using Acc = Accumulator<T>;
+    const Tensor losses = empty({rows}, kDTypeOf<Acc>);
+    result.lse = empty({rows, 2}, kDTypeOf<Acc>);
+    Acc* loss = losses.mutable_data<Acc>();
+    Acc* lse = result.lse.template mutable_data<Acc>();
+    const T* in = x.data<T>();
+    const std::int64_t* target = targets.data<std::int64_t>();
+    parallel_for(rows, grain_of(n), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        loss[r] = Acc(0);
+        if (target[r] == o.ignore_index) continue;
+        LogSumExp<T> row;
+        loss[r] = kernels::cross_entropy(row, in + r * n, n, target[r], o.label_smoothing);
+        lse[2 * r] = row.top;
+        lse[2 * r + 1] = row.log_total;
+      }
+    });
+    T* y = result.loss.template mutable_data<T>();
+    if (o.reduction == Reduction::kNone) {
+      for (std::int64_t r = 0; r < rows; ++r) y[r] = T(loss[r]);
+    } else {
+      const Acc total = kernels::sum(loss, rows, 1);
+      *y = T(o.reduction == Reduction::kSum || counted == 0 ? total : total / Acc(double(counted)));
+    }
+  });
+  return result;
+}
+
+// dlogits = upstream gradient * (softmax - target distribution); 0 in ignored rows
+Grads backward(const Vjp& v, const Tensor& lse_of_rows, std::int64_t counted,
+               const CrossEntropyOptions& o) {
+  const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), targets = contiguous(v.input(1));
+  const std::int64_t n = x.size(-1);
+  const Tensor dx = empty_like(x);
+  dispatch_floating(x.dtype(), kCrossEntropy, [&]<class T> {
+    using Acc = Accumulator<T>;
+    const Acc weight(o.reduction == Reduction::kMean ? mean_weight(counted) : 1.0);
+    const std::int64_t g_stride = o.reduction == Reduction::kNone ? 1 : 0;
+    const T *pg = g.data<T>(), *in = x.data<T>();
+    const std::int64_t* target = targets.data<std::int64_t>();
+    const Acc* lse = lse_of_rows.data<Acc>();
+    T* out = dx.mutable_data<T>();
+    parallel_for(targets.numel(), grain_of(n), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        T* row = out + r * n;
+        if (target[r] == o.ignore_index)
+          std::fill_n(row, n, T(0));
+        else
+          kernels::cross_entropy_backward(row, in + r * n, n, target[r], o.label_smoothing,
+                                          LogSumExp<T>{lse[2 * r], lse[2 * r + 1]},
+                                          Acc(pg[r * g_stride]) * weight);
+      }
+    });
+  });
+  return {dx, Tensor()};
+}
+
+// The same from public ops. Ignored rows are selected away before use, so that a NaN in one
+// reaches neither the loss nor a gradient; terms of weight 0 are left out, as 0 * inf is NaN.
+Tensor definition(const Tensor& logits, const Tensor& targets, std::int64_t counted,
+                  const CrossEntropyOptions& o) {
+  const Tensor ignored = eq(targets, double(o.ignore_index));
+  const Tensor x = masked_fill(logits, unsqueeze(ignored, -1), 0);
+  const Tensor log_p = log_softmax(x, -1);
+  const Tensor classes = unsqueeze(masked_fill(targets, ignored, 0), -1);
+  const double eps = o.label_smoothing;
+  Tensor loss;
+  if (eps < 1) loss = squeeze(gather(log_p, -1, classes), -1) * (eps - 1);
+  if (eps > 0) {
+    const Tensor spread = mean(log_p, {-1}) * -eps;
+    loss = loss.defined() ? loss + spread : spread;
+  }
+  loss = masked_fill(loss, ignored, 0);
+  if (o.reduction == Reduction::kNone) return loss;
+  return o.reduction == Reduction::kSum ? sum(loss) : sum(loss) * mean_weight(counted);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const CrossEntropyOptions& options) {
+  check_arguments(logits, targets, options);
+  const Tensor classes = contiguous(targets);
+  const std::int64_t counted = count_targets(classes, logits.size(-1), options.ignore_index);
+  const auto [loss, lse] = forward(contiguous(logits.detach()), classes, counted, options);
+  // The targets are an input of the node, which so notices when they are changed in place.
+  return record(
+      kCrossEntropy, {logits, targets}, loss,
+      [counted, options](Args t) { return definition(t[0], t[1], counted, options); },
+      [lse = lse, counted, options](const Vjp& v) { return backward(v, lse, counted, options); });
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,71 @@
+// dropout: zeroes elements at random, by a mask that is a function of (key, element) alone.
+#include <array>
+
+#include "autograd/kernels/philox.h"
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+Samples dropout_samples(SampleGen& g) {
+  // A generator of its own in every call: f must be a function.
+  const auto with = [](double p) {
+    return [p](Args t) {
+      Generator fixed(7);
+      return dropout(t[0], p, fixed);
+    };
+  };
+  const auto squared = [with](Args t) { return with(0.4)(std::array{t[0] * t[0]}); };
+  return {{"p = 0.3", with(0.3), {g.normal({3, 5})}},
+          {"of a square", squared, {g.normal({2, 3, 4})}},
+          {"rank 0", with(0.5), {g.normal({})}},
+          {"p = 0", with(0), {g.normal({2, 3})}},
+          {"p = 1", with(1), {g.normal({2, 3})}},
+          {"size 0", with(0.5), {g.normal({2, 0})}}};
+}
+const Op kDropout({.name = "dropout", .saves = Saves::kNothing, .samples = dropout_samples});
+
+constexpr std::int64_t kPhiloxCost = 8;  // of one element's random word, in additions
+
+// y[i] = keep(first + i) ? x[i * stride] * scale : 0 for n adjacent elements of the output.
+// It selects: a dropped NaN is gone.
+template <class T>
+void drop_run(T* y, const T* x, std::int64_t stride, std::int64_t n, std::int64_t first,
+              const kernels::DropoutMask& mask, T scale) {
+  std::array<std::uint8_t, 256> keep;
+  for (std::int64_t begin = 0; begin < n; begin += std::int64_t(keep.size())) {
+    const std::int64_t count = std::min(n - begin, std::int64_t(keep.size()));
+    mask.keep(std::uint64_t(first + begin), std::span(keep).first(std::size_t(count)));
+    for (std::int64_t i = 0; i < count; ++i)
+      y[begin + i] = keep[std::size_t(i)] ? x[(begin + i) * stride] * scale : T(0);
+  }
+}
+
+// Dropout with the mask of one key: linear in x, and so its own vjp.
+Tensor drop(const Tensor& x, double p, std::uint64_t key) {
+  Tensor y = empty_like(x);
+  const kernels::DropoutMask mask(key, p);
+  dispatch_floating(x.dtype(), kDropout, [&]<class T> {
+    T* out = y.mutable_data<T>();
+    const T* in = x.data<T>();
+    // The output is row-major, so its offset is the element's index.
+    for_each_run(StridedLoop<2>(y.shape(), {&y.strides(), &x.strides()}), kPhiloxCost,
+                 [&](const auto& at, std::int64_t n, const auto& s) {
+                   drop_run(out + at[0], in + at[1], s[1], n, at[0], mask, T(1 / (1 - p)));
+                 });
+  });
+  return record(kDropout, {x}, y,
+                [p, key](const Vjp& v) -> Grads { return {drop(v.grad, p, key)}; });
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double p, Generator& g) {
+  check<ValueError>(p >= 0 && p <= 1, kDropout, "needs a probability p in [0, 1], got ", p);
+  check<DTypeError>(is_floating(x.dtype()), kDropout, "needs float32 or float64, got ", x.dtype());
+  if (p == 0) return x;  // draws nothing; every other p draws one key, whatever the shape
+  return drop(x, p, g.next_u64());
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,306 @@
+// Einstein summation: an equation is parsed into labels, then the operands contract left to right,
+// each pair by one matmul. Composite: its gradient is that of the ops it is made of.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+const Check kEinsum("einsum", [](SampleGen& g) -> Samples {
+  const auto equation = [](const char* text) {
+    return [text](Args t) { return einsum(text, t); };
+  };
+  return {
+      {"attention scores", equation("nqhd,nkhd->nhqk"), {g.normal({2, 2, 2, 3}), g.normal({2, 3, 2, 3})}},
+      {"names, three operands", equation("b pos d_in, head d_in d, head d d_out -> b pos d_out"),
+       {g.normal({2, 2, 3}), g.normal({2, 3, 2}), g.normal({2, 2, 2})}},
+      {"diagonal", equation("iij->ji"), {g.normal({3, 3, 2})}},
+      {"trace times sum", equation("ii,jk->"), {g.normal({2, 2}), g.normal({2, 3})}},
+      {"elementwise and outer", equation("bi,bj->jbi"), {g.normal({2, 3}), g.normal({2, 2})}},
+      {"x with itself", [](Args t) { return einsum("ij,kj->ik", {t[0], t[0]}); }, {g.normal({2, 3})}},
+      {"size 0", equation("ij,jk->ik"), {g.normal({2, 0}), g.normal({0, 3})}}};
+});
+
+// One label where it stands in the equation.
+struct Label {
+  std::string_view name;
+  std::size_t at;
+};
+using Term = std::vector<Label>;
+
+bool has(const Term& term, std::string_view name) {
+  return std::any_of(term.begin(), term.end(), [&](const Label& l) { return l.name == name; });
+}
+
+struct Equation {
+  std::string_view text;
+  std::vector<Term> terms;
+  Term output;
+};
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_name(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; }
+
+// "einsum: <parts>", the equation on a line of its own, and a caret under place `at` of it.
+template <class E, class... Parts>
+[[noreturn]] void fail_at(std::string_view text, std::size_t at, const Parts&... parts) {
+  std::string line(text);
+  std::replace_if(line.begin(), line.end(), is_space, ' ');
+  // The caret counts characters, not UTF-8 bytes.
+  const auto column = std::count_if(line.begin(), line.begin() + std::ptrdiff_t(at),
+                                    [](char c) { return !is_continuation(c); });
+  fail<E>("einsum", parts..., "\n  ", line, "\n  ", std::string(std::size_t(column), ' '), "^");
+}
+
+// The character at `at` is no part of a label: says what it is, and what may have been meant.
+[[noreturn]] void fail_on_character(std::string_view text, std::size_t at, bool names) {
+  const std::string_view rest = text.substr(at);
+  if (rest.starts_with("...")) fail_at<ValueError>(text, at, "no ellipsis here: label every axis");
+  std::size_t length = 1;
+  while (length < rest.size() && is_continuation(rest[length])) ++length;
+  const std::string_view hint = names           ? ""
+                                : rest[0] == '1' ? "; did you mean 'l'?"
+                                : rest[0] == '0' ? "; did you mean 'o'?"
+                                                 : "";
+  fail_at<ValueError>(text, at, "'", rest.substr(0, length), "' is not a label: labels are ",
+                      names ? "names of letters, digits and '_' that begin with a letter" : "letters",
+                      hint);
+}
+
+// text[begin, end) as labels: words, or single letters with spaces ignored.
+Term parse_term(std::string_view text, std::size_t begin, std::size_t end, bool names) {
+  Term term;
+  for (std::size_t i = begin; i < end;) {
+    if (is_space(text[i])) {
+      ++i;
+      continue;
+    }
+    if (!is_letter(text[i]) && !(names && text[i] == '_')) fail_on_character(text, i, names);
+    std::size_t next = i + 1;
+    while (names && next < end && is_name(text[next])) ++next;
+    term.push_back({text.substr(i, next - i), i});
+    i = next;
+  }
+  return term;
+}
+
+// Whether text[begin, end) can only be names: it holds two words or an underscore.
+bool needs_names(std::string_view term) {
+  int words = 0;
+  for (std::size_t i = 0; i < term.size(); ++i)
+    words += !is_space(term[i]) && (i == 0 || is_space(term[i - 1]));
+  return words >= 2 || term.find('_') != term.npos;
+}
+
+// NumPy's implicit output: labels that appear once, in alphabetical order.
+Term implicit_output(const Equation& e) {
+  Term all, once;
+  for (const Term& term : e.terms) all.insert(all.end(), term.begin(), term.end());
+  for (const Label& l : all)
+    if (std::count_if(all.begin(), all.end(), [&](const Label& m) { return m.name == l.name; }) == 1)
+      once.push_back(l);
+  std::sort(once.begin(), once.end(), [](const Label& a, const Label& b) { return a.name < b.name; });
+  return once;
+}
+
+Equation parse(std::string_view text) {
+  Equation e{text, {}, {}};
+  const std::size_t arrow = text.find("->"), inputs_end = std::min(arrow, text.size());
+  std::vector<std::array<std::size_t, 2>> pieces;  // begin and end of each term
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = std::min(text.find(',', begin), inputs_end);
+    pieces.push_back({begin, end});
+    if (end == inputs_end) break;
+    begin = end + 1;
+  }
+  bool names = arrow != text.npos && needs_names(text.substr(arrow + 2));
+  for (const auto& [begin, end] : pieces)
+    names = names || needs_names(text.substr(begin, end - begin));
+  for (const auto& [begin, end] : pieces) e.terms.push_back(parse_term(text, begin, end, names));
+  if (arrow == text.npos) {
+    if (names) fail_at<ValueError>(text, text.size(), "named labels need '->' and an output");
+    e.output = implicit_output(e);
+    return e;
+  }
+  e.output = parse_term(text, arrow + 2, text.size(), names);
+  for (std::size_t i = 0; i < e.output.size(); ++i) {
+    const auto& [name, at] = e.output[i];
+    const bool known = std::any_of(e.terms.begin(), e.terms.end(),
+                                   [&, n = name](const Term& t) { return has(t, n); });
+    if (!known) fail_at<ValueError>(text, at, "output label '", name, "' is in no operand");
+    if (has(Term(e.output.begin(), e.output.begin() + std::ptrdiff_t(i)), name))
+      fail_at<ValueError>(text, at, "output label '", name, "' appears twice");
+  }
+  return e;
+}
+
+// Ranks fit their terms and each label has one size.
+void check_sizes(const Equation& e, Args operands) {
+  struct Seen {
+    std::string_view name;
+    std::size_t operand;
+    std::int64_t size;
+  };
+  std::vector<Seen> seen;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const Shape& shape = operands[k].shape();
+    const Term& term = e.terms[k];
+    if (std::size_t(shape.rank()) != term.size()) {
+      std::string labels;
+      for (const Label& l : term) labels.append(labels.empty() ? "" : " ").append(l.name);
+      fail<ShapeError>("einsum", "operand ", k, " ", shape, " has rank ", shape.rank(),
+                       ", its term '", labels, "' has ", term.size(), " labels\n  ", e.text);
+    }
+    for (int i = 0; i < shape.rank(); ++i) {
+      const auto& [name, at] = term[std::size_t(i)];
+      const auto before = std::find_if(seen.begin(), seen.end(),
+                                       [n = name](const Seen& s) { return s.name == n; });
+      if (before == seen.end())
+        seen.push_back({name, k, shape[i]});
+      else if (before->size != shape[i])
+        fail_at<ShapeError>(e.text, at, "label '", name, "' has size ", before->size, " in operand ",
+                            before->operand, " ", operands[before->operand].shape(), " and ",
+                            shape[i], " in operand ", k, " ", shape, "; sizes do not broadcast");
+    }
+  }
+}
+
+// A tensor and the label of each axis, all different.
+struct Labelled {
+  Tensor x;
+  Term labels;
+
+  std::int64_t size(std::string_view name) const { return x.shape()[axis(name)]; }
+  int axis(std::string_view name) const {
+    return int(std::find_if(labels.begin(), labels.end(),
+                            [&](const Label& l) { return l.name == name; }) - labels.begin());
+  }
+};
+
+// Takes the diagonal of every repeated label.
+Labelled with_diagonals(Tensor x, Term labels) {
+  for (std::size_t i = 0; i < labels.size();) {
+    const auto later = std::find_if(labels.begin() + std::ptrdiff_t(i) + 1, labels.end(),
+                                    [&](const Label& l) { return l.name == labels[i].name; });
+    if (later == labels.end()) {
+      ++i;
+      continue;
+    }
+    x = diagonal(x, std::int64_t(i), later - labels.begin());
+    labels.push_back(labels[i]);  // the diagonal is the last axis now
+    labels.erase(later);
+    labels.erase(labels.begin() + std::ptrdiff_t(i));
+  }
+  return {x, labels};
+}
+
+// Sums the labels that no later step reads.
+template <class Kept>
+Labelled sum_unless(const Labelled& a, Kept kept) {
+  Dims axes;
+  Labelled out{a.x, {}};
+  for (std::size_t i = 0; i < a.labels.size(); ++i)
+    if (kept(a.labels[i])) out.labels.push_back(a.labels[i]);
+    else axes.push_back(std::int64_t(i));
+  if (axes.rank() > 0) out.x = sum(a.x, axes);
+  return out;
+}
+
+// a's axes in the order of `order`.
+Tensor permuted_to(const Labelled& a, const Term& order) {
+  Dims axes;
+  bool same = true;
+  for (const Label& l : order) {
+    same = same && a.axis(l.name) == axes.rank();
+    axes.push_back(a.axis(l.name));
+  }
+  return same ? a.x : permute(a.x, axes);
+}
+
+Term joined(const Term& a, const Term& b, const Term& c = {}) {
+  Term all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  all.insert(all.end(), c.begin(), c.end());
+  return all;
+}
+
+Shape sizes_of(const Labelled& a, const Term& labels) {
+  Shape shape;
+  for (const Label& l : labels) shape.push_back(a.size(l.name));
+  return shape;
+}
+
+Shape joined(const Shape& a, const Shape& b) {
+  Shape all = a;
+  for (const std::int64_t d : b) all.push_back(d);
+  return all;
+}
+
+// The product of two operands, summed over the labels that both have and no later step reads.
+template <class Kept>
+Labelled contract(const Labelled& a, const Labelled& b, std::string_view text, Kept kept) {
+  Term batch, contracted, a_free, b_free;
+  for (const Label& l : a.labels)
+    (!has(b.labels, l.name) ? a_free : kept(l) ? batch : contracted).push_back(l);
+  for (const Label& l : b.labels)
+    if (!has(a.labels, l.name)) b_free.push_back(l);
+  const Term labels = joined(batch, a_free, b_free);
+  check(labels.size() <= std::size_t(kMaxRank), "einsum", "an intermediate result has ",
+        labels.size(), " axes, the limit is ", kMaxRank, "; contract in another order\n  ", text);
+  const Shape b_sizes = sizes_of(b, b_free), a_sizes = sizes_of(a, a_free);
+  const Shape batch_sizes = sizes_of(a, batch);
+  const Shape shape = joined(joined(batch_sizes, a_sizes), b_sizes);
+  if (contracted.empty()) {
+    const Tensor left = reshape(permuted_to(a, joined(batch, a_free)),
+                                joined(joined(batch_sizes, a_sizes), Dims::filled(b_sizes.rank(), 1)));
+    const Tensor right = reshape(permuted_to(b, joined(batch, b_free)),
+                                 joined(joined(batch_sizes, Dims::filled(a_sizes.rank(), 1)), b_sizes));
+    return {left * right, labels};
+  }
+  // Batch axes stay apart: merging them could copy, and matmul takes any strides.
+  const Shape lead = batch_sizes.rank() + 2 <= kMaxRank ? batch_sizes : Shape{batch_sizes.numel()};
+  const std::int64_t m = a_sizes.numel(), k = sizes_of(a, contracted).numel(), n = b_sizes.numel();
+  const Tensor left = permuted_to(a, joined(batch, a_free, contracted));
+  const Tensor right = permuted_to(b, joined(batch, contracted, b_free));
+  const Tensor product = matmul(reshape(left, joined(lead, {m, k})), reshape(right, joined(lead, {k, n})));
+  return {reshape(product, shape), labels};
+}
+
+}  // namespace
+
+Tensor einsum(std::string_view text, std::span<const Tensor> operands) {
+  const Equation e = parse(text);
+  check<ValueError>(e.terms.size() == operands.size(), "einsum", "the equation has ",
+                    e.terms.size(), e.terms.size() == 1 ? " term" : " terms", ", got ",
+                    operands.size(), operands.size() == 1 ? " operand\n  " : " operands\n  ", text);
+  check_sizes(e, operands);
+  // Whether the output or a term after number k reads a label.
+  const auto read_after = [&e](std::size_t k) {
+    return [&e, k](const Label& l) {
+      return has(e.output, l.name) ||
+             std::any_of(e.terms.begin() + std::ptrdiff_t(k) + 1, e.terms.end(),
+                         [&](const Term& t) { return has(t, l.name); });
+    };
+  };
+  Labelled result = sum_unless(with_diagonals(operands[0], e.terms[0]), read_after(0));
+  for (std::size_t k = 1; k < operands.size(); ++k) {
+    const auto kept = read_after(k);
+    Labelled next = with_diagonals(operands[k], e.terms[k]);
+    next = sum_unless(next, [&](const Label& l) { return kept(l) || has(result.labels, l.name); });
+    result = contract(result, next, text, kept);
+  }
+  return permuted_to(result, e.output);
+}
+
+Tensor einsum(std::string_view text, std::initializer_list<Tensor> operands) {
+  return einsum(text, std::span(operands.begin(), operands.size()));
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,191 @@
+// Functions of one operand: pow exp log sqrt rsqrt tanh sigmoid erf abs clamp, and dtype conversion.
+#include <cmath>
+#include <numbers>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+// Samples of f on values drawn by `draw`; sizes 0 and 1 and rank 0 are cases of their own.
+template <class F, class Draw>
+SampleFn unary_samples(F f, Draw draw) {
+  return [f, draw](SampleGen& g) -> Samples {
+    const auto one = [f](Args t) { return f(t[0]); };
+    return {{"matrix", one, {draw(g, Shape{3, 4})}},
+            {"rank 0", one, {draw(g, Shape{})}},
+            {"size 0", one, {draw(g, Shape{2, 0})}}};
+  };
+}
+constexpr auto kNormal = [](SampleGen& g, const Shape& s) { return g.normal(s); };
+constexpr auto kPositive = [](SampleGen& g, const Shape& s) { return g.uniform(s, 0.5, 3); };
+constexpr auto kApart = [](SampleGen& g, const Shape& s) { return g.apart(s); };
+
+const Op kPow({.name = "pow",
+               .saves = Saves::kInputs,
+               .samples = unary_samples([](auto x) { return pow(x, 2.5); }, kPositive)});
+const Op kExp({.name = "exp",
+               .saves = Saves::kOutput,
+               .samples = unary_samples([](auto x) { return exp(x); }, kNormal)});
+const Op kLog({.name = "log",
+               .saves = Saves::kInputs,
+               .samples = unary_samples([](auto x) { return log(x); }, kPositive)});
+const Op kSqrt({.name = "sqrt",
+                .saves = Saves::kOutput,
+                .samples = unary_samples([](auto x) { return sqrt(x); }, kPositive)});
+const Op kRsqrt({.name = "rsqrt",
+                 .saves = Saves::kOutput,
+                 .samples = unary_samples([](auto x) { return rsqrt(x); }, kPositive)});
+const Op kTanh({.name = "tanh",
+                .saves = Saves::kOutput,
+                .samples = unary_samples([](auto x) { return tanh(x); }, kNormal)});
+const Op kSigmoid({.name = "sigmoid",
+                   .saves = Saves::kOutput,
+                   .samples = unary_samples([](auto x) { return sigmoid(x); }, kNormal)});
+const Op kErf({.name = "erf",
+               .saves = Saves::kInputs,
+               .samples = unary_samples([](auto x) { return erf(x); }, kNormal)});
+const Op kAbs({.name = "abs",
+               .saves = Saves::kInputs,
+               .samples = unary_samples([](auto x) { return abs(x); }, kApart)});
+const Op kClamp({.name = "clamp",
+                 .saves = Saves::kInputs,
+                 .samples = unary_samples([](auto x) { return clamp(x, -0.2, 0.3); }, kApart)});
+
+Samples to_samples(SampleGen& g) {
+  return {{"to float64", [](Args t) { return to(t[0], float64) * t[0]; }, {g.normal({2, 3})}}};
+}
+const Op kTo({.name = "to", .saves = Saves::kNothing, .samples = to_samples});
+
+}  // namespace
+
+Tensor pow(const Tensor& x, double exponent) {
+  const auto f = [exponent](auto v) {
+    using std::pow;
+    using T = decltype(v);
+    return T(pow(v, T(exponent)));
+  };
+  return record(kPow, {x}, map(kPow, x, f), [exponent](const Vjp& v) -> Grads {
+    if (exponent == 0) return {zeros_like(v.grad)};
+    return {v.grad * (pow(v.input(0), exponent - 1) * exponent)};
+  });
+}
+
+Tensor exp(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::exp;
+    return exp(v);
+  };
+  return record(kExp, {x}, map(kExp, x, f),
+                [](const Vjp& v) -> Grads { return {v.grad * v.output()}; });
+}
+
+Tensor log(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::log;
+    return log(v);
+  };
+  return record(kLog, {x}, map(kLog, x, f),
+                [](const Vjp& v) -> Grads { return {v.grad / v.input(0)}; });
+}
+
+Tensor sqrt(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::sqrt;
+    return sqrt(v);
+  };
+  return record(kSqrt, {x}, map(kSqrt, x, f),
+                [](const Vjp& v) -> Grads { return {v.grad * 0.5 / v.output()}; });
+}
+
+Tensor rsqrt(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::sqrt;
+    return decltype(v)(1) / sqrt(v);
+  };
+  return record(kRsqrt, {x}, map(kRsqrt, x, f), [](const Vjp& v) -> Grads {
+    const Tensor y = v.output();
+    return {v.grad * (y * y * y) * -0.5};
+  });
+}
+
+Tensor tanh(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::tanh;
+    return tanh(v);
+  };
+  return record(kTanh, {x}, map(kTanh, x, f), [](const Vjp& v) -> Grads {
+    const Tensor y = v.output();
+    return {v.grad * (1.0 - y * y)};
+  });
+}
+
+Tensor sigmoid(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::exp;
+    using T = decltype(v);
+    if (v >= T(0)) return T(1) / (T(1) + exp(-v));
+    const T e = exp(v);  // no overflow for large negative v
+    return e / (T(1) + e);
+  };
+  return record(kSigmoid, {x}, map(kSigmoid, x, f), [](const Vjp& v) -> Grads {
+    const Tensor y = v.output();
+    return {v.grad * (y * (1.0 - y))};
+  });
+}
+
+Tensor erf(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::erf;
+    return erf(v);
+  };
+  return record(kErf, {x}, map(kErf, x, f), [](const Vjp& v) -> Grads {
+    const Tensor& u = v.input(0);
+    return {v.grad * (exp(-(u * u)) * (2 * std::numbers::inv_sqrtpi))};
+  });
+}
+
+Tensor abs(const Tensor& x) {
+  const auto f = [](auto v) {
+    using std::abs;
+    return abs(v);
+  };
+  return record(kAbs, {x}, map(kAbs, x, f), [](const Vjp& v) -> Grads {
+    const Tensor& u = v.input(0);
+    return {masked_fill(where(lt(u, 0.0), -v.grad, v.grad), eq(u, 0.0), 0)};
+  });
+}
+
+Tensor clamp(const Tensor& x, double low, double high) {
+  check<ValueError>(low <= high, kClamp, "needs low <= high, got ", low, " and ", high);
+  const auto f = [low, high](auto v) {
+    using T = decltype(v);
+    return v < T(low) ? T(low) : v > T(high) ? T(high) : v;
+  };
+  return record(kClamp, {x}, map(kClamp, x, f), [low, high](const Vjp& v) -> Grads {
+    const Tensor& u = v.input(0);
+    return {masked_fill(v.grad, logical_or(lt(u, low), gt(u, high)), 0)};
+  });
+}
+
+Tensor to(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype || (x.dtype() == dual64 && dtype == float64)) return x;
+  check<DTypeError>(x.dtype() != dual64 || dtype == bool8, kTo,
+                    "dual64 (inside jvp) does not convert to ", dtype);
+  Tensor y = empty(x.shape(), dtype);
+  dispatch_any(x.dtype(), [&]<class From> {
+    dispatch_any(dtype, [&]<class To> {
+      map_into<To, From>(y, x, [](From v) {
+        if constexpr (std::is_same_v<To, bool>) return real(v) != 0;
+        else if constexpr (std::is_same_v<To, Dual>) return Dual(double(real(v)));
+        else return static_cast<To>(real(v));
+      });
+    });
+  });
+  if (!is_floating(dtype)) return y;
+  return record(kTo, {x}, y,
+                [from = x.dtype()](const Vjp& v) -> Grads { return {to(v.grad, from)}; });
+}
+
+}  // namespace heed::autograd

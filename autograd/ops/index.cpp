@@ -1,0 +1,258 @@
+// Reading and adding at places given by int64 indices. gather and scatter_add are each other's
+// derivative, as are index_select and index_add. Every index is checked before anything is written,
+// and repeats are added in the order of the index, so results are the same at any thread count.
+#include <algorithm>
+#include <optional>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+Samples gather_samples(SampleGen& g) {
+  const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
+  return {{"columns", [columns](Args t) { return gather(t[0], 1, columns); }, {g.normal({2, 3})}},
+          {"rows, repeated", [rows](Args t) { return gather(t[0], 0, rows); }, {g.normal({2, 3})}},
+          {"of a product", [columns](Args t) { return gather(t[0] * t[0], -1, columns); },
+           {g.normal({2, 3})}},
+          {"size 0", [](Args t) { return gather(t[0], 0, zeros({0, 2}, int64)); },
+           {g.normal({3, 2})}}};
+}
+const Op kGather({.name = "gather", .saves = Saves::kNothing, .samples = gather_samples});
+
+Samples scatter_add_samples(SampleGen& g) {
+  const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
+  return {{"columns", [columns](Args t) { return scatter_add(t[0], 1, columns, t[1]); },
+           {g.normal({2, 3}), g.normal({2, 4})}},
+          {"rows, repeated", [rows](Args t) { return scatter_add(t[0], 0, rows, t[1] * t[1]); },
+           {g.normal({2, 3}), g.normal({3, 3})}}};
+}
+const Op kScatterAdd(
+    {.name = "scatter_add", .saves = Saves::kNothing, .samples = scatter_add_samples});
+
+Samples index_select_samples(SampleGen& g) {
+  const Tensor index = g.integers(0, 3, {5});
+  return {{"rows", [index](Args t) { return index_select(t[0], 0, index); }, {g.normal({3, 2})}},
+          {"middle axis", [index](Args t) { return index_select(t[0], 1, index); },
+           {g.normal({2, 3, 2})}},
+          {"of a product", [index](Args t) { return index_select(t[0] * t[0], -1, index); },
+           {g.normal({2, 3})}},
+          {"size 0", [](Args t) { return index_select(t[0], 0, zeros({0}, int64)); },
+           {g.normal({3, 2})}}};
+}
+const Op kIndexSelect(
+    {.name = "index_select", .saves = Saves::kNothing, .samples = index_select_samples});
+
+Samples index_add_samples(SampleGen& g) {
+  const Tensor index = g.integers(0, 3, {5});
+  return {{"rows", [index](Args t) { return index_add(t[0], 0, index, t[1]); },
+           {g.normal({3, 2}), g.normal({5, 2})}},
+          {"last axis", [index](Args t) { return index_add(t[0], -1, index, t[1] * t[1]); },
+           {g.normal({2, 3}), g.normal({2, 5})}}};
+}
+const Op kIndexAdd({.name = "index_add", .saves = Saves::kNothing, .samples = index_add_samples});
+
+const Check kEmbedding("embedding", [](SampleGen& g) -> Samples {
+  const Tensor ids = g.integers(0, 5, {2, 4});
+  return {{"tokens", [ids](Args t) { return embedding(t[0], ids); }, {g.normal({5, 3})}},
+          {"one id", [](Args t) { return embedding(t[0], full({}, 1, int64)); },
+           {g.normal({2, 3})}}};
+});
+
+// The place of the first value, in row-major order, outside [0, n).
+std::optional<Dims> first_outside(const Tensor& index, std::int64_t n) {
+  const std::int64_t* in = index.data<std::int64_t>();
+  std::int64_t at_element = 0, found = -1;
+  StridedLoop<1>(index.shape(), {&index.strides()})
+      .run([&](const auto& at, std::int64_t count, const auto& s) {
+        for (std::int64_t i = 0; found < 0 && i < count; ++i, ++at_element)
+          if (const std::int64_t v = in[at[0] + i * s[0]]; v < 0 || v >= n) found = at_element;
+      });
+  if (found < 0) return std::nullopt;
+  Dims place = Dims::filled(index.rank(), 0);
+  for (int i = index.rank() - 1; i >= 0; --i) {
+    place[i] = found % index.shape()[i];
+    found /= index.shape()[i];
+  }
+  return place;
+}
+
+std::int64_t value_at(const Tensor& index, const Dims& place) {
+  std::int64_t offset = 0;
+  for (int i = 0; i < place.rank(); ++i) offset += place[i] * index.strides()[i];
+  return index.data<std::int64_t>()[offset];
+}
+
+void check_index(std::string_view op, const Tensor& index, const Shape& shape, int axis) {
+  check<DTypeError>(index.dtype() == int64, op, "needs an int64 index, got ", index.dtype());
+  if (const auto place = first_outside(index, shape[axis]))
+    fail<ValueError>(op, "index ", value_at(index, *place), " at ", *place,
+                     " is out of range for axis ", axis, " of ", shape);
+}
+
+// gather's rule: the index has x's rank and, on every other axis, at most x's size.
+void check_places(std::string_view op, const Tensor& x, int axis, const Tensor& index) {
+  bool fits = index.rank() == x.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.shape()[i] <= x.shape()[i];
+  check(fits, op, "the index needs ", x.rank(), " axes, none but axis ", axis,
+        " larger than x's, got x ", x.shape(), " and index ", index.shape());
+  check_index(op, index, x.shape(), axis);
+}
+
+void check_slices(std::string_view op, const Tensor& x, int axis, const Tensor& index) {
+  check(index.rank() == 1, op, "needs an index of rank 1, got ", index.shape());
+  check_index(op, index, x.shape(), axis);
+}
+
+// Layout without one axis.
+Dims without(Dims dims, int axis) {
+  dims.erase(axis);
+  return dims;
+}
+
+// x's values in fresh storage.
+Tensor copy_of(const Tensor& x) {
+  Tensor y = empty_like(x);
+  dispatch_any(x.dtype(), [&]<class T> { map_into<T, T>(y, x, [](T v) { return v; }); });
+  return y;
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
+  const int a = axis_of(kGather, x.shape(), axis);
+  check_places(kGather, x, a, index);
+  Tensor y = empty(index.shape(), x.dtype());
+  const std::int64_t step = x.strides()[a];
+  Strides base = x.strides();
+  base[a] = 0;  // along the axis the index moves, not the loop
+  const std::int64_t* places = index.data<std::int64_t>();
+  dispatch_any(x.dtype(), [&]<class T> {
+    T* out = y.mutable_data<T>();
+    const T* in = x.data<T>();
+    for_each_run(StridedLoop<3>(index.shape(), {&y.strides(), &index.strides(), &base}),
+                 [&](const auto& at, std::int64_t n, const auto& s) {
+                   for (std::int64_t i = 0; i < n; ++i)
+                     out[at[0] + i * s[0]] =
+                         in[at[2] + i * s[2] + places[at[1] + i * s[1]] * step];
+                 });
+  });
+  return record(kGather, {x}, y, [a, index, shape = x.shape()](const Vjp& v) -> Grads {
+    return {scatter_add(zeros(shape, v.grad.dtype()), a, index, v.grad)};
+  });
+}
+
+Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
+                   const Tensor& src_in) {
+  Tensor x = x_in, src = src_in;
+  const DType dtype = unify(kScatterAdd, x, src);
+  const int a = axis_of(kScatterAdd, x.shape(), axis);
+  check_places(kScatterAdd, x, a, index);
+  check(src.shape() == index.shape(), kScatterAdd, "needs src of the index's shape ",
+        index.shape(), ", got ", src.shape());
+  Tensor y = copy_of(x);
+  const std::int64_t step = y.strides()[a];
+  Strides base = y.strides();
+  base[a] = 0;
+  const std::int64_t* places = index.data<std::int64_t>();
+  dispatch_numeric(dtype, kScatterAdd, [&]<class T> {
+    T* out = y.mutable_data<T>();
+    const T* in = src.data<T>();
+    StridedLoop<3>(index.shape(), {&base, &index.strides(), &src.strides()})
+        .run([&](const auto& at, std::int64_t n, const auto& s) {
+          for (std::int64_t i = 0; i < n; ++i)
+            out[at[0] + i * s[0] + places[at[1] + i * s[1]] * step] += in[at[2] + i * s[2]];
+        });
+  });
+  return record(kScatterAdd, {x_in, src_in}, y, [a, index](const Vjp& v) -> Grads {
+    return {v.grad, v.needs(1) ? gather(v.grad, a, index) : Tensor()};
+  });
+}
+
+Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
+  const int a = axis_of(kIndexSelect, x.shape(), axis);
+  check_slices(kIndexSelect, x, a, index);
+  const std::int64_t n = index.numel(), stride = index.strides()[0];
+  Shape shape = x.shape();
+  shape[a] = n;
+  Tensor y = empty(shape, x.dtype());
+  const Strides to = without(y.strides(), a), from = without(x.strides(), a);
+  const StridedLoop<2> one_slice(without(shape, a), {&to, &from});
+  const std::int64_t work = one_slice.outer() * one_slice.inner();
+  const std::int64_t* places = index.data<std::int64_t>();
+  dispatch_any(x.dtype(), [&]<class T> {
+    T* out = y.mutable_data<T>();
+    const T* in = x.data<T>();
+    parallel_for(n, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t b, std::int64_t e) {
+      for (std::int64_t k = b; k < e; ++k) {
+        T* o = out + k * y.strides()[a];
+        const T* f = in + places[k * stride] * x.strides()[a];
+        one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
+          if (s[0] == 1 && s[1] == 1) {
+            std::copy_n(f + at[1], count, o + at[0]);
+            return;
+          }
+          for (std::int64_t i = 0; i < count; ++i) o[at[0] + i * s[0]] = f[at[1] + i * s[1]];
+        });
+      }
+    });
+  });
+  return record(kIndexSelect, {x}, y, [a, index, full = x.shape()](const Vjp& v) -> Grads {
+    return {index_add(zeros(full, v.grad.dtype()), a, index, v.grad)};
+  });
+}
+
+Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
+                 const Tensor& src_in) {
+  Tensor x = x_in, src = src_in;
+  const DType dtype = unify(kIndexAdd, x, src);
+  const int a = axis_of(kIndexAdd, x.shape(), axis);
+  check_slices(kIndexAdd, x, a, index);
+  const std::int64_t n = index.numel(), stride = index.strides()[0];
+  Shape needed = x.shape();
+  needed[a] = n;
+  check(src.shape() == needed, kIndexAdd, "needs src ", needed, " for x ", x.shape(), " and ", n,
+        " indices of axis ", a, ", got ", src.shape());
+  Tensor y = copy_of(x);
+  const Strides to = without(y.strides(), a), from = without(src.strides(), a);
+  const StridedLoop<2> one_slice(without(needed, a), {&to, &from});
+  const std::int64_t work = n * one_slice.outer();
+  const std::int64_t* places = index.data<std::int64_t>();
+  dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
+    T* out = y.mutable_data<T>();
+    const T* in = src.data<T>();
+    // Threads share out columns, never indices: each sum is taken in the order of the index.
+    const std::int64_t columns = std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, work));
+    parallel_for(one_slice.inner(), columns, [&](std::int64_t b, std::int64_t e) {
+      for (std::int64_t k = 0; k < n; ++k) {
+        T* o = out + places[k * stride] * y.strides()[a];
+        const T* f = in + k * src.strides()[a];
+        one_slice.run([&](const auto& at, std::int64_t, const auto& s) {
+          T* to_row = o + at[0];
+          const T* from_row = f + at[1];
+          if (s[0] == 1 && s[1] == 1)
+            for (std::int64_t i = b; i < e; ++i) to_row[i] += from_row[i];
+          else
+            for (std::int64_t i = b; i < e; ++i) to_row[i * s[0]] += from_row[i * s[1]];
+        });
+      }
+    });
+  });
+  return record(kIndexAdd, {x_in, src_in}, y, [a, index](const Vjp& v) -> Grads {
+    return {v.grad, v.needs(1) ? index_select(v.grad, a, index) : Tensor()};
+  });
+}
+
+Tensor embedding(const Tensor& weight, const Tensor& ids) {
+  check(weight.rank() == 2, "embedding", "needs a weight [vocabulary, D], got ", weight.shape());
+  check<DTypeError>(ids.dtype() == int64, "embedding", "needs int64 ids, got ", ids.dtype());
+  if (const auto place = first_outside(ids, weight.size(0)))
+    fail<ValueError>("embedding", "id ", value_at(ids, *place), " at ", *place,
+                     " is outside the vocabulary of ", weight.size(0), " rows");
+  Shape shape = ids.shape();
+  shape.push_back(weight.size(1));
+  return reshape(index_select(weight, 0, reshape(ids, {ids.numel()})), shape);
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,146 @@
+// cat and stack join tensors along an axis; split and chunk cut one into views.
+#include <algorithm>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+Samples cat_samples(SampleGen& g) {
+  const auto along = [](std::int64_t axis) {
+    return [axis](Args t) { return cat(t, axis); };
+  };
+  return {{"rows", along(0), {g.normal({2, 3}), g.normal({1, 3}), g.normal({3, 3})}},
+          {"columns", along(-1), {g.normal({2, 1}), g.normal({2, 3})}},
+          {"size 0", along(1), {g.normal({2, 0}), g.normal({2, 2})}},
+          {"one", along(0), {g.normal({3})}},
+          {"x with itself", [](Args t) { return cat({t[0], t[0] * t[0]}, 0); }, {g.normal({2})}}};
+}
+const Op kCat({.name = "cat", .saves = Saves::kNothing, .samples = cat_samples});
+
+const Check kStack("stack", [](SampleGen& g) -> Samples {
+  const auto along = [](std::int64_t axis) {
+    return [axis](Args t) { return stack(t, axis); };
+  };
+  return {{"first axis", along(0), {g.normal({2, 3}), g.normal({2, 3})}},
+          {"last axis", along(-1), {g.normal({2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
+          {"rank 0", along(0), {g.normal({}), g.normal({})}}};
+});
+const Check kSplit("split", [](SampleGen& g) -> Samples {
+  const auto f = [](Args t) {
+    const std::vector<Tensor> parts = split(t[0], 2, 1);  // of 2, 2 and 1 columns
+    return parts[0] * parts[1] + parts[2];
+  };
+  return {{"uneven", f, {g.normal({3, 5})}}};
+});
+const Check kChunk("chunk", [](SampleGen& g) -> Samples {
+  const auto f = [](Args t) {
+    const std::vector<Tensor> parts = chunk(t[0], 3, -1);
+    return parts[0] * parts[1] - parts[2];
+  };
+  return {{"query, key, value", f, {g.normal({2, 6})}}};
+});
+
+// x into the region of y that starts at `y` and has these strides.
+template <class T>
+void copy_into(T* y, const Strides& strides, const Tensor& x) {
+  const T* in = x.data<T>();
+  for_each_run(StridedLoop<2>(x.shape(), {&strides, &x.strides()}),
+               [&](const auto& at, std::int64_t n, const auto& s) {
+                 if (s[0] == 1 && s[1] == 1) {
+                   std::copy_n(in + at[1], n, y + at[0]);
+                   return;
+                 }
+                 for (std::int64_t i = 0; i < n; ++i) y[at[0] + i * s[0]] = in[at[1] + i * s[1]];
+               });
+}
+
+// The one dtype of all, dual64 if any is.
+DType common_dtype(Args xs) {
+  Tensor first = xs[0];
+  for (Tensor x : xs) unify(kCat, first, x);
+  return first.dtype();
+}
+
+// The shape of all of xs joined; ShapeError unless they agree on every other axis.
+Shape joined_shape(Args xs, int axis) {
+  Shape shape = xs[0].shape();
+  for (std::size_t k = 1; k < xs.size(); ++k) {
+    Shape other = xs[k].shape();
+    const bool same_rank = other.rank() == shape.rank();
+    const std::int64_t size = same_rank ? other[axis] : 0;
+    if (same_rank) other[axis] = shape[axis];
+    check(other == shape, kCat, "tensors must agree on every axis but ", axis, ", got ",
+          xs[0].shape(), " and ", xs[k].shape(), " (tensor ", k, ")");
+    shape[axis] += size;
+  }
+  return shape;
+}
+
+}  // namespace
+
+Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
+  check<ValueError>(!xs.empty(), kCat, "needs at least one tensor");
+  const int a = axis_of(kCat, xs[0].shape(), axis);
+  const DType dtype = common_dtype(xs);
+  Tensor y = empty(joined_shape(xs, a), dtype);
+  std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
+  dispatch_any(dtype, [&]<class T> {
+    T* out = y.mutable_data<T>();
+    for (const Tensor& x : xs) {
+      copy_into(out + starts.back() * y.strides()[a], y.strides(),
+                dtype == dual64 ? lift(kCat, x) : x);
+      starts.push_back(starts.back() + x.shape()[a]);
+    }
+  });
+  return record(kCat, xs, y, [starts, a](const Vjp& v) -> Grads {
+    Grads grads(starts.size() - 1);
+    for (std::size_t k = 0; k < grads.size(); ++k)
+      if (v.needs(int(k))) grads[k] = slice(v.grad, a, starts[k], starts[k + 1]);
+    return grads;
+  });
+}
+
+Tensor cat(std::initializer_list<Tensor> xs, std::int64_t axis) {
+  return cat(std::span(xs.begin(), xs.size()), axis);
+}
+
+Tensor stack(std::span<const Tensor> xs, std::int64_t axis) {
+  check<ValueError>(!xs.empty(), "stack", "needs at least one tensor");
+  const std::int64_t rank = xs[0].rank();
+  check(axis >= -rank - 1 && axis <= rank, "stack", "axis ", axis,
+        " is out of range for a new axis of ", xs[0].shape());
+  std::vector<Tensor, PoolAllocator<Tensor>> rows;
+  rows.reserve(xs.size());
+  for (const Tensor& x : xs) {
+    check(x.shape() == xs[0].shape(), "stack", "needs tensors of one shape, got ", xs[0].shape(),
+          " and ", x.shape(), " (tensor ", rows.size(), ")");
+    rows.push_back(unsqueeze(x, axis));
+  }
+  return cat(rows, axis < 0 ? axis + rank + 1 : axis);
+}
+
+Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis) {
+  return stack(std::span(xs.begin(), xs.size()), axis);
+}
+
+std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis) {
+  check<ValueError>(size >= 1, "split", "needs a size >= 1, got ", size);
+  const int a = axis_of("split", x.shape(), axis);
+  const std::int64_t n = x.shape()[a];
+  std::vector<Tensor> parts;
+  for (std::int64_t start = 0; start < n; start += size)
+    parts.push_back(slice(x, a, start, std::min(n, start + size)));
+  if (parts.empty()) parts.push_back(x);  // an axis of size 0: one empty part
+  return parts;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis) {
+  check<ValueError>(n >= 1, "chunk", "needs at least one chunk, got ", n);
+  const std::int64_t length = x.shape()[axis_of("chunk", x.shape(), axis)];
+  if (length == 0) return std::vector<Tensor>(std::size_t(n), x);  // as torch: n empty chunks
+  return split(x, (length + n - 1) / n, axis);
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,152 @@
+// What elementwise ops are made of: the one operand prologue (dtypes, dual numbers, broadcasting)
+// and loops that apply a scalar function.
+#pragma once
+
+#include <algorithm>
+
+#include "autograd/create.h"
+#include "autograd/graph.h"
+#include "autograd/parallel.h"
+#include "autograd/strided.h"
+
+namespace heed::autograd {
+
+inline constexpr std::int64_t kGrain = 1 << 15;  // elements of one parallel chunk
+
+/// float64 as dual64 with tangent 0, contiguous; dual64 as it is.
+Tensor lift(std::string_view op, const Tensor& x);
+
+/// Makes the dtypes of an op's operands equal: lifts float64 where another operand is dual64;
+/// DTypeError naming both for any other mix. Undefined tensors are left alone.
+template <class... Tensors>
+DType unify(std::string_view op, Tensor& first, Tensors&... rest) {
+  const auto merge = [&](DType a, DType b) {
+    if (a == b) return a;
+    const bool dual = (a == dual64 && b == float64) || (a == float64 && b == dual64);
+    check<DTypeError>(dual, op, "dtypes differ: ", a, " and ", b, "; convert one with to(x, dtype)");
+    return dual64;
+  };
+  DType dtype = first.dtype();
+  ((dtype = rest.defined() ? merge(dtype, rest.dtype()) : dtype), ...);
+  if (dtype == dual64) {
+    first = lift(op, first);
+    ((rest = rest.defined() ? lift(op, rest) : rest), ...);
+  }
+  return dtype;
+}
+
+/// body(offsets, n, strides) for every inner run of the loop, in parallel. `cost` is the work of
+/// one element, in additions.
+template <int N, class F>
+void for_each_run(const StridedLoop<N>& loop, std::int64_t cost, F&& body) {
+  const std::int64_t grain = kGrain / std::max<std::int64_t>(1, cost);
+  if (loop.outer() == 1) {
+    loop.run([&](const auto& offset, std::int64_t n, const auto& stride) {
+      parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+        auto at = offset;
+        for (std::size_t k = 0; k < N; ++k) at[k] += begin * stride[k];
+        body(at, end - begin, stride);
+      });
+    });
+    return;
+  }
+  parallel_for(loop.outer(), grain / std::max<std::int64_t>(1, loop.inner()),
+               [&](std::int64_t begin, std::int64_t end) { loop.run(body, begin, end); });
+}
+template <int N, class F>
+void for_each_run(const StridedLoop<N>& loop, F&& body) {
+  for_each_run(loop, 1, body);
+}
+
+/// out (contiguous) = f(x), elementwise.
+template <class R, class T, class F>
+void map_into(const Tensor& out, const Tensor& x, F f) {
+  R* y = out.mutable_data<R>();
+  const T* in = x.data<T>();
+  const auto contiguous = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) y[i] = f(in[i]);
+  };
+  if (x.is_contiguous()) return parallel_for(out.numel(), kGrain, contiguous);
+  for_each_run(StridedLoop<2>(out.shape(), {&out.strides(), &x.strides()}),
+               [&](const auto& at, std::int64_t n, const auto& s) {
+                 for (std::int64_t i = 0; i < n; ++i) y[at[0] + i * s[0]] = f(in[at[1] + i * s[1]]);
+               });
+}
+
+/// A new tensor f(x) of x's shape and (floating) dtype.
+template <class F>
+Tensor map(std::string_view op, const Tensor& x, F f) {
+  return dispatch_floating(x.dtype(), op, [&]<class T> {
+    Tensor y = empty_like(x);
+    map_into<T, T>(y, x, f);
+    return y;
+  });
+}
+
+/// out (contiguous, of the broadcast shape) = f(a, b), elementwise.
+template <class R, class A, class B, class F>
+void zip_into(const Tensor& out, const Tensor& a, const Tensor& b, F f) {
+  R* y = out.mutable_data<R>();
+  const A* pa = a.data<A>();
+  const B* pb = b.data<B>();
+  const Shape& shape = out.shape();
+  if (a.shape() == shape && b.shape() == shape && a.is_contiguous() && b.is_contiguous())
+    return parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) y[i] = f(pa[i], pb[i]);
+    });
+  const Strides sa = expanded("zip", a.layout(), shape).strides;
+  const Strides sb = expanded("zip", b.layout(), shape).strides;
+  for_each_run(StridedLoop<3>(shape, {&out.strides(), &sa, &sb}),
+               [&](const auto& at, std::int64_t n, const auto& s) {
+                 R* o = y + at[0];
+                 const A* l = pa + at[1];
+                 const B* r = pb + at[2];
+                 if (s[0] == 1 && s[1] == 1 && s[2] == 1)
+                   for (std::int64_t i = 0; i < n; ++i) o[i] = f(l[i], r[i]);
+                 else if (s[0] == 1 && s[1] == 1 && s[2] == 0)
+                   for (std::int64_t i = 0; i < n; ++i) o[i] = f(l[i], *r);
+                 else
+                   for (std::int64_t i = 0; i < n; ++i) o[i * s[0]] = f(l[i * s[1]], r[i * s[2]]);
+               });
+}
+
+/// Brings a and b to one dtype, then calls go(a, b).
+template <class Go>
+Tensor with_unified(std::string_view op, const Tensor& a, const Tensor& b, Go go) {
+  if (a.dtype() == b.dtype()) return go(a, b);
+  Tensor x = a, y = b;
+  unify(op, x, y);
+  return go(x, y);
+}
+
+/// A new tensor f(a, b) of the broadcast shape; floating dtypes.
+template <class F>
+Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, F f) {
+  return with_unified(op, a, b, [&](const Tensor& x, const Tensor& y) {
+    Tensor out = empty(broadcast(op, x.shape(), y.shape()), x.dtype());
+    dispatch_floating(x.dtype(), op, [&]<class T> { zip_into<T, T, T>(out, x, y, f); });
+    return out;
+  });
+}
+
+/// The same, for int64 too.
+template <class F>
+Tensor zip_numeric(std::string_view op, const Tensor& a, const Tensor& b, F f) {
+  return with_unified(op, a, b, [&](const Tensor& x, const Tensor& y) {
+    Tensor out = empty(broadcast(op, x.shape(), y.shape()), x.dtype());
+    dispatch_numeric(x.dtype(), op, [&]<class T> { zip_into<T, T, T>(out, x, y, f); });
+    return out;
+  });
+}
+
+/// The same for every dtype, giving bool8.
+template <class F>
+Tensor zip_to_bool(std::string_view op, const Tensor& a, const Tensor& b, F f) {
+  return with_unified(op, a, b, [&](const Tensor& x, const Tensor& y) {
+    Tensor out = empty(broadcast(op, x.shape(), y.shape()), bool8);
+    dispatch_any(x.dtype(), [&]<class T> { zip_into<bool, T, T>(out, x, y, f); });
+    return out;
+  });
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,94 @@
+// matmul: 1-D, 2-D and batched operands, batch axes broadcast; any strides, no copies.
+#include <algorithm>
+
+#include "autograd/kernels/gemm.h"
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+Samples matmul_samples(SampleGen& g) {
+  const auto f = [](Args t) { return matmul(t[0], t[1]); };
+  return {{"2-D", f, {g.normal({2, 3}), g.normal({3, 4})}},
+          {"batched", f, {g.normal({2, 2, 3}), g.normal({2, 3, 2})}},
+          {"broadcast batch", f, {g.normal({2, 1, 2, 3}), g.normal({4, 3, 2})}},
+          {"notebook 4", f, {g.normal({2, 3, 2}), g.normal({2, 2, 2, 4})}},
+          {"vector vector", f, {g.normal({3}), g.normal({3})}},
+          {"matrix vector", f, {g.normal({2, 3}), g.normal({3})}},
+          {"vector batch", f, {g.normal({3}), g.normal({2, 3, 4})}},
+          {"x times x^T", [](Args t) { return matmul(t[0], mT(t[0])); }, {g.normal({2, 3})}},
+          {"k = 0", f, {g.normal({2, 0}), g.normal({0, 3})}},
+          {"m = 0", f, {g.normal({0, 3}), g.normal({3, 2})}},
+          {"all 1", f, {g.normal({1, 1}), g.normal({1, 1})}}};
+}
+const Op kMatmul({.name = "matmul",
+                  .saves = Saves::kInputs,
+                  .broadcasts = true,
+                  .samples = matmul_samples});
+
+void run(const kernels::Gemm<float>& g) { kernels::gemm(g); }
+void run(const kernels::Gemm<double>& g) { kernels::gemm(g); }
+void run(const kernels::Gemm<Dual>& g) { kernels::gemm_reference(g); }
+
+// a [..., m, k] x b [..., k, n], batch axes already known to broadcast to `batch`.
+Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
+  const int rank = batch.rank();
+  const Layout la = a.layout(), lb = b.layout();
+  Shape shape = batch;
+  shape.push_back(la.shape[la.shape.rank() - 2]);
+  shape.push_back(lb.shape.back());
+  Tensor c = empty(shape, a.dtype());
+  const auto batch_strides = [&](const Layout& x) {
+    const int r = x.shape.rank() - 2;
+    return expanded(kMatmul, {x.shape.sub(0, r), x.strides.sub(0, r), 0}, batch).strides;
+  };
+  const Strides sa = batch_strides(la), sb = batch_strides(lb), sc = c.strides().sub(0, rank);
+  dispatch_floating(a.dtype(), kMatmul, [&]<class T> {
+    kernels::Gemm<T> g;
+    g.m = shape[rank], g.n = shape[rank + 1], g.k = la.shape.back();
+    g.a_row = la.strides[la.shape.rank() - 2], g.a_col = la.strides.back();
+    g.b_row = lb.strides[lb.shape.rank() - 2], g.b_col = lb.strides.back();
+    g.c_row = shape[rank + 1], g.c_col = 1;
+    // The last two batch axes go to the kernel, any others are looped over here.
+    const int outer = std::max(0, rank - 2);
+    for (int i = outer; i < rank; ++i) {
+      const int slot = i - outer + (rank - outer == 1 ? 1 : 0);
+      g.batch[slot] = batch[i];
+      g.a_batch[slot] = sa[i], g.b_batch[slot] = sb[i], g.c_batch[slot] = sc[i];
+    }
+    const Strides oa = sa.sub(0, outer), ob = sb.sub(0, outer), oc = sc.sub(0, outer);
+    StridedLoop<3>(batch.sub(0, outer), {&oc, &oa, &ob})
+        .run([&](const auto& at, std::int64_t n, const auto& s) {
+          for (std::int64_t i = 0; i < n; ++i) {
+            g.c = c.mutable_data<T>() + at[0] + i * s[0];
+            g.a = a.data<T>() + at[1] + i * s[1];
+            g.b = b.data<T>() + at[2] + i * s[2];
+            run(g);
+          }
+        });
+  });
+  return c;
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check(a.rank() >= 1 && b.rank() >= 1, kMatmul, "needs rank >= 1, got ", a.shape(), " x ",
+        b.shape());
+  // A vector is a row on the left and a column on the right; the added axis goes again.
+  if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
+  if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
+  check(a.size(-1) == b.size(-2), kMatmul, "needs [..., m, k] x [..., k, n], got ", a.shape(),
+        " x ", b.shape());
+  const Shape batch =
+      broadcast(kMatmul, a.shape().sub(0, a.rank() - 2), b.shape().sub(0, b.rank() - 2));
+  Tensor l = a, r = b;
+  unify(kMatmul, l, r);
+  return record(kMatmul, {a, b}, multiply(l, r, batch), [](const Vjp& v) -> Grads {
+    return {v.needs(0) ? matmul(v.grad, mT(v.input(1))) : Tensor(),
+            v.needs(1) ? matmul(mT(v.input(0)), v.grad) : Tensor()};
+  });
+}
+
+}  // namespace heed::autograd

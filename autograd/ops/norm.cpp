@@ -1,0 +1,195 @@
+// layer_norm and rms_norm over the last axis. One is the other with the mean set to 0, so they
+// share their loops over rows.
+#include "autograd/kernels/norm.h"
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+using kernels::Accumulator;
+using kernels::Moments;
+
+// Rows that spread widely: differences are poor where the variance is close to 0.
+Tensor wide(SampleGen& g, const Shape& shape) { return g.uniform(shape, -8, 8); }
+
+Samples layer_norm_samples(SampleGen& g) {
+  const auto all = [](Args t) { return layer_norm(t[0], t[1], t[2]); };
+  return {{"weight and bias", all, {wide(g, {3, 4}), g.normal({4}), g.normal({4})}},
+          {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3}), g.normal({3})}},
+          {"rank 1", all, {wide(g, {5}), g.normal({5}), g.normal({5})}},
+          {"no bias", [](Args t) { return layer_norm(t[0], t[1], {}); },
+           {wide(g, {2, 4}), g.normal({4})}},
+          {"no weight", [](Args t) { return layer_norm(t[0], {}, t[1]); },
+           {wide(g, {2, 4}), g.normal({4})}},
+          {"neither, large eps", [](Args t) { return layer_norm(t[0], {}, {}, 2); },
+           {g.normal({2, 3})}},
+          {"D = 1", [](Args t) { return layer_norm(t[0], t[1], t[2], 2); },
+           {g.normal({3, 1}), g.normal({1}), g.normal({1})}},
+          {"no rows", all, {g.normal({0, 3}), g.normal({3}), g.normal({3})}}};
+}
+const Op kLayerNorm(
+    {.name = "layer_norm", .saves = Saves::kInputs, .samples = layer_norm_samples});
+
+Samples rms_norm_samples(SampleGen& g) {
+  const auto all = [](Args t) { return rms_norm(t[0], t[1]); };
+  return {{"weight", all, {wide(g, {3, 4}), g.normal({4})}},
+          {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3})}},
+          {"rank 1", all, {wide(g, {5}), g.normal({5})}},
+          {"no weight, large eps", [](Args t) { return rms_norm(t[0], {}, 2); },
+           {g.normal({2, 3})}},
+          {"D = 1", [](Args t) { return rms_norm(t[0], t[1], 2); },
+           {g.normal({3, 1}), g.normal({1})}},
+          {"no rows", all, {g.normal({0, 3}), g.normal({3})}}};
+}
+const Op kRmsNorm({.name = "rms_norm", .saves = Saves::kInputs, .samples = rms_norm_samples});
+
+enum class Kind { kLayer, kRms };
+
+// [..., D] as rows of D adjacent values; `grain` rows make a parallel chunk. At least 16, so that
+// a chunk's partial sums stay small beside its rows.
+struct Rows {
+  std::int64_t count = 1, size, grain;
+
+  explicit Rows(const Shape& shape)
+      : size(shape.back()), grain(std::max<std::int64_t>(16, kGrain / (size + 1))) {
+    for (int i = 0; i + 1 < shape.rank(); ++i) count *= shape[i];
+  }
+  std::int64_t chunks() const { return (count + grain - 1) / grain; }
+};
+
+void check_arguments(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     double eps) {
+  check(x.rank() >= 1, op, "needs x [..., D], got a scalar []");
+  const Shape size{x.size(-1)};
+  check(!weight.defined() || weight.shape() == size, op, "needs x [..., D] and weight [D], got ",
+        x.shape(), " and ", weight.defined() ? weight.shape() : size);
+  check(!bias.defined() || bias.shape() == size, op, "needs x [..., D] and bias [D], got ",
+        x.shape(), " and ", bias.defined() ? bias.shape() : size);
+  check<ValueError>(eps >= 0, op, "needs eps >= 0, got ", eps);
+}
+
+Tensor contiguous_or_none(const Tensor& x) { return x.defined() ? contiguous(x.detach()) : x; }
+template <class T>
+const T* data_or_null(const Tensor& x) {
+  return x.defined() ? x.data<T>() : nullptr;
+}
+
+struct Forward {
+  Tensor y;
+  Tensor moments;  // [rows, 2]: mean and rstd, in the type that sums are taken in
+};
+
+Forward forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, double eps) {
+  check_arguments(op, x, weight, bias, eps);
+  const DType dtype = unify(op, x, weight, bias);
+  x = contiguous_or_none(x), weight = contiguous_or_none(weight), bias = contiguous_or_none(bias);
+  const Rows rows(x.shape());
+  Forward result{empty(x.shape(), dtype), {}};
+  dispatch_floating(dtype, op, [&]<class T> {
+    using Acc = Accumulator<T>;
+    result.moments = empty({rows.count, 2}, kDTypeOf<Acc>);
+    const T *in = x.data<T>(), *w = data_or_null<T>(weight), *b = data_or_null<T>(bias);
+    T* y = result.y.template mutable_data<T>();
+    Acc* moments = result.moments.template mutable_data<Acc>();
+    parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const T* row = in + r * rows.size;
+        const Moments<T> m = kind == Kind::kLayer
+                                 ? kernels::layer_norm_moments(row, rows.size, eps)
+                                 : kernels::rms_norm_moments(row, rows.size, eps);
+        kernels::normalise(y + r * rows.size, row, m, w, b, rows.size);
+        moments[2 * r] = m.mean;
+        moments[2 * r + 1] = m.rstd;
+      }
+    });
+  });
+  return result;
+}
+
+template <class Acc>
+using Sums = std::vector<Acc, PoolAllocator<Acc>>;
+
+// row(r) for every row, parallel; `sums` [chunks, width] gives each chunk its own partial sums,
+// then added in the order of the chunks: the same bits at any thread count.
+template <class Acc, class F>
+void for_each_row(const Rows& rows, Sums<Acc>& sums, std::int64_t width, F row) {
+  parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
+    Acc* partial = sums.data() + begin / rows.grain * width;
+    for (std::int64_t r = begin; r < end; ++r) row(r, partial);
+  });
+  for (std::int64_t c = 1; c < rows.chunks(); ++c)
+    for (std::int64_t i = 0; i < width; ++i)
+      sums[std::size_t(i)] += sums[std::size_t(c * width + i)];
+}
+
+// Gradients of x, weight and bias; `inputs` of them (rms_norm has no bias).
+Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std::size_t inputs) {
+  const Tensor g = contiguous(v.grad), x = contiguous(v.input(0));
+  const Tensor weight = contiguous_or_none(v.input(1));
+  const bool needs_x = v.needs(0), needs_weight = v.needs(1);
+  const bool needs_bias = inputs > 2 && v.needs(2);
+  const Rows rows(x.shape());
+  const std::int64_t size = rows.size;
+  Grads grads(inputs);
+  dispatch_floating(x.dtype(), op, [&]<class T> {
+    using Acc = Accumulator<T>;
+    const T *pg = g.data<T>(), *px = x.data<T>(), *w = data_or_null<T>(weight);
+    const Acc* pm = moments.data<Acc>();
+    if (needs_x) grads[0] = empty_like(x);
+    T* dx = needs_x ? grads[0].template mutable_data<T>() : nullptr;
+    // [dweight, dbias] per chunk
+    const std::int64_t width = needs_weight || needs_bias ? 2 * size : 0;
+    Sums<Acc> sums(std::size_t(std::max<std::int64_t>(1, rows.chunks()) * width));
+    for_each_row(rows, sums, width, [&](std::int64_t r, Acc* partial) {
+      const std::int64_t at = r * size;
+      const Moments<T> m{pm[2 * r], pm[2 * r + 1]};
+      if (dx)
+        kernels::normalise_backward(dx + at, pg + at, px + at, m, w, size, kind == Kind::kLayer);
+      if (width) kernels::add_parameter_grads(partial, partial + size, pg + at, px + at, m, size);
+    });
+    const auto gradient = [&](std::int64_t first) {
+      Tensor d = empty({size}, x.dtype());
+      for (std::int64_t i = 0; i < size; ++i)
+        d.template mutable_data<T>()[i] = T(sums[std::size_t(first + i)]);
+      return d;
+    };
+    if (needs_weight) grads[1] = gradient(0);
+    if (needs_bias) grads[2] = gradient(size);
+  });
+  return grads;
+}
+
+// u * weight + bias, of those that are defined
+Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
+  if (weight.defined()) u = u * weight;
+  return bias.defined() ? u + bias : u;
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  const auto [y, moments] = forward(kLayerNorm, Kind::kLayer, x, weight, bias, eps);
+  return record(
+      kLayerNorm, {x, weight, bias}, y,
+      [eps](Args t) {
+        const Tensor centred = t[0] - mean(t[0], {-1}, true);
+        return scaled(centred * rsqrt(mean(centred * centred, {-1}, true) + eps), t[1], t[2]);
+      },
+      [moments = moments](const Vjp& v) {
+        return backward(kLayerNorm, Kind::kLayer, v, moments, 3);
+      });
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const auto [y, moments] = forward(kRmsNorm, Kind::kRms, x, weight, {}, eps);
+  return record(
+      kRmsNorm, {x, weight}, y,
+      [eps](Args t) {
+        return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {});
+      },
+      [moments = moments](const Vjp& v) { return backward(kRmsNorm, Kind::kRms, v, moments, 2); });
+}
+
+}  // namespace heed::autograd

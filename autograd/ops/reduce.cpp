@@ -1,0 +1,269 @@
+// Reductions over any set of axes: sum mean var max min argmax logsumexp, and sum_to.
+#include "autograd/kernels/reduce.h"
+
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+using kernels::Accumulator;
+using kernels::kColumnBlock;
+
+// f(x, axes, keepdim) in the cases that every reduction has to get right.
+template <class F, class Draw>
+SampleFn reduction_samples(F f, Draw draw, std::string no_repeats = {}) {
+  return [f, draw, no_repeats](SampleGen& g) -> Samples {
+    const auto over = [f](Dims axes, bool keepdim) {
+      return [=](Args t) { return f(t[0], axes, keepdim); };
+    };
+    return {{"all axes", over({}, false), {draw(g, Shape{2, 3})}, no_repeats},
+            {"last axis", over({-1}, false), {draw(g, Shape{2, 3, 4})}, no_repeats},
+            {"outer axes, keepdim", over({0, 2}, true), {draw(g, Shape{2, 3, 4})}, no_repeats},
+            {"size 1", over({1}, false), {draw(g, Shape{3, 1})}, no_repeats},
+            {"rank 0", over({}, false), {draw(g, Shape{})}, no_repeats}};
+  };
+}
+constexpr auto kNormal = [](SampleGen& g, const Shape& s) { return g.normal(s); };
+constexpr auto kApart = [](SampleGen& g, const Shape& s) { return g.apart(s); };
+constexpr const char* kTies = "equal elements are a kink";
+using F = Tensor(const Tensor&, const Dims&, bool);
+
+const Op kSum({.name = "sum",
+               .saves = Saves::kNothing,
+               .samples = reduction_samples(static_cast<F*>(sum), kNormal)});
+const Op kMax({.name = "max",
+               .saves = Saves::kBoth,
+               .samples = reduction_samples(static_cast<F*>(max), kApart, kTies)});
+const Op kLogsumexp({.name = "logsumexp",
+                     .saves = Saves::kBoth,
+                     .samples = reduction_samples(static_cast<F*>(logsumexp), kNormal)});
+const Check kMean("mean", reduction_samples(static_cast<F*>(mean), kNormal));
+const Check kMin("min", reduction_samples(static_cast<F*>(min), kApart, kTies));
+const Check kVar("var", [](SampleGen& g) -> Samples {
+  return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
+          {"population", [](Args t) { return var(t[0], {0}, true, 0); }, {g.normal({3, 2})}}};
+});
+const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
+  return {{"both ways", [](Args t) { return sum_to(t[0], {3, 1}); }, {g.normal({2, 3, 4})}}};
+});
+
+// A tensor's axes, split into those kept and those reduced.
+struct Split {
+  Shape kept, reduced, with_ones;
+  Strides kept_strides, reduced_strides;
+
+  Split(std::string_view op, const Tensor& x, const Dims& axes) {
+    unsigned mask = axes.rank() == 0 ? ~0u : 0u;
+    for (const std::int64_t a : axes) {
+      const unsigned bit = 1u << axis_of(op, x.shape(), a);
+      check(!(mask & bit), op, "axis ", a, " appears twice in ", axes);
+      mask |= bit;
+    }
+    for (int i = 0; i < x.rank(); ++i) {
+      const bool reduce = mask & (1u << i);
+      (reduce ? reduced : kept).push_back(x.shape()[i]);
+      (reduce ? reduced_strides : kept_strides).push_back(x.strides()[i]);
+      with_ones.push_back(reduce ? 1 : x.shape()[i]);
+    }
+  }
+};
+
+// out (contiguous over split.kept): f(address of the first reduced element) for every kept one.
+template <class T, class G>
+void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) {
+  const Strides dense = Layout::contiguous(split.kept).strides;
+  const T* in = x.data<T>();
+  const StridedLoop<2> loop(split.kept, {&dense, &split.kept_strides});
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, work));
+  parallel_for(split.kept.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end;) {
+      const std::int64_t run = i / loop.inner(), from = i % loop.inner();
+      const std::int64_t to = std::min(loop.inner(), from + end - i);
+      loop.run([&](const auto& at, std::int64_t, const auto& s) {
+        for (std::int64_t j = from; j < to; ++j) f(at[0] + j * s[0], in + at[1] + j * s[1]);
+      }, run, run + 1);
+      i += to - from;
+    }
+  });
+}
+
+// Sums rows of memory into adjacent outputs: for kept innermost axes of stride 1, where summing one
+// output at a time would stride through memory.
+template <class T>
+void sum_columns(const Split& split, const Tensor& x, T* out) {
+  const std::int64_t columns = split.kept.back();
+  const std::int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
+  const Shape outer = split.kept.sub(0, split.kept.rank() - 1);
+  const Strides outer_strides = split.kept_strides.sub(0, split.kept.rank() - 1);
+  const StridedLoop<1> outers(outer, {&outer_strides});
+  const StridedLoop<1> rows(split.reduced, {&split.reduced_strides});
+  const T* in = x.data<T>();
+  const std::int64_t work = split.reduced.numel() * kColumnBlock;
+  parallel_for(outer.numel() * blocks, std::max<std::int64_t>(1, kGrain / (work + 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t o = i / blocks, first = i % blocks * kColumnBlock;
+      const std::int64_t n = std::min(kColumnBlock, columns - first);
+      std::int64_t base = first;
+      for (std::int64_t a = outer.rank() - 1, rest = o; a >= 0; rest /= outer[int(a)], --a)
+        base += rest % outer[int(a)] * outer_strides[int(a)];
+      std::array<Accumulator<T>, kColumnBlock> acc{};
+      rows.run([&](const auto& at, std::int64_t count, const auto& s) {
+        kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
+      });
+      for (std::int64_t c = 0; c < n; ++c) out[o * columns + first + c] = T(acc[std::size_t(c)]);
+    }
+  });
+}
+
+template <class T>
+void sum_into(const Split& split, const Tensor& x, T* out) {
+  const int last = split.kept.rank() - 1;
+  if (last >= 0 && split.kept_strides[last] == 1 && split.kept[last] > 1 &&
+      split.reduced.numel() > 1 && x.numel() > 0)
+    return sum_columns(split, x, out);
+  const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
+  for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
+    Accumulator<T> total{};
+    inner.run([&](const auto& at, std::int64_t n, const auto& s) {
+      total += kernels::sum(from + at[0], n, s[0]);
+    });
+    out[o] = T(total);
+  });
+}
+
+// The reduced result as the caller wants it: with the reduced axes as 1, or without.
+Tensor shaped(const Tensor& y, const Split& split, bool keepdim) {
+  return keepdim ? y.view(Layout::contiguous(split.with_ones)) : y;
+}
+
+// y or a gradient of its shape, with the reduced axes back as size 1.
+Tensor with_ones(const Tensor& y, const Shape& ones) { return reshape(y, ones); }
+
+// out[i] = fold of each row, starting at its first element.
+template <class Fold>
+Tensor fold_rows(const Split& split, const Tensor& x, Fold fold) {
+  Tensor y = empty(split.kept, x.dtype());
+  const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
+  dispatch_floating(x.dtype(), "max", [&]<class T> {
+    T* out = y.mutable_data<T>();
+    for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
+      T best = *from;
+      inner.run([&](const auto& at, std::int64_t n, const auto& s) {
+        for (std::int64_t i = 0; i < n; ++i) best = fold(best, from[at[0] + i * s[0]]);
+      });
+      out[o] = best;
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const Dims& axes, bool keepdim) {
+  const Split split(kSum, x, axes);
+  Tensor y = empty(split.kept, x.dtype());
+  dispatch_numeric(x.dtype(), kSum,
+                   [&]<class T> { sum_into<T>(split, x, y.mutable_data<T>()); });
+  if (x.dtype() == int64) return shaped(y, split, keepdim);
+  return record(kSum, {x}, shaped(y, split, keepdim),
+                [shape = x.shape(), ones = split.with_ones](const Vjp& v) -> Grads {
+                  return {expand(with_ones(v.grad, ones), shape)};
+                });
+}
+
+Tensor mean(const Tensor& x, const Dims& axes, bool keepdim) {
+  const Split split("mean", x, axes);
+  return sum(x, axes, keepdim) * (1.0 / double(split.reduced.numel()));
+}
+
+Tensor var(const Tensor& x, const Dims& axes, bool keepdim, int correction) {
+  const Split split("var", x, axes);
+  const Tensor centred = x - mean(x, axes, true);
+  const double n = double(split.reduced.numel()) - correction;
+  return sum(centred * centred, axes, keepdim) * (1.0 / n);
+}
+
+Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
+  const Split split(kMax, x, axes);
+  check(split.reduced.numel() > 0, kMax, "has no largest element of none: shape ", x.shape(),
+        ", axes ", axes);
+  const Tensor y = fold_rows(split, x, [](auto best, auto v) {
+    return v > best || v != v ? v : best;  // NaN wins
+  });
+  return record(kMax, {x}, shaped(y, split, keepdim), [ones = split.with_ones](const Vjp& v) -> Grads {
+    const Tensor at_max = eq(v.input(0), with_ones(v.output(), ones));
+    const DType dtype = v.grad.dtype() == dual64 ? float64 : v.grad.dtype();
+    const Tensor count = sum_to(to(at_max, dtype), ones);
+    const Tensor shared = with_ones(v.grad, ones) / count;
+    return {masked_fill(expand(shared, v.input(0).shape()), logical_not(at_max), 0)};
+  });
+}
+
+Tensor min(const Tensor& x, const Dims& axes, bool keepdim) { return -max(-x, axes, keepdim); }
+
+Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
+  const Split split("argmax", x, {axis_of("argmax", x.shape(), axis)});
+  check(split.reduced.numel() > 0, "argmax", "has no largest element of none: shape ", x.shape(),
+        ", axis ", axis);
+  Tensor y = empty(split.kept, int64);
+  std::int64_t* out = y.mutable_data<std::int64_t>();
+  dispatch_numeric(x.dtype(), "argmax", [&]<class T> {
+    const std::int64_t n = split.reduced[0], stride = split.reduced_strides[0];
+    for_each_kept<T>(split, x, n, [&](std::int64_t o, const T* from) {
+      std::int64_t best = 0;
+      for (std::int64_t i = 1; i < n; ++i)
+        if (from[i * stride] > from[best * stride]) best = i;
+      out[o] = best;
+    });
+  });
+  return shaped(y, split, keepdim);
+}
+
+Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
+  const Split split(kLogsumexp, x, axes);
+  Tensor y = empty(split.kept, x.dtype());
+  const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
+  dispatch_floating(x.dtype(), kLogsumexp, [&]<class T> {
+    T* out = y.mutable_data<T>();
+    for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
+      using std::exp, std::log;
+      double top = -kInf;  // a plain shift: its own derivative cancels
+      inner.run([&](const auto& at, std::int64_t n, const auto& s) {
+        for (std::int64_t i = 0; i < n; ++i)
+          top = std::max(top, double(real(from[at[0] + i * s[0]])));
+      });
+      if (top == -kInf) top = 0;  // exp(-inf - 0) = 0, log(0) = -inf: no NaN
+      Accumulator<T> total{};
+      inner.run([&](const auto& at, std::int64_t n, const auto& s) {
+        for (std::int64_t i = 0; i < n; ++i)
+          total += Accumulator<T>(exp(from[at[0] + i * s[0]] - T(top)));
+      });
+      out[o] = T(log(total) + Accumulator<T>(top));
+    });
+  });
+  return record(kLogsumexp, {x}, shaped(y, split, keepdim),
+                [ones = split.with_ones](const Vjp& v) -> Grads {
+                  // softmax = exp(x - y); a row of -inf has y = -inf and must give 0, not NaN
+                  const Tensor lse = with_ones(v.output(), ones);
+                  const Tensor safe = masked_fill(lse, eq(lse, -kInf), 0);
+                  return {with_ones(v.grad, ones) * exp(v.input(0) - safe)};
+                });
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  check(broadcast("sum_to", x.shape(), shape) == x.shape(), "sum_to", "cannot sum ", x.shape(),
+        " to ", shape);
+  const int lead = x.rank() - shape.rank();
+  Dims axes;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i < lead || (shape[i - lead] == 1 && x.shape()[i] != 1)) axes.push_back(i);
+  if (axes.rank() == 0) return x;
+  return reshape(sum(x, axes, true), shape);
+}
+
+}  // namespace heed::autograd

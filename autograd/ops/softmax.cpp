@@ -1,0 +1,79 @@
+// softmax and log_softmax along one axis.
+#include "autograd/kernels/softmax.h"
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+template <class F>
+SampleFn softmax_samples(F f) {
+  return [f](SampleGen& g) -> Samples {
+    return {{"last axis", [f](Args t) { return f(t[0], -1); }, {g.normal({3, 5})}},
+            {"first axis", [f](Args t) { return f(t[0], 0); }, {g.normal({4, 2, 3})}},
+            {"size 1", [f](Args t) { return f(t[0], 1); }, {g.normal({3, 1})}},
+            {"size 0", [f](Args t) { return f(t[0], 0); }, {g.normal({2, 0})}}};
+  };
+}
+
+Samples softmax_and_masked(SampleGen& g) {
+  Samples samples = softmax_samples(softmax)();
+  const Tensor mask = from_data(std::vector<bool>{true, false, true, true, true, true}, {2, 3});
+  samples.push_back({"masked, one row fully",
+                     [mask](Args t) { return softmax(masked_fill(t[0], mask, -kInf), -1); },
+                     {g.normal({2, 3})}});
+  return samples;
+}
+
+const Op kSoftmax({.name = "softmax", .saves = Saves::kOutput, .samples = softmax_and_masked});
+const Op kLogSoftmax({.name = "log_softmax",
+                      .saves = Saves::kOutput,
+                      .samples = softmax_samples(log_softmax)});
+
+constexpr std::int64_t kExpCost = 8;  // an exponential costs about eight additions
+
+// row(y, y_stride, x, x_stride, n) for every row along `axis`.
+template <class Row>
+Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
+  Tensor y = empty_like(x);
+  Shape rows = x.shape();
+  Strides sy = y.strides(), sx = x.strides();
+  const std::int64_t n = rows[axis], y_stride = sy[axis], x_stride = sx[axis];
+  rows.erase(axis), sy.erase(axis), sx.erase(axis);
+  const StridedLoop<2> loop(rows, {&sy, &sx});
+  dispatch_floating(x.dtype(), op, [&]<class T> {
+    T* out = y.mutable_data<T>();
+    const T* in = x.data<T>();
+    for_each_run(loop, n * kExpCost, [&](const auto& at, std::int64_t count, const auto& s) {
+      for (std::int64_t i = 0; i < count; ++i)
+        row(out + at[0] + i * s[0], y_stride, in + at[1] + i * s[1], x_stride, n);
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, std::int64_t axis) {
+  const int a = axis_of(kSoftmax, x.shape(), axis);
+  const Tensor y = for_each_row(kSoftmax, x, a, [](auto... row) { kernels::softmax_row(row...); });
+  return record(kSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
+    const Tensor p = v.output(), gp = v.grad * p;  // J^T g = g*p - p*sum(g*p)
+    return {gp - p * sum(gp, {a}, true)};
+  });
+}
+
+Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+  const int a = axis_of(kLogSoftmax, x.shape(), axis);
+  const Tensor y =
+      for_each_row(kLogSoftmax, x, a, [](auto... row) { kernels::log_softmax_row(row...); });
+  return record(kLogSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
+    const Tensor log_p = v.output();
+    const Tensor g = v.grad - exp(log_p) * sum(v.grad, {a}, true);
+    if (log_p.shape()[a] == 0) return {g};
+    return {masked_fill(g, eq(max(log_p.detach(), {a}, true), -kInf), 0)};  // fully masked rows
+  });
+}
+
+}  // namespace heed::autograd

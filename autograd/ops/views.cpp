@@ -1,0 +1,251 @@
+// Shape ops. Each is a new Layout on the same storage, where strides allow; its vjp undoes it.
+#include <algorithm>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+// Where slice() read: x [..] placed into zeros of `shape`. Linear; its vjp is the slice again.
+struct Place {
+  Shape shape;
+  int axis;
+  std::int64_t start, step;
+};
+Tensor unslice(const Tensor& x, const Place& place);
+
+template <class F>
+SampleFn view_samples(F f) {
+  return [f](SampleGen& g) -> Samples {
+    const auto one = [f](Args t) { return f(t[0]); };
+    // A view alone is linear; the square makes its second derivative worth checking.
+    const auto squared = [f](Args t) { return f(t[0] * t[0]); };
+    return {{"of a leaf", one, {g.normal({2, 3, 4})}},
+            {"of a product", squared, {g.normal({2, 3, 4})}}};
+  };
+}
+
+const Op kReshape({.name = "reshape", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
+                     return reshape(x, {4, -1});
+                   })});
+const Op kPermute({.name = "permute", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
+                     return permute(x, {2, 0, 1});
+                   })});
+const Op kExpand({.name = "expand",
+                  .saves = Saves::kNothing,
+                  .broadcasts = true,
+                  .samples = [](SampleGen& g) -> Samples {
+                    return {{"new and size-1 axes",
+                             [](Args t) { return expand(t[0], {2, 3, 4}); }, {g.normal({3, 1})}},
+                            {"scalar", [](Args t) { return expand(t[0], {2, 2}); }, {g.normal({})}},
+                            {"to size 0", [](Args t) { return expand(t[0], {0, 3}); },
+                             {g.normal({1, 3})}}};
+                  }});
+const Op kSlice({.name = "slice", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
+                   return slice(x, 1, 0, 3, 2);
+                 })});
+const Op kUnslice({.name = "unslice",
+                   .saves = Saves::kNothing,
+                   .samples = [](SampleGen& g) -> Samples {
+                     const Place place{{3, 7}, 1, 1, 2};
+                     return {{"every other column", [place](Args t) { return unslice(t[0], place); },
+                              {g.normal({3, 3})}}};
+                   }});
+const Op kFlip({.name = "flip", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
+                  return flip(x, -1);
+                })});
+const Op kDiagonal({.name = "diagonal",
+                    .saves = Saves::kNothing,
+                    .samples = [](SampleGen& g) -> Samples {
+                      return {{"square", [](Args t) { return diagonal(t[0]); }, {g.normal({3, 3})}},
+                              {"rectangular, of a batch",
+                               [](Args t) { return diagonal(t[0], 2, 0); }, {g.normal({3, 2, 4})}}};
+                    }});
+const Op kContiguous({.name = "contiguous",
+                      .saves = Saves::kNothing,
+                      .samples = view_samples([](const Tensor& x) { return contiguous(mT(x)); })});
+
+const Check kTranspose("transpose", view_samples([](const Tensor& x) { return transpose(x, 0, -1); }));
+const Check kSqueeze("squeeze",
+                     view_samples([](const Tensor& x) { return squeeze(reshape(x, {2, 1, 12}), 1); }));
+const Check kUnsqueeze("unsqueeze", view_samples([](const Tensor& x) { return unsqueeze(x, -1); }));
+const Check kFlatten("flatten", view_samples([](const Tensor& x) { return flatten(x, 1); }));
+const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }));
+
+// The view, recorded: every shape op ends here.
+template <class F>
+Tensor view_of(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
+  return record(op, {x}, x.view(layout), std::move(vjp));
+}
+
+Tensor unslice(const Tensor& x, const Place& place) {
+  Tensor y = zeros(place.shape, x.dtype());
+  const Layout hole = sliced(y.layout(), place.axis, place.start,
+                             place.start + x.shape()[place.axis] * place.step, place.step);
+  dispatch_any(x.dtype(), [&]<class T> {
+    T* out = y.mutable_data<T>() + hole.offset;
+    const T* in = x.data<T>();
+    for_each_run(StridedLoop<2>(x.shape(), {&hole.strides, &x.strides()}),
+                 [&](const auto& at, std::int64_t n, const auto& s) {
+                   for (std::int64_t i = 0; i < n; ++i)
+                     out[at[0] + i * s[0]] = in[at[1] + i * s[1]];
+                 });
+  });
+  return record(kUnslice, {x}, y, [place, n = x.shape()[place.axis]](const Vjp& v) -> Grads {
+    return {slice(v.grad, place.axis, place.start, place.start + n * place.step, place.step)};
+  });
+}
+
+// Fills in the one size given as -1.
+Shape resolved(const Tensor& x, const Shape& shape) {
+  Shape out = shape;
+  int unknown = -1;
+  std::int64_t known = 1;
+  for (int i = 0; i < shape.rank(); ++i) {
+    check(shape[i] >= -1 && (shape[i] != -1 || unknown < 0), kReshape,
+          "needs sizes >= 0 and at most one -1, got ", shape);
+    if (shape[i] == -1) unknown = i;
+    else known *= shape[i];
+  }
+  if (unknown >= 0 && known > 0 && x.numel() % known == 0) out[unknown] = x.numel() / known;
+  check((unknown < 0 || out[unknown] >= 0) && out.numel() == x.numel(), kReshape, "cannot turn ",
+        x.shape(), " (", x.numel(), " elements) into ", shape);
+  return out;
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  const Shape to = resolved(x, shape);
+  const auto layout = reshaped(x.layout(), to);
+  if (!layout) return reshape(contiguous(x), to);
+  return view_of(kReshape, x, *layout, [from = x.shape()](const Vjp& v) -> Grads {
+    return {reshape(v.grad, from)};
+  });
+}
+
+Tensor permute(const Tensor& x, const Dims& axes) {
+  const Layout layout = permuted(kPermute, x.layout(), axes);
+  Dims inverse = axes;
+  for (int i = 0; i < axes.rank(); ++i) inverse[axis_of(kPermute, x.shape(), axes[i])] = i;
+  return view_of(kPermute, x, layout,
+                 [inverse](const Vjp& v) -> Grads { return {permute(v.grad, inverse)}; });
+}
+
+Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+  const int a = axis_of("transpose", x.shape(), axis0), b = axis_of("transpose", x.shape(), axis1);
+  Dims axes;
+  for (int i = 0; i < x.rank(); ++i) axes.push_back(i == a ? b : i == b ? a : i);
+  return permute(x, axes);
+}
+
+Tensor mT(const Tensor& x) {
+  check(x.rank() >= 2, "mT", "needs rank >= 2, got ", x.shape());
+  return transpose(x, -2, -1);
+}
+
+Tensor expand(const Tensor& x, const Shape& shape) {
+  Shape to = shape;
+  const int lead = shape.rank() - x.rank();
+  for (int i = std::max(0, lead); i < shape.rank(); ++i)
+    if (to[i] == -1) to[i] = x.shape()[i - lead];
+  for (const std::int64_t d : to) check(d >= 0, kExpand, "sizes must be >= 0, got ", shape);
+  return view_of(kExpand, x, expanded(kExpand, x.layout(), to),
+                 [](const Vjp& v) -> Grads { return {v.grad}; });  // the engine sums
+}
+
+Tensor squeeze(const Tensor& x, std::int64_t axis) {
+  const int a = axis_of("squeeze", x.shape(), axis);
+  check(x.shape()[a] == 1, "squeeze", "axis ", axis, " of ", x.shape(), " has size ", x.shape()[a],
+        ", not 1");
+  Shape shape = x.shape();
+  shape.erase(a);
+  return reshape(x, shape);
+}
+
+Tensor unsqueeze(const Tensor& x, std::int64_t axis) {
+  check(axis >= -x.rank() - 1 && axis <= x.rank(), "unsqueeze", "axis ", axis,
+        " is out of range for a new axis of ", x.shape());
+  Shape shape = x.shape();
+  shape.insert(int(axis < 0 ? axis + x.rank() + 1 : axis), 1);
+  return reshape(x, shape);
+}
+
+Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
+  if (x.rank() == 0) return reshape(x, {1});
+  const int a = axis_of("flatten", x.shape(), first), b = axis_of("flatten", x.shape(), last);
+  check(a <= b, "flatten", "needs first <= last, got ", first, " and ", last);
+  Shape shape = x.shape().sub(0, a);
+  shape.push_back(x.shape().sub(a, b + 1).numel());
+  for (int i = b + 1; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
+  return reshape(x, shape);
+}
+
+Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
+             std::int64_t step) {
+  check<ValueError>(step >= 1, kSlice, "needs step >= 1, got ", step, "; flip() reverses an axis");
+  const int a = axis_of(kSlice, x.shape(), axis);
+  const std::int64_t n = x.shape()[a];
+  const auto bound = [n](std::int64_t i) {
+    return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n);
+  };
+  const Place place{x.shape(), a, bound(start), step};
+  return view_of(kSlice, x, sliced(x.layout(), a, place.start, bound(end), step),
+                 [place](const Vjp& v) -> Grads { return {unslice(v.grad, place)}; });
+}
+
+Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index) {
+  const int a = axis_of("select", x.shape(), axis);
+  const std::int64_t n = x.shape()[a];
+  check<ValueError>(index >= -n && index < n, "select", "index ", index, " is out of range for axis ",
+                    axis, " of ", x.shape());
+  const std::int64_t i = index < 0 ? index + n : index;
+  return squeeze(slice(x, a, i, i + 1), a);
+}
+
+Tensor flip(const Tensor& x, std::int64_t axis) {
+  const int a = axis_of(kFlip, x.shape(), axis);
+  Layout layout = x.layout();
+  if (layout.shape[a] > 0) layout.offset += (layout.shape[a] - 1) * layout.strides[a];
+  layout.strides[a] = -layout.strides[a];
+  return view_of(kFlip, x, layout, [a](const Vjp& v) -> Grads { return {flip(v.grad, a)}; });
+}
+
+Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+  const int a = axis_of(kDiagonal, x.shape(), axis0), b = axis_of(kDiagonal, x.shape(), axis1);
+  check(a != b, kDiagonal, "needs two different axes, got ", axis0, " and ", axis1);
+  const std::int64_t n = x.shape()[a], m = x.shape()[b], length = std::min(n, m);
+  Layout layout = x.layout();
+  const std::int64_t stride = layout.strides[a] + layout.strides[b];
+  for (const int i : {std::max(a, b), std::min(a, b)}) layout.shape.erase(i), layout.strides.erase(i);
+  layout.shape.push_back(length);
+  layout.strides.push_back(stride);
+  return view_of(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
+    // g [..., d] -> [..., n, m] with g on the diagonal, then the axes back to their places.
+    Tensor g = v.grad;
+    if (n > length) g = unslice(g, {[&] {
+      Shape s = g.shape();
+      s[s.rank() - 1] = n;
+      return s;
+    }(), g.rank() - 1, 0, 1});
+    Shape wide = g.shape();
+    wide.push_back(m);
+    const Tensor on = gt(eye(n, m), 0.0);
+    g = masked_fill(expand(unsqueeze(g, -1), wide), logical_not(on), 0);
+    Dims axes;
+    for (int i = 0, next = 0; i < g.rank(); ++i)
+      axes.push_back(i == a ? g.rank() - 2 : i == b ? g.rank() - 1 : next++);
+    return {permute(g, axes)};
+  });
+}
+
+Tensor contiguous(const Tensor& x) {
+  if (x.is_contiguous()) return x;
+  Tensor y = empty_like(x);
+  dispatch_any(x.dtype(), [&]<class T> { map_into<T, T>(y, x, [](T v) { return v; }); });
+  if (!is_floating(x.dtype())) return y;
+  return record(kContiguous, {x}, y, [](const Vjp& v) -> Grads { return {v.grad}; });
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,16 @@
+// Colours of numbers: viridis for magnitudes, blue-white-orange for signed values.
+#pragma once
+
+#include "tools/plot/image.h"
+
+namespace heed::plot {
+
+/// matplotlib's viridis (S. van der Walt, N. Smith 2015, CC0) at `t` in [0, 1], clamped; 256 steps,
+/// lightness grows with t. NaN is kGrey.
+Rgb viridis(double t);
+
+/// Blue at -1, white at 0, orange at +1, clamped; lightness depends on |t| only, so that neither
+/// sign looks stronger, in print and to colour-blind readers. NaN is kGrey.
+Rgb diverging(double t);
+
+}  // namespace heed::plot

@@ -1,0 +1,35 @@
+// Line charts: curves over training steps or positions, with reference values beside them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/plot/image.h"
+
+namespace heed::plot {
+
+/// One curve. Points that are not finite, or not positive on a logarithmic axis, are left out; the
+/// line breaks there. Points are joined in the order given.
+struct Series {
+  std::string name;
+  std::vector<double> x, y;
+};
+
+/// A reference value, drawn dashed; its name and value stand at the right of the plot.
+struct HLine {
+  std::string name;
+  double y = 0;
+};
+
+struct LineChart {
+  std::string title, x_name, y_name;
+  std::vector<Series> series;
+  std::vector<HLine> hlines;
+  bool log_y = false;
+};
+
+/// Draws the chart, 1200 x 760 pixels. The legend stands above the plot, never on the curves.
+/// ShapeError: a series whose x and y differ in length.
+Image draw_chart(const LineChart& chart);
+
+}  // namespace heed::plot

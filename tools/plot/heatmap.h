@@ -1,0 +1,45 @@
+// Grids of heat maps, one panel per attention head, with one colour scale for all of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/plot/image.h"
+
+namespace heed::plot {
+
+/// One matrix, row by row. Non-finite values are drawn in grey and do not count for the scale.
+struct Panel {
+  std::string title;  // "L0H1"
+  int rows = 0, cols = 0;
+  std::vector<float> values;  // [rows, cols]
+};
+
+enum class ColorScale {
+  kSequential,  ///< viridis from 0 to the largest value; below 0 looks like 0
+  kDiverging,   ///< blue-white-orange, symmetric, to the largest |value|
+};
+
+/// Panels of one size, side by side, `panel_columns` to a row. The tokens label the left column and
+/// the lowest panels; without them positions do.
+struct HeatmapGrid {
+  std::string title;
+  std::vector<Panel> panels;
+  int panel_columns = 1;
+  std::vector<std::string> row_labels, col_labels;  // [rows] and [cols], or empty
+  std::string row_axis, col_axis;                   // "query", "key"
+  ColorScale scale = ColorScale::kSequential;
+};
+
+/// Draws the grid, at most about 2400 pixels wide and high: cells shrink to one pixel, then each
+/// pixel stands for a square block of cells and shows its value of largest magnitude (NaN if the
+/// block holds one), which the caption says.
+/// ValueError: no panels, or panel_columns < 1. ShapeError: an empty panel, panels of different
+/// sizes, values or labels of another count than the sizes say.
+Image draw_heatmap(const HeatmapGrid& grid);
+
+/// Of n labels that need `extent` pixels each, `pitch` pixels apart, every how many-th fits:
+/// 1, 2, 5, 10, 20, 50, ...
+int label_step(double pitch, int extent);
+
+}  // namespace heed::plot

@@ -1,0 +1,102 @@
+#include "tools/plot/image.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/error.h"
+
+namespace heed::plot {
+
+using autograd::check;
+using autograd::ValueError;
+
+Image::Image(int width, int height, Rgb color) : width_(width), height_(height) {
+  constexpr int kLimit = 16384;
+  check<ValueError>(width >= 1 && height >= 1 && width <= kLimit && height <= kLimit, "image",
+                    "needs a width and height of 1 to ", kLimit, " pixels, got ", width, " x ",
+                    height);
+  pixels_.resize(3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  fill(color);
+}
+
+Rgb Image::at(int x, int y) const {
+  check<ValueError>(x >= 0 && y >= 0 && x < width_ && y < height_, "image", "pixel (", x, ", ", y,
+                    ") is outside of ", width_, " x ", height_);
+  const auto i = 3 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                      static_cast<std::size_t>(x));
+  return {pixels_[i], pixels_[i + 1], pixels_[i + 2]};
+}
+
+void Image::fill(Rgb color) { rect(0, 0, width_, height_, color); }
+
+void Image::rect(int x, int y, int width, int height, Rgb color) {
+  const int left = std::max(x, 0), right = std::min(x + width, width_);
+  const int top = std::max(y, 0), bottom = std::min(y + height, height_);
+  for (int row = top; row < bottom; ++row) {
+    std::uint8_t* p = pixels_.data() + 3 * (static_cast<std::ptrdiff_t>(row) * width_ + left);
+    for (int column = left; column < right; ++column) {
+      *p++ = color.r;
+      *p++ = color.g;
+      *p++ = color.b;
+    }
+  }
+}
+
+void Image::frame(int x, int y, int width, int height, Rgb color) {
+  rect(x, y, width, 1, color);
+  rect(x, y + height - 1, width, 1, color);
+  rect(x, y, 1, height, color);
+  rect(x + width - 1, y, 1, height, color);
+}
+
+void Image::line(double x0, double y0, double x1, double y1, Rgb color, double thickness) {
+  if (!std::isfinite(x0 + y0 + x1 + y1)) return;
+  const double reach = thickness / 2 + 0.5;
+  const auto pixel = [](double v, int size) {  // clamped first: a far value does not fit an int
+    return static_cast<int>(std::floor(std::clamp(v, -1.0, static_cast<double>(size))));
+  };
+  const int left = pixel(std::min(x0, x1) - reach, width_);
+  const int right = pixel(std::max(x0, x1) + reach, width_);
+  const int top = pixel(std::min(y0, y1) - reach, height_);
+  const int bottom = pixel(std::max(y0, y1) + reach, height_);
+  const double dx = x1 - x0, dy = y1 - y0, length2 = dx * dx + dy * dy;
+  for (int y = top; y <= bottom; ++y) {
+    for (int x = left; x <= right; ++x) {
+      // Opacity falls off over one pixel with the distance of the pixel's centre to the segment.
+      const double px = x + 0.5 - x0, py = y + 0.5 - y0;
+      const double t = length2 > 0 ? std::clamp((px * dx + py * dy) / length2, 0.0, 1.0) : 0.0;
+      blend(x, y, color, std::clamp(reach - std::hypot(px - t * dx, py - t * dy), 0.0, 1.0));
+    }
+  }
+}
+
+void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
+  const TextMask mask = rasterize_text(text, style.scale);
+  const int before = style.align == Align::kLeft     ? 0
+                     : style.align == Align::kCenter ? mask.width / 2
+                                                     : mask.width;
+  for (int row = 0; row < mask.height; ++row) {
+    for (int column = 0; column < mask.width; ++column) {
+      const auto i = static_cast<std::size_t>(row * mask.width + column);
+      const double opacity = mask.coverage[i] / 255.0;
+      if (style.upward) {
+        blend(x + row, y + before - column - 1, style.color, opacity);
+      } else {
+        blend(x + column - before, y + row, style.color, opacity);
+      }
+    }
+  }
+}
+
+void Image::blend(int x, int y, Rgb color, double opacity) {
+  if (opacity <= 0 || x < 0 || y < 0 || x >= width_ || y >= height_) return;
+  std::uint8_t* p = pixels_.data() + 3 * (static_cast<std::ptrdiff_t>(y) * width_ + x);
+  const auto mix = [opacity](std::uint8_t below, std::uint8_t above) {
+    return static_cast<std::uint8_t>(std::lround(below + opacity * (above - below)));
+  };
+  p[0] = mix(p[0], color.r);
+  p[1] = mix(p[1], color.g);
+  p[2] = mix(p[2], color.b);
+}
+
+}  // namespace heed::plot

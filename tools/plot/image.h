@@ -1,0 +1,69 @@
+// A picture in memory, the few shapes that the plots are drawn with, and the PNG writer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/plot/text.h"
+
+namespace heed::plot {
+
+/// A colour, sRGB, 8 bits per channel.
+struct Rgb {
+  std::uint8_t r = 0, g = 0, b = 0;
+  bool operator==(const Rgb&) const = default;
+};
+
+inline constexpr Rgb kWhite{255, 255, 255};
+inline constexpr Rgb kInk{34, 34, 34};
+inline constexpr Rgb kGrey{187, 187, 187};
+
+enum class Align { kLeft, kCenter, kRight };
+
+/// `align` says which end of the text the point given to `Image::text` is.
+/// `upward` turns the text to read from bottom to top, as along a vertical axis.
+struct TextStyle {
+  Rgb color = kInk;
+  int scale = 2;
+  Align align = Align::kLeft;
+  bool upward = false;
+};
+
+/// RGB8 pixels, origin at the top left, y grows downwards. What falls outside is not drawn.
+class Image {
+ public:
+  /// Sizes in pixels, 1 to 16384 each; else ValueError.
+  Image(int width, int height, Rgb color = kWhite);
+
+  int width() const { return width_; }
+  int height() const { return height_; }
+  const std::uint8_t* data() const { return pixels_.data(); }  // [height, width, 3]
+  Rgb at(int x, int y) const;  ///< inside the picture, else ValueError
+
+  void set(int x, int y, Rgb color) { blend(x, y, color, 1.0); }
+  void fill(Rgb color);
+  void rect(int x, int y, int width, int height, Rgb color);   ///< filled
+  void frame(int x, int y, int width, int height, Rgb color);  ///< 1 px border inside the rectangle
+  /// Antialiased, round ends, `thickness` in pixels; pixel (i, j) covers [i, i+1) x [j, j+1).
+  /// Draws nothing when a coordinate is not finite.
+  void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0);
+  /// One line of text whose cap top is at `y`, aligned at `x`; upward: cap top at `x`, aligned
+  /// at `y`. A line is kTextHeight * scale pixels high.
+  void text(int x, int y, std::string_view text, const TextStyle& style = {});
+
+ private:
+  void blend(int x, int y, Rgb color, double opacity);
+
+  int width_, height_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+/// Writes `image` as a PNG whose iTXt chunk "Description" is `alt_text` (UTF-8), for readers who
+/// do not see the picture. Whole or not at all: temporary file, fsync, rename.
+/// IoError names the path and the cause; the temporary file is then removed.
+void write_png(const std::string& path, const Image& image, std::string_view alt_text);
+
+}  // namespace heed::plot

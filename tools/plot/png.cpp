@@ -1,0 +1,106 @@
+// write_png: stb_image_write encodes, this file adds the description and replaces the file at once.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "autograd/error.h"
+#include "tools/plot/image.h"
+
+// The one place with stb's implementation; STATIC keeps its names out of the rest of the program.
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#include <stb/stb_image_write.h>
+
+namespace heed::plot {
+namespace {
+
+using autograd::fail;
+using autograd::IoError;
+
+void append_u32(std::string& out, std::uint32_t value) {  // big endian, as all of PNG
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>((value >> shift) & 0xFF);
+}
+
+std::uint32_t crc32(std::string_view bytes) {  // PNG specification, annex D
+  std::uint32_t crc = 0xFFFFFFFFu;
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0xEDB88320u : 0u);
+  }
+  return ~crc;
+}
+
+std::string description_chunk(std::string_view alt_text) {
+  using namespace std::string_view_literals;
+  std::string body = "iTXt";
+  body += "Description\0"sv;  // keyword
+  body += "\0\0"sv;           // not compressed, compression method 0
+  body += "\0\0"sv;           // no language tag, no translated keyword
+  body += valid_utf8(alt_text);
+  std::string chunk;
+  append_u32(chunk, static_cast<std::uint32_t>(body.size() - 4));
+  chunk += body;
+  append_u32(chunk, crc32(body));
+  return chunk;
+}
+
+std::string encode(const Image& image) {
+  // Cells and flat areas compress best unfiltered, and trying stb's five filters costs most of the
+  // time. Set once: these are globals of stb, and two threads may write pictures.
+  static const bool configured = [] {
+    stbi_write_force_png_filter = 0;
+    stbi_write_png_compression_level = 5;
+    return true;
+  }();
+  static_cast<void>(configured);
+  std::string bytes;
+  const auto append = [](void* out, void* data, int size) {
+    static_cast<std::string*>(out)->append(static_cast<const char*>(data),
+                                           static_cast<std::size_t>(size));
+  };
+  if (stbi_write_png_to_func(append, &bytes, image.width(), image.height(), 3, image.data(),
+                             3 * image.width()) == 0) {
+    throw std::bad_alloc();
+  }
+  return bytes;
+}
+
+// 0, or the errno of the first step that failed.
+int write_and_sync(const std::string& path, std::string_view bytes) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return errno;
+  int error = 0;
+  while (error == 0 && !bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      error = errno;
+    }
+  }
+  if (error == 0 && ::fsync(file) != 0) error = errno;
+  if (::close(file) != 0 && error == 0) error = errno;
+  return error;
+}
+
+}  // namespace
+
+void write_png(const std::string& path, const Image& image, std::string_view alt_text) {
+  constexpr std::size_t kHeaderEnd = 8 + 25;  // signature and IHDR come first
+  std::string png = encode(image);
+  png.insert(kHeaderEnd, description_chunk(alt_text));
+
+  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
+  int error = write_and_sync(temporary, png);
+  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    fail<IoError>("write_png", "cannot write ", path, ": ", std::strerror(error));
+  }
+}
+
+}  // namespace heed::plot

@@ -3,6 +3,7 @@
 // op and both shapes. A `double` operand takes the tensor's dtype. Names and meaning are PyTorch's.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "autograd/create.h"
+#include "autograd/mask.h"
 #include "autograd/tensor.h"
 
 namespace heed::autograd {
@@ -189,5 +191,29 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 /// Zeroes elements with probability p and scales the rest by 1/(1-p). Draws one key from g; element
 /// i is then kept by Philox(key, i), so every path and thread count sees the same mask.
 Tensor dropout(const Tensor& x, double p, Generator& g = default_generator());
+
+// ---- attention (ops/attention.cpp): softmax(q k^T * scale, masked) v (Vaswani et al. 2017)
+struct AttentionOptions {
+  std::optional<double> scale = {};  ///< default 1/sqrt(d)
+  bool causal = false;               ///< aligned at the bottom right: the last query sees all keys
+  KeepMask keep = {};
+  double dropout = 0;                ///< on the weights; the key is drawn from `generator`
+  Generator* generator = nullptr;    ///< default: the thread's
+  /// See, and may replace, the masked scores and the weights before dropout.
+  std::function<Tensor(const Tensor&)> on_scores = {}, on_pattern = {};
+};
+struct AttentionResult {
+  Tensor output;   ///< [..., Tq, d_value]
+  Tensor scores;   ///< [..., Tq, Tk], masked places -inf
+  Tensor pattern;  ///< [..., Tq, Tk], softmax of scores, before dropout
+};
+/// q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value]; leading axes broadcast. A fully masked row
+/// attends to nothing: output 0, gradient 0. Keys and values that no query may read are never
+/// touched: NaN there changes nothing.
+AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const AttentionOptions& options = {});
+/// Its output alone.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options = {});
 
 }  // namespace heed::autograd

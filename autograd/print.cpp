@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "autograd/graph.h"
@@ -25,7 +26,8 @@ struct Cells {
 std::string to_text(double v, std::chars_format format, int precision) {
   if (std::isnan(v)) return "nan";
   std::array<char, 400> buffer;  // DBL_MAX has 309 digits
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), v, format, precision);
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), v, format, precision);
   return std::string(buffer.data(), end.ptr);
 }
 
@@ -107,12 +109,16 @@ Cells cells_of(const Tensor& x, bool summarize) {
     return out;
   };
   switch (x.dtype()) {
-    case float32: return format_floats(shown(x.data<float>(), std::vector<double>()));
-    case float64: return format_floats(shown(x.data<double>(), std::vector<double>()));
+    case float32:
+      return format_floats(shown(x.data<float>(), std::vector<double>()));
+    case float64:
+      return format_floats(shown(x.data<double>(), std::vector<double>()));
     case int64:
       return format_integers(shown(x.data<std::int64_t>(), std::vector<std::int64_t>()), false);
-    case bool8: return format_integers(shown(x.data<bool>(), std::vector<std::int64_t>()), true);
-    default: return format_duals(shown(x.data<Dual>(), std::vector<Dual>()));
+    case bool8:
+      return format_integers(shown(x.data<bool>(), std::vector<std::int64_t>()), true);
+    default:
+      return format_duals(shown(x.data<Dual>(), std::vector<Dual>()));
   }
 }
 
@@ -126,13 +132,14 @@ class Writer {
     if (axis == shape_.rank()) return cells_.text[next_++];
     if (axis == shape_.rank() - 1) return row(indent);
     const std::int64_t n = shape_[axis];
-    const std::string separator = "," + std::string(std::size_t(shape_.rank() - axis - 1), '\n') +
-                                  std::string(std::size_t(indent + 1), ' ');
+    std::string separator = ",";
+    separator.append(std::size_t(shape_.rank() - axis - 1), '\n');
+    separator.append(std::size_t(indent + 1), ' ');
     std::string out = "[";
     for (std::int64_t i = 0; i < n; ++i) {
       if (i > 0) out += separator;
       if (is_cut(n, summarize_) && i == kEdgeItems) {
-        out += "..." + separator;
+        out.append("...").append(separator);
         i = n - kEdgeItems;
       }
       out += write(axis + 1, indent + 1);
@@ -143,7 +150,8 @@ class Writer {
  private:
   std::string row(std::int64_t indent) {
     const std::int64_t n = shape_.back();
-    const std::int64_t per_line = std::max<std::int64_t>(1, (kLineWidth - indent) / (cells_.width + 2));
+    const std::int64_t per_line =
+        std::max<std::int64_t>(1, (kLineWidth - indent) / (cells_.width + 2));
     const std::string new_line = ",\n" + std::string(std::size_t(indent + 1), ' ');
     std::string out = "[";
     std::int64_t items = 0;

@@ -15,8 +15,12 @@ using namespace heed::autograd;
 using Values = std::vector<double>;
 
 Values values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
-Tensor classes(const std::vector<std::int64_t>& c, const Shape& shape) { return from_data(c, shape); }
-Tensor classes(const std::vector<std::int64_t>& c) { return from_data(c, {std::int64_t(c.size())}); }
+Tensor classes(const std::vector<std::int64_t>& c, const Shape& shape) {
+  return from_data(c, shape);
+}
+Tensor classes(const std::vector<std::int64_t>& c) {
+  return from_data(c, {std::int64_t(c.size())});
+}
 
 // Largest difference, in units of the largest expected value (at least 1). NaN gives infinity.
 double error(const Values& got, const Values& expected) {
@@ -104,9 +108,9 @@ TEST_CASE("cross_entropy has PyTorch's values and gradients") {
         1e-15);
   CHECK(error(values(cross_entropy(x, t, {.reduction = Reduction::kNone})),
               {0.16984601955628567, 0, 2.5340726046861715}) <= 1e-15);
-  CHECK(error(gradient(x, t),
-              {0.021005033067033024, 0.05709759969229724, -0.07810263275933027, 0, 0, 0,
-               0.3763559961521156, -0.460332369846359, 0.0839763736942434}) <= 1e-15);
+  CHECK(error(gradient(x, t), {0.021005033067033024, 0.05709759969229724, -0.07810263275933027, 0,
+                               0, 0, 0.3763559961521156, -0.460332369846359, 0.0839763736942434}) <=
+        1e-15);
   const CrossEntropyOptions smooth{.label_smoothing = 0.1};
   CHECK(error(values(cross_entropy(x, t, smooth)), {1.3852926454545618}) <= 1e-15);
   CHECK(error(values(cross_entropy(x, t, {.label_smoothing = 0.1, .reduction = Reduction::kNone})),
@@ -138,8 +142,8 @@ TEST_CASE("cross_entropy with every row ignored, or none at all, is 0 with gradi
     CHECK(cross_entropy(empty({0, 3}), classes({}), {.reduction = reduction}).item() == 0);
     CHECK(gradient(empty({0, 3}, float64), classes({}), {.reduction = reduction}).empty());
   }
-  const Tensor none = cross_entropy(empty({2, 0, 3}), classes({}, {2, 0}),
-                                    {.reduction = Reduction::kNone});
+  const Tensor none =
+      cross_entropy(empty({2, 0, 3}), classes({}, {2, 0}), {.reduction = Reduction::kNone});
   CHECK(none.shape() == Shape{2, 0});
 }
 
@@ -223,9 +227,10 @@ TEST_CASE("cross_entropy errors name value, place and classes") {
   CHECK_THROWS_WITH(cross_entropy(zeros({5}), classes({7}, {})),
                     "cross_entropy: target 7 at [] is no class: C = 5, so classes are 0 to 4 "
                     "(ignore_index is -100)");
-  CHECK_THROWS_WITH(cross_entropy(x, classes({0, 1})),
-                    "cross_entropy: needs logits [..., C] and targets [...], got [2, 3, 5] and [2]; "
-                    "the classes are the last axis of the logits");
+  CHECK_THROWS_WITH(
+      cross_entropy(x, classes({0, 1})),
+      "cross_entropy: needs logits [..., C] and targets [...], got [2, 3, 5] and [2]; "
+      "the classes are the last axis of the logits");
   CHECK_THROWS_AS(cross_entropy(zeros({}), classes({}, {0})), ShapeError);
   CHECK_THROWS_WITH(cross_entropy(zeros({2, 0}), classes({0, 0})),
                     "cross_entropy: needs at least one class, got logits [2, 0]");

@@ -76,7 +76,8 @@ TEST_CASE("dropout's gradient has the mask of its forward, at any order") {
 TEST_CASE("dropout draws from the thread's generator by default, a new mask each time") {
   manual_seed(6);
   const Tensor x = ones({64});
-  const auto first = dropout(x, 0.5).to_vector<float>(), second = dropout(x, 0.5).to_vector<float>();
+  const auto first = dropout(x, 0.5).to_vector<float>(),
+             second = dropout(x, 0.5).to_vector<float>();
   CHECK(first != second);
   manual_seed(6);
   CHECK(dropout(x, 0.5).to_vector<float>() == first);

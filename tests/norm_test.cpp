@@ -65,13 +65,15 @@ TEST_CASE("layer_norm and rms_norm equal plain loops, in every layout") {
     const Tensor x = randn({3, 4, 37}, dtype, g) * 3.0 + 5.0;
     const Tensor weight = randn({37}, dtype, g), bias = randn({37}, dtype, g);
     const double tol = tolerance(dtype);
-    for (const Tensor& in : {x, transpose(x, 0, 1), slice(x, 0, 0, 3, 2), flip(x, -1),
-                             transpose(contiguous(transpose(x, 1, 2)), 1, 2),
-                             expand(slice(x, 1, 1, 2), {3, 4, 37})}) {
+    for (const Tensor& in :
+         {x, transpose(x, 0, 1), slice(x, 0, 0, 3, 2), flip(x, -1),
+          transpose(contiguous(transpose(x, 1, 2)), 1, 2), expand(slice(x, 1, 1, 2), {3, 4, 37})}) {
       CHECK(error(values(layer_norm(in, weight, bias)), reference(in, weight, bias, 1e-5, true)) <=
             tol);
-      CHECK(error(values(layer_norm(in, {}, bias, 0.1)), reference(in, {}, bias, 0.1, true)) <= tol);
-      CHECK(error(values(layer_norm(in, weight, {})), reference(in, weight, {}, 1e-5, true)) <= tol);
+      CHECK(error(values(layer_norm(in, {}, bias, 0.1)), reference(in, {}, bias, 0.1, true)) <=
+            tol);
+      CHECK(error(values(layer_norm(in, weight, {})), reference(in, weight, {}, 1e-5, true)) <=
+            tol);
       CHECK(error(values(rms_norm(in, weight)), reference(in, weight, {}, 1e-5, false)) <= tol);
       CHECK(error(values(rms_norm(in, {}, 0.1)), reference(in, {}, {}, 0.1, false)) <= tol);
     }
@@ -138,19 +140,20 @@ TEST_CASE("norms: only the gradients asked for, with operands missing") {
   CHECK(values(gradients(rms_norm(e.x, weight), {e.x})[0]) == values(rms[0]));
 }
 
-TEST_CASE("float32 norm gradients are within rounding of float64's") {
+TEST_CASE(
+    "float32 norm gradients over several chunks of rows are those of the float64 definition") {
   Generator g(3);
-  const Tensor x = randn({200, 33}, float32, g).requires_grad();
+  const Tensor x = randn({2500, 33}, float32, g).requires_grad();
   const Tensor w = randn({33}, float32, g).requires_grad();
   const Tensor b = randn({33}, float32, g).requires_grad();
-  const Tensor gy = randn({200, 33}, float32, g);
+  const Tensor gy = randn({2500, 33}, float32, g);
   const auto wide = [](const Tensor& t) { return to(t.detach(), float64).requires_grad(); };
   const Tensor wx = wide(x), ww = wide(w), wb = wide(b);
   const auto narrow = grad(layer_norm(x, w, b), {x, w, b}, {.grad_output = gy});
-  const auto exact =
-      grad(layer_norm(wx, ww, wb), {wx, ww, wb}, {.grad_output = to(gy, float64)});
+  const auto exact = grad(layer_norm(wx, ww, wb), {wx, ww, wb},
+                          {.grad_output = to(gy, float64), .create_graph = true});
   for (std::size_t i = 0; i < 3; ++i)
-    CHECK(error(values(narrow[i]), values(exact[i])) <= tolerance(float32));
+    CHECK(error(values(narrow[i]), values(exact[i].detach())) <= tolerance(float32));
 }
 
 TEST_CASE("norms of rows of one value, of no rows, and of no values") {
@@ -191,7 +194,8 @@ TEST_CASE("norms give the same bits at 1, 2 and 3 threads") {
     for (const Tensor& t : {y, z}) run.push_back(t.to_vector<float>());
     for (const Tensor& t : grad(y, {x, w, b}, {.grad_output = gy}))
       run.push_back(t.to_vector<float>());
-    for (const Tensor& t : grad(z, {x, w}, {.grad_output = gy})) run.push_back(t.to_vector<float>());
+    for (const Tensor& t : grad(z, {x, w}, {.grad_output = gy}))
+      run.push_back(t.to_vector<float>());
     runs.push_back(run);
   }
   set_num_threads(before);
@@ -219,8 +223,9 @@ TEST_CASE("norm errors name the shapes") {
   CHECK_THROWS_AS(rms_norm(x, ones({2})), ShapeError);
   CHECK_THROWS_WITH(rms_norm(x, {}, -1), "rms_norm: needs eps >= 0, got -1");
   CHECK_THROWS_AS(layer_norm(x, {}, {}, std::nan("")), ValueError);
-  CHECK_THROWS_WITH(layer_norm(x, ones({3}, float64), {}),
-                    "layer_norm: dtypes differ: float32 and float64; convert one with to(x, dtype)");
+  CHECK_THROWS_WITH(
+      layer_norm(x, ones({3}, float64), {}),
+      "layer_norm: dtypes differ: float32 and float64; convert one with to(x, dtype)");
   CHECK_THROWS_WITH(rms_norm(ones({2, 3}, int64), {}),
                     "rms_norm: needs float32 or float64, got int64");
 }

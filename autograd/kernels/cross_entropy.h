@@ -20,8 +20,8 @@ struct LogSumExp {
 
 /// One row of n logits and its target class:
 ///   (1 - smoothing) * -log p[target] + smoothing / n * sum of -log p.
-/// A term of weight 0 is left out, not multiplied: its -log p may be inf. A row that is all -inf has
-/// no probabilities: loss inf.
+/// A term of weight 0 is left out, not multiplied: its -log p may be inf. A row that is all -inf
+/// has no probabilities: loss inf.
 template <class T>
 Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
                              double smoothing) {
@@ -38,10 +38,7 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
   }
   const Acc log_total = lse.log_total = log(total);
   Acc loss{};
-  if (smoothing < 1) {
-    const Acc nll = log_total + (Acc(top) - Acc(x[target]));
-    loss = smoothing > 0 ? Acc(1 - smoothing) * nll : nll;
-  }
+  if (smoothing < 1) loss += Acc(1 - smoothing) * (log_total + (Acc(top) - Acc(x[target])));
   if (smoothing > 0) loss += Acc(smoothing) * (log_total + below_top / Acc(double(n)));
   return loss;
 }

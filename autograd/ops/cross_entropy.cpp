@@ -24,9 +24,11 @@ Samples cross_entropy_samples(SampleGen& g) {
   const Tensor unmasked = targets_of({0, 1}, {2});
   return {
       {"mean", with(g.integers(0, 5, {3}), {}), {g.normal({3, 5})}},
-      {"sum, rank 3", with(g.integers(0, 4, {2, 3}), {.reduction = Reduction::kSum}),
+      {"sum, rank 3",
+       with(g.integers(0, 4, {2, 3}), {.reduction = Reduction::kSum}),
        {g.normal({2, 3, 4})}},
-      {"none", with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
+      {"none",
+       with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
        {g.normal({2, 2, 4})}},
       {"one row of rank 1", with(targets_of({1}, {}), {}), {g.normal({3})}},
       {"smoothing", with(g.integers(0, 5, {3}), {.label_smoothing = 0.2}), {g.normal({3, 5})}},
@@ -41,11 +43,13 @@ Samples cross_entropy_samples(SampleGen& g) {
        {g.normal({2, 3})}},
       {"one class", with(targets_of({0, 0}, {2}), {}), {g.normal({2, 1})}},
       {"no rows, mean", with(targets_of({}, {0}), {}), {g.normal({0, 3})}},
-      {"no rows, none", with(targets_of({}, {2, 0}), {.reduction = Reduction::kNone}),
+      {"no rows, none",
+       with(targets_of({}, {2, 0}), {.reduction = Reduction::kNone}),
        {g.normal({2, 0, 3})}}};
 }
-const Op kCrossEntropy(
-    {.name = "cross_entropy", .saves = Saves::kInputs, .samples = cross_entropy_samples});
+const Op kCrossEntropy({.name = "cross_entropy",
+                        .saves = Saves::kInputs,
+                        .samples = cross_entropy_samples});
 
 std::int64_t grain_of(std::int64_t classes) {
   constexpr std::int64_t kExpCost = 8;  // an exponential costs about eight additions

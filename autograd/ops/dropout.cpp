@@ -17,12 +17,10 @@ Samples dropout_samples(SampleGen& g) {
     };
   };
   const auto squared = [with](Args t) { return with(0.4)(std::array{t[0] * t[0]}); };
-  return {{"p = 0.3", with(0.3), {g.normal({3, 5})}},
-          {"of a square", squared, {g.normal({2, 3, 4})}},
-          {"rank 0", with(0.5), {g.normal({})}},
-          {"p = 0", with(0), {g.normal({2, 3})}},
-          {"p = 1", with(1), {g.normal({2, 3})}},
-          {"size 0", with(0.5), {g.normal({2, 0})}}};
+  return {
+      {"p = 0.3", with(0.3), {g.normal({3, 5})}}, {"of a square", squared, {g.normal({2, 3, 4})}},
+      {"rank 0", with(0.5), {g.normal({})}},      {"p = 0", with(0), {g.normal({2, 3})}},
+      {"p = 1", with(1), {g.normal({2, 3})}},     {"size 0", with(0.5), {g.normal({2, 0})}}};
 }
 const Op kDropout({.name = "dropout", .saves = Saves::kNothing, .samples = dropout_samples});
 

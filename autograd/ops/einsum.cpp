@@ -6,24 +6,28 @@
 #include <string>
 
 #include "autograd/ops.h"
-#include "autograd/ops/map.h"
+#include "autograd/samples.h"
 
 namespace heed::autograd {
 namespace {
 
 const Check kEinsum("einsum", [](SampleGen& g) -> Samples {
-  const auto equation = [](const char* text) {
-    return [text](Args t) { return einsum(text, t); };
-  };
-  return {
-      {"attention scores", equation("nqhd,nkhd->nhqk"), {g.normal({2, 2, 2, 3}), g.normal({2, 3, 2, 3})}},
-      {"names, three operands", equation("b pos d_in, head d_in d, head d d_out -> b pos d_out"),
-       {g.normal({2, 2, 3}), g.normal({2, 3, 2}), g.normal({2, 2, 2})}},
-      {"diagonal", equation("iij->ji"), {g.normal({3, 3, 2})}},
-      {"trace times sum", equation("ii,jk->"), {g.normal({2, 2}), g.normal({2, 3})}},
-      {"elementwise and outer", equation("bi,bj->jbi"), {g.normal({2, 3}), g.normal({2, 2})}},
-      {"x with itself", [](Args t) { return einsum("ij,kj->ik", {t[0], t[0]}); }, {g.normal({2, 3})}},
-      {"size 0", equation("ij,jk->ik"), {g.normal({2, 0}), g.normal({0, 3})}}};
+  const auto equation = [](const char* text) { return [text](Args t) { return einsum(text, t); }; };
+  return {{"attention scores",
+           equation("nqhd,nkhd->nhqk"),
+           {g.normal({2, 2, 2, 3}), g.normal({2, 3, 2, 3})}},
+          {"names, three operands",
+           equation("b pos d_in, head d_in d, head d d_out -> b pos d_out"),
+           {g.normal({2, 2, 3}), g.normal({2, 3, 2}), g.normal({2, 2, 2})}},
+          {"diagonal", equation("iij->ji"), {g.normal({3, 3, 2})}},
+          {"trace times sum", equation("ii,jk->"), {g.normal({2, 2}), g.normal({2, 3})}},
+          {"elementwise and outer", equation("bi,bj->jbi"), {g.normal({2, 3}), g.normal({2, 2})}},
+          {"x with itself",
+           [](Args t) {
+             return einsum("ij,kj->ik", {t[0], t[0]});
+           },
+           {g.normal({2, 3})}},
+          {"size 0", equation("ij,jk->ik"), {g.normal({2, 0}), g.normal({0, 3})}}};
 });
 
 // One label where it stands in the equation.
@@ -65,13 +69,13 @@ template <class E, class... Parts>
   if (rest.starts_with("...")) fail_at<ValueError>(text, at, "no ellipsis here: label every axis");
   std::size_t length = 1;
   while (length < rest.size() && is_continuation(rest[length])) ++length;
-  const std::string_view hint = names           ? ""
+  const std::string_view hint = names            ? ""
                                 : rest[0] == '1' ? "; did you mean 'l'?"
                                 : rest[0] == '0' ? "; did you mean 'o'?"
                                                  : "";
-  fail_at<ValueError>(text, at, "'", rest.substr(0, length), "' is not a label: labels are ",
-                      names ? "names of letters, digits and '_' that begin with a letter" : "letters",
-                      hint);
+  fail_at<ValueError>(
+      text, at, "'", rest.substr(0, length), "' is not a label: labels are ",
+      names ? "names of letters, digits and '_' that begin with a letter" : "letters", hint);
 }
 
 // text[begin, end) as labels: words, or single letters with spaces ignored.
@@ -104,9 +108,11 @@ Term implicit_output(const Equation& e) {
   Term all, once;
   for (const Term& term : e.terms) all.insert(all.end(), term.begin(), term.end());
   for (const Label& l : all)
-    if (std::count_if(all.begin(), all.end(), [&](const Label& m) { return m.name == l.name; }) == 1)
+    if (std::count_if(all.begin(), all.end(), [&](const Label& m) { return m.name == l.name; }) ==
+        1)
       once.push_back(l);
-  std::sort(once.begin(), once.end(), [](const Label& a, const Label& b) { return a.name < b.name; });
+  std::sort(once.begin(), once.end(),
+            [](const Label& a, const Label& b) { return a.name < b.name; });
   return once;
 }
 
@@ -160,14 +166,15 @@ void check_sizes(const Equation& e, Args operands) {
     }
     for (int i = 0; i < shape.rank(); ++i) {
       const auto& [name, at] = term[std::size_t(i)];
-      const auto before = std::find_if(seen.begin(), seen.end(),
-                                       [n = name](const Seen& s) { return s.name == n; });
+      const auto before =
+          std::find_if(seen.begin(), seen.end(), [n = name](const Seen& s) { return s.name == n; });
       if (before == seen.end())
         seen.push_back({name, k, shape[i]});
       else if (before->size != shape[i])
-        fail_at<ShapeError>(e.text, at, "label '", name, "' has size ", before->size, " in operand ",
-                            before->operand, " ", operands[before->operand].shape(), " and ",
-                            shape[i], " in operand ", k, " ", shape, "; sizes do not broadcast");
+        fail_at<ShapeError>(e.text, at, "label '", name, "' has size ", before->size,
+                            " in operand ", before->operand, " ", operands[before->operand].shape(),
+                            " and ", shape[i], " in operand ", k, " ", shape,
+                            "; sizes do not broadcast");
     }
   }
 }
@@ -179,8 +186,9 @@ struct Labelled {
 
   std::int64_t size(std::string_view name) const { return x.shape()[axis(name)]; }
   int axis(std::string_view name) const {
-    return int(std::find_if(labels.begin(), labels.end(),
-                            [&](const Label& l) { return l.name == name; }) - labels.begin());
+    return int(
+        std::find_if(labels.begin(), labels.end(), [&](const Label& l) { return l.name == name; }) -
+        labels.begin());
   }
 };
 
@@ -194,9 +202,10 @@ Labelled with_diagonals(Tensor x, Term labels) {
       continue;
     }
     x = diagonal(x, std::int64_t(i), later - labels.begin());
-    labels.push_back(labels[i]);  // the diagonal is the last axis now
+    const Label label = labels[i];
     labels.erase(later);
     labels.erase(labels.begin() + std::ptrdiff_t(i));
+    labels.push_back(label);  // the diagonal is the last axis now
   }
   return {x, labels};
 }
@@ -207,8 +216,10 @@ Labelled sum_unless(const Labelled& a, Kept kept) {
   Dims axes;
   Labelled out{a.x, {}};
   for (std::size_t i = 0; i < a.labels.size(); ++i)
-    if (kept(a.labels[i])) out.labels.push_back(a.labels[i]);
-    else axes.push_back(std::int64_t(i));
+    if (kept(a.labels[i]))
+      out.labels.push_back(a.labels[i]);
+    else
+      axes.push_back(std::int64_t(i));
   if (axes.rank() > 0) out.x = sum(a.x, axes);
   return out;
 }
@@ -258,10 +269,12 @@ Labelled contract(const Labelled& a, const Labelled& b, std::string_view text, K
   const Shape batch_sizes = sizes_of(a, batch);
   const Shape shape = joined(joined(batch_sizes, a_sizes), b_sizes);
   if (contracted.empty()) {
-    const Tensor left = reshape(permuted_to(a, joined(batch, a_free)),
-                                joined(joined(batch_sizes, a_sizes), Dims::filled(b_sizes.rank(), 1)));
-    const Tensor right = reshape(permuted_to(b, joined(batch, b_free)),
-                                 joined(joined(batch_sizes, Dims::filled(a_sizes.rank(), 1)), b_sizes));
+    const Tensor left =
+        reshape(permuted_to(a, joined(batch, a_free)),
+                joined(joined(batch_sizes, a_sizes), Dims::filled(b_sizes.rank(), 1)));
+    const Tensor right =
+        reshape(permuted_to(b, joined(batch, b_free)),
+                joined(joined(batch_sizes, Dims::filled(a_sizes.rank(), 1)), b_sizes));
     return {left * right, labels};
   }
   // Batch axes stay apart: merging them could copy, and matmul takes any strides.
@@ -269,7 +282,8 @@ Labelled contract(const Labelled& a, const Labelled& b, std::string_view text, K
   const std::int64_t m = a_sizes.numel(), k = sizes_of(a, contracted).numel(), n = b_sizes.numel();
   const Tensor left = permuted_to(a, joined(batch, a_free, contracted));
   const Tensor right = permuted_to(b, joined(batch, contracted, b_free));
-  const Tensor product = matmul(reshape(left, joined(lead, {m, k})), reshape(right, joined(lead, {k, n})));
+  const Tensor product =
+      matmul(reshape(left, joined(lead, {m, k})), reshape(right, joined(lead, {k, n})));
   return {reshape(product, shape), labels};
 }
 

@@ -14,50 +14,63 @@ Samples gather_samples(SampleGen& g) {
   const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
   return {{"columns", [columns](Args t) { return gather(t[0], 1, columns); }, {g.normal({2, 3})}},
           {"rows, repeated", [rows](Args t) { return gather(t[0], 0, rows); }, {g.normal({2, 3})}},
-          {"of a product", [columns](Args t) { return gather(t[0] * t[0], -1, columns); },
+          {"of a product",
+           [columns](Args t) { return gather(t[0] * t[0], -1, columns); },
            {g.normal({2, 3})}},
-          {"size 0", [](Args t) { return gather(t[0], 0, zeros({0, 2}, int64)); },
+          {"size 0",
+           [](Args t) {
+             return gather(t[0], 0, zeros({0, 2}, int64));
+           },
            {g.normal({3, 2})}}};
 }
 const Op kGather({.name = "gather", .saves = Saves::kNothing, .samples = gather_samples});
 
 Samples scatter_add_samples(SampleGen& g) {
   const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
-  return {{"columns", [columns](Args t) { return scatter_add(t[0], 1, columns, t[1]); },
+  return {{"columns",
+           [columns](Args t) { return scatter_add(t[0], 1, columns, t[1]); },
            {g.normal({2, 3}), g.normal({2, 4})}},
-          {"rows, repeated", [rows](Args t) { return scatter_add(t[0], 0, rows, t[1] * t[1]); },
+          {"rows, repeated",
+           [rows](Args t) { return scatter_add(t[0], 0, rows, t[1] * t[1]); },
            {g.normal({2, 3}), g.normal({3, 3})}}};
 }
-const Op kScatterAdd(
-    {.name = "scatter_add", .saves = Saves::kNothing, .samples = scatter_add_samples});
+const Op kScatterAdd({.name = "scatter_add",
+                      .saves = Saves::kNothing,
+                      .samples = scatter_add_samples});
 
 Samples index_select_samples(SampleGen& g) {
   const Tensor index = g.integers(0, 3, {5});
   return {{"rows", [index](Args t) { return index_select(t[0], 0, index); }, {g.normal({3, 2})}},
-          {"middle axis", [index](Args t) { return index_select(t[0], 1, index); },
+          {"middle axis",
+           [index](Args t) { return index_select(t[0], 1, index); },
            {g.normal({2, 3, 2})}},
-          {"of a product", [index](Args t) { return index_select(t[0] * t[0], -1, index); },
+          {"of a product",
+           [index](Args t) { return index_select(t[0] * t[0], -1, index); },
            {g.normal({2, 3})}},
-          {"size 0", [](Args t) { return index_select(t[0], 0, zeros({0}, int64)); },
+          {"size 0",
+           [](Args t) { return index_select(t[0], 0, zeros({0}, int64)); },
            {g.normal({3, 2})}}};
 }
-const Op kIndexSelect(
-    {.name = "index_select", .saves = Saves::kNothing, .samples = index_select_samples});
+const Op kIndexSelect({.name = "index_select",
+                       .saves = Saves::kNothing,
+                       .samples = index_select_samples});
 
 Samples index_add_samples(SampleGen& g) {
   const Tensor index = g.integers(0, 3, {5});
-  return {{"rows", [index](Args t) { return index_add(t[0], 0, index, t[1]); },
+  return {{"rows",
+           [index](Args t) { return index_add(t[0], 0, index, t[1]); },
            {g.normal({3, 2}), g.normal({5, 2})}},
-          {"last axis", [index](Args t) { return index_add(t[0], -1, index, t[1] * t[1]); },
+          {"last axis",
+           [index](Args t) { return index_add(t[0], -1, index, t[1] * t[1]); },
            {g.normal({2, 3}), g.normal({2, 5})}}};
 }
 const Op kIndexAdd({.name = "index_add", .saves = Saves::kNothing, .samples = index_add_samples});
 
 const Check kEmbedding("embedding", [](SampleGen& g) -> Samples {
   const Tensor ids = g.integers(0, 5, {2, 4});
-  return {{"tokens", [ids](Args t) { return embedding(t[0], ids); }, {g.normal({5, 3})}},
-          {"one id", [](Args t) { return embedding(t[0], full({}, 1, int64)); },
-           {g.normal({2, 3})}}};
+  return {
+      {"tokens", [ids](Args t) { return embedding(t[0], ids); }, {g.normal({5, 3})}},
+      {"one id", [](Args t) { return embedding(t[0], full({}, 1, int64)); }, {g.normal({2, 3})}}};
 });
 
 // The place of the first value, in row-major order, outside [0, n).
@@ -134,8 +147,7 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
     for_each_run(StridedLoop<3>(index.shape(), {&y.strides(), &index.strides(), &base}),
                  [&](const auto& at, std::int64_t n, const auto& s) {
                    for (std::int64_t i = 0; i < n; ++i)
-                     out[at[0] + i * s[0]] =
-                         in[at[2] + i * s[2] + places[at[1] + i * s[1]] * step];
+                     out[at[0] + i * s[0]] = in[at[2] + i * s[2] + places[at[1] + i * s[1]] * step];
                  });
   });
   return record(kGather, {x}, y, [a, index, shape = x.shape()](const Vjp& v) -> Grads {
@@ -149,8 +161,8 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
   const DType dtype = unify(kScatterAdd, x, src);
   const int a = axis_of(kScatterAdd, x.shape(), axis);
   check_places(kScatterAdd, x, a, index);
-  check(src.shape() == index.shape(), kScatterAdd, "needs src of the index's shape ",
-        index.shape(), ", got ", src.shape());
+  check(src.shape() == index.shape(), kScatterAdd, "needs src of the index's shape ", index.shape(),
+        ", got ", src.shape());
   Tensor y = copy_of(x);
   const std::int64_t step = y.strides()[a];
   Strides base = y.strides();
@@ -203,8 +215,7 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
   });
 }
 
-Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
-                 const Tensor& src_in) {
+Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, const Tensor& src_in) {
   Tensor x = x_in, src = src_in;
   const DType dtype = unify(kIndexAdd, x, src);
   const int a = axis_of(kIndexAdd, x.shape(), axis);
@@ -223,7 +234,8 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
     T* out = y.mutable_data<T>();
     const T* in = src.data<T>();
     // Threads share out columns, never indices: each sum is taken in the order of the index.
-    const std::int64_t columns = std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, work));
+    const std::int64_t columns =
+        std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, work));
     parallel_for(one_slice.inner(), columns, [&](std::int64_t b, std::int64_t e) {
       for (std::int64_t k = 0; k < n; ++k) {
         T* o = out + places[k * stride] * y.strides()[a];

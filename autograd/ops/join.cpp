@@ -8,21 +8,21 @@ namespace heed::autograd {
 namespace {
 
 Samples cat_samples(SampleGen& g) {
-  const auto along = [](std::int64_t axis) {
-    return [axis](Args t) { return cat(t, axis); };
-  };
+  const auto along = [](std::int64_t axis) { return [axis](Args t) { return cat(t, axis); }; };
   return {{"rows", along(0), {g.normal({2, 3}), g.normal({1, 3}), g.normal({3, 3})}},
           {"columns", along(-1), {g.normal({2, 1}), g.normal({2, 3})}},
           {"size 0", along(1), {g.normal({2, 0}), g.normal({2, 2})}},
           {"one", along(0), {g.normal({3})}},
-          {"x with itself", [](Args t) { return cat({t[0], t[0] * t[0]}, 0); }, {g.normal({2})}}};
+          {"x with itself",
+           [](Args t) {
+             return cat({t[0], t[0] * t[0]}, 0);
+           },
+           {g.normal({2})}}};
 }
 const Op kCat({.name = "cat", .saves = Saves::kNothing, .samples = cat_samples});
 
 const Check kStack("stack", [](SampleGen& g) -> Samples {
-  const auto along = [](std::int64_t axis) {
-    return [axis](Args t) { return stack(t, axis); };
-  };
+  const auto along = [](std::int64_t axis) { return [axis](Args t) { return stack(t, axis); }; };
   return {{"first axis", along(0), {g.normal({2, 3}), g.normal({2, 3})}},
           {"last axis", along(-1), {g.normal({2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
           {"rank 0", along(0), {g.normal({}), g.normal({})}}};

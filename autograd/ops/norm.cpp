@@ -19,29 +19,31 @@ Samples layer_norm_samples(SampleGen& g) {
   return {{"weight and bias", all, {wide(g, {3, 4}), g.normal({4}), g.normal({4})}},
           {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3}), g.normal({3})}},
           {"rank 1", all, {wide(g, {5}), g.normal({5}), g.normal({5})}},
-          {"no bias", [](Args t) { return layer_norm(t[0], t[1], {}); },
+          {"no bias",
+           [](Args t) { return layer_norm(t[0], t[1], {}); },
            {wide(g, {2, 4}), g.normal({4})}},
-          {"no weight", [](Args t) { return layer_norm(t[0], {}, t[1]); },
+          {"no weight",
+           [](Args t) { return layer_norm(t[0], {}, t[1]); },
            {wide(g, {2, 4}), g.normal({4})}},
-          {"neither, large eps", [](Args t) { return layer_norm(t[0], {}, {}, 2); },
+          {"neither, large eps",
+           [](Args t) { return layer_norm(t[0], {}, {}, 2); },
            {g.normal({2, 3})}},
-          {"D = 1", [](Args t) { return layer_norm(t[0], t[1], t[2], 2); },
+          {"D = 1",
+           [](Args t) { return layer_norm(t[0], t[1], t[2], 2); },
            {g.normal({3, 1}), g.normal({1}), g.normal({1})}},
           {"no rows", all, {g.normal({0, 3}), g.normal({3}), g.normal({3})}}};
 }
-const Op kLayerNorm(
-    {.name = "layer_norm", .saves = Saves::kInputs, .samples = layer_norm_samples});
+const Op kLayerNorm({.name = "layer_norm", .saves = Saves::kInputs, .samples = layer_norm_samples});
 
 Samples rms_norm_samples(SampleGen& g) {
   const auto all = [](Args t) { return rms_norm(t[0], t[1]); };
-  return {{"weight", all, {wide(g, {3, 4}), g.normal({4})}},
-          {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3})}},
-          {"rank 1", all, {wide(g, {5}), g.normal({5})}},
-          {"no weight, large eps", [](Args t) { return rms_norm(t[0], {}, 2); },
-           {g.normal({2, 3})}},
-          {"D = 1", [](Args t) { return rms_norm(t[0], t[1], 2); },
-           {g.normal({3, 1}), g.normal({1})}},
-          {"no rows", all, {g.normal({0, 3}), g.normal({3})}}};
+  return {
+      {"weight", all, {wide(g, {3, 4}), g.normal({4})}},
+      {"rank 3", all, {wide(g, {2, 2, 3}), g.normal({3})}},
+      {"rank 1", all, {wide(g, {5}), g.normal({5})}},
+      {"no weight, large eps", [](Args t) { return rms_norm(t[0], {}, 2); }, {g.normal({2, 3})}},
+      {"D = 1", [](Args t) { return rms_norm(t[0], t[1], 2); }, {g.normal({3, 1}), g.normal({1})}},
+      {"no rows", all, {g.normal({0, 3}), g.normal({3})}}};
 }
 const Op kRmsNorm({.name = "rms_norm", .saves = Saves::kInputs, .samples = rms_norm_samples});
 
@@ -96,9 +98,8 @@ Forward forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, d
     parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         const T* row = in + r * rows.size;
-        const Moments<T> m = kind == Kind::kLayer
-                                 ? kernels::layer_norm_moments(row, rows.size, eps)
-                                 : kernels::rms_norm_moments(row, rows.size, eps);
+        const Moments<T> m = kind == Kind::kLayer ? kernels::layer_norm_moments(row, rows.size, eps)
+                                                  : kernels::rms_norm_moments(row, rows.size, eps);
         kernels::normalise(y + r * rows.size, row, m, w, b, rows.size);
         moments[2 * r] = m.mean;
         moments[2 * r + 1] = m.rstd;
@@ -186,9 +187,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const auto [y, moments] = forward(kRmsNorm, Kind::kRms, x, weight, {}, eps);
   return record(
       kRmsNorm, {x, weight}, y,
-      [eps](Args t) {
-        return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {});
-      },
+      [eps](Args t) { return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {}); },
       [moments = moments](const Vjp& v) { return backward(kRmsNorm, Kind::kRms, v, moments, 2); });
 }
 

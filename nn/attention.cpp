@@ -1,0 +1,114 @@
+#include "nn/attention.h"
+
+#include <cmath>
+
+#include "nn/init.h"
+
+namespace heed::nn {
+namespace {
+
+std::int64_t d_head_of(const MultiHeadAttention::Options& o) {
+  check<ValueError>(o.d_model > 0 && o.heads > 0 && o.d_head >= 0, "MultiHeadAttention",
+                    "needs d_model > 0, heads > 0 and d_head >= 0, got ", o.d_model, ", ", o.heads,
+                    ", ", o.d_head);
+  if (o.d_head) return o.d_head;
+  check<ValueError>(o.d_model % o.heads == 0, "MultiHeadAttention", "d_model ", o.d_model,
+                    " is not divisible by heads ", o.heads, "; choose a multiple, or set d_head");
+  return o.d_model / o.heads;
+}
+
+}  // namespace
+
+Tensor rope(const Tensor& x, double base) {
+  const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
+  check(d % 2 == 0, "rope", "needs an even last axis, got ", x.shape());
+  std::vector<double> c, s;
+  for (std::int64_t p = 0; p < t; ++p)
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle = double(p) * std::pow(base, -2.0 * double(i) / double(d));
+      c.push_back(std::cos(angle));
+      s.push_back(std::sin(angle));
+    }
+  const DType dtype = x.dtype() == dual64 ? float64 : x.dtype();
+  const Tensor cosine = to(from_data(c, {t, half}), dtype), sine = to(from_data(s, {t, half}), dtype);
+  const Tensor a = slice(x, -1, 0, half), b = slice(x, -1, half, d);
+  return cat({a * cosine - b * sine, a * sine + b * cosine}, -1);
+}
+
+MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g)
+    : options([&] {
+        Options full = o;
+        full.d_head = d_head_of(o);
+        check<ValueError>(!o.rope || full.d_head % 2 == 0, "MultiHeadAttention",
+                          "RoPE needs an even d_head, got ", full.d_head);
+        check<ValueError>(o.dropout >= 0 && o.dropout < 1, "MultiHeadAttention",
+                          "needs dropout in [0, 1), got ", o.dropout);
+        return full;
+      }()),
+      out_proj({.in = options.heads * options.d_head,
+                .out = o.d_model,
+                .bias = o.bias,
+                .dtype = o.dtype},
+               g) {
+  const std::int64_t rows = options.heads * options.d_head;
+  const auto make = [&](std::int64_t n, Tensor& weight, Tensor& bias) {
+    weight = empty({n, o.d_model}, o.dtype).requires_grad();
+    init::xavier_uniform(weight, g);
+    if (o.bias) bias = zeros({n}, o.dtype).requires_grad();
+  };
+  if (o.form == AttentionForm::kPackedQKV) {
+    make(3 * rows, in_proj_weight, in_proj_bias);
+  } else {
+    make(rows, q_proj_weight, q_proj_bias);
+    make(rows, k_proj_weight, k_proj_bias);
+    make(rows, v_proj_weight, v_proj_bias);
+  }
+  if (o.bias) init::zeros(out_proj.bias);
+}
+
+MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
+                                                    const Tensor& memory) const {
+  const std::int64_t h = options.heads, d = options.d_head, rows = h * d;
+  // [B, T, H d] -> [B, T, H, d]
+  const auto split = [&](const Tensor& x) { return reshape(x, {x.size(0), x.size(1), h, d}); };
+  if (options.form == AttentionForm::kSeparate)
+    return {split(linear(query, q_proj_weight, q_proj_bias)),
+            split(linear(memory, k_proj_weight, k_proj_bias)),
+            split(linear(memory, v_proj_weight, v_proj_bias))};
+  if (query.is_same(memory)) {
+    const Tensor all = linear(query, in_proj_weight, in_proj_bias);  // [B, T, 3 H d]
+    const auto part = [&](std::int64_t i) { return slice(all, -1, i * rows, (i + 1) * rows); };
+    return {split(part(0)), split(part(1)), split(part(2))};
+  }
+  const auto part = [&](const Tensor& x, std::int64_t i) {
+    const Tensor bias = in_proj_bias.defined() ? slice(in_proj_bias, 0, i * rows, (i + 1) * rows)
+                                               : Tensor();
+    return split(linear(x, slice(in_proj_weight, 0, i * rows, (i + 1) * rows), bias));
+  };
+  return {part(query, 0), part(memory, 1), part(memory, 2)};
+}
+
+Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, const KeepMask& keep,
+                                   const Pass& pass) const {
+  for (const Tensor* x : {&query, &memory})
+    check(x->rank() == 3 && x->size(-1) == options.d_model, "MultiHeadAttention",
+          "needs [B, T, d_model = ", options.d_model, "], got ", x->shape());
+  check(query.size(0) == memory.size(0), "MultiHeadAttention", "query ", query.shape(),
+        " and memory ", memory.shape(), " differ in batch size");
+  const auto heads_first = [](const Tensor& x) { return permute(x, {0, 2, 1, 3}); };
+  const QKV p = project(query, memory);
+  Tensor q = heads_first(pass.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
+  Tensor k = heads_first(pass.at("hook_k", p.k));
+  const Tensor v = heads_first(pass.at("hook_v", p.v));
+  if (options.rope) q = rope(q), k = rope(k);
+  AttentionOptions how{.causal = options.causal, .keep = keep};
+  if (pass.training) how.dropout = options.dropout, how.generator = pass.generator;
+  if (pass.probe) {
+    how.on_scores = [&](const Tensor& s) { return pass.at("hook_attn_scores", s); };
+    how.on_pattern = [&](const Tensor& a) { return pass.at("hook_pattern", a); };
+  }
+  const Tensor z = pass.at("hook_z", heads_first(attention(q, k, v, how)));  // [B, T, H, d]
+  return out_proj(reshape(z, {z.size(0), z.size(1), options.heads * options.d_head}));
+}
+
+}  // namespace heed::nn

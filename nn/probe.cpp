@@ -1,0 +1,77 @@
+#include "nn/probe.h"
+
+#include "autograd/error.h"
+#include "nn/nearest.h"
+
+namespace heed::nn {
+
+using autograd::check;
+using autograd::fail;
+using autograd::ValueError;
+
+Probe::Probe() : entries_(std::make_shared<std::map<std::string, Entry>>()) {}
+
+Probe& Probe::record(const std::string& site) {
+  (*entries_)[site].recorded = true;
+  return *this;
+}
+
+Probe& Probe::replace(const std::string& site, Replace f) {
+  (*entries_)[site].replace = std::move(f);
+  return *this;
+}
+
+const Probe::Entry& Probe::recorded_entry(const std::string& site) const {
+  const auto found = entries_->find(site);
+  if (found == entries_->end() || !found->second.reached) {
+    const std::vector<std::string> reached = sites();
+    if (reached.empty()) fail<ValueError>("probe", "no forward pass has run with this probe");
+    fail<ValueError>("probe", "no forward pass reached '", site, "'; the nearest site is '",
+                     nearest(site, reached), "'");
+  }
+  check<ValueError>(found->second.recorded, "probe", "'", site,
+                    "' was not recorded; call record(\"", site, "\") before the forward pass");
+  return found->second;
+}
+
+Tensor Probe::value(const std::string& site) const { return recorded_entry(site).value; }
+
+Tensor Probe::gradient(const std::string& site) const {
+  const Entry& entry = recorded_entry(site);
+  check<ValueError>(entry.gradient.defined(), "probe", "no backward pass reached '", site, "'");
+  return entry.gradient;
+}
+
+std::vector<std::string> Probe::sites() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : *entries_)
+    if (entry.reached) names.push_back(name);
+  return names;
+}
+
+bool Probe::wants(const std::string& site) const {
+  const auto found = entries_->find(site);
+  return found != entries_->end() && (found->second.recorded || found->second.replace);
+}
+
+Tensor Probe::at(const std::string& site, const Tensor& x) {
+  Entry& entry = (*entries_)[site];
+  entry.reached = true;
+  Tensor y = x;
+  if (entry.replace) {
+    y = entry.replace(x);
+    check(y.shape() == x.shape(), "probe", "the replacement at '", site, "' has shape ", y.shape(),
+          ", needs ", x.shape());
+  }
+  if (!entry.recorded) return y;
+  entry.value = y.detach();
+  entry.gradient = Tensor();
+  if (y.needs_grad())
+    y.register_hook([entries = std::weak_ptr(entries_), site](const Tensor& g) {
+      if (const auto live = entries.lock()) (*live)[site].gradient = g.detach();
+      return Tensor();
+    });
+  return y;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,72 @@
+// The one way to look inside a forward pass: record, or replace, the value at a named site of the
+// very pass that trains. Names and shapes are TransformerLens':
+//   blocks.1.attn.hook_q | hook_k | hook_v | hook_z      [B, T, H, d_head]
+//   blocks.1.attn.hook_attn_scores | hook_pattern        [B, H, Tq, Tk], scores after the mask
+//   hook_embed, blocks.1.hook_resid_pre | hook_resid_post  [B, T, d_model]
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autograd/tensor.h"
+
+namespace heed::nn {
+
+using autograd::Tensor;
+
+class Probe {
+ public:
+  using Replace = std::function<Tensor(const Tensor&)>;
+
+  Probe();
+  /// Records the value at `site` in the next forward pass, and its gradient in the next backward.
+  Probe& record(const std::string& site);
+  /// Runs f on the value at `site`; what it returns (same shape) takes its place.
+  Probe& replace(const std::string& site, Replace f);
+
+  /// The value at a recorded site, detached. ValueError if no forward pass reached a site of this
+  /// name (with the nearest one that was) or it was not recorded.
+  Tensor value(const std::string& site) const;
+  /// dL/d(value); ValueError likewise, or if no backward pass reached it.
+  Tensor gradient(const std::string& site) const;
+  /// Names of all sites that forward passes have reached.
+  std::vector<std::string> sites() const;
+
+  // For modules: true if the site is recorded or replaced; and the site itself.
+  bool wants(const std::string& site) const;
+  Tensor at(const std::string& site, const Tensor& x);
+
+ private:
+  struct Entry {
+    bool recorded = false, reached = false;
+    Replace replace;
+    Tensor value, gradient;
+  };
+  const Entry& recorded_entry(const std::string& site) const;
+  std::shared_ptr<std::map<std::string, Entry>> entries_;  // gradient hooks share it
+};
+
+/// What a forward pass is given besides its inputs.
+struct Pass {
+  bool training = false;                    ///< dropout is on
+  autograd::Generator* generator = nullptr; ///< for dropout; default: the thread's
+  Probe* probe = nullptr;
+  std::string prefix = {};                  ///< "blocks.1.attn.", kept only while probing
+
+  /// The pass as a child module sees it.
+  Pass in(std::string_view child) const {
+    Pass p = *this;
+    if (probe) p.prefix += std::string(child) + ".";
+    return p;
+  }
+  /// A named site.
+  Tensor at(std::string_view site, const Tensor& x) const {
+    return probe ? probe->at(prefix + std::string(site), x) : x;
+  }
+};
+
+}  // namespace heed::nn

@@ -1,0 +1,25 @@
+// The symbols of tasks that have no text of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "autograd/error.h"
+#include "nn/tasks/vocabulary.h"
+
+namespace heed::nn {
+
+/// The first n of a-z A-Z, then `special` (BOS or a separator). ValueError unless min <= n <= 52.
+inline Vocabulary letters(std::int64_t n, const std::string& task, std::int64_t min,
+                          const std::string& special) {
+  autograd::check<autograd::ValueError>(n >= min && n <= 52, task, "needs a vocabulary of ", min,
+                                        " to 52 tokens (a-z A-Z), got ", n);
+  std::vector<std::string> symbols;
+  for (std::int64_t i = 0; i < n; ++i)
+    symbols.emplace_back(1, static_cast<char>(i < 26 ? 'a' + i : 'A' + (i - 26)));
+  symbols.push_back(special);
+  return Vocabulary(std::move(symbols));
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,48 @@
+// Every task with its parameters. The defaults are those of make_task(name).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "nn/task.h"
+
+namespace heed::nn {
+
+/// BOS, then a block of P different random tokens, again and again; P is random, too, so positions
+/// alone do not tell what comes next. Accuracy counts the repeats: t > P (that t = P wraps cannot be
+/// known). Elhage et al. 2021; Olsson et al. 2022.
+struct InductionOptions {
+  std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
+  std::int64_t min_period = 12, max_period = 24;  ///< P uniform, both included
+  std::int64_t context = 48;                      ///< at least max_period + 2
+};
+std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
+
+/// `length` random tokens, a separator, then the same tokens reversed (or copied). The loss is on
+/// the answer only; T = 2 length.
+struct ReverseOptions {
+  bool copy = false;
+  std::int64_t length = 16;
+  std::int64_t vocabulary = 16;  ///< tokens without the separator, 1 to 52
+};
+std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
+
+/// Tokens drawn independently with probabilities p that each sequence draws anew, uniform on the
+/// simplex. The best prediction counts: (n_j + 1) / (t + colours), as from Polya's urn.
+struct UrnOptions {
+  std::int64_t colours = 3;  ///< 2 to 52
+  std::int64_t context = 64;
+};
+std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
+
+/// The next character of a UTF-8 text. Tokens are its code points in order; the first 90 % train,
+/// the rest validate (nanoGPT's shakespeare_char). IoError unless `path` is a file that can be
+/// read, of valid UTF-8 and at most 1 GiB; ValueError if a part is shorter than context + 1.
+struct TextOptions {
+  std::string path;
+  std::int64_t context = 64;
+};
+std::unique_ptr<Task> make_text(const TextOptions& options);
+
+}  // namespace heed::nn

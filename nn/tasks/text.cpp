@@ -1,0 +1,154 @@
+// Characters of a text file, split and drawn as by nanoGPT's data/shakespeare_char and train.py.
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "autograd/error.h"
+#include "nn/tasks/tasks.h"
+#include "nn/tasks/utf8.h"
+
+namespace heed::nn {
+
+using autograd::check;
+using autograd::IoError;
+using autograd::ValueError;
+
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxSymbols = 1 << 16;
+using Id = std::uint16_t;  // holds kMaxSymbols; a text is kept in memory
+
+std::string why() { return std::error_code(errno, std::generic_category()).message(); }
+
+std::string read_file(const std::string& path) {
+  std::error_code ignored;
+  check<IoError>(!std::filesystem::is_directory(path, ignored), "text", "'", path,
+                 "' is a directory: give a text file");
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  check<IoError>(file.is_open(), "text", "cannot open '", path, "': ", why());
+  std::string text, chunk(1 << 20, '\0');
+  while (file) {
+    file.read(chunk.data(), std::ssize(chunk));
+    text.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
+    check<IoError>(text.size() <= kMaxBytes, "text", "'", path, "' has more than ", kMaxBytes,
+                   " bytes (1 GiB): take a part of it, as with head -c 100M");
+  }
+  check<IoError>(file.eof() && !file.bad(), "text", "cannot read '", path, "': ", why());
+  check<IoError>(!text.empty(), "text", "'", path, "' is empty");
+  return text;
+}
+
+struct Text {
+  std::vector<Id> ids;
+  std::vector<std::string> symbols;  // in the order of their code points
+};
+
+Text load(const std::string& path) {
+  const std::string bytes = read_file(path);
+  constexpr std::size_t kCodePoints = 0x110000;
+  std::vector<bool> seen(kCodePoints);
+  std::size_t length = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++length) {
+    const std::size_t start = at;
+    const auto c = next_code_point(bytes, at);
+    check<IoError>(c.has_value(), "text", "'", path, "' is not UTF-8 at byte ", start, " (value ",
+                   int{static_cast<unsigned char>(bytes[start])},
+                   "): convert it, as with iconv -f latin1 -t utf-8");
+    seen[*c] = true;
+  }
+  Text text;
+  std::vector<Id> id_of(kCodePoints);
+  for (char32_t c = 0; c < kCodePoints; ++c) {
+    if (!seen[c]) continue;
+    check<IoError>(text.symbols.size() < kMaxSymbols, "text", "'", path, "' has more than ",
+                   kMaxSymbols, " different characters");
+    id_of[c] = static_cast<Id>(text.symbols.size());
+    text.symbols.push_back(to_utf8(c));
+  }
+  text.ids.reserve(length);
+  for (std::size_t at = 0; at < bytes.size();)
+    text.ids.push_back(id_of[*next_code_point(bytes, at)]);
+  return text;
+}
+
+TaskFacts facts_of(const TextOptions& o, const Text& text) {
+  const auto symbols = static_cast<std::int64_t>(text.symbols.size());
+  return {.name = "text",
+          .description = "the next character of " + o.path + " (" +
+                         std::to_string(text.ids.size()) + " characters)",
+          .accuracy = "characters right",
+          .prompt = "any text in the characters of the file; a newline if empty",
+          .vocabulary = Vocabulary(text.symbols),
+          .classes = symbols,
+          .context = o.context,
+          .endless = true};
+}
+
+class TextTask : public Task {
+ public:
+  TextTask(const TextOptions& options, const Text& text) : Task(facts_of(options, text)) {
+    // int(0.9 * n) in float64, as Python computes it: 0.9 is not exact, and the split must agree.
+    const auto n = text.ids.size();
+    const auto cut = text.ids.begin() + static_cast<std::ptrdiff_t>(0.9 * static_cast<double>(n));
+    train_.assign(text.ids.begin(), cut);
+    validation_.assign(cut, text.ids.end());
+    const std::int64_t shorter = std::ssize(validation_);
+    check<ValueError>(options.context >= 1, "text", "needs a context of at least 1, got ",
+                      options.context);
+    check<ValueError>(std::min(shorter, std::ssize(train_)) > options.context, "text", "'",
+                      options.path, "' has ", n, " characters, ", train_.size(), " to train and ",
+                      shorter, " to validate: too few for context ", options.context,
+                      ", each part needs ", options.context, " + 1. Use a longer text",
+                      shorter >= 2 ? " or a context of at most " + std::to_string(shorter - 1) : "");
+  }
+
+  std::int64_t evaluation_size() const override {
+    return (std::ssize(validation_) - 1 + facts().context - 1) / facts().context;
+  }
+
+ private:
+  Sequence draw(Generator& g) const override {
+    std::int64_t start = 0;
+    g.randint({&start, 1}, 0, std::ssize(train_) - facts().context);
+    return window(train_, start);
+  }
+
+  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
+    std::vector<Sequence> sequences;
+    for (std::int64_t i = first; i < first + count; ++i)
+      sequences.push_back(window(validation_, i * facts().context));
+    return sequences;
+  }
+
+  // Beyond the end of the text, inputs are token 0 and targets ignored: no position sees a later
+  // one, so the padding changes nothing.
+  Sequence window(const std::vector<Id>& ids, std::int64_t start) const {
+    Sequence s;
+    for (std::int64_t i = start; i < start + facts().context; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      s.inputs.push_back(at < ids.size() ? ids[at] : 0);
+      s.targets.push_back(at + 1 < ids.size() ? ids[at + 1] : kIgnored);
+      s.counted.push_back(at + 1 < ids.size());
+    }
+    return s;
+  }
+
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
+    const Vocabulary& v = facts().vocabulary;
+    return v.encode(!text.empty() ? text : v.contains(U'\n') ? "\n" : v.symbols()[0]);
+  }
+
+  std::vector<Id> train_, validation_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_text(const TextOptions& options) {
+  return std::make_unique<TextTask>(options, load(options.path));
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,81 @@
+// Polya's urn: draw a ball, put it back with another of its colour. The same sequences as drawing
+// from probabilities that are uniform on the simplex (de Finetti), in integers only, and the odds
+// of the next ball are the best prediction.
+#include <cmath>
+
+#include "autograd/error.h"
+#include "nn/tasks/alphabet.h"
+#include "nn/tasks/tasks.h"
+
+namespace heed::nn {
+
+using autograd::check;
+using autograd::ValueError;
+
+namespace {
+
+// Mean over t < T of E[-ln of the odds of the ball drawn next]. After t draws one colour's count n
+// is beta-binomial(t, 1, k - 1), and a colour with odds q = (n + 1) / (t + k) costs -q ln q.
+double expected_loss(const UrnOptions& o) {
+  const auto k = static_cast<double>(o.colours);
+  double total = 0;
+  for (std::int64_t step = 0; step < o.context; ++step) {
+    const auto t = static_cast<double>(step);
+    double probability = (k - 1) / (t + k - 1);  // of n = 0
+    for (std::int64_t count = 0; count <= step; ++count) {
+      const auto n = static_cast<double>(count);
+      const double q = (n + 1) / (t + k);
+      total -= k * probability * q * std::log(q);
+      if (count < step) probability *= (t - n) / (t - n + k - 2);
+    }
+  }
+  return total / static_cast<double>(o.context);
+}
+
+TaskFacts facts_of(const UrnOptions& o) {
+  const Vocabulary vocabulary = letters(o.colours, "urn", 2, "^");
+  check<ValueError>(o.context >= 1, "urn", "needs a context of at least 1, got ", o.context);
+  return {.name = "urn",
+          .description = "tokens of unknown frequency: count what came, guess what comes",
+          .accuracy = "tokens right",
+          .prompt = "the start of a sequence, such as aabac; the ^ in front is added",
+          .vocabulary = vocabulary,
+          .classes = o.colours,
+          .context = o.context,
+          .bos = o.colours,
+          .optimal = expected_loss(o)};
+}
+
+class Urn : public Task {
+ public:
+  explicit Urn(const UrnOptions& options) : Task(facts_of(options)), options_(options) {}
+
+ private:
+  Sequence draw(Generator& g) const override {
+    std::vector<std::int64_t> balls(static_cast<std::size_t>(options_.colours), 1);
+    Sequence s;
+    double nats = 0;
+    for (std::int64_t t = 0; t < options_.context; ++t) {
+      const std::int64_t all = t + options_.colours;
+      std::int64_t ball = 0;
+      g.randint({&ball, 1}, 0, all);
+      std::size_t colour = 0;
+      while (ball >= balls[colour]) ball -= balls[colour++];
+      nats -= std::log(static_cast<double>(balls[colour]) / static_cast<double>(all));
+      ++balls[colour];
+      s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
+      s.targets.push_back(static_cast<std::int64_t>(colour));
+      s.counted.push_back(true);
+    }
+    s.optimal = nats / static_cast<double>(options_.context);
+    return s;
+  }
+
+  UrnOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_urn(const UrnOptions& options) { return std::make_unique<Urn>(options); }
+
+}  // namespace heed::nn

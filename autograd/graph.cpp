@@ -35,6 +35,11 @@ bool grad_enabled() { return t_grad_enabled; }
 GradMode::GradMode(bool enabled) : before_(t_grad_enabled) { t_grad_enabled = enabled; }
 GradMode::~GradMode() { t_grad_enabled = before_; }
 
+const Tensor& Captured::get() const {
+  check_version(*op_, "mask or index", -1, tensor_, version_);
+  return tensor_;
+}
+
 const Tensor& Vjp::input(int i) const {
   const Node::Input& input = node_.inputs_[i];
   if (input.value.defined())

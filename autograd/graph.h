@@ -83,6 +83,19 @@ class Inputs {
   std::size_t size_ = 0;
 };
 
+/// A tensor that a vjp captures besides its inputs (a mask, an index), with the version it had:
+/// changed in place since, it is an error and not a wrong gradient.
+class Captured {
+ public:
+  Captured(const Op& op, const Tensor& x) : op_(&op), tensor_(x), version_(x.version()) {}
+  const Tensor& get() const;
+
+ private:
+  const Op* op_;
+  Tensor tensor_;
+  std::uint32_t version_;
+};
+
 class Node;
 
 /// What a vjp is given.

@@ -235,10 +235,12 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
        .dtype = c.dtype == "float64" ? float64 : float32},
       g);
   if (c.init == "gpt2") init::gpt2(parameters(model), c.layers, g);
+  const auto bound = [](const Tensor& w) { return 1 / std::sqrt(double(w.size(1))); };
   if (c.init == "fan-in")
     for (const NamedParameter& p : parameters(model)) {
       if (p.name == "tok.weight" || p.name == "pos.weight") init::normal(p.tensor, 0, 0.5, g);
-      else if (p.tensor.rank() == 2) init::uniform(p.tensor, 1 / std::sqrt(double(p.tensor.size(1))), g);
+      else if (p.tensor.rank() == 2)
+        init::uniform(p.tensor, -bound(p.tensor), bound(p.tensor), g);
     }
   return model;
 }

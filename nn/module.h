@@ -52,22 +52,23 @@ struct NamedParameter {
 
 /// All parameters, as handles on the module's own.
 template <class M>
-std::vector<NamedParameter> parameters(M& module) {
+std::vector<NamedParameter> parameters(const M& module) {
   std::vector<NamedParameter> list;
-  for_each_parameter(module, [&](const std::string& name, Tensor& p) { list.push_back({name, p}); });
+  // visit() hands out references to replace tensors by; here they are only read.
+  for_each_parameter(const_cast<M&>(module), [&](const std::string& name, Tensor& p) { list.push_back({name, p}); });
   return list;
 }
 
 template <class M>
-std::int64_t count_parameters(M& module) {
+std::int64_t count_parameters(const M& module) {
   std::int64_t n = 0;
-  for_each_parameter(module, [&](const std::string&, Tensor& p) { n += p.numel(); });
+  for (const NamedParameter& p : parameters(module)) n += p.tensor.numel();
   return n;
 }
 
 /// An independent module with the same options and values.
 template <class M>
-M clone(M& module) {
+M clone(const M& module) {
   Generator scratch;  // the draws are overwritten: leave the thread's stream alone
   M copy(module.options, scratch);
   const auto from = parameters(module), to = parameters(copy);

@@ -30,15 +30,15 @@ struct Sequence {
   /// Mean nats per target of the Bayes-optimal predictor on this very sequence; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
   /// The same of simpler predictors, by name: {"copy-only", 1.31}.
-  std::map<std::string, double> references;
+  std::map<std::string, double> references = {};
 };
 
 /// B sequences of one length.
 struct Batch {
-  Tensor inputs;   ///< [B, T] int64, in [0, vocabulary)
-  Tensor targets;  ///< [B, T] int64, in [0, classes) or kIgnored
-  Tensor counted;  ///< [B, T] bool8
-  std::vector<double> optimal;                              ///< [B], empty if unknown
+  Tensor inputs;                ///< [B, T] int64, in [0, vocabulary)
+  Tensor targets;               ///< [B, T] int64, in [0, classes) or kIgnored
+  Tensor counted;               ///< [B, T] bool8
+  std::vector<double> optimal;  ///< [B], empty if unknown
   std::map<std::string, std::vector<double>> references;  ///< name -> [B]
 };
 
@@ -47,18 +47,18 @@ Batch stack(const std::vector<Sequence>& sequences);
 
 /// What does not change during a run.
 struct TaskFacts {
-  std::string name;         ///< "induction"
-  std::string description;  ///< one line
-  std::string accuracy;     ///< what the accuracy is a fraction of: "repeat tokens right"
-  std::string prompt;       ///< what Task::prompt takes, for --help
-  Vocabulary vocabulary;    ///< of the inputs
+  std::string name;          ///< "induction"
+  std::string description;   ///< one line
+  std::string accuracy;      ///< what the accuracy is a fraction of: "repeat tokens right"
+  std::string prompt;        ///< what Task::prompt takes, for --help
+  Vocabulary vocabulary;     ///< of the inputs
   std::int64_t classes = 0;  ///< tokens 0 .. classes - 1 are predicted, the rest are input only
   std::int64_t context = 0;  ///< T of every sequence
-  std::optional<std::int64_t> bos;  ///< the first input of every sequence
+  std::optional<std::int64_t> bos = {};  ///< the first input of every sequence
   bool endless = false;  ///< sequences have no end: generation may go on beyond the context
   /// Expectation of Sequence::optimal over the task's sequences, nats per target; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
-  std::map<std::string, double> references;  ///< expectations of Sequence::references
+  std::map<std::string, double> references = {};  ///< expectations of Sequence::references
 };
 
 class Task {
@@ -106,8 +106,8 @@ class Task {
 /// The names make_task takes, best one first.
 std::vector<std::string> task_names();
 
-/// A built-in task. `context`: T, instead of the task's own. ValueError on an unknown name, with the
-/// nearest, or a context that the task cannot fill.
+/// A built-in task. `context`: T, instead of the task's own. ValueError on an unknown name, with
+/// the nearest, or a context that the task cannot fill.
 std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context = {});
 
 }  // namespace heed::nn

@@ -61,9 +61,9 @@ Tensor where(const Tensor& condition, const Tensor& a_in, const Tensor& b_in) {
                  });
   });
   if (!is_floating(dtype)) return out;
-  return record(kWhere, {a_in, b_in}, out, [condition](const Vjp& v) -> Grads {
-    return {v.needs(0) ? masked_fill(v.grad, logical_not(condition), 0) : Tensor(),
-            v.needs(1) ? masked_fill(v.grad, condition, 0) : Tensor()};
+  return record(kWhere, {a_in, b_in}, out, [c = Captured(kWhere, condition)](const Vjp& v) -> Grads {
+    return {v.needs(0) ? masked_fill(v.grad, logical_not(c.get()), 0) : Tensor(),
+            v.needs(1) ? masked_fill(v.grad, c.get(), 0) : Tensor()};
   });
 }
 
@@ -76,8 +76,9 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
     zip_into<T, T, bool>(y, x, mask, [fill = T(value)](T v, bool m) { return m ? fill : v; });
   });
   if (!is_floating(x.dtype())) return y;
-  return record(kMaskedFill, {x}, y,
-                [mask](const Vjp& v) -> Grads { return {masked_fill(v.grad, mask, 0)}; });
+  return record(kMaskedFill, {x}, y, [m = Captured(kMaskedFill, mask)](const Vjp& v) -> Grads {
+    return {masked_fill(v.grad, m.get(), 0)};
+  });
 }
 
 Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal) {

@@ -90,8 +90,8 @@ class Induction : public Task {
   // Counts what comes after the first token has come back, as in a drawn sequence.
   void mark_prompt(Sequence& s) const override {
     const auto wrap = std::find(s.targets.begin() + 1, s.targets.end(), s.targets[0]);
-    const auto first = std::min(wrap - s.targets.begin() + 1,
-                                static_cast<std::ptrdiff_t>(s.counted.size()));
+    const auto first =
+        std::min(wrap - s.targets.begin() + 1, static_cast<std::ptrdiff_t>(s.counted.size()));
     std::fill(s.counted.begin(), s.counted.begin() + first, false);
   }
 

@@ -1,8 +1,6 @@
 // What all tasks share, and the list of the built-in ones.
 #include "nn/task.h"
 
-#include <algorithm>
-
 #include "autograd/create.h"
 #include "autograd/error.h"
 #include "nn/nearest.h"
@@ -36,17 +34,18 @@ Batch stack(const std::vector<Sequence>& sequences) {
   std::vector<bool> counted;
   Batch batch;
   for (const Sequence& s : sequences) {
-    check<ValueError>(s.inputs.size() == context && s.targets.size() == context &&
-                          s.counted.size() == context,
-                      "stack", "needs ", context, " inputs, targets and counted in each, got ",
-                      s.inputs.size(), ", ", s.targets.size(), " and ", s.counted.size());
+    check<ValueError>(
+        s.inputs.size() == context && s.targets.size() == context && s.counted.size() == context,
+        "stack", "needs ", context, " inputs, targets and counted in each, got ", s.inputs.size(),
+        ", ", s.targets.size(), " and ", s.counted.size());
     inputs.insert(inputs.end(), s.inputs.begin(), s.inputs.end());
     targets.insert(targets.end(), s.targets.begin(), s.targets.end());
     counted.insert(counted.end(), s.counted.begin(), s.counted.end());
     if (s.optimal == s.optimal) batch.optimal.push_back(s.optimal);  // not NaN
     for (const auto& [name, loss] : s.references) batch.references[name].push_back(loss);
   }
-  const Shape shape{static_cast<std::int64_t>(sequences.size()), static_cast<std::int64_t>(context)};
+  const Shape shape{static_cast<std::int64_t>(sequences.size()),
+                    static_cast<std::int64_t>(context)};
   batch.inputs = from_data(inputs, shape);
   batch.targets = from_data(targets, shape);
   batch.counted = from_data(counted, shape);
@@ -92,10 +91,10 @@ Batch Task::prompt(const std::string& text) const {
                     ": shorten it");
   s.targets.assign(s.inputs.begin() + 1, s.inputs.end());
   s.targets.push_back(kIgnored);
-  for (std::int64_t& target : s.targets)
+  for (std::int64_t& target : s.targets) {
     if (target >= facts_.classes) target = kIgnored;
-  s.counted.resize(s.inputs.size());
-  std::ranges::transform(s.targets, s.counted.begin(), [](auto y) { return y != kIgnored; });
+    s.counted.push_back(target != kIgnored);
+  }
   mark_prompt(s);
   return stack({s});
 }
@@ -122,7 +121,8 @@ std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int6
     return make_reverse(o);
   }
   const std::string all = joined(task_names());
-  if (name == "text") fail<ValueError>("task", "'text' needs a file: --text FILE. Without one: ", all);
+  if (name == "text")
+    fail<ValueError>("task", "'text' needs a file: --text FILE. Without one: ", all);
   fail<ValueError>("task", "there is no task '", name, "', the nearest is '",
                    nearest(name, task_names()), "'. All: ", all);
 }

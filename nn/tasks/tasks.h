@@ -10,10 +10,10 @@
 namespace heed::nn {
 
 /// BOS, then a block of P different random tokens, again and again; P is random, too, so positions
-/// alone do not tell what comes next. Accuracy counts the repeats: t > P (that t = P wraps cannot be
-/// known). Elhage et al. 2021; Olsson et al. 2022.
+/// alone do not tell what comes next. Accuracy counts the repeats: t > P (that t = P wraps cannot
+/// be known). Elhage et al. 2021; Olsson et al. 2022.
 struct InductionOptions {
-  std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
+  std::int64_t vocabulary = 32;                   ///< tokens without BOS, 2 to 52
   std::int64_t min_period = 12, max_period = 24;  ///< P uniform, both included
   std::int64_t context = 48;                      ///< at least max_period + 2
 };
@@ -42,6 +42,10 @@ std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 struct TextOptions {
   std::string path;
   std::int64_t context = 64;
+  /// Evaluation sequences come with the losses of n-grams of order 2 to this one, counted in the
+  /// first part and told no more than the model ("4-gram" in Sequence::references). 0: without.
+  /// Counting takes about a second per order and million characters.
+  std::int64_t ngrams = 0;
 };
 std::unique_ptr<Task> make_text(const TextOptions& options);
 

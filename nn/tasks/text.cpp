@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "autograd/error.h"
+#include "nn/tasks/ngram.h"
 #include "nn/tasks/tasks.h"
 #include "nn/tasks/utf8.h"
 
@@ -99,11 +101,15 @@ class TextTask : public Task {
     const std::int64_t shorter = std::ssize(validation_);
     check<ValueError>(options.context >= 1, "text", "needs a context of at least 1, got ",
                       options.context);
-    check<ValueError>(std::min(shorter, std::ssize(train_)) > options.context, "text", "'",
-                      options.path, "' has ", n, " characters, ", train_.size(), " to train and ",
-                      shorter, " to validate: too few for context ", options.context,
-                      ", each part needs ", options.context, " + 1. Use a longer text",
-                      shorter >= 2 ? " or a context of at most " + std::to_string(shorter - 1) : "");
+    check<ValueError>(
+        std::min(shorter, std::ssize(train_)) > options.context, "text", "'", options.path,
+        "' has ", n, " characters, ", train_.size(), " to train and ", shorter,
+        " to validate: too few for context ", options.context, ", each part needs ",
+        options.context, " + 1. Use a longer text",
+        shorter >= 2 ? " or a context of at most " + std::to_string(shorter - 1) : "");
+    check<ValueError>(options.ngrams >= 0, "text", "needs ngrams of 0 or more, got ",
+                      options.ngrams);
+    if (options.ngrams > 0) ngrams_.emplace(train_, facts().classes, options.ngrams);
   }
 
   std::int64_t evaluation_size() const override {
@@ -119,8 +125,15 @@ class TextTask : public Task {
 
   std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
     std::vector<Sequence> sequences;
-    for (std::int64_t i = first; i < first + count; ++i)
-      sequences.push_back(window(validation_, i * facts().context));
+    for (std::int64_t i = first; i < first + count; ++i) {
+      Sequence s = window(validation_, i * facts().context);
+      if (ngrams_) {
+        const std::vector<double> losses = ngrams_->losses(s.inputs, s.targets);
+        for (std::size_t n = 2; n <= losses.size(); ++n)
+          s.references[std::to_string(n) + "-gram"] = losses[n - 1];
+      }
+      sequences.push_back(std::move(s));
+    }
     return sequences;
   }
 
@@ -143,6 +156,7 @@ class TextTask : public Task {
   }
 
   std::vector<Id> train_, validation_;
+  std::optional<NgramModel> ngrams_;
 };
 
 }  // namespace

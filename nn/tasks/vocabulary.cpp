@@ -13,8 +13,8 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(sy
   for (const std::string& symbol : symbols_) {
     std::size_t at = 0;
     const auto c = symbol.empty() ? std::nullopt : next_code_point(symbol, at);
-    check<ValueError>(c && at == symbol.size(), "vocabulary", "symbol ", code_points_.size(), " is '",
-                      symbol, "': needs exactly one UTF-8 character");
+    check<ValueError>(c && at == symbol.size(), "vocabulary", "symbol ", code_points_.size(),
+                      " is '", symbol, "': needs exactly one UTF-8 character");
     const auto id = static_cast<std::int64_t>(code_points_.size());
     const auto [old, is_new] = id_of_.emplace(*c, id);
     check<ValueError>(is_new, "vocabulary", "'", symbol, "' spells token ", old->second,
@@ -41,7 +41,8 @@ std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
 std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
   std::string text;
   for (const std::int64_t id : ids) {
-    check<ValueError>(id >= 0 && id < size(), "decode", "token ", id, " is not in [0, ", size(), ")");
+    check<ValueError>(id >= 0 && id < size(), "decode", "token ", id, " is not in [0, ", size(),
+                      ")");
     text += symbols_[static_cast<std::size_t>(id)];
   }
   return text;
@@ -58,12 +59,12 @@ std::string Vocabulary::summary() const {
   for (std::size_t first = 0, last; first < code_points_.size(); first = last + 1) {
     for (last = first; last + 1 < code_points_.size(); ++last)
       if (code_points_[last + 1] != code_points_[last] + 1) break;
-    if (last - first < 2) last = first;  // a range of two is shorter as two
+    if (last - first < 3) last = first;  // ", - ." is no range, to the eye
     if (text.size() > kLongest)
       return text + " ... (" + std::to_string(symbols_.size()) + " symbols)";
     if (first > 0) text += ' ';
     text += code_points_[first] == U' ' ? "space" : printable(code_points_[first]);
-    if (last > first) text += "-" + printable(code_points_[last]);
+    if (last > first) text.append("-").append(printable(code_points_[last]));
   }
   return text;
 }

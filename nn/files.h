@@ -1,0 +1,42 @@
+// Whole files: read with every error named, written so that a kill at any moment leaves the old
+// file or the new one, never half of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace heed::nn {
+
+/// Replaces the file at `path` with these bytes, or makes it: a temporary file beside it, fsync,
+/// rename, fsync of the directory. A symbolic link keeps pointing where it does. IoError with path
+/// and reason, no temporary file left and the old file intact, when any step before the rename
+/// fails or `path` is something else than a regular file.
+void write_file(const std::string& path, std::span<const std::byte> bytes);
+void write_file(const std::string& path, std::string_view text);
+
+/// The contents of a regular file; IoError with path and reason.
+std::string read_file(const std::string& path);
+
+/// A regular file open for reading. The constructor and read() throw IoError with path and reason.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const { return size_; }
+  /// Bytes offset .. offset + out.size(); IoError if the file ends before.
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  int descriptor_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace heed::nn

@@ -1,0 +1,45 @@
+#include "nn/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace heed::nn {
+
+std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generator& g) {
+  check<ValueError>(o.temperature > 0 && std::isfinite(o.temperature), "temperature",
+                    "needs above 0, got ", o.temperature, "; --greedy takes the most likely");
+  check<ValueError>(o.top_k >= 0, "top-k", "needs >= 0, got ", o.top_k);
+  check<ValueError>(o.top_p > 0 && o.top_p <= 1, "top-p", "needs above 0 to 1, got ", o.top_p);
+  if (o.greedy) return std::int64_t(argmax(logits, 0).item());
+  const auto p = to(softmax(to(logits, float64) * (1 / o.temperature), 0), float64).to_vector<double>();
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return p[a] > p[b]; });
+  std::vector<double> kept(p.size(), 0.0);
+  double mass = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if ((o.top_k > 0 && i >= std::size_t(o.top_k)) || (i > 0 && mass >= o.top_p)) break;
+    kept[order[i]] = p[order[i]];
+    mass += p[order[i]];
+  }
+  return g.multinomial(kept);
+}
+
+void generate(const Transformer& model, std::vector<std::int64_t> ids, std::int64_t n,
+              const SampleOptions& options, Generator& g,
+              const std::function<bool(std::int64_t)>& emit) {
+  check<ValueError>(!ids.empty(), "generate", "needs at least one token to start from");
+  const NoGrad guard;
+  const std::int64_t context = model.options.context;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t length = std::min<std::int64_t>(context, std::int64_t(ids.size()));
+    const std::vector<std::int64_t> window(ids.end() - length, ids.end());
+    const Tensor logits = model.forward(from_data(window, {1, length}));  // [1, T, classes]
+    const std::int64_t id = sample_token(select(select(logits, 0, 0), 0, -1), options, g);
+    ids.push_back(id);
+    if (!emit(id)) return;
+  }
+}
+
+}  // namespace heed::nn

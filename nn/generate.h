@@ -1,0 +1,27 @@
+// Sampling from a trained model.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "nn/transformer.h"
+
+namespace heed::nn {
+
+struct SampleOptions {
+  double temperature = 1;  ///< > 0: logits are divided by it
+  std::int64_t top_k = 0;  ///< keep the k most likely tokens; 0: all
+  double top_p = 1;        ///< keep the fewest most likely tokens of at least this probability
+  bool greedy = false;     ///< always the most likely; draws nothing
+};
+
+/// Draws a token from logits [classes]. ValueError on an option out of range.
+std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
+
+/// Extends `ids` by up to n tokens, each predicted from the last `context` ones. emit(id) after
+/// each; returning false stops. ValueError if ids is empty.
+void generate(const Transformer& model, std::vector<std::int64_t> ids, std::int64_t n,
+              const SampleOptions& options, Generator& g,
+              const std::function<bool(std::int64_t)>& emit);
+
+}  // namespace heed::nn

@@ -1,0 +1,289 @@
+// Optimisers against plain loops and closed forms, clipping, schedules, state, errors.
+#include "nn/optim.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "autograd/engine.h"
+#include "autograd/parallel.h"
+#include "nn/safetensors.h"
+#include "nn/schedule.h"
+#include "tests/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+using Catch::Matchers::Contains;
+using Values = std::vector<double>;
+
+Values values(const Tensor& x) { return to(x.detach(), float64).to_vector<double>(); }
+
+NamedParameter leaf(const std::string& name, const Tensor& x) { return {name, x.requires_grad()}; }
+
+// Makes `gradient` the parameter's gradient.
+void give(const NamedParameter& p, const Tensor& gradient) {
+  p.tensor.zero_grad();
+  backward(sum(p.tensor * gradient));
+}
+
+// Adam, one element, as Loshchilov & Hutter write it.
+struct ReferenceAdamW {
+  double p, lr, decay, b1 = 0.9, b2 = 0.999, eps = 1e-8, m = 0, v = 0;
+  int t = 0;
+  void step(double g) {
+    ++t;
+    m = b1 * m + (1 - b1) * g;
+    v = b2 * v + (1 - b2) * g * g;
+    const double m_hat = m / (1 - std::pow(b1, t)), v_hat = v / (1 - std::pow(b2, t));
+    p = p - lr * decay * p - lr * m_hat / (std::sqrt(v_hat) + eps);
+  }
+};
+
+TEST_CASE("AdamW follows the paper, parameter by parameter") {
+  const DType dtype = GENERATE(float32, float64);
+  Generator g(1);
+  const NamedParameter a = leaf("a", randn({3, 5}, dtype, g)), b = leaf("b", randn({4}, dtype, g));
+  std::map<std::string, std::vector<ReferenceAdamW>> expected;
+  for (const double x : values(a.tensor)) expected["a"].push_back({x, 0.01, 0.1, 0.8, 0.95, 1e-3});
+  for (const double x : values(b.tensor)) expected["b"].push_back({x, 0.01, 0, 0.8, 0.95, 1e-3});
+  AdamW adam(decay_groups({a, b}, 0.1), {.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3});
+  for (int step = 0; step < 12; ++step) {
+    const double lr = 0.01 * (step + 1);
+    adam.zero_grad();
+    for (const NamedParameter& p : {a, b}) {
+      if (p.name == "b" && step % 3 == 1) continue;  // no gradient: its own clock stands still
+      const Tensor gradient = randn(p.tensor.shape(), dtype, g) * std::pow(10.0, step % 4 - 3);
+      give(p, gradient);
+      const Values values_of_g = values(gradient);
+      for (std::size_t i = 0; i < values_of_g.size(); ++i) {
+        expected[p.name][i].lr = lr;
+        expected[p.name][i].step(values_of_g[i]);
+      }
+    }
+    adam.step(lr);
+    CHECK(adam.skipped() ==
+          (step % 3 == 1 ? std::vector<std::string>{"b"} : std::vector<std::string>{}));
+  }
+  for (const NamedParameter& p : {a, b}) {
+    const Values got = values(p.tensor);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(std::abs(got[i] - expected[p.name][i].p) <= (dtype == float64 ? 1e-14 : 2e-6));
+  }
+}
+
+TEST_CASE("AdamW without eps moves by lr against the sign of a constant gradient") {
+  const NamedParameter p = leaf("p", tensor({2, -3, 0.5}, float64));
+  AdamW adam({{{p}, 0.5}}, {.eps = 0});
+  Values expected = values(p.tensor);
+  for (int step = 0; step < 5; ++step) {
+    give(p, tensor({1e-9, -4, 1e6}, float64));
+    adam.step(0.1);
+    for (std::size_t i = 0; i < 3; ++i)
+      expected[i] = expected[i] * (1 - 0.1 * 0.5) - (i == 1 ? -0.1 : 0.1);
+  }
+  for (std::size_t i = 0; i < 3; ++i) CHECK(values(p.tensor)[i] == Approx(expected[i]).epsilon(1e-12));
+}
+
+TEST_CASE("SGD's momentum sums to the closed form") {
+  const NamedParameter p = leaf("p", zeros({1}, float64));
+  SGD sgd({{{p}}}, {.momentum = 0.9});
+  for (int step = 0; step < 10; ++step) {
+    give(p, tensor({3}, float64));
+    sgd.step(0.01);
+  }
+  double expected = 0;  // after n steps the buffer is g (1 - mu^n) / (1 - mu)
+  for (int n = 1; n <= 10; ++n) expected -= 0.01 * 3 * (1 - std::pow(0.9, n)) / (1 - 0.9);
+  CHECK(values(p.tensor)[0] == Approx(expected).epsilon(1e-13));
+}
+
+TEST_CASE("SGD adds the decay to the gradient") {
+  const NamedParameter p = leaf("p", tensor({4, -8}));
+  SGD sgd({{{p}, 0.5}});
+  give(p, tensor({1, 2}));
+  sgd.step(0.25);
+  CHECK(values(p.tensor) == Values{4 - 0.25 * (1 + 2), -8 - 0.25 * (2 - 4)});
+  CHECK(sgd.state().size() == 1);  // no momentum, no buffer
+}
+
+TEST_CASE("steps take gradients of any strides") {
+  const NamedParameter p = leaf("p", zeros({2, 3}));
+  SGD sgd({{{p}}});
+  backward(sum(p.tensor));  // an expanded 1
+  sgd.step(1);
+  CHECK(values(p.tensor) == Values(6, -1));
+  sgd.zero_grad();
+  CHECK(!p.tensor.grad().defined());
+  backward(sum(transpose(p.tensor, 0, 1) * tensor({{1, 2}, {3, 4}, {5, 6}})));
+  sgd.step(1);
+  CHECK(values(p.tensor) == Values{-2, -4, -6, -3, -5, -7});
+}
+
+TEST_CASE("a step makes values saved before it stale") {
+  const NamedParameter p = leaf("p", tensor({1, 2}));
+  SGD sgd({{{p}}});
+  const Tensor loss = sum(p.tensor * p.tensor);
+  give(p, tensor({1, 1}));
+  sgd.step(0.1);
+  CHECK_THROWS_WITH(backward(loss), Contains("in place"));
+}
+
+TEST_CASE("optimisers and clipping give the same bits at any thread count") {
+  std::vector<std::vector<float>> results;
+  std::vector<double> norms;
+  for (const int threads : {1, 2, 3, 8}) {
+    set_num_threads(threads);
+    Generator g(4);
+    const NamedParameter p = leaf("p", randn({333, 301}, float32, g)), q = leaf("q", randn({7}));
+    AdamW adam({{{p, q}, 0.1}});
+    SGD sgd({{{p, q}, 0.1}}, {.momentum = 0.9});
+    for (int step = 0; step < 3; ++step) {
+      give(p, randn(p.tensor.shape(), float32, g));
+      norms.push_back(clip_grad_norm({p, q}, 1));
+      adam.step(0.1);
+      sgd.step(0.1);
+    }
+    results.push_back(p.tensor.to_vector<float>());
+  }
+  set_num_threads(2);
+  for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
+  for (std::size_t i = 3; i < norms.size(); ++i) CHECK(norms[i] == norms[i % 3]);
+}
+
+TEST_CASE("state loaded into a fresh optimiser continues bit for bit") {
+  const auto trained = [](int save_after) {
+    Generator g(8);
+    const NamedParameter p = leaf("p", randn({40}, float32, g));
+    auto adam = std::make_unique<AdamW>(std::vector<ParameterGroup>{{{p}, 0.1}});
+    for (int step = 0; step < 6; ++step) {
+      if (step == save_after) {
+        auto fresh = std::make_unique<AdamW>(std::vector<ParameterGroup>{{{p}, 0.1}});
+        load_parameters(fresh->state(), {"memory", adam->state(), {}});
+        adam = std::move(fresh);
+      }
+      give(p, randn({40}, float32, g));
+      adam->step(0.01);
+    }
+    return p.tensor.to_vector<float>();
+  };
+  CHECK(trained(3) == trained(-1));
+  const NamedParameter p = leaf("w", ones({2}));
+  std::string names;
+  for (const NamedParameter& s : AdamW({{{p}}}).state()) names += s.name + " ";
+  CHECK(names == "w.step w.exp_avg w.exp_avg_sq ");
+}
+
+TEST_CASE("decay_groups decays matrices only") {
+  const auto groups = decay_groups({leaf("w", ones({2, 2})), leaf("b", ones({2})),
+                                    leaf("t", ones({2, 2, 2})), leaf("s", ones({}))}, 0.1);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].weight_decay == 0.1);
+  CHECK(groups[1].weight_decay == 0);
+  CHECK(groups[0].parameters[1].name == "t");
+  CHECK(groups[1].parameters[1].name == "s");
+}
+
+TEST_CASE("clip_grad_norm scales to the norm, as PyTorch") {
+  const DType dtype = GENERATE(float32, float64);
+  const NamedParameter a = leaf("a", zeros({2}, dtype)), b = leaf("b", zeros({2, 2}, dtype)),
+                       none = leaf("none", zeros({3}, dtype));
+  const auto fill = [&] {
+    give(a, tensor({3, 0}, dtype));
+    give(b, tensor({{0, 4}, {0, 0}}, dtype));
+  };
+  fill();
+  CHECK(clip_grad_norm({a, b, none}, 2.5) == 5);
+  const double tolerance = dtype == float32 ? 1e-6 : 1e-15;
+  CHECK(std::abs(values(a.tensor.grad())[0] - 3 * 2.5 / (5 + 1e-6)) <= tolerance);
+  CHECK(std::abs(values(b.tensor.grad())[1] - 4 * 2.5 / (5 + 1e-6)) <= tolerance);
+  CHECK(!none.tensor.grad().defined());
+  fill();
+  CHECK(clip_grad_norm({a, b}, 5.1) == 5);  // small enough: untouched
+  CHECK(values(b.tensor.grad()) == Values{0, 4, 0, 0});
+  CHECK(clip_grad_norm({a, b}, kInf) == 5);
+  CHECK(values(a.tensor.grad()) == Values{3, 0});
+  CHECK(clip_grad_norm({none}, 1) == 0);
+}
+
+TEST_CASE("clip_grad_norm adds in float64") {
+  const NamedParameter p = leaf("p", zeros({100000}));
+  give(p, full({100000}, 1e-3f));
+  CHECK(clip_grad_norm({p}, kInf) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
+  give(p, full({100000}, 1e30f));  // its square is no float
+  CHECK(clip_grad_norm({p}, 1) == Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
+  CHECK(values(p.tensor.grad())[7] == Approx(1 / std::sqrt(1e5)));
+}
+
+TEST_CASE("clipping scales a gradient that two parameters share once, and leaves hooks' copies") {
+  const NamedParameter a = leaf("a", zeros({4})), b = leaf("b", zeros({4}));
+  const Tensor y = a.tensor + b.tensor;
+  Tensor seen;
+  y.register_hook([&](const Tensor& g) {
+    seen = g;
+    return Tensor();
+  });
+  backward(sum(y * full({4}, 8)));
+  const double norm = clip_grad_norm({a, b}, 1);
+  CHECK(norm == Approx(8 * std::sqrt(8.0)));
+  for (const NamedParameter& p : {a, b})
+    CHECK(values(p.tensor.grad())[0] == Approx(8 / norm).epsilon(1e-6));
+  CHECK(values(seen) == Values(4, 8));
+}
+
+TEST_CASE("clip_grad_norm names the first gradient that is not finite") {
+  const NamedParameter a = leaf("a", zeros({2})), b = leaf("blocks.0.proj.weight", zeros({2, 3})),
+                       c = leaf("c", zeros({1}));
+  give(a, tensor({1, 1}));
+  give(b, tensor({{0, 0, 0}, {0, std::nan(""), 0}}));
+  give(c, tensor({kInf}));
+  CHECK_THROWS_WITH(clip_grad_norm({a, b, c}, 0.1),
+                    Contains("blocks.0.proj.weight [2, 3] is nan at [1, 1]"));
+  CHECK(values(a.tensor.grad()) == Values{1, 1});
+  CHECK_THROWS_WITH(clip_grad_norm({a, c}, 0.1), Contains("c [1] is inf at [0]"));
+  const NamedParameter large = leaf("large", zeros({1}, float64));
+  give(large, tensor({1e300}, float64));
+  CHECK_THROWS_AS(clip_grad_norm({large}, 1), NumericError);
+  for (const double bad : {0.0, -1.0, std::nan("")})
+    CHECK_THROWS_AS(clip_grad_norm({a}, bad), ValueError);
+}
+
+TEST_CASE("optimisers say what they cannot do") {
+  const NamedParameter p = leaf("p", ones({2, 3}));
+  CHECK_THROWS_WITH(SGD({{{p, {"q", p.tensor}}}}),
+                    "SGD: q and p are the same parameter; list it once");
+  CHECK_THROWS_WITH(AdamW({{{{"t", transpose(ones({2, 3}), 0, 1)}}}}), Contains("row-major"));
+  CHECK_THROWS_AS(SGD({{{{"i", ones({2}, int64)}}}}), DTypeError);
+  CHECK_THROWS_AS(SGD({{{p}, -0.1}}), ValueError);
+  CHECK_THROWS_AS(SGD({{{p}}}, {.momentum = 1}), ValueError);
+  CHECK_THROWS_AS(AdamW({{{p}}}, {.beta2 = 1}), ValueError);
+  CHECK_THROWS_AS(AdamW({{{p}}}, {.eps = std::nan("")}), ValueError);
+  AdamW adam({{{p}}});
+  give(p, ones({2, 3}));
+  for (const double lr : {-1.0, std::nan(""), kInf}) CHECK_THROWS_AS(adam.step(lr), ValueError);
+  CHECK(values(p.tensor) == Values(6, 1));
+}
+
+TEST_CASE("schedules are nanoGPT's") {
+  const auto at = [](Decay decay, std::int64_t step) {
+    return Schedule{decay, 1.0, 0.1, 9, 109}.lr_at(step);
+  };
+  for (const Decay decay : {Decay::kConstant, Decay::kLinear, Decay::kCosine}) {
+    CHECK(at(decay, 0) == Approx(0.1));
+    CHECK(at(decay, 4) == Approx(0.5));
+    CHECK(at(decay, 8) == Approx(0.9));
+    CHECK(at(decay, 9) == 1);
+  }
+  CHECK(at(Decay::kConstant, 1000) == 1);
+  CHECK(at(Decay::kLinear, 59) == Approx(0.55));
+  CHECK(at(Decay::kLinear, 84) == Approx(0.1 + 0.9 * 0.25));
+  CHECK(at(Decay::kCosine, 59) == Approx(0.55));
+  CHECK(at(Decay::kCosine, 34) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
+  for (const Decay decay : {Decay::kLinear, Decay::kCosine})
+    for (const std::int64_t step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);  // no warm-up
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // nothing but warm-up
+}
+
+}  // namespace

@@ -1,0 +1,9 @@
+// The whole program as a function.
+#pragma once
+
+namespace heed {
+
+/// Runs the command line and returns the exit code (tools/heed/output.h). Throws nothing.
+int run_heed(int argc, char** argv);
+
+}  // namespace heed

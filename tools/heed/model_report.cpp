@@ -1,0 +1,78 @@
+#include "tools/heed/model_report.h"
+
+#include <sstream>
+
+#include "autograd/pool.h"
+#include "nn/probe.h"
+#include "tools/heed/output.h"
+
+namespace heed {
+namespace {
+
+std::string text_of(const autograd::Shape& shape) {
+  std::ostringstream out;
+  out << shape;
+  return out.str();
+}
+
+}  // namespace
+
+ModelReport report_on(nn::Transformer& model, const nn::Task& task) {
+  ModelReport r;
+  r.parameters = nn::parameters(model);
+  std::int64_t in_products = 0;
+  for (const nn::NamedParameter& p : r.parameters) {
+    r.count += p.tensor.numel();
+    const bool looked_up = p.name == "pos.weight" ||
+                           (p.name == "tok.weight" && !model.options.tied);
+    if (p.tensor.rank() >= 2 && !looked_up) in_products += p.tensor.numel();
+  }
+  const nn::Transformer::Options& o = model.options;
+  r.flops_per_token = 6.0 * static_cast<double>(in_products) +
+                      12.0 * static_cast<double>(o.layers * o.context * o.d_model);
+  r.parameter_bytes = static_cast<double>(r.count) * (o.dtype == autograd::float64 ? 8 : 4);
+  r.training_bytes = 4 * r.parameter_bytes;
+
+  nn::Generator generator(1);
+  const nn::Batch example = task.example(generator);
+  {
+    const auto before = autograd::pool_stats().live_bytes;
+    const nn::Tensor logits = model.forward(example.inputs, {.training = true});
+    r.activation_bytes = static_cast<double>(autograd::pool_stats().live_bytes - before);
+  }
+  const nn::NoGrad guard;
+  nn::Probe probe;
+  const std::vector<std::string> sites = {"hook_embed", "blocks.0.attn.hook_q",
+                                          "blocks.0.attn.hook_attn_scores",
+                                          "blocks.0.attn.hook_z", "blocks.0.hook_resid_post"};
+  for (const std::string& site : sites) probe.record(site);
+  r.sites.emplace_back("inputs", example.inputs.shape());
+  const nn::Tensor logits = model.forward(example.inputs, {.probe = &probe});
+  for (const std::string& site : sites) r.sites.emplace_back(site, probe.value(site).shape());
+  r.sites.emplace_back("logits", logits.shape());
+  return r;
+}
+
+void print_parameters(const ModelReport& report) {
+  for (const nn::NamedParameter& p : report.parameters)
+    say("  {:<28} {:<14} {:>12}\n", p.name, text_of(p.tensor.shape()),
+        with_commas(p.tensor.numel()));
+  say("  {:<28} {:<14} {:>12}\n\n", "total", "", with_commas(report.count));
+}
+
+nlohmann::ordered_json to_json(const ModelReport& report) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const nn::NamedParameter& p : report.parameters) {
+    nlohmann::ordered_json shape = nlohmann::ordered_json::array();
+    for (int i = 0; i < p.tensor.rank(); ++i) shape.push_back(p.tensor.size(i));
+    list.push_back({{"name", p.name}, {"shape", shape}});
+  }
+  return {{"parameters", report.count},
+          {"flops_per_token", report.flops_per_token},
+          {"parameter_bytes", report.parameter_bytes},
+          {"training_bytes", report.training_bytes},
+          {"activation_bytes_per_sequence", report.activation_bytes},
+          {"tensors", list}};
+}
+
+}  // namespace heed

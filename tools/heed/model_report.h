@@ -1,0 +1,30 @@
+// What a model is made of: parameters, work per token, memory. For heed info and --dry-run.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "nn/train.h"
+
+namespace heed {
+
+struct ModelReport {
+  std::vector<nn::NamedParameter> parameters;
+  std::int64_t count = 0;  ///< of numbers in all parameters
+  /// Forward and backward of one token in a full context: 6 x parameters of matrix products + 12 x
+  /// layers x context x d_model (Chowdhery et al. 2022, appendix B; masked work counted).
+  double flops_per_token = 0;
+  double parameter_bytes = 0;   ///< weights alone
+  double training_bytes = 0;    ///< weights, gradients and AdamW's two moments
+  double activation_bytes = 0;  ///< kept for backward, per sequence: measured in a forward pass
+  /// Names and shapes [1, T, ...] of what flows through the model.
+  std::vector<std::pair<std::string, autograd::Shape>> sites;
+};
+
+/// Runs one forward pass of the task's example.
+ModelReport report_on(nn::Transformer& model, const nn::Task& task);
+
+/// Parameter by parameter: name, shape, count; then the sums.
+void print_parameters(const ModelReport& report);
+nlohmann::ordered_json to_json(const ModelReport& report);
+
+}  // namespace heed

@@ -1,0 +1,56 @@
+#include "tools/heed/output.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace heed {
+
+void say_json(const nlohmann::ordered_json& object) {
+  const std::string text =
+      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  fmt::print("{}\n", text);
+}
+
+void complain(std::string_view text) {
+  std::string line;  // an error is one line, whatever it quotes
+  for (const char c : text) line += c == '\n' || c == '\r' ? ' ' : c;
+  std::fflush(stdout);
+  fmt::print(stderr, "heed: {}\n", line);
+}
+
+std::string with_commas(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  for (std::ptrdiff_t i = std::ssize(digits) - 3; i > (n < 0 ? 1 : 0); i -= 3)
+    digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
+}
+
+std::string si_text(double n) {
+  const char* units[] = {"", " k", " M", " G", " T", " P"};
+  std::size_t unit = 0;
+  for (; std::abs(n) >= 999.5 && unit + 1 < std::size(units); ++unit) n /= 1000;
+  return unit == 0 ? fmt::format("{:.0f}", n) : fmt::format("{:.3g}{}", n, units[unit]);
+}
+
+std::string bytes_text(double bytes) {
+  const std::string text = si_text(bytes);
+  return text + (text.find(' ') == std::string::npos ? " B" : "B");
+}
+
+std::string seconds_text(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return "?";
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  const auto s = std::llround(seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {} s", s / 60, s % 60);
+  return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
+}
+
+std::string listing(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  return text;
+}
+
+}  // namespace heed

@@ -1,0 +1,78 @@
+// What every command shares when it talks: exit codes, bad input, the two streams. stdout carries
+// results, stderr everything else.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "autograd/error.h"
+
+namespace heed {
+
+enum ExitCode {
+  kOk = 0,
+  kCheckFailed = 1,   ///< a gradient is wrong, a batch is not learnt
+  kUsage = 2,         ///< what was asked for cannot be done
+  kNumeric = 3,       ///< NaN or infinity; with --strict a parameter without gradient
+  kInputOutput = 4,
+  kBug = 70,
+  kInterrupted = 130,
+};
+
+/// The user asked for something that cannot be: exit 2, the text as one line.
+struct UsageError : autograd::ValueError {
+  using ValueError::ValueError;
+};
+
+template <class... Args>
+[[noreturn]] void usage_error(fmt::format_string<Args...> text, Args&&... args) {
+  throw UsageError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+/// Runs f, in which the user's input has been checked already: a shape, dtype or value error there
+/// is a bug of ours.
+template <class F>
+decltype(auto) past_input_checks(F&& f) {
+  try {
+    return f();
+  } catch (const autograd::NumericError&) {
+    throw;
+  } catch (const autograd::IoError&) {
+    throw;
+  } catch (const autograd::Error& e) {
+    throw std::logic_error(e.what());
+  }
+}
+
+/// Results, on stdout.
+template <class... Args>
+void say(fmt::format_string<Args...> text, Args&&... args) {
+  fmt::print(text, std::forward<Args>(args)...);
+}
+/// --json: the object on one line. What is not finite becomes null, what is not UTF-8 U+FFFD.
+void say_json(const nlohmann::ordered_json& object);
+/// One line on stderr, "heed: " in front.
+void complain(std::string_view text);
+
+/// null if there is no value or it is not finite.
+template <class Optional>
+nlohmann::ordered_json json_or_null(const Optional& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+/// 12,345,678
+std::string with_commas(std::int64_t n);
+/// 1.2 kB, 3.4 MB, 5.6 GB (powers of 1000)
+std::string bytes_text(double bytes);
+/// 1.2 k, 3.4 M, 5.6 G
+std::string si_text(double n);
+/// 0.3 s, 12 s, 3 min 20 s, 2 h 5 min
+std::string seconds_text(double seconds);
+/// "a, b and c"
+std::string listing(const std::vector<std::string>& words);
+
+}  // namespace heed

@@ -1,0 +1,73 @@
+#include "tools/heed/pictures.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "nn/probe.h"
+#include "tools/plot/curves.h"
+#include "tools/plot/heatmap.h"
+
+namespace heed {
+
+void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
+               const nn::Evaluation& last) {
+  plot::Series train{"training batch", {}, {}}, evaluation{"evaluation", {}, {}};
+  for (const auto& row : trainer.history()) {
+    if (std::isfinite(row.loss)) {
+      train.x.push_back(static_cast<double>(row.step));
+      train.y.push_back(row.loss);
+    }
+    if (std::isfinite(row.eval_loss)) {
+      evaluation.x.push_back(static_cast<double>(row.step));
+      evaluation.y.push_back(row.eval_loss);
+    }
+  }
+  plot::LineChart chart{.title = fmt::format("{}: loss over {} steps", trainer.config.task,
+                                             trainer.steps_done),
+                        .x_name = "step",
+                        .y_name = "loss, nats per token",
+                        .series = {train, evaluation},
+                        .hlines = {},
+                        .log_y = false};
+  if (last.optimal) chart.hlines.push_back({"best possible", *last.optimal});
+  for (const auto& [name, loss] : last.references) chart.hlines.push_back({name, loss});
+  std::string alt = fmt::format("{}. The last evaluation is {:.4f}.", chart.title, last.loss);
+  for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
+  plot::write_png(file.string(), plot::draw_chart(chart), alt);
+}
+
+void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
+                    const nn::Task& task, std::int64_t steps) {
+  const nn::NoGrad guard;
+  nn::Generator generator(1);
+  const nn::Batch example = task.example(generator);
+  nn::Probe probe;
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
+    probe.record(fmt::format("blocks.{}.attn.hook_pattern", layer));
+  model.forward(example.inputs, {.probe = &probe});
+
+  const int T = static_cast<int>(example.inputs.size(1));
+  plot::HeatmapGrid grid;
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+    const nn::Tensor pattern =  // [1, H, T, T]
+        probe.value(fmt::format("blocks.{}.attn.hook_pattern", layer));
+    const auto all = to(contiguous(pattern), autograd::float32).to_vector<float>();
+    const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(T) * T;
+    for (std::ptrdiff_t head = 0; head < model.options.heads; ++head)
+      grid.panels.push_back({fmt::format("L{}H{}", layer, head), T, T,
+                             {all.begin() + head * size, all.begin() + (head + 1) * size}});
+  }
+  grid.panel_columns = static_cast<int>(model.options.heads);
+  for (const std::int64_t id : example.inputs.to_vector<std::int64_t>())
+    grid.row_labels.push_back(task.facts().vocabulary.label(id));
+  grid.col_labels = grid.row_labels;
+  grid.row_axis = "query: token that looks";
+  grid.col_axis = "key: token looked at";
+  grid.title = fmt::format("{}: attention after {} steps, {} layers x {} heads", task.facts().name,
+                           steps, model.options.layers, model.options.heads);
+  plot::write_png(file.string(), plot::draw_heatmap(grid),
+                  grid.title + ". Each row is one query position and sums to 1.");
+}
+
+}  // namespace heed

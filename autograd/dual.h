@@ -69,7 +69,7 @@ inline Dual abs(Dual x) {
 inline Dual pow(Dual x, Dual y) {
   const double p = std::pow(x.value, y.value);
   double t = 0;
-  if (x.tangent != 0) t += y.value * std::pow(x.value, y.value - 1) * x.tangent;
+  if (x.tangent != 0 && y.value != 0) t += y.value * std::pow(x.value, y.value - 1) * x.tangent;
   if (y.tangent != 0) t += p * std::log(x.value) * y.tangent;
   return {p, t};
 }

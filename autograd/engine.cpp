@@ -10,6 +10,12 @@
 namespace heed::autograd {
 namespace {
 
+void check_alive(const Node& node) {
+  if (node.released())
+    fail<ValueError>("backward", "the graph behind ", node.op()->name(), " ", node.shape(),
+                     " was freed by an earlier backward; pass retain_graph = true to that one");
+}
+
 template <class T>
 using PoolVector = std::vector<T, PoolAllocator<T>>;
 
@@ -35,9 +41,7 @@ class Walk {
     add(root);
     for (std::size_t next = 0; next < visits_.size(); ++next) {
       Node& node = *visits_[next].node;
-      if (node.released())
-        fail<ValueError>("backward", "the graph behind ", node.op()->name(), " ", node.shape(),
-                         " was freed by an earlier backward; pass retain_graph = true to that one");
+      check_alive(node);
       for (const Node::Input& input : node.inputs())
         if (input.node && input.node->sequence() >= oldest) add(input.node);
     }
@@ -115,7 +119,7 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
 
 Grads run_vjp(Node& node, const Tensor& g, bool create_graph) {
   const Vjp v(node, g);
-  if (node.is_fused() && (create_graph || g.dtype() == dual64))
+  if (node.is_fused() && (create_graph || g.dtype() == dual64 || node.dtype() == dual64))
     return through_definition(node, v, create_graph);
   return node.vjp(v);
 }
@@ -143,6 +147,7 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     }
     keep(*node, g);
     if (!node->op()) continue;
+    check_alive(*node);  // a hook's own backward may have freed it
     const auto inputs = node->inputs();
     bool wanted = false;
     for (const Node::Input& input : inputs) {
@@ -236,10 +241,10 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
     for (std::size_t k = 0; k < x.size(); ++k) both.emplace_back(x[k], t[k]);
     duals.push_back(from_data(both, inputs[i].shape()));
   }
-  const NoGrad guard;
+  const GradMode recording(true);  // f may call grad()
   const Tensor y = f(duals);
   Tensor value = empty(y.shape(), float64), tangent = zeros(y.shape(), float64);
-  if (y.dtype() == float64) return {y, tangent};  // f does not depend on its inputs
+  if (y.dtype() == float64) return {y.detach(), tangent};  // f does not depend on its inputs
   check<DTypeError>(y.dtype() == dual64, "jvp", "f must return float64, returned ", y.dtype());
   const auto both = y.to_vector<Dual>();
   for (std::size_t k = 0; k < both.size(); ++k) {

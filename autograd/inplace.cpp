@@ -28,11 +28,11 @@ void fill_(const Tensor& x, double value) {
 }
 
 void copy_(const Tensor& x, const Tensor& source) {
-  prepare_in_place("copy_", x);
   check(x.shape() == source.shape(), "copy_", "needs equal shapes, got ", x.shape(), " and ",
         source.shape());
   check<DTypeError>(x.dtype() == source.dtype(), "copy_", "needs equal dtypes, got ", x.dtype(),
                     " and ", source.dtype());
+  prepare_in_place("copy_", x);
   dispatch_any(x.dtype(), [&]<class T> {
     T* out = x.mutable_data<T>();
     // Overlapping views of one storage: read everything before writing.

@@ -33,7 +33,10 @@ bool Tensor::shares_storage(const Tensor& other) const {
   return defined() && other.defined() && impl_->storage == other.impl_->storage;
 }
 
-std::uint32_t Tensor::version() const { return impl_->storage->version; }
+std::uint32_t Tensor::version() const {
+  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
+  return impl_->storage->version;
+}
 
 void Tensor::require_dtype(DType wanted) const {
   check<DTypeError>(dtype() == wanted, "data", "asked for ", wanted, " of a ", dtype(), " tensor");

@@ -12,7 +12,6 @@
 namespace {
 
 using namespace heed::nn;
-using Catch::Matchers::Contains;
 
 Tensor leaf(const Shape& shape, DType dtype = float32) {
   return full(shape, -7, dtype).requires_grad();
@@ -50,9 +49,8 @@ TEST_CASE("linear draws as torch.nn.Linear(7, 5)") {
   init::linear(weight, bias, g);
   CHECK(weight.to_vector<float>()[0] == 0.194751173f);
   CHECK(checksum(weight) == 2538781575682u);
-  CHECK(bias.to_vector<float>() ==
-        std::vector<float>{-0.182304397f, 0.331895024f, -0.0629571602f, 0.161753461f,
-                           -0.175644413f});
+  CHECK(bias.to_vector<float>() == std::vector<float>{-0.182304397f, 0.331895024f, -0.0629571602f,
+                                                      0.161753461f, -0.175644413f});
   CHECK(checksum(bias) == 58260412137u);
   Generator without(1);
   init::linear(weight, {}, without);

@@ -12,11 +12,11 @@
 #include "nn/safetensors.h"
 #include "nn/schedule.h"
 #include "tests/catch.h"
+#include "tests/contains.h"
 
 namespace {
 
 using namespace heed::nn;
-using Catch::Matchers::Contains;
 using Values = std::vector<double>;
 
 Values values(const Tensor& x) { return to(x.detach(), float64).to_vector<double>(); }
@@ -84,7 +84,8 @@ TEST_CASE("AdamW without eps moves by lr against the sign of a constant gradient
     for (std::size_t i = 0; i < 3; ++i)
       expected[i] = expected[i] * (1 - 0.1 * 0.5) - (i == 1 ? -0.1 : 0.1);
   }
-  for (std::size_t i = 0; i < 3; ++i) CHECK(values(p.tensor)[i] == Approx(expected[i]).epsilon(1e-12));
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(values(p.tensor)[i] == Approx(expected[i]).epsilon(1e-12));
 }
 
 TEST_CASE("SGD's momentum sums to the closed form") {
@@ -177,7 +178,8 @@ TEST_CASE("state loaded into a fresh optimiser continues bit for bit") {
 
 TEST_CASE("decay_groups decays matrices only") {
   const auto groups = decay_groups({leaf("w", ones({2, 2})), leaf("b", ones({2})),
-                                    leaf("t", ones({2, 2, 2})), leaf("s", ones({}))}, 0.1);
+                                    leaf("t", ones({2, 2, 2})), leaf("s", ones({}))},
+                                   0.1);
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].weight_decay == 0.1);
   CHECK(groups[1].weight_decay == 0);
@@ -282,7 +284,7 @@ TEST_CASE("schedules are nanoGPT's") {
   CHECK(at(Decay::kCosine, 34) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
   for (const Decay decay : {Decay::kLinear, Decay::kCosine})
     for (const std::int64_t step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
-  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);  // no warm-up
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // no warm-up
   CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // nothing but warm-up
 }
 

@@ -18,11 +18,11 @@
 
 #include "nn/files.h"
 #include "tests/catch.h"
+#include "tests/contains.h"
 
 namespace {
 
 using namespace heed::nn;
-using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 // A directory of its own, gone at the end.
@@ -111,8 +111,9 @@ TEST_CASE("tensors come back bit for bit") {
 
 TEST_CASE("the payload of a NaN survives, and -0") {
   const Folder folder;
-  const std::vector<float> odd = {std::bit_cast<float>(0x7fc12345u), std::bit_cast<float>(0xffa00001u),
-                                  -0.0f, std::bit_cast<float>(1u), float(kInf)};
+  const std::vector<float> odd = {std::bit_cast<float>(0x7fc12345u),
+                                  std::bit_cast<float>(0xffa00001u), -0.0f,
+                                  std::bit_cast<float>(1u), float(kInf)};
   const Tensor x = from_data(odd, {5});
   save_safetensors(folder / "f", {{"x", x}});
   CHECK(same_bits<float>(x, load_safetensors(folder / "f").find("x")));
@@ -140,18 +141,18 @@ TEST_CASE("an empty file of tensors is a file") {
 TEST_CASE("F16 and BF16 are read as float32, exactly") {
   const Folder folder;
   const auto read = [&](const std::string& dtype, const std::vector<std::uint16_t>& halves) {
-    const std::string header = header_of_x("[" + std::to_string(halves.size()) + "]",
-                                           "[0," + std::to_string(2 * halves.size()) + "]",
-                                           '"' + dtype + '"');
+    const std::string header =
+        header_of_x("[" + std::to_string(halves.size()) + "]",
+                    "[0," + std::to_string(2 * halves.size()) + "]", '"' + dtype + '"');
     std::string data(2 * halves.size(), '\0');
     std::memcpy(data.data(), halves.data(), data.size());
     std::ofstream(folder / "f", std::ios::binary) << length_of(header) << header << data;
     return load_safetensors(folder / "f").find("x").to_vector<float>();
   };
-  const auto f = read("F16", {0x3c00, 0xc000, 0x3555, 0x7bff, 0x0400, 0x0001, 0x83ff, 0x8000,
-                              0x7c00, 0xfc00});
-  CHECK(f == std::vector<float>{1, -2, 0.333251953125f, 65504, 0x1p-14f, 0x1p-24f,
-                                -1023 * 0x1p-24f, 0, float(kInf), -float(kInf)});
+  const auto f =
+      read("F16", {0x3c00, 0xc000, 0x3555, 0x7bff, 0x0400, 0x0001, 0x83ff, 0x8000, 0x7c00, 0xfc00});
+  CHECK(f == std::vector<float>{1, -2, 0.333251953125f, 65504, 0x1p-14f, 0x1p-24f, -1023 * 0x1p-24f,
+                                0, float(kInf), -float(kInf)});
   CHECK(std::signbit(f[7]));
   CHECK(std::isnan(read("F16", {0x7e01})[0]));
   CHECK(read("BF16", {0x3f80, 0xc040, 0x0001, 0x7f80}) ==
@@ -167,7 +168,8 @@ TEST_CASE("files that are not safetensors are refused with the reason") {
   CHECK_THAT(refusal(folder / "pipe"), Contains("not a regular file"));
   CHECK_THAT(bytes(""), Contains("it has 0 bytes"));
   CHECK_THAT(bytes("1234567"), Contains("it has 7 bytes"));
-  CHECK_THAT(bytes(std::string(8, '\xff')), Contains("header of 18446744073709551615 bytes, 0 follow"));
+  CHECK_THAT(bytes(std::string(8, '\xff')),
+             Contains("header of 18446744073709551615 bytes, 0 follow"));
   CHECK_THAT(bytes(length_of("12") + "{"), Contains("header of 2 bytes, 1 follow"));
   CHECK_THAT(bytes(length_of("")), Contains("not a JSON object"));
   std::ofstream(folder / "huge", std::ios::binary) << length_of("") << "{";
@@ -237,7 +239,8 @@ TEST_CASE("bad tensors are refused with their name") {
   CHECK_THAT(tensor("[4]", "[18446744073709551600,18446744073709551616]"),
              Contains("needs [begin, end]"));
   CHECK_THAT(tensor("[4]", "[18446744073709551599,18446744073709551615]"), Contains("cut off"));
-  CHECK_THAT(tensor("[4]", "[0,16]", R"("F32")", 15), Contains("which has 15") && Contains("cut off"));
+  CHECK_THAT(tensor("[4]", "[0,16]", R"("F32")", 15),
+             Contains("which has 15") && Contains("cut off"));
   CHECK_THAT(tensor("[3]", "[4,16]"), Contains("hole"));
   CHECK_THAT(tensor("[1099511627776]", "[0,4398046511104]"), Contains("cut off"));  // no allocation
   CHECK_THAT(refusal_of(folder, header_of_x("[4]", "[0,16]"), 17), Contains("1 bytes follow"));
@@ -269,21 +272,33 @@ TEST_CASE("random damage never crashes") {
   std::uint64_t header = 0;
   std::memcpy(&header, good.data(), 8);
   std::mt19937 random(1);
-  const char* const kFragments[] = {"0", "9", "-", "[", "{", "\"", ",", "1e9", "}", "]", "\\u", "8"};
+  const char* const kFragments[] = {"0", "9",   "-", "[", "{",   "\"",
+                                    ",", "1e9", "}", "]", "\\u", "8"};
   int refused = 0;
   const int rounds = std::getenv("HEED_FUZZ") ? std::atoi(std::getenv("HEED_FUZZ")) : 1500;
   for (int round = 0; round < rounds; ++round) {
     std::string bytes = good;
     for (auto edits = 1 + random() % 3; edits > 0 && !bytes.empty(); --edits) {
-      const std::size_t at = random() % (random() % 4 ? std::min(bytes.size(), 8 + header) : bytes.size());
+      const std::size_t at =
+          random() % (random() % 4 ? std::min(bytes.size(), 8 + header) : bytes.size());
       switch (random() % 5) {
-        case 0: bytes[at] = char(random()); break;
-        case 1: bytes.replace(at, 1, kFragments[random() % std::size(kFragments)]); break;
-        case 2: bytes.insert(at, kFragments[random() % std::size(kFragments)]); break;
-        case 3: bytes.erase(at, 1 + random() % 8); break;
+        case 0:
+          bytes[at] = char(random());
+          break;
+        case 1:
+          bytes.replace(at, 1, kFragments[random() % std::size(kFragments)]);
+          break;
+        case 2:
+          bytes.insert(at, kFragments[random() % std::size(kFragments)]);
+          break;
+        case 3:
+          bytes.erase(at, 1 + random() % 8);
+          break;
         default:
-          if (random() % 4 == 0) bytes.resize(at);
-          else bytes[at] = char(bytes[at] ^ (1 << random() % 8));
+          if (random() % 4 == 0)
+            bytes.resize(at);
+          else
+            bytes[at] = char(bytes[at] ^ (1 << random() % 8));
       }
     }
     std::ofstream(folder / "bad", std::ios::binary | std::ios::trunc) << bytes;
@@ -316,8 +331,9 @@ TEST_CASE("load_parameters fits all or writes nothing") {
     load_parameters(model, {"run/model.safetensors", std::move(tensors), {}});
   };
   const NamedTensor ln = {"ln.weight", ones({2})}, head = {"head.weight", ones({2, 3})};
-  CHECK_THROWS_WITH(load({ln}),
-                    "load_parameters: run/model.safetensors does not fit: missing head.weight [2, 3]");
+  CHECK_THROWS_WITH(
+      load({ln}),
+      "load_parameters: run/model.safetensors does not fit: missing head.weight [2, 3]");
   CHECK_THROWS_WITH(load({ln, head, {"ln.bias", ones({2})}}),
                     Contains("unexpected \"ln.bias\" (nearest: ln.weight)"));
   CHECK_THROWS_WITH(

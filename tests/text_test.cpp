@@ -262,7 +262,8 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(v.decode(validation) == rest);
   REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
 
-  // The n-gram ladder (tasks.md 2.1), told as much as a model of context 64, and all at once.
+  // The n-gram ladder with whole contexts (tasks.md 2.1), and told as much as a model of context
+  // 64. Both agree with a separate count of strings in Python.
   const auto ladder = [&](std::int64_t context, std::int64_t order) {
     const auto with_ngrams =
         make_text({.path = path.string(), .context = context, .ngrams = order});
@@ -281,7 +282,7 @@ TEST_CASE("tiny shakespeare", "[text]") {
   const std::vector<double> windowed = ladder(64, 5), whole = ladder(111539, 4);
   REQUIRE(windowed.size() == 4);
   REQUIRE(whole.size() == 3);
-  const double expected_windowed[] = {2.4905, 2.0494, 1.8067, 1.6954};
+  const double expected_windowed[] = {2.4857, 2.0559, 1.7891, 1.6880};
   const double expected_whole[] = {2.4857, 2.0492, 1.7738};
   for (std::size_t n = 0; n < 4; ++n)
     CHECK(windowed[n] == Approx(expected_windowed[n]).margin(6e-5));

@@ -66,10 +66,6 @@ Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
   return masked_fill(where(ties, grad * 0.5, grad), loses, 0);
 }
 
-Tensor scalar_like(const Tensor& x, double value) {
-  return full({}, value, x.dtype() == dual64 ? float64 : x.dtype());
-}
-
 }  // namespace
 
 Tensor operator+(const Tensor& a, const Tensor& b) {
@@ -127,13 +123,13 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
                 });
 }
 
-Tensor operator+(const Tensor& a, double b) { return a + scalar_like(a, b); }
-Tensor operator+(double a, const Tensor& b) { return scalar_like(b, a) + b; }
-Tensor operator-(const Tensor& a, double b) { return a - scalar_like(a, b); }
-Tensor operator-(double a, const Tensor& b) { return scalar_like(b, a) - b; }
-Tensor operator*(const Tensor& a, double b) { return a * scalar_like(a, b); }
-Tensor operator*(double a, const Tensor& b) { return scalar_like(b, a) * b; }
-Tensor operator/(const Tensor& a, double b) { return a / scalar_like(a, b); }
-Tensor operator/(double a, const Tensor& b) { return scalar_like(b, a) / b; }
+Tensor operator+(const Tensor& a, double b) { return a + scalar_like(kAdd, a, b); }
+Tensor operator+(double a, const Tensor& b) { return scalar_like(kAdd, b, a) + b; }
+Tensor operator-(const Tensor& a, double b) { return a - scalar_like(kSub, a, b); }
+Tensor operator-(double a, const Tensor& b) { return scalar_like(kSub, b, a) - b; }
+Tensor operator*(const Tensor& a, double b) { return a * scalar_like(kMul, a, b); }
+Tensor operator*(double a, const Tensor& b) { return scalar_like(kMul, b, a) * b; }
+Tensor operator/(const Tensor& a, double b) { return a / scalar_like(kDiv, a, b); }
+Tensor operator/(double a, const Tensor& b) { return scalar_like(kDiv, b, a) / b; }
 
 }  // namespace heed::autograd

@@ -7,10 +7,6 @@
 namespace heed::autograd {
 namespace {
 
-Tensor like(const Tensor& x, double value) {
-  return full({}, value, x.dtype() == dual64 ? float64 : x.dtype());
-}
-
 void check_bool(std::string_view op, const Tensor& x) {
   check<DTypeError>(x.dtype() == bool8, op, "needs bool8, got ", x.dtype());
 }
@@ -46,12 +42,12 @@ Tensor le(const Tensor& a, const Tensor& b) {
 }
 Tensor gt(const Tensor& a, const Tensor& b) { return lt(b, a); }
 Tensor ge(const Tensor& a, const Tensor& b) { return le(b, a); }
-Tensor eq(const Tensor& a, double b) { return eq(a, like(a, b)); }
-Tensor ne(const Tensor& a, double b) { return ne(a, like(a, b)); }
-Tensor lt(const Tensor& a, double b) { return lt(a, like(a, b)); }
-Tensor le(const Tensor& a, double b) { return le(a, like(a, b)); }
-Tensor gt(const Tensor& a, double b) { return gt(a, like(a, b)); }
-Tensor ge(const Tensor& a, double b) { return ge(a, like(a, b)); }
+Tensor eq(const Tensor& a, double b) { return eq(a, scalar_like("eq", a, b)); }
+Tensor ne(const Tensor& a, double b) { return ne(a, scalar_like("ne", a, b)); }
+Tensor lt(const Tensor& a, double b) { return lt(a, scalar_like("lt", a, b)); }
+Tensor le(const Tensor& a, double b) { return le(a, scalar_like("le", a, b)); }
+Tensor gt(const Tensor& a, double b) { return gt(a, scalar_like("gt", a, b)); }
+Tensor ge(const Tensor& a, double b) { return ge(a, scalar_like("ge", a, b)); }
 
 Tensor isfinite(const Tensor& x) {
   Tensor y = empty(x.shape(), bool8);
@@ -86,8 +82,8 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   check(a.shape() == b.shape(), "allclose", "shapes differ: ", a.shape(), " and ", b.shape());
   const auto close = [=](auto x, auto y) {
     const double u = double(real(x)), v = double(real(y));
-    // Equal infinities are close; NaN and unequal infinities fail the comparison.
-    return u == v || (std::isfinite(u) && std::abs(u - v) <= atol + rtol * std::abs(v));
+    // Equal infinities are close; an infinite v alone would make its own tolerance infinite.
+    return u == v || (std::isfinite(v) && std::abs(u - v) <= atol + rtol * std::abs(v));
   };
   return all(zip_to_bool("allclose", a, b, close)).item() != 0;
 }

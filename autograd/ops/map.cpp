@@ -1,5 +1,7 @@
 #include "autograd/ops/map.h"
 
+#include <cmath>
+
 namespace heed::autograd {
 
 Tensor lift(std::string_view op, const Tensor& x) {
@@ -8,6 +10,13 @@ Tensor lift(std::string_view op, const Tensor& x) {
   Tensor y = empty(x.shape(), dual64);
   map_into<Dual, double>(y, x, [](double v) { return Dual(v); });
   return y;
+}
+
+Tensor scalar_like(std::string_view op, const Tensor& x, double value) {
+  const DType dtype = x.dtype() == dual64 ? float64 : x.dtype();
+  check<DTypeError>(dtype != int64 || (value == std::trunc(value) && std::abs(value) < 0x1p63), op,
+                    value, " is no int64; convert the tensor with to(x, dtype)");
+  return full({}, value, dtype);
 }
 
 }  // namespace heed::autograd

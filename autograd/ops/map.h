@@ -16,6 +16,9 @@ inline constexpr std::int64_t kGrain = 1 << 15;  // elements of one parallel chu
 /// float64 as dual64 with tangent 0, contiguous; dual64 as it is.
 Tensor lift(std::string_view op, const Tensor& x);
 
+/// A `double` operand as a tensor of x's dtype; DTypeError for a fraction beside int64.
+Tensor scalar_like(std::string_view op, const Tensor& x, double value);
+
 /// Makes the dtypes of an op's operands equal: lifts float64 where another operand is dual64;
 /// DTypeError naming both for any other mix. Undefined tensors are left alone.
 template <class... Tensors>

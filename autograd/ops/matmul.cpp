@@ -76,11 +76,12 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() >= 1 && b.rank() >= 1, kMatmul, "needs rank >= 1, got ", a.shape(), " x ",
         b.shape());
+  const std::int64_t inner = b.size(b.rank() == 1 ? 0 : -2);
+  check(a.size(-1) == inner, kMatmul, "needs [..., m, k] x [..., k, n], got ", a.shape(), " x ",
+        b.shape());
   // A vector is a row on the left and a column on the right; the added axis goes again.
   if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
-  check(a.size(-1) == b.size(-2), kMatmul, "needs [..., m, k] x [..., k, n], got ", a.shape(),
-        " x ", b.shape());
   const Shape batch =
       broadcast(kMatmul, a.shape().sub(0, a.rank() - 2), b.shape().sub(0, b.rank() - 2));
   Tensor l = a, r = b;

@@ -177,6 +177,7 @@ Tensor sum(const Tensor& x, const Dims& axes, bool keepdim) {
 
 Tensor mean(const Tensor& x, const Dims& axes, bool keepdim) {
   const Split split("mean", x, axes);
+  check<DTypeError>(is_floating(x.dtype()), "mean", "needs float32 or float64, got ", x.dtype());
   return sum(x, axes, keepdim) * (1.0 / double(split.reduced.numel()));
 }
 
@@ -236,7 +237,7 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
         for (std::int64_t i = 0; i < n; ++i)
           top = std::max(top, double(real(from[at[0] + i * s[0]])));
       });
-      if (top == -kInf) top = 0;  // exp(-inf - 0) = 0, log(0) = -inf: no NaN
+      if (std::isinf(top)) top = 0;  // exp(-inf - 0) = 0, exp(inf - 0) = inf: no NaN
       Accumulator<T> total{};
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
         for (std::int64_t i = 0; i < n; ++i)

@@ -44,7 +44,11 @@ std::unique_ptr<Command> gradcheck_command(CLI::App& app) {
       "  heed gradcheck --layouts transposed,stride0 --json");
   auto request = std::make_shared<GradcheckRequest>();
   Command* c = command.get();
-  c->positionals("OP", request->ops, "names of ops or layers (default: all)");
+  c->positional("op", "names of ops or layers (default: all)",
+                [request](const std::string&, const std::string& raw) {
+                  request->ops.push_back(raw);
+                },
+                true);
   c->option("order", "1|2", "2", "1: gradients; 2: gradients of gradients too",
             [request](const std::string& where, const std::string& raw) {
               request->order = static_cast<int>(parse_integer(where, raw, 1, 2));

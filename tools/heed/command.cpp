@@ -26,15 +26,18 @@ bool ignored(const CLI::ConfigItem& item) { return item.name == "--" || item.nam
 
 std::int64_t parse_integer(const std::string& where, const std::string& raw, std::int64_t low,
                            std::int64_t high) {
+  const std::string range = low == INT64_MIN && high == INT64_MAX
+                                ? std::string()
+                                : fmt::format(" from {} to {}", low, high);
   std::int64_t value = 0;
   if (!read_number(raw, value)) {
     double real = 0;
     const bool whole = read_number(raw, real) && std::abs(real) < 1e15 && real == std::floor(real);
-    usage_error("{} needs a whole number from {} to {}, got '{}'{}", where, low, high, raw,
+    usage_error("{} needs a whole number{}, got '{}'{}", where, range, raw,
                 whole ? fmt::format("; write {:.0f}", real) : "");
   }
   if (value < low || value > high)
-    usage_error("{} needs a whole number from {} to {}, got {}", where, low, high, raw);
+    usage_error("{} needs a whole number{}, got {}", where, range, raw);
   return value;
 }
 
@@ -55,10 +58,11 @@ bool parse_bool(const std::string& where, const std::string& raw) {
 }
 
 Command::Command(CLI::App& app, const std::string& name, const std::string& what,
-                 const std::string& examples)
+                 const std::string& examples, const std::string& notes)
     : app_(app.add_subcommand(name, what)), name_(name) {
+  app_->group("Commands");
   app_->allow_extras();  // unknown options are ours to report
-  app_->footer("Examples:\n" + examples);
+  app_->footer((notes.empty() ? "" : notes + "\n\n") + "Examples:\n" + examples);
 }
 
 void Command::add(const std::string& key, CLI::Option* option, CLI::Option* negation, Set set) {
@@ -114,21 +118,15 @@ void Command::flag(const std::string& key, bool& value, const std::string& help,
   });
 }
 
-void Command::positional(const std::string& key, std::string& value, const std::string& help) {
+void Command::positional(const std::string& key, const std::string& help, Set set, bool many) {
   CLI::Option* o = app_->add_option(key, [](const CLI::results_t&) { return true; }, help);
-  o->type_name("")->expected(1);
-  entries_.push_back({key, o, nullptr, [&value](const std::string&, const std::string& raw) {
-                        value = raw;
-                      }});
+  o->type_name("")->expected(many ? -1 : 1);
+  if (!many) o->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  entries_.push_back({key, o, nullptr, std::move(set)});
 }
 
-void Command::positionals(const std::string& key, std::vector<std::string>& values,
-                          const std::string& help) {
-  CLI::Option* o = app_->add_option(key, [](const CLI::results_t&) { return true; }, help);
-  o->type_name("")->expected(-1);
-  entries_.push_back({key, o, nullptr, [&values](const std::string&, const std::string& raw) {
-                        values.push_back(raw);
-                      }});
+void Command::positional(const std::string& key, std::string& value, const std::string& help) {
+  positional(key, help, [&value](const std::string&, const std::string& raw) { value = raw; });
 }
 
 void Command::config_option() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,18 +15,19 @@
 namespace heed {
 
 /// A whole decimal number in [low, high]; UsageError beginning with `where` otherwise ("--steps").
-std::int64_t parse_integer(const std::string& where, const std::string& raw, std::int64_t low,
-                           std::int64_t high);
+std::int64_t parse_integer(const std::string& where, const std::string& raw,
+                           std::int64_t low = INT64_MIN, std::int64_t high = INT64_MAX);
 /// A finite decimal number in [low, high].
-double parse_real(const std::string& where, const std::string& raw, double low, double high);
+double parse_real(const std::string& where, const std::string& raw, double low = -HUGE_VAL,
+                  double high = HUGE_VAL);
 /// true or false.
 bool parse_bool(const std::string& where, const std::string& raw);
 
 class Command {
  public:
-  /// `examples`: lines that can be pasted and run.
+  /// `examples`: lines that can be pasted and run; `notes` stand above them in --help.
   Command(CLI::App& app, const std::string& name, const std::string& what,
-          const std::string& examples);
+          const std::string& examples, const std::string& notes = {});
   Command(const Command&) = delete;
 
   /// Options added from here on stand under this heading in --help.
@@ -39,12 +41,11 @@ class Command {
             const std::string& help);
   /// --key, and where `negatable` --no-key.
   void flag(const std::string& key, bool& value, const std::string& help, bool negatable = false);
-  /// An argument without a name; in a config file it has one, `key`.
-  void positional(const std::string& key, std::string& value, const std::string& help);
-  void positionals(const std::string& key, std::vector<std::string>& values,
-                   const std::string& help);
   /// set(where, raw) gets the value, whatever it means.
   using Set = std::function<void(const std::string& where, const std::string& raw)>;
+  /// An argument without a name; in a config file it has one, `key`. `many`: set is called for each.
+  void positional(const std::string& key, const std::string& help, Set set, bool many = false);
+  void positional(const std::string& key, std::string& value, const std::string& help);
   void option(const std::string& key, const std::string& type, const std::string& shown_default,
               const std::string& help, Set set);
   void switch_option(const std::string& key, const std::string& help, bool negatable, Set set);

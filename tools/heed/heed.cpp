@@ -11,21 +11,8 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/output.h"
 
-#ifndef HEED_VERSION
-#define HEED_VERSION "0.1.0"
-#endif
-
 namespace heed {
 namespace {
-
-void print_version() {
-#ifdef __clang__
-  const std::string compiler = "Clang " __clang_version__;
-#else
-  const std::string compiler = "GCC " __VERSION__;
-#endif
-  say("heed {}\ncompiler  {}\nthreads   {}\n", HEED_VERSION, compiler, autograd::num_threads());
-}
 
 constexpr const char* kStart = R"(heed trains toy causal models, and proves their gradients.
 
@@ -79,7 +66,6 @@ int run(int argc, char** argv) {
   app.get_formatter()->column_width(30);
   app.get_formatter()->label("OPTIONS", "options");
   app.get_formatter()->label("SUBCOMMAND", "command");
-  app.get_formatter()->label("Subcommands", "Commands");
   app.get_formatter()->label("Positionals", "Arguments");
   app.allow_extras();
   app.require_subcommand(0, 1);
@@ -98,8 +84,11 @@ int run(int argc, char** argv) {
   };
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& e) {
-    app.exit(e);
+  } catch (const CLI::CallForHelp&) {
+    const Command* command = chosen();
+    std::string help = command ? command->app().help() : app.help();
+    for (std::size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
+    say("{}", help);
     return kOk;
   } catch (const CLI::ParseError& e) {
     if (const int code = report_unknown(app, chosen())) return code;
@@ -110,7 +99,7 @@ int run(int argc, char** argv) {
   Command* command = chosen();
   if (const int code = report_unknown(app, nullptr)) return code;
   if (version) {
-    print_version();
+    say("heed {}\nthreads  {}\n", version_text(), autograd::num_threads());
     return kOk;
   }
   if (!command) {

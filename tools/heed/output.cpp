@@ -3,6 +3,10 @@
 #include <cmath>
 #include <cstdio>
 
+#ifndef HEED_VERSION
+#define HEED_VERSION "0.1.0"
+#endif
+
 namespace heed {
 
 void say_json(const nlohmann::ordered_json& object) {
@@ -16,6 +20,14 @@ void complain(std::string_view text) {
   for (const char c : text) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
   fmt::print(stderr, "heed: {}\n", line);
+}
+
+std::string version_text() {
+#ifdef __clang__
+  return HEED_VERSION " (Clang " __clang_version__ ")";
+#else
+  return HEED_VERSION " (GCC " __VERSION__ ")";
+#endif
 }
 
 std::string with_commas(std::int64_t n) {

@@ -64,6 +64,9 @@ nlohmann::ordered_json json_or_null(const Optional& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
+/// "0.1.0 (GCC 12.2.0)"
+std::string version_text();
+
 /// 12,345,678
 std::string with_commas(std::int64_t n);
 /// 1.2 kB, 3.4 MB, 5.6 GB (powers of 1000)

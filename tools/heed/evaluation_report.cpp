@@ -1,0 +1,69 @@
+#include "tools/heed/evaluation_report.h"
+
+#include <cmath>
+
+#include "tools/heed/output.h"
+
+namespace heed {
+namespace {
+
+std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
+
+void row(const std::string& name, double here, double expected) {
+  say("  {:<24} {:>10} {:>16}\n", name, fmt::format("{:.4f}", here),
+      std::isfinite(expected) ? fmt::format("{:.4f}", expected) : "");
+}
+
+}  // namespace
+
+std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts) {
+  std::string text = fmt::format("eval loss {:.4f}", e.loss);
+  if (e.optimal) text += fmt::format("  best possible {:.4f}", *e.optimal);
+  for (const auto& [name, loss] : e.references) text += fmt::format("  {} {:.4f}", name, loss);
+  if (e.accuracy) text += fmt::format("  {} {}", facts.accuracy, percent(*e.accuracy));
+  return text;
+}
+
+void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
+  say("  {:<24} {:>10} {:>16}\n", "nats per token", "measured",
+      std::isfinite(facts.optimal) ? "in expectation" : "");
+  row("loss", e.loss, NAN);
+  if (e.optimal) row("best possible (Bayes)", *e.optimal, facts.optimal);
+  for (const auto& [name, loss] : e.references) {
+    const auto expected = facts.references.find(name);
+    row(name, loss, expected == facts.references.end() ? NAN : expected->second);
+  }
+  if (e.standard_error)
+    say("  {:<24} {:>10} +- {:.4f} (standard error)\n",
+        e.optimal ? "above best possible" : "loss again, with noise",
+        fmt::format("{:.4f}", e.loss - e.optimal.value_or(0)), *e.standard_error);
+  if (e.accuracy) say("  {:<24} {:>10}\n", facts.accuracy, percent(*e.accuracy));
+  say("  measured on {} sequences, {} tokens that count\n", with_commas(e.sequences),
+      with_commas(e.tokens));
+}
+
+void add_evaluation(nlohmann::ordered_json& object, const nn::Evaluation& e,
+                    const nn::TaskFacts& facts) {
+  object["loss"] = e.loss;
+  object["optimal_loss"] = json_or_null(e.optimal);
+  object["accuracy"] = json_or_null(e.accuracy);
+  object["standard_error"] = json_or_null(e.standard_error);
+  object["references"] = nlohmann::ordered_json::object();
+  for (const auto& [name, loss] : e.references) object["references"][name] = loss;
+  object["expected_optimal_loss"] = facts.optimal;  // NaN is printed as null
+  object["expected_references"] = facts.references;
+  object["eval_sequences"] = e.sequences;
+  object["eval_tokens"] = e.tokens;
+}
+
+std::string leak_text(const nn::Evaluation& e) {
+  if (!e.optimal || !e.standard_error || *e.standard_error <= 0) return "";
+  const double below = *e.optimal - e.loss;
+  if (!(below > 4 * *e.standard_error)) return "";
+  return fmt::format("IMPOSSIBLE: loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the "
+                     "best possible {:.4f}; the model sees what it should predict: a leak, a bug "
+                     "in heed",
+                     e.loss, below, below / *e.standard_error, *e.optimal);
+}
+
+}  // namespace heed

@@ -1,0 +1,22 @@
+// An evaluation in words: beside the best possible loss, never alone.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "nn/evaluate.h"
+
+namespace heed {
+
+/// "eval 1.3012  best possible 1.2190  copy-only 1.3700  repeat tokens right 99.9 %"
+std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts);
+/// A table: loss, best possible and references, on these sequences and in expectation.
+void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts);
+/// Adds loss, optimal_loss, accuracy and more; null where undefined.
+void add_evaluation(nlohmann::ordered_json& object, const nn::Evaluation& e,
+                    const nn::TaskFacts& facts);
+/// What to shout if the loss is more than 4 standard errors below the best possible one: only a
+/// model that sees its targets can be. Else "".
+std::string leak_text(const nn::Evaluation& e);
+
+}  // namespace heed

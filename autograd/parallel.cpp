@@ -23,8 +23,9 @@ void relax() {
 #endif
 }
 
-// One job at a time. Workers spin briefly for the next job (kernels follow one another within
-// microseconds), then sleep.
+// One job at a time: a number of chunks, claimed one by one. The caller claims too, and waits only
+// for chunks that a worker has claimed, never for a worker to wake up. Workers spin briefly for the
+// next job (kernels follow one another within microseconds), then sleep.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
@@ -34,7 +35,7 @@ class ThreadPool {
   ~ThreadPool() {
     {
       std::lock_guard lock(mutex_);
-      stop_.store(true);
+      stop_ = true;
     }
     wake_.notify_all();
     for (std::thread& t : workers_) t.join();
@@ -48,47 +49,46 @@ class ThreadPool {
     call_ = call;
     f_ = f;
     chunks_ = chunks;
-    next_.store(0, std::memory_order_relaxed);
-    active_.store(int(workers_.size()), std::memory_order_relaxed);
-    {
+    done_.store(0, std::memory_order_relaxed);
+    unclaimed_.store(chunks);  // publishes the job
+    if (sleepers_.load() > 0) {
       std::lock_guard lock(mutex_);
-      generation_.fetch_add(1, std::memory_order_release);
+      wake_.notify_all();
     }
-    if (sleepers_.load() > 0) wake_.notify_all();
-    take_chunks();
+    while (run_one()) {
+    }
     // Chunks end within microseconds of each other, unless another process has the core.
-    for (int i = 0; active_.load(std::memory_order_acquire) > 0; ++i)
+    for (int i = 0; done_.load(std::memory_order_acquire) < chunks; ++i)
       i < 4000 ? relax() : std::this_thread::yield();
     busy_.store(false, std::memory_order_release);
     return true;
   }
 
  private:
-  void take_chunks() {
-    for (;;) {
-      const std::int64_t c = next_.fetch_add(1, std::memory_order_relaxed);
-      if (c >= chunks_) return;
-      call_(f_, c);
-    }
+  // Claims and runs a chunk. The job's fields are read after the claim: until that chunk is done
+  // the job cannot end, so they are its own, even if the count was read in an earlier job.
+  bool run_one() {
+    std::int64_t left = unclaimed_.load(std::memory_order_relaxed);
+    do {
+      if (left == 0) return false;
+    } while (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
+                                               std::memory_order_relaxed));
+    call_(f_, chunks_ - left);
+    done_.fetch_add(1, std::memory_order_release);
+    return true;
   }
 
   void work() {
-    std::uint64_t seen = 0;
     for (;;) {
-      for (int i = 0; i < 20000 && generation_.load(std::memory_order_acquire) == seen; ++i) {
+      for (int i = 0; i < 20000; ++i) {
         if (stop_.load(std::memory_order_relaxed)) return;
-        relax();
+        if (run_one()) i = 0;
+        else relax();
       }
-      if (generation_.load(std::memory_order_acquire) == seen) {
-        std::unique_lock lock(mutex_);
-        sleepers_.fetch_add(1);
-        wake_.wait(lock, [&] { return stop_ || generation_.load() != seen; });
-        sleepers_.fetch_sub(1);
-        if (stop_) return;
-      }
-      seen = generation_.load(std::memory_order_acquire);
-      take_chunks();
-      active_.fetch_sub(1, std::memory_order_release);
+      std::unique_lock lock(mutex_);
+      sleepers_.fetch_add(1);
+      wake_.wait(lock, [this] { return stop_.load() || unclaimed_.load() > 0; });
+      sleepers_.fetch_sub(1);
     }
   }
 
@@ -96,9 +96,8 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> busy_{false}, stop_{false};
-  std::atomic<int> sleepers_{0}, active_{0};
-  std::atomic<std::uint64_t> generation_{0};
-  std::atomic<std::int64_t> next_{0};
+  std::atomic<int> sleepers_{0};
+  std::atomic<std::int64_t> unclaimed_{0}, done_{0};
   detail::ChunkFn call_ = nullptr;
   void* f_ = nullptr;
   std::int64_t chunks_ = 0;

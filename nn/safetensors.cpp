@@ -50,7 +50,10 @@ std::string quoted(const std::string& text) {
   std::string shown = json(text.substr(0, 80)).dump(-1, ' ', true, json::error_handler_t::replace);
   return text.size() > 80 ? shown + "..." : shown;
 }
-std::string shown(const json& value) { return quoted(value.dump(-1, ' ', true)); }
+std::string shown(const json& value) {
+  const std::string text = value.dump(-1, ' ', true);
+  return text.size() > 80 ? text.substr(0, 80) + "..." : text;
+}
 
 bool is_utf8(const std::string& text) {
   try {

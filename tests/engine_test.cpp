@@ -363,7 +363,7 @@ TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
   const Tensor w = randn({4, 3}, float64), b = randn({4}, float64), g = randn({2, 4}, float64);
   for (const bool explicit_cotangent : {false, true}) {
     const auto f = [&](const Tensor& t) {
-      const Tensor y = gelu(linear(layer_norm(t, {}, {}), w, b));
+      const Tensor y = linear(layer_norm(gelu(t), {}, {}), w, b);
       return explicit_cotangent ? y : sum(y * g);
     };
     const auto gradient = [&](Args t) {

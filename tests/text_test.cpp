@@ -103,16 +103,16 @@ TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
 
 TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   std::string content;  // 37 characters, 2 of them wide
-  for (int i = 0; i < 35; ++i) content += static_cast<char>('a' + i * 7 % 11);
+  for (int i = 0; i < 35; ++i) content += static_cast<char>('a' + i * i / 5 % 11);
   content = "é" + content + "€";
   const TextFile file(content);
   const auto task = make_text({.path = file.path(), .context = 3});
   const Vocabulary& v = task->facts().vocabulary;
-  REQUIRE(v.symbols().size() == 13);
+  REQUIRE(v.symbols().size() == 12);
   REQUIRE(v.symbols()[0] == "a");
-  REQUIRE(v.symbols()[11] == "é");
-  REQUIRE(v.symbols()[12] == "€");
-  REQUIRE(task->facts().classes == 13);
+  REQUIRE(v.symbols()[10] == "é");
+  REQUIRE(v.symbols()[11] == "€");
+  REQUIRE(task->facts().classes == 12);
   REQUIRE(std::isnan(task->facts().optimal));
   const Ids all = v.encode(content);
   REQUIRE(all.size() == 37);
@@ -149,6 +149,7 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   }
   std::set<Ids> expected;
   for (auto at = all.begin(); at + 4 <= all.begin() + cut; ++at) expected.insert(Ids(at, at + 4));
+  REQUIRE(expected.size() == 30);
   REQUIRE(starts == expected);
 
   REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});  // no newline in there

@@ -204,7 +204,13 @@ Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
   });
 }
 
-Tensor min(const Tensor& x, const Dims& axes, bool keepdim) { return -max(-x, axes, keepdim); }
+Tensor min(const Tensor& x, const Dims& axes, bool keepdim) {
+  const Split split("min", x, axes);
+  check<DTypeError>(is_floating(x.dtype()), "min", "needs float32 or float64, got ", x.dtype());
+  check(split.reduced.numel() > 0, "min", "has no smallest element of none: shape ", x.shape(),
+        ", axes ", axes);
+  return -max(-x, axes, keepdim);
+}
 
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
   const Split split("argmax", x, {axis_of("argmax", x.shape(), axis)});

@@ -21,7 +21,8 @@ int generate(const GenerateArguments& a, bool json) {
   if (a.sample.greedy && (a.sample.top_k > 0 || a.sample.top_p < 1))
     usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
   if (!(a.sample.temperature > 0) || !(a.sample.top_p > 0))
-    usage_error("--temperature and --top-p need numbers above 0; for the likeliest token: --greedy");
+    usage_error(
+        "--temperature and --top-p need numbers above 0; for the likeliest token: --greedy");
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = nn::load_run(folder, a.weights);
   const nn::TaskFacts& facts = run.task->facts();
@@ -63,20 +64,20 @@ int generate(const GenerateArguments& a, bool json) {
   std::fflush(stdout);
   fmt::print(stderr, "{}: {} tokens in {}, {} tokens/s{}\n", folder.string(), count,
              seconds_text(seconds), si_text(rate),
-             tokens < a.tokens ? fmt::format("; {} sequences end after {}", facts.name,
-                                             facts.context + 1)
-                               : "");
+             tokens < a.tokens
+                 ? fmt::format("; {} sequences end after {}", facts.name, facts.context + 1)
+                 : "");
   return kOk;
 }
 
 }  // namespace
 
 std::unique_ptr<Command> generate_command(CLI::App& app) {
-  auto command = std::make_unique<Command>(
-      app, "generate", "let a run go on with a prompt, token by token",
-      "  heed generate\n"
-      "  heed generate --prompt abcab --greedy --tokens 8\n"
-      "  heed generate --temperature 0.8 --top-k 20 --seed 7");
+  auto command =
+      std::make_unique<Command>(app, "generate", "let a run go on with a prompt, token by token",
+                                "  heed generate\n"
+                                "  heed generate --prompt abcab --greedy --tokens 8\n"
+                                "  heed generate --temperature 0.8 --top-k 20 --seed 7");
   auto a = std::make_shared<GenerateArguments>();
   Command* c = command.get();
   c->positional("run", a->run, "run folder (default: the newest under runs/)");

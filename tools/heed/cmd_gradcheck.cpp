@@ -37,18 +37,16 @@ std::vector<CheckLayout> parse_layouts(const std::string& where, const std::stri
 }  // namespace
 
 std::unique_ptr<Command> gradcheck_command(CLI::App& app) {
-  auto command = std::make_unique<Command>(
-      app, "gradcheck", "check the derivative of every op and layer",
-      "  heed gradcheck\n"
-      "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
-      "  heed gradcheck --layouts transposed,stride0 --json");
+  auto command =
+      std::make_unique<Command>(app, "gradcheck", "check the derivative of every op and layer",
+                                "  heed gradcheck\n"
+                                "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
+                                "  heed gradcheck --layouts transposed,stride0 --json");
   auto request = std::make_shared<GradcheckRequest>();
   Command* c = command.get();
-  c->positional("op", "names of ops or layers (default: all)",
-                [request](const std::string&, const std::string& raw) {
-                  request->ops.push_back(raw);
-                },
-                true);
+  c->positional(
+      "op", "names of ops or layers (default: all)",
+      [request](const std::string&, const std::string& raw) { request->ops.push_back(raw); }, true);
   c->option("order", "1|2", "2", "1: gradients; 2: gradients of gradients too",
             [request](const std::string& where, const std::string& raw) {
               request->order = static_cast<int>(parse_integer(where, raw, 1, 2));

@@ -29,8 +29,8 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
   }
   const nn::RunConfig& c = run.config;
   say("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}\n\n", folder.string(),
-      c.layers, c.heads, c.d_model, c.context, run.model.options.vocab,
-      run.task->facts().classes, c.dtype);
+      c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
+      c.dtype);
   print_parameters(report);
   say("work      {} FLOP per token, forward and backward\n", si_text(report.flops_per_token));
   say("memory    {} of weights; training: {} with gradients and moments, and {} of activations "
@@ -61,9 +61,9 @@ int info_on_file(const std::string& path, bool json) {
   for (const auto& [key, value] : file.metadata) {
     constexpr std::size_t kShown = 60;  // a generator's state has 7000 characters
     say("  {:<40} {}\n", key,
-        value.size() <= kShown ? value
-                               : fmt::format("{}... ({} characters)", value.substr(0, kShown),
-                                             value.size()));
+        value.size() <= kShown
+            ? value
+            : fmt::format("{}... ({} characters)", value.substr(0, kShown), value.size()));
   }
   return kOk;
 }

@@ -39,8 +39,10 @@ int list_tasks(bool json) {
     say("  heed train {}: {} steps, {} layers, {} heads, d-model {}\n\n", name, recipe.steps,
         recipe.layers, recipe.heads, recipe.d_model);
   }
-  if (json) say_json({{"tasks", rows}});
-  else say("Your own text: heed train --text FILE\nPresets: {}\n", listing(nn::preset_names()));
+  if (json)
+    say_json({{"tasks", rows}});
+  else
+    say("Your own text: heed train --text FILE\nPresets: {}\n", listing(nn::preset_names()));
   return kOk;
 }
 

@@ -45,8 +45,10 @@ void add_config_options(Command& c, TrainArguments& a) {
     if constexpr (std::is_same_v<T, bool>)
       c.switch_option(key, help + (value ? " (default: yes)" : " (default: no)"), true, remember);
     else
-      c.option(key, std::is_same_v<T, std::string> ? (key == "text" ? "FILE" : "NAME")
-                    : std::is_same_v<T, double>    ? "X" : "N",
+      c.option(key,
+               std::is_same_v<T, std::string> ? (key == "text" ? "FILE" : "NAME")
+               : std::is_same_v<T, double>    ? "X"
+                                              : "N",
                fmt::format("{}", value), help, remember);
   });
 }
@@ -76,10 +78,14 @@ nn::RunConfig make_config(const TrainArguments& a) {
     const auto found = a.config.find(std::string(key));
     if (found == a.config.end() || key == "task") return;
     const auto& [where, raw] = found->second;
-    if constexpr (std::is_same_v<T, std::string>) value = raw;
-    else if constexpr (std::is_same_v<T, bool>) value = parse_bool(where, raw);
-    else if constexpr (std::is_same_v<T, double>) value = parse_real(where, raw);
-    else value = parse_integer(where, raw);
+    if constexpr (std::is_same_v<T, std::string>)
+      value = raw;
+    else if constexpr (std::is_same_v<T, bool>)
+      value = parse_bool(where, raw);
+    else if constexpr (std::is_same_v<T, double>)
+      value = parse_real(where, raw);
+    else
+      value = parse_integer(where, raw);
   });
   if (config.task == "text" && config.text.empty())
     usage_error("{} learns a text: add --text FILE",
@@ -89,19 +95,21 @@ nn::RunConfig make_config(const TrainArguments& a) {
 }
 
 int resume(const TrainArguments& a, const Command& c) {
-  constexpr std::array kAllowed = {"resume", "steps", "eval-every", "save-every", "threads",
-                                   "quiet", "json", "config"};
+  constexpr std::array kAllowed = {"resume",  "steps", "eval-every", "save-every",
+                                   "threads", "quiet", "json",       "config"};
   for (const std::string& key : c.keys())
     if (c.given(key) && std::find(kAllowed.begin(), kAllowed.end(), key) == kAllowed.end())
-      usage_error("--resume goes on with the run as it is and takes only --steps, --eval-every, "
-                  "--save-every, --threads and --quiet, not {}; a new run like it: heed train "
-                  "--config {}/config.toml", key == "task" ? "a task" : "--" + key, a.resume);
+      usage_error(
+          "--resume goes on with the run as it is and takes only --steps, --eval-every, "
+          "--save-every, --threads and --quiet, not {}; a new run like it: heed train "
+          "--config {}/config.toml",
+          key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
   nn::Trainer trainer = nn::Trainer::resume(folder);
   nn::RunConfig& config = trainer.config;
-  for (const auto& [key, value] : {std::pair{"steps", &config.steps},
-                                   std::pair{"eval-every", &config.eval_every},
-                                   std::pair{"save-every", &config.save_every}})
+  for (const auto& [key, value] :
+       {std::pair{"steps", &config.steps}, std::pair{"eval-every", &config.eval_every},
+        std::pair{"save-every", &config.save_every}})
     if (const auto found = a.config.find(key); found != a.config.end())
       *value = parse_integer(found->second.where, found->second.raw);
   nn::validate(config);
@@ -125,8 +133,10 @@ int train(TrainArguments& a, const Command& c) {
   if (a.dry_run) return dry_run(trainer, a.run);
   if (a.overfit) return overfit_batch(trainer, a.run);
   std::filesystem::path folder = a.run.out;
-  if (folder.empty()) folder = make_next_run(config.task);
-  else claim_out(folder);
+  if (folder.empty())
+    folder = make_next_run(config.task);
+  else
+    claim_out(folder);
   return train_run(trainer, folder, a.run);
 }
 
@@ -134,22 +144,21 @@ int train(TrainArguments& a, const Command& c) {
 
 std::unique_ptr<Command> train_command(CLI::App& app) {
   auto command = std::make_unique<Command>(
-      app, "train",
-      "train a model on a task, or on your text",
+      app, "train", "train a model on a task, or on your text",
       "  heed train\n"
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
       "  heed train --resume runs/my-urn --steps 600",
-      "Alone it learns the task induction. Each task and preset has defaults of its own; those shown\n"
-      "are induction's, --dry-run shows others. An option overrides the config file, which overrides\n"
-      "the preset. Losses are in nats per token.");
+      "Alone it learns the task induction. Each task and preset has defaults of its own; those\n"
+      "shown are induction's. An option overrides the config file, which overrides the preset.\n"
+      "Losses are in nats per token.");
   Command* c = command.get();
   auto a = std::make_shared<TrainArguments>();
   c->positional("task", "one of heed tasks (default: induction)",
                 [a](const std::string& where, const std::string& raw) {
-                         a->config["task"] = {where, raw};
-                       });
+                  a->config["task"] = {where, raw};
+                });
   c->group("Recipe");
   c->text("preset", a->preset, "NAME", "recipe to start from: " + listing(nn::preset_names()));
   c->config_option();

@@ -68,12 +68,13 @@ Command::Command(CLI::App& app, const std::string& name, const std::string& what
 void Command::add(const std::string& key, CLI::Option* option, CLI::Option* negation, Set set) {
   option->group(group_);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  entries_.push_back({key, option, negation, std::move(set)});
+  entries_.push_back({key, option, negation, std::move(set), false});
 }
 
 void Command::option(const std::string& key, const std::string& type,
                      const std::string& shown_default, const std::string& help, Set set) {
-  CLI::Option* o = app_->add_option("--" + key, [](const CLI::results_t&) { return true; }, help);
+  CLI::Option* o = app_->add_option(
+      "--" + key, [](const CLI::results_t&) { return true; }, help);
   o->type_name(type)->expected(1);
   if (!shown_default.empty()) o->default_str(shown_default);
   add(key, o, nullptr, std::move(set));
@@ -119,10 +120,11 @@ void Command::flag(const std::string& key, bool& value, const std::string& help,
 }
 
 void Command::positional(const std::string& key, const std::string& help, Set set, bool many) {
-  CLI::Option* o = app_->add_option(key, [](const CLI::results_t&) { return true; }, help);
+  CLI::Option* o = app_->add_option(
+      key, [](const CLI::results_t&) { return true; }, help);
   o->type_name("")->expected(many ? -1 : 1);
-  if (!many) o->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  entries_.push_back({key, o, nullptr, std::move(set)});
+  o->multi_option_policy(many ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+  entries_.push_back({key, o, nullptr, std::move(set), many});
 }
 
 void Command::positional(const std::string& key, std::string& value, const std::string& help) {
@@ -187,7 +189,7 @@ void Command::read_config_file(const std::vector<std::unique_ptr<Command>>& all)
       if (value.starts_with('"') || value.starts_with('\''))
         usage_error("{}: the quotes of {} do not match (a # may not stand in a value)", where,
                     value);
-      if (item.inputs.size() > 1 && entry->option->get_items_expected_max() == 1)
+      if (item.inputs.size() > 1 && !entry->many)
         usage_error("{} takes one value, got {}", where, item.inputs.size());
       if (entry->option->count() == 0 && !(entry->negation && entry->negation->count() > 0)) {
         entry->set(where, value);
@@ -202,9 +204,8 @@ void Command::apply(const std::vector<std::unique_ptr<Command>>& all) {
     const bool no = e.negation && e.negation->count() > 0;
     if (no && e.option->count() > 0) usage_error("--{0} and --no-{0} contradict", e.key);
     if (no) e.set("--no-" + e.key, "false");
-    const bool many = e.option->get_items_expected_max() > 1;
     const std::vector<std::string> values = e.option->results();  // as typed
-    for (std::size_t i = many || values.empty() ? 0 : values.size() - 1; i < values.size(); ++i)
+    for (std::size_t i = e.many || values.empty() ? 0 : values.size() - 1; i < values.size(); ++i)
       e.set(e.option->get_positional() ? e.key : "--" + e.key, values[i]);
     if (no || !values.empty()) given_.insert(e.key);
   };
@@ -222,24 +223,60 @@ struct Foreign {
 };
 constexpr Foreign kForeign[] = {
     // nanoGPT
-    {"n-layer", "layers"}, {"n-head", "heads"}, {"n-embd", "d-model"}, {"block-size", "context"},
-    {"batch-size", "batch"}, {"max-iters", "steps"}, {"learning-rate", "lr"},
-    {"warmup-iters", "warmup"}, {"eval-interval", "eval-every"}, {"eval-iters", "eval-batch"},
-    {"grad-clip", "clip"}, {"out-dir", "out"}, {"init-from", "resume"}, {"dataset", "text"},
-    {"max-new-tokens", "tokens"}, {"num-samples", "tokens"}, {"start", "prompt"},
+    {"n-layer", "layers"},
+    {"n-head", "heads"},
+    {"n-embd", "d-model"},
+    {"block-size", "context"},
+    {"batch-size", "batch"},
+    {"max-iters", "steps"},
+    {"learning-rate", "lr"},
+    {"warmup-iters", "warmup"},
+    {"eval-interval", "eval-every"},
+    {"eval-iters", "eval-batch"},
+    {"grad-clip", "clip"},
+    {"out-dir", "out"},
+    {"init-from", "resume"},
+    {"dataset", "text"},
+    {"max-new-tokens", "tokens"},
+    {"num-samples", "tokens"},
+    {"start", "prompt"},
     // PyTorch, Lightning, transformers
-    {"n-layers", "layers"}, {"num-layers", "layers"}, {"num-hidden-layers", "layers"},
-    {"n-heads", "heads"}, {"nhead", "heads"}, {"num-heads", "heads"},
-    {"num-attention-heads", "heads"}, {"hidden-size", "d-model"}, {"embed-dim", "d-model"},
-    {"n-ctx", "context"}, {"seq-len", "context"}, {"max-length", "context"},
-    {"max-steps", "steps"}, {"num-steps", "steps"}, {"iterations", "steps"},
-    {"lr-scheduler", "schedule"}, {"lr-scheduler-type", "schedule"}, {"scheduler", "schedule"},
-    {"warmup-steps", "warmup"}, {"max-grad-norm", "clip"}, {"max-norm", "clip"},
-    {"gradient-clip-val", "clip"}, {"wd", "weight-decay"}, {"adam-epsilon", "eps"},
-    {"eval-steps", "eval-every"}, {"save-steps", "save-every"}, {"num-workers", "threads"},
-    {"num-threads", "threads"}, {"output-dir", "out"}, {"manual-seed", "seed"},
-    {"resume-from-checkpoint", "resume"}, {"checkpoint", "resume"}, {"fast-dev-run", "dry-run"},
-    {"overfit-batches", "overfit-batch"}, {"dropout-p", "dropout"}, {"temp", "temperature"},
+    {"n-layers", "layers"},
+    {"num-layers", "layers"},
+    {"num-hidden-layers", "layers"},
+    {"n-heads", "heads"},
+    {"nhead", "heads"},
+    {"num-heads", "heads"},
+    {"num-attention-heads", "heads"},
+    {"hidden-size", "d-model"},
+    {"embed-dim", "d-model"},
+    {"n-ctx", "context"},
+    {"seq-len", "context"},
+    {"max-length", "context"},
+    {"max-steps", "steps"},
+    {"num-steps", "steps"},
+    {"iterations", "steps"},
+    {"lr-scheduler", "schedule"},
+    {"lr-scheduler-type", "schedule"},
+    {"scheduler", "schedule"},
+    {"warmup-steps", "warmup"},
+    {"max-grad-norm", "clip"},
+    {"max-norm", "clip"},
+    {"gradient-clip-val", "clip"},
+    {"wd", "weight-decay"},
+    {"adam-epsilon", "eps"},
+    {"eval-steps", "eval-every"},
+    {"save-steps", "save-every"},
+    {"num-workers", "threads"},
+    {"num-threads", "threads"},
+    {"output-dir", "out"},
+    {"manual-seed", "seed"},
+    {"resume-from-checkpoint", "resume"},
+    {"checkpoint", "resume"},
+    {"fast-dev-run", "dry-run"},
+    {"overfit-batches", "overfit-batch"},
+    {"dropout-p", "dropout"},
+    {"temp", "temperature"},
     // no counterpart
     {"epochs", "training is counted in --steps, and data is drawn without end"},
     {"num-epochs", "training is counted in --steps, and data is drawn without end"},
@@ -271,7 +308,7 @@ std::string unknown_option(const std::string& argument, const std::string& comma
     if (std::string_view(f.ours).find(' ') != std::string_view::npos && has("steps"))
       return fmt::format("there is no {}: {}", given, f.ours);
   }
-  const std::string near = nn::nearest(name, keys);
+  const std::string near = name.size() > 1 ? nn::nearest(name, keys) : "";
   if (near.empty()) return fmt::format("there is no {}; {}", given, help);
   return fmt::format("there is no {}; did you mean --{}? {}", given, near, help);
 }

@@ -43,7 +43,8 @@ class Command {
   void flag(const std::string& key, bool& value, const std::string& help, bool negatable = false);
   /// set(where, raw) gets the value, whatever it means.
   using Set = std::function<void(const std::string& where, const std::string& raw)>;
-  /// An argument without a name; in a config file it has one, `key`. `many`: set is called for each.
+  /// An argument without a name; in a config file it has one, `key`. `many`: set is called for
+  /// each.
   void positional(const std::string& key, const std::string& help, Set set, bool many = false);
   void positional(const std::string& key, std::string& value, const std::string& help);
   void option(const std::string& key, const std::string& type, const std::string& shown_default,
@@ -74,6 +75,7 @@ class Command {
     CLI::Option* option;
     CLI::Option* negation;  // --no-key, or null
     Set set;
+    bool many;  // takes any number of values
   };
   void add(const std::string& key, CLI::Option* option, CLI::Option* negation, Set set);
   void read_config_file(const std::vector<std::unique_ptr<Command>>& all);

@@ -60,10 +60,11 @@ std::string leak_text(const nn::Evaluation& e) {
   if (!e.optimal || !e.standard_error || *e.standard_error <= 0) return "";
   const double below = *e.optimal - e.loss;
   if (!(below > 4 * *e.standard_error)) return "";
-  return fmt::format("IMPOSSIBLE: loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the "
-                     "best possible {:.4f}; the model sees what it should predict: a leak, a bug "
-                     "in heed",
-                     e.loss, below, below / *e.standard_error, *e.optimal);
+  return fmt::format(
+      "IMPOSSIBLE: loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the "
+      "best possible {:.4f}; the model sees what it should predict: a leak, a bug "
+      "in heed",
+      e.loss, below, below / *e.standard_error, *e.optimal);
 }
 
 }  // namespace heed

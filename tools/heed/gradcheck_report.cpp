@@ -20,8 +20,8 @@ namespace {
 struct Row {
   std::string name;
   std::int64_t checked = 0, failed = 0, skipped = 0;
-  std::optional<double> error[2];      // the largest, by order; NaN counts as larger
-  std::vector<std::string> failures;   // each a line or two
+  std::optional<double> error[2];     // the largest, by order; NaN counts as larger
+  std::vector<std::string> failures;  // each a line or two
 };
 
 void take(Row& row, const CheckResult& r) {
@@ -38,8 +38,7 @@ void take(Row& row, const CheckResult& r) {
                                      autograd::name_of(r.layout), r.report.message));
 }
 
-Row run(const Check& check, const GradcheckRequest& request,
-        std::span<const CheckLayout> layouts) {
+Row run(const Check& check, const GradcheckRequest& request, std::span<const CheckLayout> layouts) {
   Row row;
   row.name = std::string(check.name());
   for (int order = 1; order <= request.order && row.failed == 0; ++order) {
@@ -68,8 +67,10 @@ std::vector<const Check*> chosen(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end())
-      usage_error("gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
-                  "lists all)", name, nn::nearest(name, known));
+      usage_error(
+          "gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
+          "lists all)",
+          name, nn::nearest(name, known));
     const Check* check = all[static_cast<std::size_t>(found - known.begin())];
     if (std::find(list.begin(), list.end(), check) == list.end()) list.push_back(check);
   }
@@ -99,8 +100,8 @@ Worst worst_of(const std::vector<Row>& rows) {
   Worst worst;
   for (const Row& row : rows)
     for (int order = 1; order <= 2; ++order)
-      if (const auto& e = row.error[order - 1]; e && !(*e <= worst.error) &&
-                                                !std::isnan(worst.error))
+      if (const auto& e = row.error[order - 1];
+          e && !(*e <= worst.error) && !std::isnan(worst.error))
         worst = {row.name, order, *e};
   return worst;
 }

@@ -39,8 +39,8 @@ int report_unknown(CLI::App& app, Command* command) {
   const std::vector<std::string> rest = command ? command->app().remaining() : app.remaining();
   for (const std::string& argument : rest)
     if (argument.starts_with('-') && argument.size() > 1 && argument != "--") {
-      std::vector<std::string> keys = command ? command->keys()
-                                              : std::vector<std::string>{"version"};
+      std::vector<std::string> keys =
+          command ? command->keys() : std::vector<std::string>{"version"};
       keys.push_back("help");
       complain(unknown_option(argument, command ? command->name() : "", keys));
       return kUsage;
@@ -85,7 +85,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const Command* command = chosen();
+    Command* command = chosen();
     std::string help = command ? command->app().help() : app.help();
     for (std::size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
     say("{}", help);
@@ -93,7 +93,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (const int code = report_unknown(app, chosen())) return code;
     const Command* command = chosen();
-    complain(fmt::format("{}; see heed{} --help", e.what(), command ? " " + command->name() : ""));
+    std::string problem = e.what();
+    if (e.get_name() == "ArgumentMismatch")  // "--lr: 1 required X missing"
+      problem = problem.substr(0, problem.find(':')) + " needs a value";
+    complain(fmt::format("{}; see heed{} --help", problem, command ? " " + command->name() : ""));
     return kUsage;
   }
   Command* command = chosen();

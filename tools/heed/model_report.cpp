@@ -23,8 +23,8 @@ ModelReport report_on(nn::Transformer& model, const nn::Task& task) {
   std::int64_t in_products = 0;
   for (const nn::NamedParameter& p : r.parameters) {
     r.count += p.tensor.numel();
-    const bool looked_up = p.name == "pos.weight" ||
-                           (p.name == "tok.weight" && !model.options.tied);
+    const bool looked_up =
+        p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
     if (p.tensor.rank() >= 2 && !looked_up) in_products += p.tensor.numel();
   }
   const nn::Transformer::Options& o = model.options;
@@ -43,8 +43,8 @@ ModelReport report_on(nn::Transformer& model, const nn::Task& task) {
   const nn::NoGrad guard;
   nn::Probe probe;
   const std::vector<std::string> sites = {"hook_embed", "blocks.0.attn.hook_q",
-                                          "blocks.0.attn.hook_attn_scores",
-                                          "blocks.0.attn.hook_z", "blocks.0.hook_resid_post"};
+                                          "blocks.0.attn.hook_attn_scores", "blocks.0.attn.hook_z",
+                                          "blocks.0.hook_resid_post"};
   for (const std::string& site : sites) probe.record(site);
   r.sites.emplace_back("inputs", example.inputs.shape());
   const nn::Tensor logits = model.forward(example.inputs, {.probe = &probe});

@@ -23,13 +23,13 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
       evaluation.y.push_back(row.eval_loss);
     }
   }
-  plot::LineChart chart{.title = fmt::format("{}: loss over {} steps", trainer.config.task,
-                                             trainer.steps_done),
-                        .x_name = "step",
-                        .y_name = "loss, nats per token",
-                        .series = {train, evaluation},
-                        .hlines = {},
-                        .log_y = false};
+  plot::LineChart chart{
+      .title = fmt::format("{}: loss over {} steps", trainer.config.task, trainer.steps_done),
+      .x_name = "step",
+      .y_name = "loss, nats per token",
+      .series = {train, evaluation},
+      .hlines = {},
+      .log_y = false};
   if (last.optimal) chart.hlines.push_back({"best possible", *last.optimal});
   for (const auto& [name, loss] : last.references) chart.hlines.push_back({name, loss});
   std::string alt = fmt::format("{}. The last evaluation is {:.4f}.", chart.title, last.loss);
@@ -55,7 +55,9 @@ void draw_attention(const std::filesystem::path& file, const nn::Transformer& mo
     const auto all = to(contiguous(pattern), autograd::float32).to_vector<float>();
     const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(T) * T;
     for (std::ptrdiff_t head = 0; head < model.options.heads; ++head)
-      grid.panels.push_back({fmt::format("L{}H{}", layer, head), T, T,
+      grid.panels.push_back({fmt::format("L{}H{}", layer, head),
+                             T,
+                             T,
                              {all.begin() + head * size, all.begin() + (head + 1) * size}});
   }
   grid.panel_columns = static_cast<int>(model.options.heads);

@@ -8,7 +8,7 @@
 namespace heed {
 
 /// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
-/// the evaluation's own sequences.
+/// the sequences that were evaluated.
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const nn::Evaluation& last);
 

@@ -62,7 +62,7 @@ void Progress::warn(const std::string& text) {
 
 InterruptGuard::InterruptGuard() {
   interrupt_seen = 0;
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = on_interrupt;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // the second one kills
   sigaction(SIGINT, &action, nullptr);

@@ -18,8 +18,9 @@ using autograd::IoError;
 namespace {
 
 constexpr std::string_view kConfig = "config.toml";
-constexpr std::array kFiles = {"config.toml", "model.safetensors", "best.safetensors",
-                               "state.safetensors", "metrics.csv", "loss.png", "attention.png"};
+constexpr std::array kFiles = {"config.toml",       "model.safetensors", "best.safetensors",
+                               "state.safetensors", "metrics.csv",       "loss.png",
+                               "attention.png"};
 
 bool is_run(const fs::path& folder) {
   std::error_code ignored;
@@ -67,8 +68,10 @@ void check_out(const fs::path& folder, bool overwrite) {
   if (!is_run(folder))
     usage_error("--out {} is not empty and holds no run; choose another folder", folder.string());
   if (!overwrite)
-    usage_error("--out {0} holds a run already; continue it with --resume {0}, or replace it with "
-                "--overwrite", folder.string());
+    usage_error(
+        "--out {0} holds a run already; continue it with --resume {0}, or replace it with "
+        "--overwrite",
+        folder.string());
 }
 
 void claim_out(const fs::path& folder) {

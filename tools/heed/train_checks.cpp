@@ -51,8 +51,8 @@ int dry_run(nn::Trainer& t, const TrainOptions& options) {
   const nn::RunConfig& c = t.config;
   const ModelReport report = report_on(t.model, *t.task);
   const double tokens = static_cast<double>(c.batch * c.context);
-  const double memory = report.training_bytes +
-                        static_cast<double>(c.batch) * report.activation_bytes;
+  const double memory =
+      report.training_bytes + static_cast<double>(c.batch) * report.activation_bytes;
   std::vector<std::int64_t> steps = {0, c.warmup};
   for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
   std::erase_if(steps, [&](std::int64_t s) { return s < 0 || s >= c.steps; });
@@ -77,8 +77,8 @@ int dry_run(nn::Trainer& t, const TrainOptions& options) {
   say("\nwork      {}FLOP per step, {}FLOP in all {} steps\n",
       si_text(report.flops_per_token * tokens) + " ",
       si_text(report.flops_per_token * tokens * static_cast<double>(c.steps)) + " ", c.steps);
-  say("memory    {}: {} of weights, gradients and moments, {} of activations\n",
-      bytes_text(memory), bytes_text(report.training_bytes),
+  say("memory    {}: {} of weights, gradients and moments, {} of activations\n", bytes_text(memory),
+      bytes_text(report.training_bytes),
       bytes_text(static_cast<double>(c.batch) * report.activation_bytes));
   say("lr        {}, by step:", c.schedule);
   for (const std::int64_t s : steps) say("  {}: {:.3g}", s + 1, t.schedule.lr_at(s));
@@ -103,8 +103,10 @@ int overfit_batch(nn::Trainer& t, const TrainOptions& options) {
       return fmt::format("step {}/{}  loss {:.6f}  least possible {:.6f}", t.steps_done,
                          t.config.steps, loss, least);
     };
-    if (mark) progress.line(text());
-    else if (progress.wants_live()) progress.live(text());
+    if (mark)
+      progress.line(text());
+    else if (progress.wants_live())
+      progress.live(text());
   }
   progress.clear();
   if (options.json)

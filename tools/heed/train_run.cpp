@@ -38,10 +38,9 @@ class Pace {
 
 std::string step_text(const nn::Trainer& t, const nn::StepReport& r, const Pace& pace) {
   const double optimal = t.task->facts().optimal;
-  return fmt::format("step {}/{}  loss {:.4f}{}  lr {:.2e}  |grad| {:.2f}  {} tok/s  {} left",
+  return fmt::format("{}/{}  loss {:.4f}{}  lr {:.1e}  grad {:.2f}  {} tok/s  {} left",
                      t.steps_done, t.config.steps, r.loss,
-                     std::isfinite(optimal) ? fmt::format(" ({:+.4f} to best)", r.loss - optimal)
-                                            : "",
+                     std::isfinite(optimal) ? fmt::format(" (best {:+.4f})", r.loss - optimal) : "",
                      r.lr, r.grad_norm, si_text(pace.tokens_per_second()),
                      seconds_text(pace.left(t.config.steps - t.steps_done)));
 }
@@ -57,16 +56,15 @@ std::string checkpoint_name(std::int64_t step) {
 
 void check_severed(const nn::Trainer& t, bool strict, Progress& progress, bool first) {
   if (t.severed().empty()) return;
-  const std::string text = fmt::format("no gradient reaches {} in step {}", listing(t.severed()),
-                                       t.steps_done);
+  const std::string text =
+      fmt::format("no gradient reaches {} in step {}", listing(t.severed()), t.steps_done);
   if (strict) throw autograd::NumericError(text);
   if (first) progress.warn("warning: " + text + " (--strict stops there)");
 }
 
-void print_result(const nn::Trainer& t, const nn::Evaluation& e, const fs::path& folder,
-                  double seconds, double tokens_per_second, bool json) {
-  auto& model = const_cast<nn::Transformer&>(t.model);  // visit() is not const
-  const std::int64_t parameters = nn::count_parameters(model);
+void print_result(nn::Trainer& t, const nn::Evaluation& e, const fs::path& folder, double seconds,
+                  double tokens_per_second, bool json) {
+  const std::int64_t parameters = nn::count_parameters(t.model);
   if (json) {
     nlohmann::ordered_json object = {{"task", t.config.task},
                                      {"steps", t.steps_done},
@@ -104,8 +102,8 @@ int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& option
     fs::create_directories(folder / "checkpoints");
     t.save_weights(folder / checkpoint_name(t.steps_done));
   };
-  const auto evaluate = [&](bool all, const std::string& tail) {
-    const nn::Evaluation e = past_input_checks([&] { return t.evaluate(all); });
+  const auto evaluate = [&](const std::string& tail) {
+    const nn::Evaluation e = past_input_checks([&] { return t.evaluate(false); });
     progress.line(fmt::format("step {:>5}/{}  {}{}", t.steps_done, config.steps,
                               evaluation_line(e, t.task->facts()), tail));
     if (const std::string leak = leak_text(e); !leak.empty()) progress.warn(leak);
@@ -113,7 +111,7 @@ int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& option
   };
 
   if (t.steps_done == 0) {
-    if (config.eval_every > 0) evaluate(false, "");
+    if (config.eval_every > 0) evaluate("");
     if (config.save_every > 0) checkpoint();
   }
   save();  // from here on a kill leaves a run that resumes
@@ -135,9 +133,9 @@ int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& option
     first = false;
     const std::int64_t done = t.steps_done;
     if (config.eval_every > 0 && done % config.eval_every == 0 && done < config.steps) {
-      evaluate(false, fmt::format("  lr {:.2e}  |grad| {:.2f}  {} tok/s  {} left", report.lr,
-                                  report.grad_norm, si_text(pace.tokens_per_second()),
-                                  seconds_text(pace.left(config.steps - done))));
+      evaluate(fmt::format("  lr {:.2e}  grad {:.2f}  {} tok/s  {} left", report.lr,
+                           report.grad_norm, si_text(pace.tokens_per_second()),
+                           seconds_text(pace.left(config.steps - done))));
       if (clock.seconds() - last_saved > kSaveSeconds) save();
     }
     if (config.save_every > 0 && done % config.save_every == 0) {
@@ -148,17 +146,22 @@ int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& option
   }
   if (t.steps_done < config.steps) {
     save();
-    progress.warn(fmt::format("stopped after step {} of {}, saved; go on with\n"
-                              "  heed train --resume {}",
-                              t.steps_done, config.steps, folder.string()));
+    progress.warn(
+        fmt::format("stopped after step {} of {}, saved; go on with\n"
+                    "  heed train --resume {}",
+                    t.steps_done, config.steps, folder.string()));
     return kInterrupted;
   }
-  const nn::Evaluation last = evaluate(true, "");
+  // The history compares like with like: every evaluation in it is of the same sequences. The
+  // result is measured on all there are.
+  const nn::Evaluation comparable = evaluate("");
   save();
-  draw_loss(folder / "loss.png", t, last);
+  draw_loss(folder / "loss.png", t, comparable);
   draw_attention(folder / "attention.png", t.model, *t.task, t.steps_done);
+  const nn::Evaluation all = past_input_checks([&] { return nn::evaluate(t.model, *t.task); });
+  if (const std::string leak = leak_text(all); !leak.empty()) progress.warn(leak);
   progress.clear();
-  print_result(t, last, folder, clock.seconds(), pace.tokens_per_second(), options.json);
+  print_result(t, all, folder, clock.seconds(), pace.tokens_per_second(), options.json);
   return kOk;
 }
 

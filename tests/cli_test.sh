@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# The command line from outside: exit codes, texts, streams, files. Usage: cli_test.sh PATH-TO-HEED
+set -u
+heed=$(readlink -f "$1")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+unset NO_COLOR
+export LC_ALL=C.UTF-8
+failures=0
+checks=0
+
+fail() {
+  failures=$((failures + 1))
+  echo "FAILED: $*"
+  echo "  stdout: $(head -c 400 out)"
+  echo "  stderr: $(head -c 400 err)"
+}
+
+# expect CODE ARGUMENTS...: runs heed, keeps ./out and ./err
+expect() {
+  local code=$1
+  shift
+  what="heed $*"
+  "$heed" "$@" > out 2> err < /dev/null
+  local got=$?
+  checks=$((checks + 1))
+  [[ $got == "$code" ]] || fail "$what: exit code $got, expected $code"
+}
+out_has() { checks=$((checks + 1)); grep -qF -- "$1" out || fail "$what: stdout lacks '$1'"; }
+err_has() { checks=$((checks + 1)); grep -qF -- "$1" err || fail "$what: stderr lacks '$1'"; }
+# Bad input: CODE, one line on stderr that holds TEXT, nothing on stdout, no folder made.
+refuses() {
+  local code=$1 text=$2
+  shift 2
+  expect "$code" "$@"
+  err_has "$text"
+  checks=$((checks + 1))
+  [[ $(wc -l < err) == 1 && ! -s out ]] || fail "$what: more than one line of error"
+}
+is_json_line() {
+  checks=$((checks + 1))
+  [[ $(wc -l < out) == 1 && $(head -c 1 out) == "{" && $(tail -c 2 out) == "}" ]] ||
+    fail "$what: stdout is not one JSON line"
+}
+has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
+same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
+tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
+
+# --- first contact
+expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
+expect 0 --help; out_has "Exit codes"
+expect 0 --version; out_has "threads"
+for command in tasks train eval generate gradcheck info; do
+  expect 0 "$command" --help; out_has "Examples:"
+done
+expect 0 tasks; out_has "induction"; out_has "1.217479"
+expect 0 tasks --json; is_json_line
+
+# --- nothing there yet
+refuses 4 "heed train makes one" eval
+refuses 4 "heed train makes one" generate
+refuses 4 "no folder 'nowhere'" eval nowhere
+refuses 4 "no folder 'nowhere'" train --resume nowhere
+
+# --- unknown names, nearest ones, names of other programs
+refuses 2 "did you mean heed train?" trian
+refuses 2 "did you mean 'induction'?" train indution
+refuses 2 "did you mean 'micro'?" train --preset mikro
+refuses 2 "did you mean --layers?" train --layrs 3
+refuses 2 "one argument too many" train induction more
+refuses 2 "there is no -x" train -x
+refuses 2 "here it is --layers" train --n_layer 4
+refuses 2 "here it is --heads" train --n_head 4
+refuses 2 "here it is --d-model" train --n_embd 4
+refuses 2 "here it is --steps" train --max_iters=4
+refuses 2 "here it is --lr" train --learning_rate 4
+refuses 2 "here it is --context" train --block_size 4
+refuses 2 "here it is --batch" train --batch_size 4
+refuses 2 "here it is --eval-every" train --eval_interval 4
+refuses 2 "here it is --schedule" train --lr_scheduler cosine
+refuses 2 "write --weight-decay" train --weight_decay 4
+refuses 2 "counted in --steps" train --epochs 4
+refuses 2 "here it is --tokens" generate --max_new_tokens 4
+refuses 2 "the nearest is 'softmax'" gradcheck sofmax
+refuses 2 "the nearest is 'transposed'" gradcheck --layouts trasposed
+
+# --- numbers
+refuses 2 "write 1000" train --steps 1e3
+refuses 2 "whole number" train --steps 0x10
+refuses 2 "whole number" train --steps 12abc
+refuses 2 "whole number" train --steps 99999999999999999999
+refuses 2 "steps" train --steps -4
+refuses 2 "layers" train --layers 1000000
+refuses 2 "context" train --context 60000 --batch 60000
+refuses 2 "needs a number" train --lr nan
+refuses 2 "lr" train --lr -1
+refuses 2 "--lr needs a value" train --lr
+refuses 2 "1 to 256" train --threads 0
+refuses 2 "divisible" train --heads 3
+refuses 2 "rope" train --positions roep
+refuses 2 "true or false" train --mlp=maybe
+refuses 2 "contradict" train --mlp --no-mlp
+
+# --- files
+refuses 4 "/nope.txt" train --text /nope.txt
+refuses 4 "directory" train --text /
+refuses 4 "/nope.toml" train --config /nope.toml
+refuses 2 "--text FILE" train --preset micro
+printf 'caf\xe9 au lait' > latin1.txt
+refuses 4 "byte 3" train --text latin1.txt
+: > empty.txt
+refuses 4 "empty" train --text empty.txt
+mkdir full && touch full/precious
+refuses 2 "holds no run" train --out full
+refuses 2 "holds no run" train --out full --overwrite
+refuses 4 "is a file" train --out latin1.txt
+refuses 2 "give --out" train --overwrite
+checks=$((checks + 1)); [[ ! -e runs ]] || fail "refused commands made runs/"
+
+# --- config files
+while IFS='|' read -r content text; do
+  printf '%b' "$content" > bad.toml
+  refuses 2 "$text" train --config bad.toml
+done <<'BAD'
+[train]\nstps = 3\n|the nearest is 'steps'
+steps = 3\n|put it under [train]
+[trian]\nsteps = 3\n|the nearest is [train]
+[train]\nsteps = 1e3\n|write 1000
+[train]\nsteps = 1, 2\n|takes one value
+[generate]\nlr = 3\n|has no key 'lr'
+[train]\ntext = "a#b"\n|quotes
+BAD
+printf '[train]\ntask = "reverse"\nsteps = 7\nwarmup = 0\nlr = 0.5\nmlp = false\n' > good.toml
+expect 0 train --config good.toml --lr 0.25 --dry-run
+out_has "reverse"; out_has "7: 0.25"
+checks=$((checks + 1)); [[ ! -e runs ]] || fail "--dry-run made runs/"
+
+# --- a run
+expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4
+out_has "runs/reverse-1"; out_has "best possible"; err_has "step     4/8"
+for file in config.toml model.safetensors best.safetensors state.safetensors metrics.csv loss.png \
+            attention.png checkpoints/000000.safetensors checkpoints/000004.safetensors \
+            checkpoints/000008.safetensors; do
+  has_file "runs/reverse-1/$file"
+done
+checks=$((checks + 1))
+[[ -z $(find runs -name '*tmp*') ]] || fail "temporary files are left: $(find runs -name '*tmp*')"
+expect 0 train reverse "${tiny[@]}" --steps 8 --quiet --json --threads 1
+is_json_line
+for key in task steps seconds tokens_per_s loss optimal_loss accuracy run; do out_has "\"$key\":"; done
+out_has "runs/reverse-2"
+checks=$((checks + 1)); [[ ! -s err ]] || fail "--quiet is not quiet"
+same runs/reverse-1/model.safetensors runs/reverse-2/model.safetensors
+same runs/reverse-1/metrics.csv runs/reverse-2/metrics.csv
+expect 0 train --config runs/reverse-1/config.toml --out again --quiet
+same runs/reverse-1/model.safetensors again/model.safetensors
+refuses 2 "--overwrite" train reverse --out again
+err_has "--resume"
+same runs/reverse-1/model.safetensors again/model.safetensors
+touch again/mine
+expect 0 train reverse "${tiny[@]}" --steps 2 --out again --overwrite --quiet
+has_file again/model.safetensors
+checks=$((checks + 1))
+[[ -e again/mine && ! -e again/checkpoints/000008.safetensors ]] ||
+  fail "--overwrite removes the old run's files and no others"
+
+# --- resume
+refuses 2 "has done its 8 steps" train --resume runs/reverse-1
+refuses 2 "not --lr" train --resume runs/reverse-1 --lr 1
+refuses 2 "not a task" train reverse --resume runs/reverse-1
+expect 0 train reverse "${tiny[@]}" --steps 16 --out straight --quiet
+expect 0 train --resume runs/reverse-2 --steps 16 --quiet
+same straight/model.safetensors runs/reverse-2/model.safetensors
+same straight/metrics.csv runs/reverse-2/metrics.csv
+
+# --- Ctrl-C
+"$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out stopped > out 2> err &
+pid=$!
+what="heed train, Ctrl-C"
+for _ in $(seq 100); do [[ -e stopped/model.safetensors ]] && break; sleep 0.1; done
+kill -INT $pid
+wait $pid
+code=$?
+checks=$((checks + 1)); [[ $code == 130 ]] || fail "$what: exit code $code, expected 130"
+err_has "heed train --resume stopped"
+has_file stopped/model.safetensors
+expect 0 eval stopped --sequences 8
+
+# --- eval, generate, info
+expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"
+expect 0 eval runs/reverse-1 --sequences 64 --weights best.safetensors --json; is_json_line
+for key in task steps loss optimal_loss accuracy run position_loss; do out_has "\"$key\":"; done
+out_has '"steps":8'
+refuses 4 "nope.safetensors" eval runs/reverse-1 --weights nope.safetensors
+refuses 4 "is no run" eval full
+expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --greedy --tokens 4; mv out first
+out_check=$(head -c 17 first)
+checks=$((checks + 1)); [[ $out_check == "abcdefghijklmnop|" ]] || { mv first out; fail "$what: prompt"; }
+err_has "tokens/s"
+expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --threads 1; mv out first
+expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --threads 3
+same out first
+refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
+refuses 2 "--greedy" generate runs/reverse-1 --temperature 0
+refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
+expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
+expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
+expect 0 info runs/reverse-1 --json; is_json_line
+head -c 100 runs/reverse-1/model.safetensors > broken.safetensors
+refuses 4 "broken.safetensors" info broken.safetensors
+"$heed" tasks > /dev/full 2> err; code=$?
+what="heed tasks > /dev/full"; : > out
+checks=$((checks + 1)); [[ $code == 4 ]] || fail "$what: exit code $code, expected 4"
+
+# --- a text
+for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done > text.txt
+expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-run --quiet
+out_has "characters right"
+expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
+refuses 2 "too few for context" train --text text.txt --context 512
+
+# --- numeric trouble: one key has nothing to choose from; a step much too large
+refuses 3 "blocks.0.k.weight" train --text text.txt "${tiny[@]}" --context 1 --form separate \
+  --strict --steps 4 --out severed --quiet
+expect 3 train --text text.txt --layers 2 --heads 1 --d-model 16 --context 8 --norm none --clip 0 \
+  --lr 10 --steps 400 --out diverged --quiet
+err_has "steps before it are in diverged"
+has_file diverged/state.safetensors
+
+# --- checks
+expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "by heart"
+expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learnt"
+refuses 2 "leave out --out" train --overfit-batch --out somewhere
+expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
+expect 0 gradcheck add --order 1 --oracle dual --layouts contiguous --json; is_json_line
+for key in checked failed ops worst name order error; do out_has "\"$key\":"; done
+
+echo "$checks checks, $failures failed"
+[[ $failures == 0 ]]

@@ -52,7 +52,7 @@ Tensor shifted(const DifferentiableFunction& f, Args xs, const Tensors& u, doubl
   return call(f, moved);
 }
 
-constexpr double kStep = 3e-3;
+constexpr double kStep = 1e-3;
 
 // (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h: error O(h^4)
 Tensor four_point(const DifferentiableFunction& f, Args xs, const Tensors& u, double h) {

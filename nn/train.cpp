@@ -37,7 +37,7 @@ RunConfig validated(RunConfig config) {
 std::unique_ptr<Task> task_of(const RunConfig& c) {
   if (c.task != "text") return make_task(c.task, c.context);
   check<ValueError>(!c.text.empty(), "task", "'text' needs a file: --text FILE");
-  return make_text({.path = c.text, .context = c.context});
+  return make_text({.path = c.text, .context = c.context, .ngrams = 4});
 }
 
 Transformer model_of(const RunConfig& config, const Task& task) {

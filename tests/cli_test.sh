@@ -224,7 +224,7 @@ refuses 2 "too few for context" train --text text.txt --context 512
 refuses 3 "blocks.0.k.weight" train --text text.txt "${tiny[@]}" --context 1 --form separate \
   --strict --steps 4 --out severed --quiet
 expect 3 train --text text.txt --layers 2 --heads 1 --d-model 16 --context 8 --norm none --clip 0 \
-  --lr 10 --steps 400 --out diverged --quiet
+  --lr 10 --weight-decay 0 --warmup 0 --steps 400 --out diverged --quiet
 err_has "steps before it are in diverged"
 has_file diverged/state.safetensors
 

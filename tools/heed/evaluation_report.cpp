@@ -33,10 +33,11 @@ void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
     const auto expected = facts.references.find(name);
     row(name, loss, expected == facts.references.end() ? NAN : expected->second);
   }
-  if (e.standard_error)
-    say("  {:<24} {:>10} +- {:.4f} (standard error)\n",
-        e.optimal ? "above best possible" : "loss again, with noise",
-        fmt::format("{:.4f}", e.loss - e.optimal.value_or(0)), *e.standard_error);
+  if (e.optimal && e.standard_error)
+    say("  {:<24} {:>10} +- {:.4f} (standard error)\n", "above best possible",
+        fmt::format("{:.4f}", e.loss - *e.optimal), *e.standard_error);
+  else if (e.standard_error)
+    row("standard error", *e.standard_error, NAN);
   if (e.accuracy) say("  {:<24} {:>10}\n", facts.accuracy, percent(*e.accuracy));
   say("  measured on {} sequences, {} tokens that count\n", with_commas(e.sequences),
       with_commas(e.tokens));

@@ -1,11 +1,10 @@
 #include "tools/heed/output.h"
 
+#include "autograd/kernels/simd.h"
+
 #include <cmath>
 #include <cstdio>
 
-#ifndef HEED_VERSION
-#define HEED_VERSION "0.1.0"
-#endif
 
 namespace heed {
 
@@ -24,10 +23,11 @@ void complain(std::string_view text) {
 
 std::string version_text() {
 #ifdef __clang__
-  return HEED_VERSION " (Clang " __clang_version__ ")";
+  const std::string compiler = "Clang " __clang_version__;
 #else
-  return HEED_VERSION " (GCC " __VERSION__ ")";
+  const std::string compiler = "GCC " __VERSION__;
 #endif
+  return HEED_VERSION " (" + compiler + ", SIMD target " + autograd::kernels::simd_target() + ")";
 }
 
 std::string with_commas(std::int64_t n) {

@@ -1,6 +1,7 @@
 // One op whose derivative is wrong on demand, in the list of gradient checks of a second build of
-// the program: proof that `heed gradcheck` can fail. HEED_WRONG_OP = sign, factor, dropped_term or
-// missing_unbroadcast chooses the fault; unset, the op is right.
+// the program: proof that `heed gradcheck` can fail. HEED_WRONG_OP = sign, factor, dropped_term,
+// missing_unbroadcast (one row where the rows must be summed) or wrong_shape (all of them) chooses
+// the fault; unset, the op is right.
 #include <cstdlib>
 #include <string_view>
 
@@ -36,7 +37,8 @@ Tensor wrong_op(const Tensor& x, const Tensor& w) {
     if (!fault("dropped_term")) dx = dx + v.grad;
     if (fault("sign")) dx = -dx;
     const Tensor da = v.grad * u * u;
-    return {dx, fault("missing_unbroadcast") ? da : sum_to(da, a.shape())};
+    if (fault("wrong_shape")) return {dx, da};
+    return {dx, fault("missing_unbroadcast") ? select(da, 0, 0) : sum_to(da, a.shape())};
   });
 }
 

@@ -31,8 +31,10 @@ for oracle in both fd dual; do
     says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
     says "input 0 at \[[01], [0-2]\], output at \[[01], [0-2]\]: engine $number, (differences|dual numbers) $number"
   done
-  # A gradient of the wrong shape has no values to compare: both shapes are named.
   run missing_unbroadcast 1 --oracle $oracle
+  says "input 1 at \[[0-2]\], output at \[[01], [0-2]\]: engine $number, (differences|dual numbers) $number"
+  # A gradient of the wrong shape has no values to compare: both shapes are named.
+  run wrong_shape 1 --oracle $oracle
   says "FAILED wrong_op.*its vjp gave input 1 a gradient of shape \[2, 3\], needs \[3\]"
 done
 

@@ -30,10 +30,11 @@ RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std
   return c;
 }
 
-// nanoGPT's CPU recipe for tiny shakespeare (its README; tied head, no biases, beta2 0.99).
+// nanoGPT's CPU recipe for tiny shakespeare (its README; tied head, no biases, beta2 0.99, seed 1337).
 RunConfig shakespeare_cpu() {
   RunConfig c = gpt(4, 4, 128, 64, 12);
-  c.bias = false, c.tied = true, c.beta2 = 0.99;
+  c.bias = c.norm_bias = false, c.tied = true, c.beta2 = 0.99;
+  c.seed = 1337;
   return c;
 }
 
@@ -223,6 +224,7 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
        .context = c.context,
        .mlp = c.mlp,
        .bias = c.bias,
+       .norm_bias = c.norm_bias,
        .tied = c.tied,
        .positions = c.positions == "learned" ? Positions::kLearned
                     : c.positions == "rope"  ? Positions::kRope
@@ -235,10 +237,11 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
        .dtype = c.dtype == "float64" ? float64 : float32},
       g);
   if (c.init == "gpt2") init::gpt2(parameters(model), c.layers, g);
+  // "fan-in": matrices U(+-1/sqrt(fan_in)), embeddings N(0, 0.5), 0.5 being the variance.
   const auto bound = [](const Tensor& w) { return 1 / std::sqrt(double(w.size(1))); };
   if (c.init == "fan-in")
     for (const NamedParameter& p : parameters(model)) {
-      if (p.name == "tok.weight" || p.name == "pos.weight") init::normal(p.tensor, 0, 0.5, g);
+      if (p.name == "tok.weight" || p.name == "pos.weight") init::normal(p.tensor, 0, std::sqrt(0.5), g);
       else if (p.tensor.rank() == 2)
         init::uniform(p.tensor, -bound(p.tensor), bound(p.tensor), g);
     }

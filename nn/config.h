@@ -18,7 +18,7 @@ struct RunConfig {
   std::string text;                ///< path of the file for the task "text"
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
-  bool mlp = false, bias = false, tied = false;
+  bool mlp = false, bias = false, norm_bias = true, tied = false;
   std::string positions = "rope", norm = "pre", form = "packed_qkv", init = "fan-in";
   double dropout = 0;
   std::string dtype = "float32";
@@ -40,7 +40,8 @@ struct RunConfig {
     f("d-model", d_model, "width of the residual stream");
     f("context", context, "longest sequence, tokens");
     f("mlp", mlp, "an MLP of 4 x d-model after each attention");
-    f("bias", bias, "biases in linear layers and norms");
+    f("bias", bias, "biases in linear layers");
+    f("norm-bias", norm_bias, "biases in LayerNorms");
     f("tied", tied, "the output layer is the token embedding");
     f("positions", positions, "learned, rope or none");
     f("norm", norm, "LayerNorm before (pre), after (post) each sublayer, or none");

@@ -75,11 +75,11 @@ Transformer::Transformer(const Options& o, Generator& g)
                                                      .dtype = o.dtype},
                                        .mlp = o.mlp,
                                        .norm = o.norm,
-                                       .norm_bias = o.bias,
+                                       .norm_bias = o.norm_bias,
                                        .dropout = o.dropout},
                         g);
   if (o.norm == NormPlacement::kPre)
-    ln.emplace(LayerNorm::Options{.dim = o.d_model, .bias = o.bias, .dtype = o.dtype});
+    ln.emplace(LayerNorm::Options{.dim = o.d_model, .bias = o.norm_bias, .dtype = o.dtype});
   if (!o.tied)
     head.emplace(Linear::Options{
                      .in = o.d_model, .out = options.classes, .bias = false, .dtype = o.dtype},

@@ -54,7 +54,8 @@ struct Transformer : Module {
     std::int64_t d_model = 64, heads = 4, layers = 2;
     std::int64_t context = 64;    ///< longest T; learned positions have this many rows
     bool mlp = true;
-    bool bias = true;             ///< in linears and norms
+    bool bias = true;             ///< in linears (never in the head)
+    bool norm_bias = true;
     bool tied = false;            ///< the head is tok.weight and owns no parameter
     Positions positions = Positions::kLearned;
     NormPlacement norm = NormPlacement::kPre;

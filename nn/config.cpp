@@ -215,6 +215,7 @@ RunConfig from_toml(const std::string& text) {
 }
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
+  Generator replaced;  // fan-in and gpt2 draw every parameter anew: once, in order, from g
   Transformer model(
       {.vocab = vocab,
        .classes = classes,
@@ -235,7 +236,7 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
        .form = c.form == "separate" ? AttentionForm::kSeparate : AttentionForm::kPackedQKV,
        .dropout = c.dropout,
        .dtype = c.dtype == "float64" ? float64 : float32},
-      g);
+      c.init == "torch" ? g : replaced);
   if (c.init == "gpt2") init::gpt2(parameters(model), c.layers, g);
   // "fan-in": matrices U(+-1/sqrt(fan_in)), embeddings N(0, 0.5), 0.5 being the variance.
   const auto bound = [](const Tensor& w) { return 1 / std::sqrt(double(w.size(1))); };

@@ -6,8 +6,8 @@
 namespace heed::autograd {
 namespace {
 
-template <class T>
-Tensor from_range(std::span<const T> values, const Shape& shape) {
+template <class T, class Range>
+Tensor from_range(const Range& values, const Shape& shape) {
   check(std::int64_t(values.size()) == shape.numel(), "from_data", "shape ", shape, " holds ",
         shape.numel(), " values, got ", values.size());
   Tensor x = empty(shape, kDTypeOf<T>);
@@ -20,13 +20,20 @@ std::span<T> elements(const Tensor& x) {
   return {x.mutable_data<T>(), std::size_t(x.numel())};
 }
 
-Tensor of_doubles(const std::vector<double>& values, const Shape& shape, DType dtype) {
+// Element i of the (row-major) result is value(i), a double.
+template <class F>
+Tensor generate(std::string_view op, const Shape& shape, DType dtype, F value) {
   Tensor x = empty(shape, dtype);
+  const std::int64_t n = x.numel();
   dispatch_any(dtype, [&]<class T> {
-    std::transform(values.begin(), values.end(), x.mutable_data<T>(),
-                   [](double v) { return T(v); });
+    T* out = x.mutable_data<T>();
+    for (std::int64_t i = 0; i < n; ++i) out[i] = checked_cast<T>(op, value(i));
   });
   return x;
+}
+
+Tensor of_doubles(std::span<const double> values, const Shape& shape, DType dtype) {
+  return generate("tensor", shape, dtype, [&](std::int64_t i) { return values[std::size_t(i)]; });
 }
 
 }  // namespace
@@ -45,7 +52,9 @@ Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype()); }
 
 Tensor full(const Shape& shape, double value, DType dtype) {
   Tensor x = empty(shape, dtype);
-  dispatch_any(dtype, [&]<class T> { std::fill_n(x.mutable_data<T>(), x.numel(), T(value)); });
+  dispatch_any(dtype, [&]<class T> {
+    std::fill_n(x.mutable_data<T>(), x.numel(), checked_cast<T>("full", value));
+  });
   return x;
 }
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
@@ -58,20 +67,20 @@ Tensor arange(double start, double end, double step, DType dtype) {
   const double count = std::ceil((end - start) / step);
   check<ValueError>(step != 0 && std::isfinite(count), "arange", "needs a finite range and step, ",
                     "got ", start, " to ", end, " by ", step);
-  std::vector<double> values(std::size_t(std::max(0.0, count)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = start + double(i) * step;
-  return of_doubles(values, {std::int64_t(values.size())}, dtype);
+  check<ValueError>(count < 0x1p40, "arange", "needs fewer than 2^40 elements, got ", start, " to ",
+                    end, " by ", step);
+  return generate("arange", {std::int64_t(std::max(0.0, count))}, dtype,
+                  [=](std::int64_t i) { return start + double(i) * step; });
 }
 Tensor arange(std::int64_t end) { return arange(0, double(end)); }
 
 Tensor linspace(double start, double end, std::int64_t steps, DType dtype) {
   check<ValueError>(steps >= 0, "linspace", "needs steps >= 0, got ", steps);
-  std::vector<double> values(std::size_t(steps), start);
   const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
-  for (std::int64_t i = 0; i < steps; ++i)  // from both ends, so that both are exact
-    values[std::size_t(i)] =
-        i < steps / 2 || steps == 1 ? start + double(i) * step : end - double(steps - 1 - i) * step;
-  return of_doubles(values, {steps}, dtype);
+  return generate("linspace", {steps}, dtype, [=](std::int64_t i) {  // from both ends: both exact
+    return i < steps / 2 || steps == 1 ? start + double(i) * step
+                                       : end - double(steps - 1 - i) * step;
+  });
 }
 
 Tensor eye(std::int64_t n, std::int64_t m, DType dtype) {
@@ -85,7 +94,7 @@ Tensor eye(std::int64_t n, std::int64_t m, DType dtype) {
 
 template <class T>
 Tensor from_data(std::span<const T> values, const Shape& shape) {
-  return from_range(values, shape);
+  return from_range<T>(values, shape);
 }
 template Tensor from_data(std::span<const float>, const Shape&);
 template Tensor from_data(std::span<const double>, const Shape&);
@@ -94,12 +103,12 @@ template Tensor from_data(std::span<const bool>, const Shape&);
 template Tensor from_data(std::span<const Dual>, const Shape&);
 
 Tensor from_data(const std::vector<bool>& values, const Shape& shape) {
-  return of_doubles(std::vector<double>(values.begin(), values.end()), shape, bool8);
+  return from_range<bool>(values, shape);
 }
 
 Tensor tensor(double value, DType dtype) { return full({}, value, dtype); }
 Tensor tensor(std::initializer_list<double> values, DType dtype) {
-  return of_doubles(values, {std::int64_t(values.size())}, dtype);
+  return of_doubles(std::span(values.begin(), values.size()), {std::int64_t(values.size())}, dtype);
 }
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype) {
   std::vector<double> values;
@@ -134,9 +143,11 @@ Tensor randperm(std::int64_t n, Generator& g) {
   return x;
 }
 Tensor bernoulli(double p, const Shape& shape, Generator& g) {
-  std::vector<std::uint8_t> bits(std::size_t(shape.numel()));
+  Tensor x = empty(shape, bool8);
+  std::vector<std::uint8_t> bits(std::size_t(x.numel()));
   g.bernoulli(bits, p);
-  return from_data(std::vector<bool>(bits.begin(), bits.end()), shape);
+  std::copy(bits.begin(), bits.end(), x.mutable_data<bool>());
+  return x;
 }
 
 }  // namespace heed::autograd

@@ -46,6 +46,16 @@ struct DTypeOf<Dual> {
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOf<T>::value;
 
+/// `value` as a T, fractions of an int64 cut off. ValueError naming op and value where int64 cannot
+/// hold it: the plain cast is undefined there.
+template <class T>
+T checked_cast(std::string_view op, double value) {
+  if constexpr (kDTypeOf<T> == int64)
+    check<ValueError>(value >= -0x1p63 && value < 0x1p63, op, value,
+                      " is outside the range of int64");
+  return T(value);
+}
+
 /// Calls f.template operator()<T>() with T = float, double or Dual; DTypeError for the rest.
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {

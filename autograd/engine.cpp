@@ -80,6 +80,10 @@ class Walk {
   PoolVector<Visit> visits_;
 };
 
+// A gradient as .grad keeps it: row-major in memory of its own, so that a write into it changes no
+// other gradient. The copy is differentiable.
+Tensor owned(const Tensor& g) { return g.is_contiguous() && g.is_sole_owner() ? g : g * 1.0; }
+
 Tensor add_up(const Tensor& sum, const Tensor& g) { return sum.defined() ? sum + g : g; }
 
 // A gradient as the op's vjp returned it, brought to the input's shape, or an internal error.
@@ -150,9 +154,10 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     check_alive(*node);  // a hook's own backward may have freed it
     const auto inputs = node->inputs();
     bool wanted = false;
-    for (const Node::Input& input : inputs) {
+    for (Node::Input& input : inputs) {
       const Walk::Visit* v = walk.find(input.node.get());
-      wanted = wanted || (v && v->needed);
+      input.wanted = v && v->needed;
+      wanted = wanted || input.wanted;
     }
     if (!wanted) continue;
     const Grads grads = run_vjp(*node, g, options.create_graph);
@@ -221,8 +226,9 @@ void backward(const Tensor& loss, const GradOptions& options) {
   walk.discover(loss.node(), 0);
   walk.find(loss.node().get())->grad = start;
   run(walk, options, [](Node& node, const Tensor& g) {
-    if (!node.op() || (node.has_extras() && node.extras().retain))
-      node.extras().grad = add_up(node.extras().grad, g);
+    if (node.op() && !(node.has_extras() && node.extras().retain)) return;
+    Tensor& sum = node.extras().grad;
+    sum = sum.defined() ? sum + g : owned(g);
   });
 }
 
@@ -255,6 +261,7 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
 }
 
 Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v) {
+  check(v.shape() == x.shape(), "hvp", "needs v of x's shape ", x.shape(), ", got ", v.shape());
   const GradMode recording(true);
   const Tensor leaf = x.detach().requires_grad();
   const Tensor g = grad(f(leaf), {leaf}, {.create_graph = true})[0];

@@ -27,6 +27,7 @@ std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> wrt,
                          const GradOptions& options = {});
 
 /// Adds dL/dx into x.grad() of every leaf that requires grad, and of tensors with retain_grad().
+/// Each .grad is row-major and shares its memory with no other tensor.
 /// Errors as grad().
 void backward(const Tensor& loss, const GradOptions& options = {});
 
@@ -40,7 +41,8 @@ struct JvpResult {
 /// shapes; f may call anything differentiable, grad() included.
 JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents);
 
-/// Hessian of a scalar function f at x, times v (both of x's shape), by double backward.
+/// Hessian of a scalar function f at x, times v, by double backward. ShapeError unless v has x's
+/// shape.
 Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 
 /// The Jacobian of f at x: shape [f(x).shape..., x.shape...], one backward per output element.

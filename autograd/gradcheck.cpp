@@ -72,24 +72,17 @@ Tensor oracle_jvp(Oracle oracle, const DifferentiableFunction& f, Args xs, const
 
 double relative(double a, double n) { return std::abs(a - n) / (1 + std::abs(n)); }
 
-Dims index_of(std::int64_t flat, const Shape& shape) {
-  Dims index = shape;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    index[i] = flat % shape[i];
-    flat /= shape[i];
-  }
-  return index;
-}
+struct Entry {
+  std::size_t input;
+  std::int64_t at, output;
+  double engine, oracle, error;
+};
 
-// Builds the whole Jacobian both ways and describes the entry where they differ most.
-std::string worst_entry(Oracle oracle, const DifferentiableFunction& f, Args xs) {
-  struct Entry {
-    std::size_t input;
-    std::int64_t at, output;
-    double engine, oracle, error;
-  };
+// Builds the whole Jacobian both ways and finds the entry where they differ most: the first that is
+// not finite, if there is one.
+std::optional<Entry> find_worst(Oracle oracle, const DifferentiableFunction& f, Args xs,
+                                const Tensor& y) {
   std::optional<Entry> worst;
-  const Tensor y = call(f, xs);
   std::vector<std::vector<std::vector<double>>> rows;  // [output][input][element]
   for (std::int64_t o = 0; o < y.numel(); ++o) {
     std::vector<double> unit(static_cast<std::size_t>(y.numel()), 0.0);
@@ -108,15 +101,20 @@ std::string worst_entry(Oracle oracle, const DifferentiableFunction& f, Args xs)
         const double a = rows[std::size_t(o)][i][std::size_t(j)], n = column[std::size_t(o)];
         const double e = relative(a, n);
         if (!worst || !(e <= worst->error)) worst = {i, j, o, a, n, e};
-        if (!std::isfinite(e)) goto found;
+        if (!std::isfinite(e)) return worst;
       }
     }
-found:
+  return worst;
+}
+
+std::string worst_entry(Oracle oracle, const DifferentiableFunction& f, Args xs) {
+  const Tensor y = call(f, xs);
+  const std::optional<Entry> worst = find_worst(oracle, f, xs, y);
   if (!worst) return "(no entries)";
   std::ostringstream text;
   text.precision(10);
-  text << "input " << worst->input << " at " << index_of(worst->at, xs[worst->input].shape())
-       << ", output at " << index_of(worst->output, y.shape()) << ": engine " << worst->engine
+  text << "input " << worst->input << " at " << unravel(worst->at, xs[worst->input].shape())
+       << ", output at " << unravel(worst->output, y.shape()) << ": engine " << worst->engine
        << ", " << (oracle == Oracle::kDual ? "dual numbers " : "differences ") << worst->oracle;
   return text.str();
 }
@@ -139,7 +137,10 @@ GradcheckReport check_first_order(const DifferentiableFunction& f, Args xs, int 
   report.order = order;
   Generator random(options.seed);
   const Tensor y = call(f, xs);
-  if (!all_finite(y)) fail_with(report, "the function's value is not finite");
+  if (!all_finite(y)) {
+    report.error = std::nan("");
+    fail_with(report, "the function's value is not finite");
+  }
   for (int d = 0; d < options.directions && report.ok; ++d) {
     const Tensor v = randn(y.shape(), float64, random);
     const Tensors u = normal_like(xs, random);
@@ -164,6 +165,7 @@ GradcheckReport check_first_order(const DifferentiableFunction& f, Args xs, int 
         fail_with(report, worst_entry(oracle, f, xs));
     }
   }
+  report.order_error[order - 1] = report.error;
   for (const Tensor& g : analytic(f, xs, zeros(y.shape(), float64)))
     if (!same_bits(g, zeros_like(g))) fail_with(report, "a zero cotangent gave a gradient");
   return report;
@@ -219,7 +221,8 @@ GradcheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
   with_cotangent.push_back(randn(call(f, inputs).shape(), float64, random));
   GradcheckReport second = check_first_order(gradient_of(f, inputs.size(), options.seed + 2),
                                              with_cotangent, 2, options);
-  second.error = std::max(first.error, second.error);
+  second.order_error[0] = first.error;
+  if (!(first.error <= second.error)) second.error = first.error;
   return second;
 }
 
@@ -249,31 +252,33 @@ Sample seen_through(const Sample& s, std::vector<Tensor> leaves,
 
 }  // namespace
 
-std::optional<Sample> with_layout(const Sample& s, CheckLayout layout) {
+LaidOut with_layout(const Sample& s, CheckLayout layout) {
   const NoGrad guard;
   Tensors leaves;
-  if (layout == CheckLayout::kContiguous) return s;
+  if (layout == CheckLayout::kContiguous) return {s};
   if (layout == CheckLayout::kTransposed || layout == CheckLayout::kSliced) {
     // Moving a leaf gives a fresh row-major tensor, so the layout is made inside f.
     const bool transposed = layout == CheckLayout::kTransposed;
     const bool any = std::any_of(s.inputs.begin(), s.inputs.end(), [&](const Tensor& x) {
       return x.numel() > 0 && x.rank() >= (transposed ? 2 : 1);
     });
-    if (!any) return std::nullopt;
+    if (!any)
+      return {{}, transposed ? "no input with elements has rank 2 or more to transpose"
+                             : "no input with elements has an axis to slice"};
     if (transposed) {
       for (const Tensor& x : s.inputs) {
         Dims reversed;
         for (int i = x.rank() - 1; i >= 0; --i) reversed.push_back(i);
         leaves.push_back(contiguous(permute(x, reversed)));
       }
-      return seen_through(s, leaves, [](std::size_t i, Args t) {
+      return {seen_through(s, leaves, [](std::size_t i, Args t) {
         Dims reversed;
         for (int a = t[i].rank() - 1; a >= 0; --a) reversed.push_back(a);
         return permute(t[i], reversed);
-      });
+      })};
     }
     for (const Tensor& x : s.inputs) leaves.push_back(x);
-    return seen_through(s, leaves, [](std::size_t i, Args t) {
+    return {seen_through(s, leaves, [](std::size_t i, Args t) {
       // Interleaved with NaN along each axis, then sliced out again.
       Tensor x = t[i];
       for (int a = 0; a < x.rank(); ++a) {
@@ -283,7 +288,7 @@ std::optional<Sample> with_layout(const Sample& s, CheckLayout layout) {
         x = slice(reshape(stack({gap, x}, a + 1), doubled), a, 1, doubled[a], 2);
       }
       return x;
-    });
+    })};
   }
   if (layout == CheckLayout::kExpanded) {
     bool any = false;
@@ -292,23 +297,23 @@ std::optional<Sample> with_layout(const Sample& s, CheckLayout layout) {
       any = any || expands;
       leaves.push_back(expands ? contiguous(slice(x, -1, 0, 1)) : x);
     }
-    if (!any) return std::nullopt;
+    if (!any) return {{}, "no input has a last axis of 2 or more to give stride 0"};
     std::vector<Shape> shapes;
     for (const Tensor& x : s.inputs) shapes.push_back(x.shape());
-    return seen_through(s, leaves,
-                        [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); });
+    return {seen_through(s, leaves,
+                         [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); })};
   }
   // Aliased: every input of the last input's shape is that same tensor.
-  const Tensor& shared = s.inputs.back();
-  const auto same = [&](const Tensor& x) { return x.shape() == shared.shape(); };
-  if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2) return std::nullopt;
+  const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
+  if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)
+    return {{}, "no other input has the last one's shape, to be the same tensor"};
   std::vector<std::size_t> source;
   for (const Tensor& x : s.inputs) {
     if (!same(x)) leaves.push_back(x);
     source.push_back(same(x) ? 0 : leaves.size());
   }
-  leaves.insert(leaves.begin(), shared);
-  return seen_through(s, leaves, [source](std::size_t i, Args t) { return t[source[i]]; });
+  leaves.insert(leaves.begin(), s.inputs.back());
+  return {seen_through(s, leaves, [source](std::size_t i, Args t) { return t[source[i]]; })};
 }
 
 std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
@@ -317,15 +322,16 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
   const Samples samples = check.samples();
   for (const Sample& sample : samples)
     for (const CheckLayout layout : layouts) {
-      const auto laid_out = with_layout(sample, layout);
-      if (!laid_out) continue;
-      CheckResult r{check.name(), sample.name, layout, options.order, {}, {}};
+      const LaidOut laid_out = with_layout(sample, layout);
       const bool repeats = layout == CheckLayout::kExpanded || layout == CheckLayout::kAliased;
-      if (repeats && !sample.no_repeats.empty()) r.skipped = sample.no_repeats;
-      else r.report = gradcheck(laid_out->f, laid_out->inputs, options);
-      results.push_back(std::move(r));
+      std::string skipped = laid_out.why_not;
+      if (repeats && laid_out.sample) skipped = sample.no_repeats;
+      GradcheckReport report;
+      if (skipped.empty()) report = gradcheck(laid_out.sample->f, laid_out.sample->inputs, options);
+      results.push_back({check.name(), sample.name, layout, options.order, std::move(report),
+                         std::move(skipped)});
     }
-  if (results.empty()) {
+  if (samples.empty()) {
     CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};
     fail_with(none.report, "the check has no samples");
     results.push_back(none);

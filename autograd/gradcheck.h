@@ -32,7 +32,8 @@ struct GradcheckOptions {
 
 struct GradcheckReport {
   bool ok = true;
-  double error = 0;         ///< largest |analytic - oracle| / (1 + |oracle|)
+  double error = 0;         ///< largest |analytic - oracle| / (1 + |oracle|), of all orders checked
+  double order_error[2] = {0, 0};  ///< the same of order 1 and of order 2 alone; NaN is largest
   std::string message;      ///< why it failed: order, oracle, worst entry and both its values
   int order = 1;
 };
@@ -52,9 +53,14 @@ inline constexpr CheckLayout kAllLayouts[] = {CheckLayout::kContiguous, CheckLay
                                               CheckLayout::kAliased};
 std::string_view name_of(CheckLayout layout);
 
-/// The sample with its inputs laid out so, or nothing where that has no meaning (a rank-0 input
-/// cannot be transposed, one input cannot be aliased). kSliced surrounds the inputs with NaN.
-std::optional<Sample> with_layout(const Sample& sample, CheckLayout layout);
+/// A sample in one layout, or why there is none.
+struct LaidOut {
+  std::optional<Sample> sample;
+  std::string why_not = {};  ///< as "no input has rank 2 or more"; empty if there is a sample
+};
+/// The sample with its inputs laid out so, where that has a meaning (a rank-0 input cannot be
+/// transposed, one input cannot be aliased). kSliced surrounds the inputs with NaN.
+LaidOut with_layout(const Sample& sample, CheckLayout layout);
 
 /// One sample of one check in one layout at one order.
 struct CheckResult {
@@ -65,7 +71,8 @@ struct CheckResult {
   GradcheckReport report;
   std::string skipped;  ///< the stated reason, if it was not run
 };
-/// Runs a check's samples in the given layouts. A check without samples fails.
+/// Runs a check's samples in the given layouts: one result for each pair, run or skipped. A check
+/// without samples fails.
 std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
                                    std::span<const CheckLayout> layouts = kAllLayouts);
 

@@ -60,7 +60,7 @@ Tensor Vjp::output() const {
   return attached;
 }
 
-bool Vjp::needs(int i) const { return bool(node_.inputs_[i].node); }
+bool Vjp::needs(int i) const { return node_.inputs_[i].wanted; }
 
 Node::Node(const Op* op, const Tensor& tensor, std::size_t allocated)
     : op_(op),

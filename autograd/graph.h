@@ -107,7 +107,7 @@ class Vjp {
   const Tensor& input(int i) const;
   /// The op's result; throws if the op does not save it, or if it was changed in place.
   Tensor output() const;
-  /// Whether input i's gradient is wanted.
+  /// Whether the running walk wants input i's gradient: one it leads nowhere with need not be made.
   bool needs(int i) const;
 
  private:
@@ -121,6 +121,7 @@ class Node {
     Tensor value;    ///< kept if the op saves inputs
     Ref<Node> node;  ///< null: no gradient flows there
     std::uint32_t version = 0;
+    bool wanted = false;  ///< by the walk that is running this node's vjp
   };
   /// State only some nodes have: .grad, hooks.
   struct Extras {

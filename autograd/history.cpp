@@ -1,4 +1,5 @@
-// The methods of Tensor that look at the graph behind it: gradients, hooks, identity.
+// What of Tensor needs the whole Node: gradients, hooks, identity, and the lifetime of Impl, which
+// holds one.
 #include <algorithm>
 
 #include "autograd/graph.h"

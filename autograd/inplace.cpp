@@ -17,12 +17,13 @@ void prepare_in_place(std::string_view op, const Tensor& x) {
 }
 
 void fill_(const Tensor& x, double value) {
-  prepare_in_place("fill_", x);
   dispatch_any(x.dtype(), [&]<class T> {
+    const T fill = checked_cast<T>("fill_", value);
+    prepare_in_place("fill_", x);
     T* out = x.mutable_data<T>();
     StridedLoop<1>(x.shape(), {&x.strides()})
         .run([&](const auto& offset, std::int64_t n, const auto& s) {
-          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = T(value);
+          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = fill;
         });
   });
 }

@@ -7,6 +7,7 @@ namespace heed::autograd {
 KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
   check<DTypeError>(keep.dtype() == bool8, "KeepMask", "needs bool8 (true = may attend), got ",
                     keep.dtype(), "; compare first, as in ne(mask, 0)");
+  while (keep_.rank() < 2) keep_ = unsqueeze(keep_, 0);
 }
 
 KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk) {

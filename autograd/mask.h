@@ -11,7 +11,8 @@ namespace heed::autograd {
 class KeepMask {
  public:
   KeepMask() = default;
-  /// DTypeError unless bool8: a float mask has two meanings, so it has none here.
+  /// DTypeError unless bool8: a float mask has two meanings, so it has none here. [Tk] is taken as
+  /// [1, Tk]: the keys that every query may read.
   explicit KeepMask(const Tensor& keep);
   /// Query i sees keys up to i + Tk - Tq: aligned at the bottom right, the last query sees all.
   static KeepMask causal(std::int64_t tq, std::int64_t tk);

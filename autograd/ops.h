@@ -189,8 +189,13 @@ struct CrossEntropyOptions {
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options = {});
 /// Zeroes elements with probability p and scales the rest by 1/(1-p). Draws one key from g; element
-/// i is then kept by Philox(key, i), so every path and thread count sees the same mask.
+/// i is then kept by Philox(key, i), so every path and thread count sees the same mask. p = 0
+/// returns x itself and draws nothing.
 Tensor dropout(const Tensor& x, double p, Generator& g = default_generator());
+
+/// Rotates pairs (i, i + d/2) of the last axis of x [..., T, d] by position * base^(-2i/d), positions
+/// 0 to T - 1; d even (RoPE, Su et al. 2021; ops/rope.cpp).
+Tensor rope(const Tensor& x, double base = 10000);
 
 // ---- attention (ops/attention.cpp): softmax(q k^T * scale, masked) v (Vaswani et al. 2017)
 struct AttentionOptions {

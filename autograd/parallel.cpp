@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "autograd/error.h"
@@ -29,17 +32,18 @@ void relax() {
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    workers_.reserve(std::size_t(threads - 1));
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error& e) {
+      const int started = size();
+      stop();
+      fail<ValueError>("set_num_threads", "the system starts only ", started, " of ", threads,
+                       " threads (", e.what(), ")");
+    }
   }
 
-  ~ThreadPool() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& t : workers_) t.join();
-  }
+  ~ThreadPool() { stop(); }
 
   int size() const { return int(workers_.size()) + 1; }
 
@@ -60,11 +64,22 @@ class ThreadPool {
     // Chunks end within microseconds of each other, unless another process has the core.
     for (int i = 0; done_.load(std::memory_order_acquire) < chunks; ++i)
       i < 4000 ? relax() : std::this_thread::yield();
+    const std::exception_ptr error = std::exchange(error_, nullptr);
     busy_.store(false, std::memory_order_release);
+    if (error) std::rethrow_exception(error);
     return true;
   }
 
  private:
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& t : workers_) t.join();
+  }
+
   // Claims and runs a chunk. The job's fields are read after the claim: until that chunk is done
   // the job cannot end, so they are its own, even if the count was read in an earlier job.
   bool run_one() {
@@ -73,7 +88,12 @@ class ThreadPool {
       if (left == 0) return false;
     } while (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
                                                std::memory_order_relaxed));
-    call_(f_, chunks_ - left);
+    try {
+      call_(f_, chunks_ - left);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
     done_.fetch_add(1, std::memory_order_release);
     return true;
   }
@@ -101,6 +121,7 @@ class ThreadPool {
   detail::ChunkFn call_ = nullptr;
   void* f_ = nullptr;
   std::int64_t chunks_ = 0;
+  std::exception_ptr error_;  // the job's first; written under mutex_, read after its last chunk
 };
 
 std::unique_ptr<ThreadPool>& pool() {

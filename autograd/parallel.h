@@ -8,7 +8,8 @@ namespace heed::autograd {
 
 /// Threads that parallel_for uses, the caller included. Default: the machine's cores.
 int num_threads();
-/// 1 <= n <= 256; ValueError otherwise. Not while a parallel_for runs.
+/// 1 <= n <= 256; ValueError otherwise, or, with no change, when the system cannot start them. Not
+/// while a parallel_for runs.
 void set_num_threads(int n);
 
 namespace detail {
@@ -17,7 +18,8 @@ void run_chunks(std::int64_t chunks, ChunkFn call, void* f);
 }  // namespace detail
 
 /// f(begin, end) over [0, n) in chunks of `grain` (the last may be shorter), each exactly once, in
-/// any order, on any thread. f must not throw. A busy pool, or a call from inside f, runs inline.
+/// any order, on any thread. What f throws first is rethrown here, once no chunk runs any more. A
+/// busy pool, or a call from inside f, runs inline.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
   if (n <= 0) return;

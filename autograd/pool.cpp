@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstring>
 #include <new>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -16,6 +17,11 @@ namespace heed::autograd {
 namespace {
 
 constexpr std::size_t kAlign = 64;
+#ifdef NDEBUG
+constexpr bool kPoisoned = false;
+#else
+constexpr bool kPoisoned = true;  // fresh and freed blocks are all ones: NaN in every float
+#endif
 #ifdef HEED_POOL_OFF
 constexpr bool kPooled = false;
 #else
@@ -55,7 +61,7 @@ struct ThreadState {
   std::array<FreeBlock*, kClasses> free;
   std::size_t cached;
   std::uint64_t system_allocations;
-  bool closed;
+  bool opened, closed;
 };
 thread_local ThreadState t_state;
 
@@ -71,6 +77,13 @@ struct Closer {
   }
 };
 
+// Before the thread caches its first block: its end gives all back, also if it only ever frees.
+void open() {
+  thread_local Closer closer;
+  (void)closer;
+  t_state.opened = true;
+}
+
 void count(std::int64_t bytes) {
   const std::int64_t live = g_live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   std::int64_t peak = g_peak.load(std::memory_order_relaxed);
@@ -79,8 +92,6 @@ void count(std::int64_t bytes) {
 }
 
 void* system_allocate(std::size_t bytes) {
-  thread_local Closer closer;
-  (void)closer;
   ++t_state.system_allocations;
   return ::operator new(bytes, std::align_val_t{kAlign});
 }
@@ -102,6 +113,7 @@ void* pool_allocate(std::size_t bytes) {
   } else {
     memory = system_allocate(size.bytes);
   }
+  if constexpr (kPoisoned) std::memset(memory, 0xFF, size.bytes);
   // Small blocks are nodes and handles: counting them would cost more than making them.
   if (size.index >= kSmall) count(std::int64_t(size.bytes));
   return memory;
@@ -119,6 +131,8 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
     ::operator delete(memory, std::align_val_t{kAlign});
     return;
   }
+  if (!t_state.opened) open();
+  if constexpr (kPoisoned) std::memset(memory, 0xFF, size.bytes);
   auto* block = static_cast<FreeBlock*>(memory);
   FreeBlock*& head = t_state.free[std::size_t(size.index)];
   block->next = head;

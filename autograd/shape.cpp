@@ -46,6 +46,15 @@ std::ostream& operator<<(std::ostream& out, const Dims& dims) {
   return out << ']';
 }
 
+Dims unravel(std::int64_t flat, const Shape& shape) {
+  Dims index = shape;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    index[i] = flat % shape[i];
+    flat /= shape[i];
+  }
+  return index;
+}
+
 Layout Layout::contiguous(const Shape& shape) {
   Layout layout{shape, shape, 0};
   std::int64_t stride = 1;

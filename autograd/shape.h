@@ -53,6 +53,9 @@ using Strides = Dims;
 /// Prints as [2, 3].
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
+/// The index of the element at row-major place `flat` of a shape without 0.
+Dims unravel(std::int64_t flat, const Shape& shape);
+
 /// How a tensor's elements lie in its storage, counted in elements. Strides may be 0 or negative.
 struct Layout {
   Shape shape;

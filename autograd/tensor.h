@@ -121,6 +121,8 @@ class Tensor {
   const Ref<Node>& node() const;
   void set_node(Ref<Node> node) const;
   const Ref<Storage>& storage() const;
+  /// True if this handle is the only one and no other tensor shares its storage.
+  bool is_sole_owner() const { return impl_->refs == 1 && impl_->storage->refs == 1; }
   void require_dtype(DType wanted) const;
 
  private:

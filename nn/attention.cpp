@@ -1,7 +1,5 @@
 #include "nn/attention.h"
 
-#include <cmath>
-
 #include "nn/init.h"
 
 namespace heed::nn {
@@ -19,22 +17,6 @@ std::int64_t d_head_of(const MultiHeadAttention::Options& o) {
 
 }  // namespace
 
-Tensor rope(const Tensor& x, double base) {
-  const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
-  check(d % 2 == 0, "rope", "needs an even last axis, got ", x.shape());
-  std::vector<double> c, s;
-  for (std::int64_t p = 0; p < t; ++p)
-    for (std::int64_t i = 0; i < half; ++i) {
-      const double angle = double(p) * std::pow(base, -2.0 * double(i) / double(d));
-      c.push_back(std::cos(angle));
-      s.push_back(std::sin(angle));
-    }
-  const DType dtype = x.dtype() == dual64 ? float64 : x.dtype();
-  const Tensor cosine = to(from_data(c, {t, half}), dtype), sine = to(from_data(s, {t, half}), dtype);
-  const Tensor a = slice(x, -1, 0, half), b = slice(x, -1, half, d);
-  return cat({a * cosine - b * sine, a * sine + b * cosine}, -1);
-}
-
 MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g)
     : options([&] {
         Options full = o;
@@ -51,18 +33,18 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g)
                 .dtype = o.dtype},
                g) {
   const std::int64_t rows = options.heads * options.d_head;
-  const auto make = [&](std::int64_t n, Tensor& weight, Tensor& bias) {
+  const auto make = [&](std::int64_t n, Tensor& weight) {
     weight = empty({n, o.d_model}, o.dtype).requires_grad();
     init::xavier_uniform(weight, g);
-    if (o.bias) bias = zeros({n}, o.dtype).requires_grad();
   };
   if (o.form == AttentionForm::kPackedQKV) {
-    make(3 * rows, in_proj_weight, in_proj_bias);
+    make(3 * rows, in_proj_weight);
   } else {
-    make(rows, q_proj_weight, q_proj_bias);
-    make(rows, k_proj_weight, k_proj_bias);
-    make(rows, v_proj_weight, v_proj_bias);
+    make(rows, q_proj_weight);
+    make(rows, k_proj_weight);
+    make(rows, v_proj_weight);
   }
+  if (o.bias) in_proj_bias = heed::autograd::zeros({3 * rows}, o.dtype).requires_grad();
   if (o.bias) init::zeros(out_proj.bias);
 }
 
@@ -71,19 +53,20 @@ MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
   const std::int64_t h = options.heads, d = options.d_head, rows = h * d;
   // [B, T, H d] -> [B, T, H, d]
   const auto split = [&](const Tensor& x) { return reshape(x, {x.size(0), x.size(1), h, d}); };
+  const auto rows_of = [&](const Tensor& x, std::int64_t i) {  // of q, k or v in a packed tensor
+    return x.defined() ? slice(x, 0, i * rows, (i + 1) * rows) : x;
+  };
   if (options.form == AttentionForm::kSeparate)
-    return {split(linear(query, q_proj_weight, q_proj_bias)),
-            split(linear(memory, k_proj_weight, k_proj_bias)),
-            split(linear(memory, v_proj_weight, v_proj_bias))};
+    return {split(linear(query, q_proj_weight, rows_of(in_proj_bias, 0))),
+            split(linear(memory, k_proj_weight, rows_of(in_proj_bias, 1))),
+            split(linear(memory, v_proj_weight, rows_of(in_proj_bias, 2)))};
   if (query.is_same(memory)) {
     const Tensor all = linear(query, in_proj_weight, in_proj_bias);  // [B, T, 3 H d]
     const auto part = [&](std::int64_t i) { return slice(all, -1, i * rows, (i + 1) * rows); };
     return {split(part(0)), split(part(1)), split(part(2))};
   }
   const auto part = [&](const Tensor& x, std::int64_t i) {
-    const Tensor bias = in_proj_bias.defined() ? slice(in_proj_bias, 0, i * rows, (i + 1) * rows)
-                                               : Tensor();
-    return split(linear(x, slice(in_proj_weight, 0, i * rows, (i + 1) * rows), bias));
+    return split(linear(x, rows_of(in_proj_weight, i), rows_of(in_proj_bias, i)));
   };
   return {part(query, 0), part(memory, 1), part(memory, 2)};
 }

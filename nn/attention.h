@@ -8,13 +8,9 @@ namespace heed::nn {
 /// How the projections are stored. Only project() knows; after it all forms are [B, H, T, d].
 enum class AttentionForm {
   kPackedQKV,  ///< in_proj_weight [3 H d, d_model]: PyTorch's nn.MultiheadAttention, GPT-2
-  kSeparate,   ///< q_proj_weight, k_proj_weight, v_proj_weight [H d, d_model]
+  kSeparate,   ///< q_proj_weight, k_proj_weight, v_proj_weight [H d, d_model]; PyTorch's, too
 };
 enum class Positions { kLearned, kRope, kNone };
-
-/// Rotates pairs (i, i + d/2) of the last axis of x [..., T, d] by position * base^(-2i/d), positions
-/// 0..T-1 (Su et al. 2021). d must be even.
-Tensor rope(const Tensor& x, double base = 10000);
 
 struct MultiHeadAttention : Module {
   struct Options {
@@ -27,9 +23,9 @@ struct MultiHeadAttention : Module {
     double dropout = 0;
     DType dtype = float32;
   } options;
-  Tensor in_proj_weight, in_proj_bias;                   ///< packed_qkv: rows of q, then k, then v
-  Tensor q_proj_weight, k_proj_weight, v_proj_weight;    ///< separate
-  Tensor q_proj_bias, k_proj_bias, v_proj_bias;
+  Tensor in_proj_weight;  ///< packed_qkv: rows of q, then k, then v
+  Tensor q_proj_weight, k_proj_weight, v_proj_weight;  ///< separate
+  Tensor in_proj_bias;    ///< [3 H d] in both forms, or undefined
   Linear out_proj;  ///< [H d] -> [d_model]
 
   /// ValueError naming d_model and heads if they do not divide, or a size is not positive.
@@ -48,9 +44,6 @@ struct MultiHeadAttention : Module {
     f("k_proj_weight", k_proj_weight);
     f("v_proj_weight", v_proj_weight);
     f("in_proj_bias", in_proj_bias);
-    f("q_proj_bias", q_proj_bias);
-    f("k_proj_bias", k_proj_bias);
-    f("v_proj_bias", v_proj_bias);
     f("out_proj", out_proj);
   }
 

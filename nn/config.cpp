@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <sstream>
 
 #include "nn/init.h"
 #include "nn/nearest.h"
+#include "nn/toml.h"
 
 namespace heed::nn {
 namespace {
@@ -81,10 +80,7 @@ std::vector<Preset> presets() {
 template <class T>
 std::string toml_value(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
-    std::string quoted = "\"";
-    for (const char c : value)
-      quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
-    return quoted + '"';
+    return '"' + value + '"';  // validate() has refused what would need an escape
   } else if constexpr (std::is_same_v<T, double>) {
     return fmt::format("{:.17g}", value);
   } else {
@@ -103,6 +99,28 @@ template <class T>
 void in_range(std::string_view key, T value, T low, T high) {
   check<ValueError>(value >= low && value <= high, key, "needs ", low, " to ", high, ", got ",
                     value);
+}
+
+// An absurd size fails here, not in malloc: weights with gradients and AdamW's two moments, what a
+// step keeps of the residual stream, attention and logits.
+void check_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  constexpr double kLimit = 16e9;
+  const double bytes = c.dtype == "float64" ? 8 : 4;
+  const auto d = double(c.d_model), layers = double(c.layers), tokens = double(c.batch * c.context);
+  const double learned = c.positions == "learned" ? double(c.context) : 0;
+  const double weights = 4 * bytes * d * ((c.mlp ? 12 : 4) * d * layers + learned + double(vocab) +
+                                          (c.tied ? 0 : double(classes)));
+  const double scores = 3 * bytes * tokens * double(c.heads * c.context) * layers;
+  const double stream = 12 * bytes * tokens * d * layers;
+  const double logits = 3 * bytes * tokens * double(classes);
+  const auto gb = [](double b) { return fmt::format("{:.3g} GB", b / 1e9); };
+  check<ValueError>(weights < kLimit, "d-model", "a model of ", c.layers, " layers of d-model ",
+                    c.d_model, " with ", vocab, " tokens needs about ", gb(weights),
+                    " with its gradients and moments; the limit is 16 GB. Lower d-model or layers");
+  const double all = weights + scores + stream + logits;
+  check<ValueError>(all < kLimit, "context", "batch ", c.batch, " x context ", c.context, " x ",
+                    c.layers, " layers of d-model ", c.d_model, " needs about ", gb(all),
+                    "; the limit is 16 GB. Lower batch, context or layers");
 }
 
 }  // namespace
@@ -154,14 +172,13 @@ void validate(const RunConfig& c) {
   in_range<I>("eval-every", c.eval_every, 0, kMaxSteps);
   in_range<I>("eval-batch", c.eval_batch, 1, 1 << 20);
   in_range<I>("save-every", c.save_every, 0, kMaxSteps);
-  // The attention matrices alone must stay below 16 GB: an absurd size fails here, not in malloc.
-  const double scores = double(c.batch) * double(c.heads) * double(c.context) * double(c.context) *
-                        double(c.layers) * (c.dtype == "float64" ? 8 : 4);
-  const double stream = double(c.batch) * double(c.context) * double(c.d_model) *
-                        double(c.layers) * 12 * (c.dtype == "float64" ? 8 : 4);
-  check<ValueError>(3 * scores + stream < 16e9, "context", "batch ", c.batch, " x context ",
-                    c.context, " x ", c.layers, " layers needs about ",
-                    std::llround((3 * scores + stream) / 1e9), " GB; the limit is 16. Lower one");
+  RunConfig copy = c;
+  copy.visit([]<class T>(std::string_view key, const T& value, std::string_view) {
+    if constexpr (std::is_same_v<T, std::string>)
+      check<ValueError>(toml_obstacle(value).empty(), key, "'", value, "' holds ",
+                        toml_obstacle(value), ", which config.toml cannot keep; rename it");
+  });
+  check_memory(c, 1, 1);
 }
 
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra) {
@@ -177,24 +194,17 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
 
 RunConfig from_toml(const std::string& text) {
   RunConfig config;
-  std::istringstream in(text);
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = CLI::ConfigTOML().from_config(in);
-  } catch (const CLI::Error& e) {
-    fail<ValueError>("config", "not a TOML file: ", e.what());
-  }
   std::vector<std::string> keys;
   config.visit([&](std::string_view key, auto&, std::string_view) { keys.emplace_back(key); });
-  for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's ends
-    check<ValueError>(item.parents == std::vector<std::string>{"train"} && item.inputs.size() == 1,
-                      "config", "'", item.fullname(), "' is not a [train] key with one value");
+  for (const TomlItem& item : read_toml(text, "config")) {
+    if (item.key.empty()) continue;
+    check<ValueError>(item.section == "train" && item.values.size() == 1, "config", "'", item.key,
+                      "' in [", item.section, "] is not a [train] key with one value");
     bool known = false;
     config.visit([&]<class T>(std::string_view key, T& value, std::string_view) {
-      if (key != item.name) return;
+      if (key != item.key) return;
       known = true;
-      const std::string& raw = item.inputs[0];
+      const std::string& raw = item.values[0];
       if constexpr (std::is_same_v<T, std::string>) {
         value = raw;
       } else if constexpr (std::is_same_v<T, bool>) {
@@ -208,13 +218,14 @@ RunConfig from_toml(const std::string& text) {
                           " needs a number, got '", raw, "'");
       }
     });
-    check<ValueError>(known, "config", "unknown key '", item.name, "'; did you mean '",
-                      nearest(item.name, keys), "'?");
+    check<ValueError>(known, "config", "unknown key '", item.key, "'; did you mean '",
+                      nearest(item.key, keys), "'?");
   }
   return config;
 }
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
+  check_memory(c, vocab, classes);
   Generator replaced;  // fan-in and gpt2 draw every parameter anew: once, in order, from g
   Transformer model(
       {.vocab = vocab,

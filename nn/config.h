@@ -73,8 +73,9 @@ std::vector<std::string> preset_names();
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);
 
-/// Throws ValueError naming key, value and range for anything out of range or contradictory; text
-/// and vocabulary are checked when the task is made.
+/// Throws ValueError naming key, value and range for anything out of range or contradictory, for
+/// more than about 16 GB, and for text that config.toml cannot keep (# " \ and control characters).
+/// Text and vocabulary are checked when task and model are made.
 void validate(const RunConfig& config);
 
 /// config.toml: a [train] section, doubles with 17 digits; the same text gives the same run bit for
@@ -84,6 +85,7 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
 RunConfig from_toml(const std::string& text);
 
 /// The model of a run on a task with these vocabulary sizes, drawn from `g` as config.init says.
+/// ValueError if that needs more than about 16 GB.
 Transformer make_model(const RunConfig& config, std::int64_t vocab, std::int64_t classes,
                        Generator& g);
 

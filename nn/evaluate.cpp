@@ -7,9 +7,27 @@
 
 namespace heed::nn {
 
+namespace {
+
+// Sequences per forward pass: as many as keep the scores of a layer and the logits, in float64 with
+// a copy or two, near 256 MB. A sequence's loss does not depend on it.
+std::int64_t chunk_of(const Transformer& model, const TaskFacts& facts) {
+  constexpr double kBytes = 256e6, kMost = 64;
+  const auto T = double(facts.context);
+  const double each = 3 * 8 * T * (T * double(model.options.heads) + double(facts.classes));
+  return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
+}
+
+}  // namespace
+
+bool leaks(const Evaluation& e) {
+  return e.optimal && e.standard_error && *e.standard_error > 0 &&
+         *e.optimal - e.loss > 4 * *e.standard_error;
+}
+
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences) {
   const NoGrad guard;
-  constexpr std::int64_t kChunk = 64;  // sequences per forward pass
+  const std::int64_t chunk = chunk_of(model, task.facts());
   const std::int64_t size = task.evaluation_size();
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
   Evaluation e;
@@ -21,8 +39,8 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   std::vector<double> weight;  // its targets
   std::map<std::string, double> references;
   bool knows_optimal = true;
-  for (std::int64_t first = 0; first < total; first += kChunk) {
-    const Batch batch = task.evaluation(first, std::min(kChunk, total - first));
+  for (std::int64_t first = 0; first < total; first += chunk) {
+    const Batch batch = task.evaluation(first, std::min(chunk, total - first));
     const Tensor logits = model.forward(batch.inputs);  // [B, T, classes]
     const Tensor loss = cross_entropy(logits, batch.targets, {.reduction = Reduction::kNone});
     const auto losses = to(loss, float64).to_vector<double>();

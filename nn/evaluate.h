@@ -22,6 +22,10 @@ struct Evaluation {
   std::int64_t sequences = 0, tokens = 0;
 };
 
+/// Whether the loss is more than 4 standard errors below the best possible one: only a model that
+/// sees its targets can be.
+bool leaks(const Evaluation& e);
+
 /// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.
 /// Draws nothing from any stream: evaluating more or less often changes nothing else.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0);

@@ -11,8 +11,18 @@ std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generato
                     "needs above 0, got ", o.temperature, "; --greedy takes the most likely");
   check<ValueError>(o.top_k >= 0, "top-k", "needs >= 0, got ", o.top_k);
   check<ValueError>(o.top_p > 0 && o.top_p <= 1, "top-p", "needs above 0 to 1, got ", o.top_p);
-  if (o.greedy) return std::int64_t(argmax(logits, 0).item());
-  const auto p = to(softmax(to(logits, float64) * (1 / o.temperature), 0), float64).to_vector<double>();
+  std::vector<double> p = to(logits.detach(), float64).to_vector<double>();
+  for (std::size_t i = 0; i < p.size(); ++i)
+    check<NumericError>(std::isfinite(p[i]), "generate", "the logit of token ", i, " is ", p[i],
+                        "; the training that made these weights has diverged");
+  const auto highest = std::max_element(p.begin(), p.end());
+  check<ValueError>(highest != p.end(), "generate", "needs logits of at least one class");
+  if (o.greedy) return highest - p.begin();
+  // The largest first becomes 0: no temperature, however small, makes infinities of the rest.
+  const double largest = *highest;
+  double sum = 0;
+  for (double& x : p) sum += x = std::exp((x - largest) / o.temperature);
+  for (double& x : p) x /= sum;
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return p[a] > p[b]; });

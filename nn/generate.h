@@ -15,7 +15,8 @@ struct SampleOptions {
   bool greedy = false;     ///< always the most likely; draws nothing
 };
 
-/// Draws a token from logits [classes]. ValueError on an option out of range.
+/// Draws a token from logits [classes]. ValueError on an option out of range, NumericError naming
+/// the first logit that is not finite.
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
 
 /// Extends `ids` by up to n tokens, each predicted from the last `context` ones. emit(id) after

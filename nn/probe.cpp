@@ -49,11 +49,6 @@ std::vector<std::string> Probe::sites() const {
   return names;
 }
 
-bool Probe::wants(const std::string& site) const {
-  const auto found = entries_->find(site);
-  return found != entries_->end() && (found->second.recorded || found->second.replace);
-}
-
 Tensor Probe::at(const std::string& site, const Tensor& x) {
   Entry& entry = (*entries_)[site];
   entry.reached = true;

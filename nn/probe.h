@@ -36,8 +36,7 @@ class Probe {
   /// Names of all sites that forward passes have reached.
   std::vector<std::string> sites() const;
 
-  // For modules: true if the site is recorded or replaced; and the site itself.
-  bool wants(const std::string& site) const;
+  /// For modules: the site itself. Returns x, or what replaces it.
   Tensor at(const std::string& site, const Tensor& x);
 
  private:

@@ -43,7 +43,7 @@ struct Batch {
 };
 
 /// ValueError unless there is a sequence and all are of one length.
-Batch stack(const std::vector<Sequence>& sequences);
+Batch batch_of(const std::vector<Sequence>& sequences);
 
 /// What does not change during a run.
 struct TaskFacts {
@@ -59,6 +59,9 @@ struct TaskFacts {
   /// Expectation of Sequence::optimal over the task's sequences, nats per target; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
   std::map<std::string, double> references = {};  ///< expectations of Sequence::references
+  /// What a checkpoint keeps of data that lie outside of it. A text: text_size (bytes), text_hash
+  /// (FNV-1a, 64 bits), vocabulary (all symbols in a row). Equal data give equal entries.
+  std::map<std::string, std::string> data = {};
 };
 
 class Task {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "autograd/engine.h"
+#include "nn/build.h"
 #include "nn/files.h"
 #include "nn/safetensors.h"
 #include "nn/tasks/tasks.h"
@@ -26,11 +28,11 @@ Generator stream(std::int64_t seed, Stream which) {
 }
 
 RunConfig validated(RunConfig config) {
-  validate(config);
   if (!config.text.empty()) {
     config.task = "text";
     config.text = std::filesystem::absolute(config.text).lexically_normal().string();
   }
+  validate(config);  // the whole path goes into config.toml
   return config;
 }
 
@@ -66,12 +68,42 @@ constexpr const char* kState = "state.safetensors";
 
 std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{:.17g}", x); }
 
-const std::string& metadata_of(const SafeTensors& file, const std::string& path,
+std::string metadata_of(const SafeTensors& file, const std::string& path,
                                const std::string& key) {
   const auto found = file.metadata.find(key);
   check<IoError>(found != file.metadata.end(), path, "has no '", key,
                  "'; it was not written by heed train, or is damaged");
   return found->second;
+}
+
+std::int64_t count_of(const SafeTensors& file, const std::string& path, const std::string& key) {
+  const std::string text = metadata_of(file, path, key);
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  check<IoError>(error == std::errc() && stop == text.data() + text.size() && value >= 0, path, "'",
+                 key, "' is '", text, "', no count; the file is damaged");
+  return value;
+}
+
+// Sequences of another text would mean other characters, or be training data.
+void check_same_text(const RunConfig& config, const Task& task, const SafeTensors& file,
+                     const std::string& path) {
+  for (const auto& [key, now] : task.facts().data) {
+    const std::string then = metadata_of(file, path, key);
+    check<IoError>(now == then, "text", "'", config.text,
+                   "' is no longer the text of this run: ", key,
+                   " was ", then.substr(0, 80), ", is ", now.substr(0, 80),
+                   "; put the old one back (", path, ")");
+  }
+}
+
+void set_stream(Generator& g, const SafeTensors& file, const std::string& path,
+                const std::string& key) {
+  try {
+    g.set_state(metadata_of(file, path, key));
+  } catch (const ValueError& e) {
+    fail<IoError>(path, "'", key, "' is damaged: ", e.what());
+  }
 }
 
 }  // namespace
@@ -87,6 +119,16 @@ Trainer::Trainer(const RunConfig& c)
                  {.beta1 = config.beta1, .beta2 = config.beta2, .eps = config.eps}) {}
 
 StepReport Trainer::step(const Batch* fixed) {
+  const Generator data = data_, dropout = dropout_;
+  try {
+    return try_step(fixed);
+  } catch (...) {
+    data_ = data, dropout_ = dropout;
+    throw;
+  }
+}
+
+StepReport Trainer::try_step(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
   optimiser_.zero_grad();
@@ -97,18 +139,21 @@ StepReport Trainer::step(const Batch* fixed) {
   check<NumericError>(std::isfinite(report.loss), "train", "the loss of step ", steps_done + 1,
                       " is ", report.loss, "; lower lr (now ", config.lr, ") or set clip");
   backward(loss);
-  const std::vector<NamedParameter> all_parameters = parameters(model);
-  severed_.clear();
-  for (const NamedParameter& p : all_parameters)
-    if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) severed_.push_back(p.name);
   report.grad_norm = clip_grad_norm(
-      all_parameters, config.clip > 0 ? config.clip : std::numeric_limits<double>::infinity());
+      parameters(model), config.clip > 0 ? config.clip : std::numeric_limits<double>::infinity());
   report.lr = schedule.lr_at(steps_done);
   optimiser_.step(report.lr);
   report.step = ++steps_done;
   Row& row = row_of(report.step);
   row.loss = report.loss, row.lr = report.lr, row.grad_norm = report.grad_norm;
   return report;
+}
+
+std::vector<std::string> Trainer::severed() const {
+  std::vector<std::string> names;
+  for (const NamedParameter& p : parameters(model))
+    if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) names.push_back(p.name);
+  return names;
 }
 
 Trainer::Row& Trainer::row_of(std::int64_t step) {
@@ -123,8 +168,9 @@ Evaluation Trainer::evaluate(bool all) {
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);
   row.eval_accuracy = e.accuracy.value_or(kNan);
-  if (best_loss_ && !(e.loss < *best_loss_)) return e;
+  if (!(e.loss < best_loss_.value_or(std::numeric_limits<double>::infinity()))) return e;
   best_loss_ = e.loss;
+  best_step_ = steps_done;
   best_.clear();
   for (const NamedParameter& p : parameters(model)) {
     Tensor copy = empty_like(p.tensor);
@@ -146,18 +192,25 @@ std::string Trainer::metrics_csv() const {
   return text;
 }
 
+std::map<std::string, std::string> Trainer::metadata(std::int64_t step) const {
+  std::map<std::string, std::string> facts = task->facts().data;
+  facts["format"] = "pt";
+  facts["step"] = std::to_string(step);
+  return facts;
+}
+
 void Trainer::save_weights(const std::filesystem::path& file) const {
-  save_safetensors(file.string(), parameters(model), {{"format", "pt"}});
+  save_safetensors(file.string(), parameters(model), metadata(steps_done));
 }
 
 void Trainer::save(const std::filesystem::path& folder,
                    const std::vector<std::string>& notes) const {
   write_file((folder / "config.toml").string(), std::string_view(to_toml(config, notes)));
   write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv()));
-  if (!best_.empty())
-    save_safetensors((folder / kBest).string(), best_, {{"format", "pt"}});
+  if (best_loss_) save_safetensors((folder / kBest).string(), best_, metadata(best_step_));
   std::vector<NamedParameter> state;
-  for (const NamedParameter& s : optimiser_.state()) state.push_back({"optimizer." + s.name, s.tensor});
+  for (const NamedParameter& s : optimiser_.state())
+    state.push_back({"optimizer." + s.name, s.tensor});
   for (const NamedParameter& p : parameters(model)) state.push_back({"model." + p.name, p.tensor});
   std::vector<double> rows;
   for (const Row& r : history_)
@@ -165,11 +218,13 @@ void Trainer::save(const std::filesystem::path& folder,
                            r.eval_accuracy})
       rows.push_back(x);
   state.push_back({"history", from_data(rows, {std::int64_t(history_.size()), 7})});
-  save_safetensors((folder / kState).string(), state,
-                   {{"steps_done", std::to_string(steps_done)},
-                    {"best_loss", best_loss_ ? fmt::format("{:.17g}", *best_loss_) : ""},
-                    {"data_stream", data_.state()},
-                    {"dropout_stream", dropout_.state()}});
+  std::map<std::string, std::string> facts = metadata(steps_done);
+  facts["best_loss"] = best_loss_ ? fmt::format("{:.17g}", *best_loss_) : "";
+  facts["data_stream"] = data_.state();
+  facts["dropout_stream"] = dropout_.state();
+  facts["compiler"] = compiler_text();
+  facts["simd_target"] = simd_target_text();
+  save_safetensors((folder / kState).string(), state, facts);
   save_weights(folder / kModel);
 }
 
@@ -177,10 +232,12 @@ Trainer Trainer::resume(const std::filesystem::path& folder) {
   Trainer t(from_toml(read_file((folder / "config.toml").string())));
   const std::string path = (folder / kState).string();
   const SafeTensors file = load_safetensors(path);
+  check_same_text(t.config, *t.task, file, path);
   std::vector<NamedParameter> targets;
   for (const NamedParameter& s : t.optimiser_.state())
     targets.push_back({"optimizer." + s.name, s.tensor});
-  for (const NamedParameter& p : parameters(t.model)) targets.push_back({"model." + p.name, p.tensor});
+  for (const NamedParameter& p : parameters(t.model))
+    targets.push_back({"model." + p.name, p.tensor});
   SafeTensors weights = file;
   std::erase_if(weights.tensors, [](const NamedParameter& n) { return n.name == "history"; });
   load_parameters(targets, weights);
@@ -194,25 +251,47 @@ Trainer Trainer::resume(const std::filesystem::path& folder) {
       t.history_.push_back({std::int64_t(v[i]), v[i + 1], v[i + 2], v[i + 3], v[i + 4], v[i + 5],
                             v[i + 6]});
   }
-  try {
-    t.steps_done = std::stoll(metadata_of(file, path, "steps_done"));
-    const std::string& best = metadata_of(file, path, "best_loss");
-    if (!best.empty()) t.best_loss_ = std::stod(best);
-  } catch (const std::logic_error&) {  // not a number
-    fail<IoError>(path, "its step count or best loss is not a number; the file is damaged");
+  t.steps_done = count_of(file, path, "step");
+  const std::string best = metadata_of(file, path, "best_loss");
+  if (!best.empty()) {
+    double loss = 0;
+    const auto [stop, error] = std::from_chars(best.data(), best.data() + best.size(), loss);
+    check<IoError>(error == std::errc() && stop == best.data() + best.size(), path,
+                   "its best loss is '", best, "', no number; the file is damaged");
+    t.best_loss_ = loss;
+    const std::string best_path = (folder / kBest).string();
+    const SafeTensors best_file = load_safetensors(best_path);
+    t.best_ = best_file.tensors;
+    t.best_step_ = count_of(best_file, best_path, "step");
   }
-  t.data_.set_state(metadata_of(file, path, "data_stream"));
-  t.dropout_.set_state(metadata_of(file, path, "dropout_stream"));
-  if (t.best_loss_) t.best_ = load_safetensors((folder / kBest).string()).tensors;
+  set_stream(t.data_, file, path, "data_stream");
+  set_stream(t.dropout_, file, path, "dropout_stream");
+  for (const auto& [key, now] : {std::pair{"compiler", compiler_text()},
+                                 std::pair{"simd_target", simd_target_text()}})
+    if (const std::string then = metadata_of(file, path, key); then != now)
+      t.warnings.push_back(
+          fmt::format("{} was {} in {}, is {} now: the run goes on, but not with the same bits",
+                      key, then, path, now));
   return t;
 }
 
-LoadedRun load_run(const std::filesystem::path& folder, const std::string& weights) {
+LoadedRun load_run(const std::filesystem::path& folder, const std::string& weights, Use use) {
   const RunConfig config = validated(from_toml(read_file((folder / "config.toml").string())));
-  std::unique_ptr<Task> task = task_of(config);
+  const std::string path = (folder / weights).string();
+  const SafeTensors file = load_safetensors(path);
+  std::unique_ptr<Task> task;
+  if (config.task == "text" && use == Use::kPrompts) {
+    metadata_of(file, path, "vocabulary");
+    task = make_text_prompts(file.metadata, config.context);
+  } else {
+    task = task_of(config);
+    check_same_text(config, *task, file, path);
+  }
   Transformer model = model_of(config, *task);
-  load_parameters(parameters(model), load_safetensors((folder / weights).string()));
-  return {config, std::move(task), std::move(model)};
+  load_parameters(parameters(model), file);
+  std::optional<std::int64_t> step;
+  if (file.metadata.contains("step")) step = count_of(file, path, "step");
+  return {config, std::move(task), std::move(model), step};
 }
 
 }  // namespace heed::nn

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -29,9 +30,11 @@ class Trainer {
   explicit Trainer(const RunConfig& config);
 
   /// One optimiser step on the next batch, or on `fixed`. NumericError naming the loss, or the first
-  /// parameter with a non-finite gradient; the weights are then those before the step.
+  /// parameter with a non-finite gradient; weights and streams are then those before the step, so
+  /// that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
-  /// Evaluates, remembers the result in the history and the weights if they are the best so far.
+  /// Evaluates, remembers the result in the history and the weights if they are the best so far;
+  /// a loss that is not finite is never the best.
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
   Evaluation evaluate(bool all);
 
@@ -41,8 +44,12 @@ class Trainer {
   Schedule schedule;
   std::int64_t steps_done = 0;
 
-  /// Parameters whose gradient was missing, or zero everywhere, in the last step.
-  const std::vector<std::string>& severed() const { return severed_; }
+  /// Parameters whose gradient was missing, or zero everywhere, in the last step. Looks at all of
+  /// them, at each call.
+  std::vector<std::string> severed() const;
+
+  /// What a user should know of a resumed run: that other bits follow, and why. Empty if none do.
+  std::vector<std::string> warnings;
 
   /// One row per step or evaluation.
   struct Row {
@@ -58,20 +65,23 @@ class Trainer {
   /// Writes config.toml, model, best and state .safetensors and metrics.csv, each atomically, model
   /// and state last. `notes` go into config.toml as comments.
   void save(const std::filesystem::path& folder, const std::vector<std::string>& notes = {}) const;
-  /// Weights only.
+  /// Weights only, the step and the facts of the text in the metadata.
   void save_weights(const std::filesystem::path& file) const;
-  /// Continues where save() stopped, bit for bit. IoError / ValueError naming what does not fit.
+  /// Continues where save() stopped, bit for bit on the same binary and SIMD target; else see
+  /// warnings. IoError naming the file that does not fit, a text that changed included.
   static Trainer resume(const std::filesystem::path& folder);
 
  private:
+  StepReport try_step(const Batch* fixed);
   Row& row_of(std::int64_t step);
+  std::map<std::string, std::string> metadata(std::int64_t step) const;
 
   Generator data_, dropout_;
   AdamW optimiser_;
   std::vector<Row> history_;
-  std::vector<std::string> severed_;
   std::optional<double> best_loss_;
   std::vector<NamedParameter> best_;
+  std::int64_t best_step_ = 0;
 };
 
 /// What eval, generate and study open.
@@ -79,9 +89,13 @@ struct LoadedRun {
   RunConfig config;
   std::unique_ptr<Task> task;
   Transformer model;
+  std::optional<std::int64_t> step;  ///< that made these weights, if the file says so
 };
-/// Reads config.toml and `weights` of a run folder. IoError / ValueError naming file and reason.
-LoadedRun load_run(const std::filesystem::path& folder,
-                   const std::string& weights = "model.safetensors");
+/// Whether a loaded task can make sequences. Prompts alone need no text file: its vocabulary is in
+/// the weights' metadata.
+enum class Use { kPrompts, kSequences };
+/// Reads config.toml and `weights` of a run folder. IoError naming file and reason, also if the
+/// text that kSequences needs is gone or changed.
+LoadedRun load_run(const std::filesystem::path& folder, const std::string& weights, Use use);
 
 }  // namespace heed::nn

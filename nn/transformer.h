@@ -34,11 +34,8 @@ struct Block : Module {
     f("qkv.weight", attn.in_proj_weight);
     f("qkv.bias", attn.in_proj_bias);
     f("q.weight", attn.q_proj_weight);
-    f("q.bias", attn.q_proj_bias);
     f("k.weight", attn.k_proj_weight);
-    f("k.bias", attn.k_proj_bias);
     f("v.weight", attn.v_proj_weight);
-    f("v.bias", attn.v_proj_bias);
     f("proj", attn.out_proj);
     if (mlp) {
       f("up", mlp->up);

@@ -55,7 +55,8 @@ for command in tasks train eval generate gradcheck info; do
   expect 0 "$command" --help; out_has "Examples:"
 done
 expect 0 tasks; out_has "induction"; out_has "1.217479"
-expect 0 tasks --json; is_json_line
+out_has "about 4 s on 2 cores"
+expect 0 tasks --json; is_json_line; out_has '"expected_seconds":4'
 
 # --- nothing there yet
 refuses 4 "heed train makes one" eval
@@ -93,6 +94,7 @@ refuses 2 "whole number" train --steps 99999999999999999999
 refuses 2 "steps" train --steps -4
 refuses 2 "layers" train --layers 1000000
 refuses 2 "context" train --context 60000 --batch 60000
+refuses 2 "gradients and moments" train --layers 100 --d-model 16384 --mlp --context 2 --batch 1
 refuses 2 "needs a number" train --lr nan
 refuses 2 "lr" train --lr -1
 refuses 2 "--lr needs a value" train --lr
@@ -191,7 +193,10 @@ expect 0 eval stopped --sequences 8
 expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"
 expect 0 eval runs/reverse-1 --sequences 64 --weights best.safetensors --json; is_json_line
 for key in task steps loss optimal_loss accuracy run position_loss; do out_has "\"$key\":"; done
-out_has '"steps":8'
+step=$("$heed" info runs/reverse-1/best.safetensors | sed -n 's/^ *step  *//p')
+out_has "\"steps\":$step,"
+expect 0 eval runs/reverse-1 --sequences 8 --weights checkpoints/000004.safetensors --json
+out_has '"steps":4,'
 refuses 4 "nope.safetensors" eval runs/reverse-1 --weights nope.safetensors
 refuses 4 "is no run" eval full
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --greedy --tokens 4; mv out first
@@ -219,17 +224,43 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-ru
 out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
 refuses 2 "too few for context" train --text text.txt --context 512
+cp text.txt 'a#b.txt'
+refuses 2 "text: " train --text 'a#b.txt' "${tiny[@]}" --context 16 --steps 4 --out hash
+checks=$((checks + 1)); [[ ! -e hash ]] || fail "a refused text made a run"
+expect 0 eval text-run; out_has "4-gram"
+cp text.txt kept.txt
+sed -i 's/quick/quack/' text.txt
+refuses 4 "text.txt" eval text-run
+refuses 4 "text.txt" train --resume text-run --steps 8
+expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
+mv text.txt moved.txt
+refuses 4 "text.txt" eval text-run
+expect 0 generate text-run --tokens 5 --greedy
+expect 0 info text-run; out_has "tok.weight"
+mv kept.txt text.txt
+expect 0 train --resume text-run --steps 8 --quiet
 
-# --- numeric trouble: one key has nothing to choose from; a step much too large
-refuses 3 "blocks.0.k.weight" train --text text.txt "${tiny[@]}" --context 1 --form separate \
+# --- numeric trouble: a norm of one number is constant, nothing before it matters; 16 layers of weights near 10 without
+# norms multiply any input beyond float32, whatever they began with
+refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 --context 8 \
   --strict --steps 4 --out severed --quiet
-expect 3 train --text text.txt --layers 2 --heads 1 --d-model 16 --context 8 --norm none --clip 0 \
-  --lr 10 --weight-decay 0 --warmup 0 --steps 400 --out diverged --quiet
+diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
+  --lr 10 --weight-decay 0 --warmup 0 --dtype float32 --quiet)
+for seed in 1 2 3; do
+  expect 3 train "${diverges[@]}" --steps 50 --seed $seed --out "diverged-$seed"
+done
+expect 3 train "${diverges[@]}" --steps 50 --out diverged
 err_has "steps before it are in diverged"
 has_file diverged/state.safetensors
+expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1 --overwrite  # only its end
+err_has "the evaluation after step 1 is"
+has_file diverged-1/state.safetensors
+expect 3 generate diverged-1 --tokens 3 --greedy
+expect 3 train --resume diverged --quiet
 
 # --- checks
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "by heart"
+expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learnt"
 refuses 2 "leave out --out" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"

@@ -59,6 +59,68 @@ TEST_CASE("grad touches no .grad; backward fills only leaves and retained result
   CHECK_THROWS_WITH(tensor({1}).retain_grad(), "retain_grad: no gradient flows to this [1] tensor");
 }
 
+TEST_CASE("each .grad is row-major in memory of its own") {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), start = ones({2}, float64);
+  const Tensor h = (a + b).retain_grad();
+  backward(h + 0.0, {.grad_output = start});
+  const std::vector<Tensor> grads = {a.grad(), b.grad(), h.grad(), start};
+  for (std::size_t i = 0; i < grads.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK(!grads[i].shares_storage(grads[j]));
+  fill_(a.grad(), 7);
+  CHECK(values(b.grad()) == V{1, 1});
+  CHECK(values(start) == V{1, 1});
+  const Tensor x = leaf({1, 2}), m = ones({2, 3}, float64).requires_grad();
+  backward(sum(x));  // an expanded scalar
+  backward(sum(mT(m) * tensor({{1, 2}, {3, 4}, {5, 6}}, float64)));
+  CHECK(x.grad().is_contiguous());
+  CHECK(m.grad().is_contiguous());
+  CHECK(values(m.grad()) == V{1, 3, 5, 2, 4, 6});
+  fill_(slice(x.grad(), 0, 0, 1), 5);
+  CHECK(values(x.grad()) == V{5, 1});
+  const Tensor y = leaf({3});
+  backward(y * 2.0 + y * y, {.create_graph = true});  // the copy keeps its history
+  CHECK(values(grad_of(y.grad(), y)) == V{2});
+}
+
+TEST_CASE("the gradients of matmul's and linear's weights are not copied") {
+  const std::int64_t n = 256;
+  const Tensor w = ones({n, n}, float64).requires_grad(), x = ones({4, n}, float64);
+  for (const bool is_linear : {false, true}) {
+    w.zero_grad();
+    const Tensor y = is_linear ? linear(x, w, {}) : matmul(x, w);
+    const double* given = nullptr;
+    auto hook = w.register_hook([&](const Tensor& g) {
+      given = g.data<double>();
+      return Tensor();
+    });
+    backward(sum(y * y));
+    hook.remove();
+    CHECK(w.grad().data<double>() == given);
+  }
+}
+
+TEST_CASE("a vjp is told which gradients this walk wants") {
+  static std::vector<bool> asked;
+  const auto samples = [](SampleGen& g) -> Samples {
+    return {{"x", [](Args t) { return t[0] + 0.0; }, {g.normal({2})}}};
+  };
+  static const Op op({.name = "test.needs", .saves = Saves::kNothing, .samples = samples});
+  const Tensor a = leaf({1}), b = leaf({2}), constant = tensor({3}, float64);
+  const auto f = [&] {
+    return record(op, {a, b, constant}, a.detach() + b.detach(), [](const Vjp& v) -> Grads {
+      asked = {v.needs(0), v.needs(1), v.needs(2)};
+      return {v.grad, v.grad, v.grad};  // giving more than is wanted is allowed
+    });
+  };
+  CHECK(values(grad_of(f(), a)) == V{1});
+  CHECK(asked == std::vector<bool>{true, false, false});
+  const Tensor y = f();
+  CHECK(values(grad(y, {b}, {.retain_graph = true})[0]) == V{1});
+  CHECK(asked == std::vector<bool>{false, true, false});
+  backward(y);
+  CHECK(asked == std::vector<bool>{true, true, false});
+}
+
 TEST_CASE("hooks run in order of registration, each on the last one's result, once per pass") {
   const Tensor x = leaf({1, 2});
   std::vector<V> seen;
@@ -343,6 +405,7 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   const auto f = [](const Tensor& t) { return sum(t * t * t); };  // H = diag(6 x)
   CHECK(values(hvp(f, x, v)) == V{6, -12, 36});
   CHECK(values(hvp([](const Tensor& t) { return sum(t); }, x, v)) == V{0, 0, 0});
+  CHECK_THROWS_WITH(hvp(f, x, ones({1}, float64)), "hvp: needs v of x's shape [3], got [1]");
   const Tensor a = tensor({{1, 2, 3}, {4, 5, 6}}, float64);
   const Tensor j = jacobian([&](const Tensor& t) { return matmul(a, t * t); }, x);  // a_ij 2 x_j
   CHECK(j.shape() == Shape{2, 3});

@@ -50,6 +50,27 @@ TEST_CASE("a fraction beside int64 is an error, not a rounded number") {
   CHECK_THROWS_WITH(var(ints), "mean: needs float32 or float64, got int64");
 }
 
+TEST_CASE("a number that int64 cannot hold is an error that names op and value") {
+  const std::string range = " is outside the range of int64";
+  CHECK_THROWS_WITH(full({2}, 1e19, int64), "full: 1e+19" + range);
+  CHECK_THROWS_WITH(full({}, std::nan(""), int64), "full: nan" + range);
+  CHECK_THROWS_WITH(tensor({1, -kInf}, int64), "tensor: -inf" + range);
+  CHECK_THROWS_WITH(arange(0, 4e19, 1e19, int64), "arange: 1e+19" + range);
+  CHECK_THROWS_WITH(masked_fill(ints, mask, kInf), "masked_fill: inf" + range);
+  CHECK_THROWS_WITH(to(tensor({0x1p63}), int64), "to: 9.22337e+18" + range);
+  CHECK_THROWS_AS(to(tensor({1, std::nan("")}, float64), int64), ValueError);
+  CHECK(to(tensor({-0x1p63}), int64).item() == -0x1p63);
+  const Tensor x = zeros({2}, int64);
+  CHECK_THROWS_WITH(fill_(x, -1e19), "fill_: -1e+19" + range);
+  CHECK(x.version() == 0);
+}
+
+TEST_CASE("impossible counts are errors of ours") {
+  CHECK_THROWS_AS(bernoulli(0.5, {2, -1}), ShapeError);
+  CHECK_THROWS_WITH(arange(0, 1e18), "arange: needs fewer than 2^40 elements, got 0 to 1e+18 by 1");
+  CHECK_THROWS_AS(linspace(0, 1, std::int64_t{1} << 62), ShapeError);
+}
+
 TEST_CASE("selection and logic need bool8") {
   CHECK_THROWS_WITH(where(a, a, a), "where: needs a bool8 mask, got float32; compare first, as in "
                                     "eq(mask, 0)");

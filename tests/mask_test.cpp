@@ -199,6 +199,17 @@ TEST_CASE("on_scores and on_pattern see and replace") {
   CHECK(allclose(y, expand(sum(x.v, {2}, true), y.shape()), 1e-13, 1e-13));
 }
 
+TEST_CASE("a mask of rank 1 or 0 is one for every query") {
+  const Qkv x(2, 3);
+  const std::vector<bool> bits = {true, false, true};
+  const KeepMask row(keep_of(bits, {3}));
+  CHECK(row.tensor().shape() == Shape{1, 3});
+  CHECK(same_bits(x({.keep = row}), x({.keep = KeepMask(keep_of(bits, {1, 3}))})));
+  CHECK(same_bits(x({.causal = true, .keep = row}),
+                  x({.causal = true, .keep = KeepMask(keep_of(bits, {1, 3}))})));
+  CHECK(all_zero(x({.keep = KeepMask(full({}, 0, bool8))})));
+}
+
 TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orders") {
   for (const DType dtype : {float32, float64}) {
     const Tensor x = to(tensor({{-kInf, -kInf, -kInf}, {1, -kInf, 2}}, float64), dtype).requires_grad();

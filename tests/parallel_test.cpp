@@ -70,10 +70,9 @@ TEST_CASE("a call from inside, and one beside, run inline") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("work is shared out to the other threads") {
-  const Threads scope(2);
+// Each of two chunks waits until the other has started: one thread alone would never end.
+bool two_threads_meet() {
   std::atomic<bool> arrived[2] = {false, false};
-  // Each of two chunks waits until the other has started: one thread alone would never end.
   std::atomic<bool> late{false};
   parallel_for(2, 1, [&](std::int64_t i, std::int64_t) {
     arrived[i] = true;
@@ -84,7 +83,42 @@ TEST_CASE("work is shared out to the other threads") {
         return;
       }
   });
-  CHECK(!late);
+  return !late;
+}
+
+TEST_CASE("work is shared out to the other threads") {
+  const Threads scope(2);
+  CHECK(two_threads_meet());
+}
+
+TEST_CASE("what a chunk throws reaches the caller once, and the pool works on") {
+  for (const int threads : {1, 3}) {
+    const Threads scope(threads);
+    for (int round = 0; round < 200; ++round) {
+      std::atomic<int> running{0};
+      const auto chunk = [&](std::int64_t begin, std::int64_t) {
+        ++running;
+        if (begin % 3 == 1) {
+          --running;
+          throw ValueError("chunk");
+        }
+        --running;
+      };
+      CHECK_THROWS_WITH(parallel_for(20, 1, chunk), "chunk");
+      CHECK(running == 0);  // none is left behind that would still use this frame
+      CHECK(visits(20, 1) == std::vector<int>(20, 1));
+    }
+    // From inside an op: a value that int64 cannot hold, in the last chunk.
+    Tensor x = zeros({1 << 17});
+    x.mutable_data<float>()[(1 << 17) - 1] = 1e30f;
+    CHECK_THROWS_AS(to(x, int64), ValueError);
+  }
+}
+
+TEST_CASE("a pool keeps no error for the next call, and is not left busy") {
+  const Threads scope(2);
+  CHECK_THROWS_AS(parallel_for(4, 1, [](std::int64_t, std::int64_t) { throw 1; }), int);
+  CHECK(two_threads_meet());
 }
 
 TEST_CASE("set_num_threads needs 1 to 256") {

@@ -401,10 +401,10 @@ TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(nearest("x", {}).empty());
 }
 
-TEST_CASE("sequences stack only at one length", "[tasks]") {
-  REQUIRE_THROWS_AS(stack({}), ValueError);
+TEST_CASE("a batch needs sequences of one length", "[tasks]") {
+  REQUIRE_THROWS_AS(batch_of({}), ValueError);
   const Sequence a{.inputs = {1, 2}, .targets = {2, 3}, .counted = {true, false}};
   const Sequence b{.inputs = {1}, .targets = {2}, .counted = {true}};
-  REQUIRE(stack({a, a}).optimal.empty());
-  REQUIRE_THROWS_AS(stack({a, b}), ValueError);
+  REQUIRE(batch_of({a, a}).optimal.empty());
+  REQUIRE_THROWS_AS(batch_of({a, b}), ValueError);
 }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "autograd/dual.h"
+
 namespace heed::autograd::kernels {
 
 /// One product, or batch[0] x batch[1] of them. All strides in elements; 0 repeats, negative is fine
@@ -46,5 +48,6 @@ void gemm_reference(const Gemm<T>& g) {
         }
     }
 }
+inline void gemm(const Gemm<Dual>& g) { gemm_reference(g); }
 
 }  // namespace heed::autograd::kernels

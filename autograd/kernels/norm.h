@@ -71,14 +71,15 @@ void normalise_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* we
   for (std::int64_t i = 0; i < n; ++i) dx[i] = T(m.rstd * (h(i) - mean_h - u(i) * mean_hu));
 }
 
-/// dweight += g * u and dbias += g: what one row adds to the gradients of the parameters.
+/// dweight += g * u and dbias += g: what one row adds to the gradients of the parameters. The sums
+/// are those of a chunk of rows, short enough for T itself.
 template <class T>
-void add_parameter_grads(Accumulator<T>* dweight, Accumulator<T>* dbias, const T* g, const T* x,
-                         Moments<T> m, std::int64_t n) {
+void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T> m,
+                         std::int64_t n) {
   using Acc = Accumulator<T>;
   for (std::int64_t i = 0; i < n; ++i) {
-    dweight[i] += Acc(g[i]) * ((Acc(x[i]) - m.mean) * m.rstd);
-    dbias[i] += Acc(g[i]);
+    dweight[i] += T(Acc(g[i]) * ((Acc(x[i]) - m.mean) * m.rstd));
+    dbias[i] += g[i];
   }
 }
 

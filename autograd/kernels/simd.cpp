@@ -1,5 +1,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd.cpp"
+#include "autograd/kernels/targets.h"
+
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 

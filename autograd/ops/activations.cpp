@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "autograd/kernels/vector.h"
 #include "autograd/ops.h"
 #include "autograd/ops/map.h"
 
@@ -36,6 +37,12 @@ Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition
                 });
 }
 
+// A float32 loop over adjacent values, shared out between threads.
+template <class Loop>
+void in_chunks(std::int64_t n, Loop loop) {
+  parallel_for(n, kGrain / 8, [&](std::int64_t begin, std::int64_t end) { loop(begin, end - begin); });
+}
+
 }  // namespace
 
 Tensor relu(const Tensor& x) {
@@ -57,9 +64,24 @@ Tensor gelu(const Tensor& x) {
     return T(0.5) * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))) +
            v * exp(T(-0.5) * v * v) * T(0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
   };
-  return fused(kGelu, x, value, slope, [](const Tensor& u) {
+  const auto definition = [](const Tensor& u) {
     return 0.5 * u * (1.0 + erf(u * (std::numbers::sqrt2 / 2)));
+  };
+  if (x.dtype() != float32) return fused(kGelu, x, value, slope, definition);
+  const Tensor in = contiguous(x.detach()), y = empty_like(x);
+  in_chunks(x.numel(), [&](std::int64_t i, std::int64_t n) {
+    kernels::gelu(y.mutable_data<float>() + i, in.data<float>() + i, n);
   });
+  return record(kGelu, {x}, y, [definition](Args t) { return definition(t[0]); },
+                [](const Vjp& v) -> Grads {
+                  const Tensor g = contiguous(v.grad), u = contiguous(v.input(0));
+                  const Tensor dx = empty_like(u);
+                  in_chunks(u.numel(), [&](std::int64_t i, std::int64_t n) {
+                    kernels::gelu_backward(dx.mutable_data<float>() + i, g.data<float>() + i,
+                                           u.data<float>() + i, n);
+                  });
+                  return {dx};
+                });
 }
 
 Tensor gelu_tanh(const Tensor& x) {

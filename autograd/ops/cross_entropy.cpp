@@ -1,5 +1,6 @@
 // cross_entropy: the mean negative log-likelihood of target classes, straight from logits.
 #include "autograd/kernels/cross_entropy.h"
+#include "autograd/kernels/vector.h"
 
 #include "autograd/ops.h"
 #include "autograd/ops/map.h"
@@ -10,18 +11,14 @@ namespace {
 using kernels::Accumulator;
 using kernels::LogSumExp;
 
-Tensor targets_of(const std::vector<std::int64_t>& classes, const Shape& shape) {
-  return from_data(classes, shape);
-}
-
 Samples cross_entropy_samples(SampleGen& g) {
   const auto with = [](const Tensor& targets, const CrossEntropyOptions& options) {
     return [targets, options](Args t) { return cross_entropy(t[0], targets, options); };
   };
-  const Tensor some_ignored = targets_of({2, -100, 0, 4}, {4});
-  const Tensor all_ignored = targets_of({-100, -100}, {2});
+  const Tensor some_ignored = tensor({2, -100, 0, 4}, int64);
+  const Tensor all_ignored = tensor({-100, -100}, int64);
   const auto mask = from_data(std::vector<bool>{false, true, true, false, false, true}, {2, 3});
-  const Tensor unmasked = targets_of({0, 1}, {2});
+  const Tensor unmasked = tensor({0, 1}, int64);
   return {
       {"mean", with(g.integers(0, 5, {3}), {}), {g.normal({3, 5})}},
       {"sum, rank 3",
@@ -30,7 +27,7 @@ Samples cross_entropy_samples(SampleGen& g) {
       {"none",
        with(g.integers(0, 4, {2, 2}), {.reduction = Reduction::kNone}),
        {g.normal({2, 2, 4})}},
-      {"one row of rank 1", with(targets_of({1}, {}), {}), {g.normal({3})}},
+      {"one row of rank 1", with(tensor(1, int64), {}), {g.normal({3})}},
       {"smoothing", with(g.integers(0, 5, {3}), {.label_smoothing = 0.2}), {g.normal({3, 5})}},
       {"smoothing 1", with(g.integers(0, 5, {2}), {.label_smoothing = 1}), {g.normal({2, 5})}},
       {"ignored rows", with(some_ignored, {}), {g.normal({4, 5})}},
@@ -41,10 +38,10 @@ Samples cross_entropy_samples(SampleGen& g) {
       {"-inf beside the target",
        [mask, unmasked](Args t) { return cross_entropy(masked_fill(t[0], mask, -kInf), unmasked); },
        {g.normal({2, 3})}},
-      {"one class", with(targets_of({0, 0}, {2}), {}), {g.normal({2, 1})}},
-      {"no rows, mean", with(targets_of({}, {0}), {}), {g.normal({0, 3})}},
+      {"one class", with(tensor({0, 0}, int64), {}), {g.normal({2, 1})}},
+      {"no rows, mean", with(zeros({0}, int64), {}), {g.normal({0, 3})}},
       {"no rows, none",
-       with(targets_of({}, {2, 0}), {.reduction = Reduction::kNone}),
+       with(zeros({2, 0}, int64), {.reduction = Reduction::kNone}),
        {g.normal({2, 0, 3})}}};
 }
 const Op kCrossEntropy({.name = "cross_entropy",
@@ -76,14 +73,9 @@ std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int
     if (t[r] == ignored) continue;
     ++counted;
     if (t[r] >= 0 && t[r] < classes) continue;
-    Dims place = targets.shape();
-    for (std::int64_t i = place.rank() - 1, rest = r; i >= 0; --i) {
-      const std::int64_t size = place[int(i)];
-      place[int(i)] = rest % size;
-      rest /= size;
-    }
-    fail<ValueError>(kCrossEntropy, "target ", t[r], " at ", place, " is no class: C = ", classes,
-                     ", so classes are 0 to ", classes - 1, " (ignore_index is ", ignored, ")");
+    fail<ValueError>(kCrossEntropy, "target ", t[r], " at ", unravel(r, targets.shape()),
+                     " is no class: C = ", classes, ", so classes are 0 to ", classes - 1,
+                     " (ignore_index is ", ignored, ")");
   }
   return counted;
 }

@@ -179,6 +179,8 @@ Tensor to(const Tensor& x, DType dtype) {
       map_into<To, From>(y, x, [](From v) {
         if constexpr (std::is_same_v<To, bool>) return real(v) != 0;
         else if constexpr (std::is_same_v<To, Dual>) return Dual(double(real(v)));
+        else if constexpr (std::is_same_v<To, std::int64_t>)
+          return checked_cast<To>(kTo, double(real(v)));
         else return static_cast<To>(real(v));
       });
     });

@@ -83,12 +83,7 @@ std::optional<Dims> first_outside(const Tensor& index, std::int64_t n) {
           if (const std::int64_t v = in[at[0] + i * s[0]]; v < 0 || v >= n) found = at_element;
       });
   if (found < 0) return std::nullopt;
-  Dims place = Dims::filled(index.rank(), 0);
-  for (int i = index.rank() - 1; i >= 0; --i) {
-    place[i] = found % index.shape()[i];
-    found /= index.shape()[i];
-  }
-  return place;
+  return unravel(found, index.shape());
 }
 
 std::int64_t value_at(const Tensor& index, const Dims& place) {
@@ -122,13 +117,6 @@ void check_slices(std::string_view op, const Tensor& x, int axis, const Tensor& 
 Dims without(Dims dims, int axis) {
   dims.erase(axis);
   return dims;
-}
-
-// x's values in fresh storage.
-Tensor copy_of(const Tensor& x) {
-  Tensor y = empty_like(x);
-  dispatch_any(x.dtype(), [&]<class T> { map_into<T, T>(y, x, [](T v) { return v; }); });
-  return y;
 }
 
 }  // namespace

@@ -42,20 +42,6 @@ const Check kChunk("chunk", [](SampleGen& g) -> Samples {
   return {{"query, key, value", f, {g.normal({2, 6})}}};
 });
 
-// x into the region of y that starts at `y` and has these strides.
-template <class T>
-void copy_into(T* y, const Strides& strides, const Tensor& x) {
-  const T* in = x.data<T>();
-  for_each_run(StridedLoop<2>(x.shape(), {&strides, &x.strides()}),
-               [&](const auto& at, std::int64_t n, const auto& s) {
-                 if (s[0] == 1 && s[1] == 1) {
-                   std::copy_n(in + at[1], n, y + at[0]);
-                   return;
-                 }
-                 for (std::int64_t i = 0; i < n; ++i) y[at[0] + i * s[0]] = in[at[1] + i * s[1]];
-               });
-}
-
 // The one dtype of all, dual64 if any is.
 DType common_dtype(Args xs) {
   Tensor first = xs[0];

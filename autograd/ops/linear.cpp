@@ -27,8 +27,7 @@ void multiply(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, const T*
   g.b = b, g.b_row = b_row, g.b_col = b_col;
   g.c = c, g.c_row = n, g.c_col = 1;
   g.bias = bias;
-  if constexpr (std::is_same_v<T, Dual>) kernels::gemm_reference(g);
-  else kernels::gemm(g);
+  kernels::gemm(g);
 }
 
 // All but the last axis: from the shape, as in or out may be 0.

@@ -12,6 +12,12 @@ Tensor lift(std::string_view op, const Tensor& x) {
   return y;
 }
 
+Tensor copy_of(const Tensor& x) {
+  Tensor y = empty_like(x);
+  dispatch_any(x.dtype(), [&]<class T> { copy_into(y.mutable_data<T>(), y.strides(), x); });
+  return y;
+}
+
 Tensor scalar_like(std::string_view op, const Tensor& x, double value) {
   const DType dtype = x.dtype() == dual64 ? float64 : x.dtype();
   check<DTypeError>(dtype != int64 || (value == std::trunc(value) && std::abs(value) < 0x1p63), op,

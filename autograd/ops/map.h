@@ -76,6 +76,23 @@ void map_into(const Tensor& out, const Tensor& x, F f) {
                });
 }
 
+/// x into the memory that starts at `y` and has these strides, of x's shape.
+template <class T>
+void copy_into(T* y, const Strides& strides, const Tensor& x) {
+  const T* in = x.data<T>();
+  for_each_run(StridedLoop<2>(x.shape(), {&strides, &x.strides()}),
+               [&](const auto& at, std::int64_t n, const auto& s) {
+                 if (s[0] == 1 && s[1] == 1) {
+                   std::copy_n(in + at[1], n, y + at[0]);
+                   return;
+                 }
+                 for (std::int64_t i = 0; i < n; ++i) y[at[0] + i * s[0]] = in[at[1] + i * s[1]];
+               });
+}
+
+/// x's values in fresh row-major storage, without history.
+Tensor copy_of(const Tensor& x);
+
 /// A new tensor f(x) of x's shape and (floating) dtype.
 template <class F>
 Tensor map(std::string_view op, const Tensor& x, F f) {

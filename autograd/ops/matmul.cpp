@@ -27,10 +27,6 @@ const Op kMatmul({.name = "matmul",
                   .broadcasts = true,
                   .samples = matmul_samples});
 
-void run(const kernels::Gemm<float>& g) { kernels::gemm(g); }
-void run(const kernels::Gemm<double>& g) { kernels::gemm(g); }
-void run(const kernels::Gemm<Dual>& g) { kernels::gemm_reference(g); }
-
 // a [..., m, k] x b [..., k, n], batch axes already known to broadcast to `batch`.
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
   const int rank = batch.rank();
@@ -64,7 +60,7 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
             g.c = c.mutable_data<T>() + at[0] + i * s[0];
             g.a = a.data<T>() + at[1] + i * s[1];
             g.b = b.data<T>() + at[2] + i * s[2];
-            run(g);
+            kernels::gemm(g);
           }
         });
   });

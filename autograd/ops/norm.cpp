@@ -1,6 +1,7 @@
 // layer_norm and rms_norm over the last axis. One is the other with the mean set to 0, so they
 // share their loops over rows.
 #include "autograd/kernels/norm.h"
+#include "autograd/kernels/vector.h"
 
 #include "autograd/ops.h"
 #include "autograd/ops/map.h"
@@ -109,20 +110,16 @@ Forward forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, d
   return result;
 }
 
-template <class Acc>
-using Sums = std::vector<Acc, PoolAllocator<Acc>>;
+template <class T>
+using Sums = std::vector<T, PoolAllocator<T>>;
 
-// row(r) for every row, parallel; `sums` [chunks, width] gives each chunk its own partial sums,
-// then added in the order of the chunks: the same bits at any thread count.
-template <class Acc, class F>
-void for_each_row(const Rows& rows, Sums<Acc>& sums, std::int64_t width, F row) {
+// row(r) for every row, parallel; `sums` [chunks, width] gives each chunk its own partial sums.
+template <class T, class F>
+void for_each_row(const Rows& rows, Sums<T>& sums, std::int64_t width, F row) {
   parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
-    Acc* partial = sums.data() + begin / rows.grain * width;
+    T* partial = sums.data() + begin / rows.grain * width;
     for (std::int64_t r = begin; r < end; ++r) row(r, partial);
   });
-  for (std::int64_t c = 1; c < rows.chunks(); ++c)
-    for (std::int64_t i = 0; i < width; ++i)
-      sums[std::size_t(i)] += sums[std::size_t(c * width + i)];
 }
 
 // Gradients of x, weight and bias; `inputs` of them (rms_norm has no bias).
@@ -142,18 +139,20 @@ Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std
     T* dx = needs_x ? grads[0].template mutable_data<T>() : nullptr;
     // [dweight, dbias] per chunk
     const std::int64_t width = needs_weight || needs_bias ? 2 * size : 0;
-    Sums<Acc> sums(std::size_t(std::max<std::int64_t>(1, rows.chunks()) * width));
-    for_each_row(rows, sums, width, [&](std::int64_t r, Acc* partial) {
+    Sums<T> sums(std::size_t(std::max<std::int64_t>(1, rows.chunks()) * width));
+    for_each_row(rows, sums, width, [&](std::int64_t r, T* partial) {
       const std::int64_t at = r * size;
       const Moments<T> m{pm[2 * r], pm[2 * r + 1]};
       if (dx)
         kernels::normalise_backward(dx + at, pg + at, px + at, m, w, size, kind == Kind::kLayer);
       if (width) kernels::add_parameter_grads(partial, partial + size, pg + at, px + at, m, size);
     });
+    // Chunks are added in their order: the same bits at any thread count.
     const auto gradient = [&](std::int64_t first) {
       Tensor d = empty({size}, x.dtype());
       for (std::int64_t i = 0; i < size; ++i)
-        d.template mutable_data<T>()[i] = T(sums[std::size_t(first + i)]);
+        d.template mutable_data<T>()[i] =
+            T(kernels::sum(sums.data() + first + i, std::max<std::int64_t>(1, rows.chunks()), width));
       return d;
     };
     if (needs_weight) grads[1] = gradient(0);

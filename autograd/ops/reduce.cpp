@@ -140,20 +140,19 @@ Tensor shaped(const Tensor& y, const Split& split, bool keepdim) {
   return keepdim ? y.view(Layout::contiguous(split.with_ones)) : y;
 }
 
-// y or a gradient of its shape, with the reduced axes back as size 1.
-Tensor with_ones(const Tensor& y, const Shape& ones) { return reshape(y, ones); }
-
-// out[i] = fold of each row, starting at its first element.
-template <class Fold>
-Tensor fold_rows(const Split& split, const Tensor& x, Fold fold) {
+// The largest element of each row; NaN wins.
+Tensor largest(const Split& split, const Tensor& x) {
   Tensor y = empty(split.kept, x.dtype());
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
-  dispatch_floating(x.dtype(), "max", [&]<class T> {
+  dispatch_floating(x.dtype(), kMax, [&]<class T> {
     T* out = y.mutable_data<T>();
     for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
       T best = *from;
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
-        for (std::int64_t i = 0; i < n; ++i) best = fold(best, from[at[0] + i * s[0]]);
+        for (std::int64_t i = 0; i < n; ++i) {
+          const T v = from[at[0] + i * s[0]];
+          if (v > best || v != v) best = v;
+        }
       });
       out[o] = best;
     });
@@ -171,7 +170,7 @@ Tensor sum(const Tensor& x, const Dims& axes, bool keepdim) {
   if (x.dtype() == int64) return shaped(y, split, keepdim);
   return record(kSum, {x}, shaped(y, split, keepdim),
                 [shape = x.shape(), ones = split.with_ones](const Vjp& v) -> Grads {
-                  return {expand(with_ones(v.grad, ones), shape)};
+                  return {expand(reshape(v.grad, ones), shape)};
                 });
 }
 
@@ -192,14 +191,12 @@ Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
   const Split split(kMax, x, axes);
   check(split.reduced.numel() > 0, kMax, "has no largest element of none: shape ", x.shape(),
         ", axes ", axes);
-  const Tensor y = fold_rows(split, x, [](auto best, auto v) {
-    return v > best || v != v ? v : best;  // NaN wins
-  });
+  const Tensor y = largest(split, x);
   return record(kMax, {x}, shaped(y, split, keepdim), [ones = split.with_ones](const Vjp& v) -> Grads {
-    const Tensor at_max = eq(v.input(0), with_ones(v.output(), ones));
+    const Tensor at_max = eq(v.input(0), reshape(v.output(), ones));
     const DType dtype = v.grad.dtype() == dual64 ? float64 : v.grad.dtype();
     const Tensor count = sum_to(to(at_max, dtype), ones);
-    const Tensor shared = with_ones(v.grad, ones) / count;
+    const Tensor shared = reshape(v.grad, ones) / count;
     return {masked_fill(expand(shared, v.input(0).shape()), logical_not(at_max), 0)};
   });
 }
@@ -255,9 +252,9 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
   return record(kLogsumexp, {x}, shaped(y, split, keepdim),
                 [ones = split.with_ones](const Vjp& v) -> Grads {
                   // softmax = exp(x - y); a row of -inf has y = -inf and must give 0, not NaN
-                  const Tensor lse = with_ones(v.output(), ones);
+                  const Tensor lse = reshape(v.output(), ones);
                   const Tensor safe = masked_fill(lse, eq(lse, -kInf), 0);
-                  return {with_ones(v.grad, ones) * exp(v.input(0) - safe)};
+                  return {reshape(v.grad, ones) * exp(v.input(0) - safe)};
                 });
 }
 

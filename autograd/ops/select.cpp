@@ -73,7 +73,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
         mask.shape(), " does not broadcast to ", x.shape());
   Tensor y = empty_like(x);
   dispatch_any(x.dtype(), [&]<class T> {
-    zip_into<T, T, bool>(y, x, mask, [fill = T(value)](T v, bool m) { return m ? fill : v; });
+    const T fill = checked_cast<T>(kMaskedFill, value);
+    zip_into<T, T, bool>(y, x, mask, [fill](T v, bool m) { return m ? fill : v; });
   });
   if (!is_floating(x.dtype())) return y;
   return record(kMaskedFill, {x}, y, [m = Captured(kMaskedFill, mask)](const Vjp& v) -> Grads {

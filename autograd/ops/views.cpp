@@ -84,13 +84,7 @@ Tensor unslice(const Tensor& x, const Place& place) {
   const Layout hole = sliced(y.layout(), place.axis, place.start,
                              place.start + x.shape()[place.axis] * place.step, place.step);
   dispatch_any(x.dtype(), [&]<class T> {
-    T* out = y.mutable_data<T>() + hole.offset;
-    const T* in = x.data<T>();
-    for_each_run(StridedLoop<2>(x.shape(), {&hole.strides, &x.strides()}),
-                 [&](const auto& at, std::int64_t n, const auto& s) {
-                   for (std::int64_t i = 0; i < n; ++i)
-                     out[at[0] + i * s[0]] = in[at[1] + i * s[1]];
-                 });
+    copy_into(y.mutable_data<T>() + hole.offset, hole.strides, x);
   });
   return record(kUnslice, {x}, y, [place, n = x.shape()[place.axis]](const Vjp& v) -> Grads {
     return {slice(v.grad, place.axis, place.start, place.start + n * place.step, place.step)};
@@ -242,8 +236,7 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
 
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
-  Tensor y = empty_like(x);
-  dispatch_any(x.dtype(), [&]<class T> { map_into<T, T>(y, x, [](T v) { return v; }); });
+  const Tensor y = copy_of(x);
   if (!is_floating(x.dtype())) return y;
   return record(kContiguous, {x}, y, [](const Vjp& v) -> Grads { return {v.grad}; });
 }

@@ -27,8 +27,8 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Batch stack(const std::vector<Sequence>& sequences) {
-  check<ValueError>(!sequences.empty(), "stack", "needs at least one sequence");
+Batch batch_of(const std::vector<Sequence>& sequences) {
+  check<ValueError>(!sequences.empty(), "batch_of", "needs at least one sequence");
   const std::size_t context = sequences[0].inputs.size();
   std::vector<std::int64_t> inputs, targets;
   std::vector<bool> counted;
@@ -36,7 +36,7 @@ Batch stack(const std::vector<Sequence>& sequences) {
   for (const Sequence& s : sequences) {
     check<ValueError>(
         s.inputs.size() == context && s.targets.size() == context && s.counted.size() == context,
-        "stack", "needs ", context, " inputs, targets and counted in each, got ", s.inputs.size(),
+        "batch_of", "needs ", context, " inputs, targets and counted in each, got ", s.inputs.size(),
         ", ", s.targets.size(), " and ", s.counted.size());
     inputs.insert(inputs.end(), s.inputs.begin(), s.inputs.end());
     targets.insert(targets.end(), s.targets.begin(), s.targets.end());
@@ -56,14 +56,14 @@ Batch Task::sample(std::int64_t batch, Generator& g) const {
   check<ValueError>(batch >= 1, facts_.name, "needs a batch of at least 1 sequence, got ", batch);
   std::vector<Sequence> sequences;
   for (std::int64_t i = 0; i < batch; ++i) sequences.push_back(draw(g));
-  return stack(sequences);
+  return batch_of(sequences);
 }
 
 Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
   check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, facts_.name,
                     "the evaluation set has ", evaluation_size(), " sequences, asked for ", count,
                     " from number ", first, " on");
-  return stack(draw_evaluation(first, count));
+  return batch_of(draw_evaluation(first, count));
 }
 
 std::vector<Sequence> Task::draw_evaluation(std::int64_t first, std::int64_t count) const {
@@ -74,7 +74,7 @@ std::vector<Sequence> Task::draw_evaluation(std::int64_t first, std::int64_t cou
   return sequences;
 }
 
-Batch Task::example(Generator& g) const { return stack({draw_example(g)}); }
+Batch Task::example(Generator& g) const { return batch_of({draw_example(g)}); }
 
 std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
   std::vector<std::int64_t> ids = facts_.vocabulary.encode(text);
@@ -96,7 +96,7 @@ Batch Task::prompt(const std::string& text) const {
     s.counted.push_back(target != kIgnored);
   }
   mark_prompt(s);
-  return stack({s});
+  return batch_of({s});
 }
 
 std::vector<std::string> task_names() { return {"induction", "urn", "reverse", "copy"}; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -48,5 +49,9 @@ struct TextOptions {
   std::int64_t ngrams = 0;
 };
 std::unique_ptr<Task> make_text(const TextOptions& options);
+/// The same task where the text is not at hand, from the `data` that its facts had: reads prompts;
+/// has no training and no evaluation sequences (ValueError). IoError if `data` lacks a vocabulary.
+std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
+                                        std::int64_t context);
 
 }  // namespace heed::nn

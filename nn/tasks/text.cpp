@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <optional>
 #include <system_error>
 
@@ -47,7 +48,17 @@ std::string read_file(const std::string& path) {
 struct Text {
   std::vector<Id> ids;
   std::vector<std::string> symbols;  // in the order of their code points
+  std::map<std::string, std::string> data;  // TaskFacts::data
 };
+
+// FNV-1a (Fowler, Noll, Vo), as 16 hexadecimal digits.
+std::string hash_of(const std::string& bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
+  return digits;
+}
 
 Text load(const std::string& path) {
   const std::string bytes = read_file(path);
@@ -74,25 +85,52 @@ Text load(const std::string& path) {
   text.ids.reserve(length);
   for (std::size_t at = 0; at < bytes.size();)
     text.ids.push_back(id_of[*next_code_point(bytes, at)]);
+  text.data = {{"text_size", std::to_string(bytes.size())}, {"text_hash", hash_of(bytes)}};
+  for (const std::string& symbol : text.symbols) text.data["vocabulary"] += symbol;
   return text;
 }
 
-TaskFacts facts_of(const TextOptions& o, const Text& text) {
-  const auto symbols = static_cast<std::int64_t>(text.symbols.size());
-  return {.name = "text",
-          .description = "the next character of " + o.path + " (" +
-                         std::to_string(text.ids.size()) + " characters)",
-          .accuracy = "characters right",
-          .prompt = "any text in the characters of the file; a newline if empty",
-          .vocabulary = Vocabulary(text.symbols),
-          .classes = symbols,
-          .context = o.context,
-          .endless = true};
-}
-
-class TextTask : public Task {
+// What is known of a text without its characters: enough to read a prompt.
+class TextPrompts : public Task {
  public:
-  TextTask(const TextOptions& options, const Text& text) : Task(facts_of(options, text)) {
+  TextPrompts(const std::string& description, Vocabulary vocabulary, std::int64_t context,
+              const std::map<std::string, std::string>& data)
+      : Task(facts_of(description, std::move(vocabulary), context, data)) {}
+
+  std::int64_t evaluation_size() const override { return 0; }
+
+ private:
+  static TaskFacts facts_of(const std::string& description, Vocabulary vocabulary,
+                            std::int64_t context, const std::map<std::string, std::string>& data) {
+    const std::int64_t symbols = vocabulary.size();
+    return {.name = "text",
+            .description = description,
+            .accuracy = "characters right",
+            .prompt = "any text in the characters of the file; a newline if empty",
+            .vocabulary = std::move(vocabulary),
+            .classes = symbols,
+            .context = context,
+            .endless = true,
+            .data = data};
+  }
+
+  Sequence draw(Generator&) const override {
+    autograd::fail<ValueError>("text", "the text itself was not read, only its vocabulary");
+  }
+
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
+    const Vocabulary& v = facts().vocabulary;
+    return v.encode(!text.empty() ? text : v.contains(U'\n') ? "\n" : v.symbols()[0]);
+  }
+};
+
+class TextTask : public TextPrompts {
+ public:
+  TextTask(const TextOptions& options, const Text& text)
+      : TextPrompts("the next character of " + options.path + " (" +
+                        std::to_string(text.ids.size()) + " characters)",
+                    Vocabulary(text.symbols), options.context, text.data),
+        ngrams_(options.ngrams) {
     // int(0.9 * n) in float64, as Python computes it: 0.9 is not exact, and the split must agree.
     const auto n = text.ids.size();
     const auto cut = text.ids.begin() + static_cast<std::ptrdiff_t>(0.9 * static_cast<double>(n));
@@ -109,7 +147,6 @@ class TextTask : public Task {
         shorter >= 2 ? " or a context of at most " + std::to_string(shorter - 1) : "");
     check<ValueError>(options.ngrams >= 0, "text", "needs ngrams of 0 or more, got ",
                       options.ngrams);
-    if (options.ngrams > 0) ngrams_.emplace(train_, facts().classes, options.ngrams);
   }
 
   std::int64_t evaluation_size() const override {
@@ -124,11 +161,14 @@ class TextTask : public Task {
   }
 
   std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
+    // Counted when first needed: most uses of a text never evaluate.
+    if (ngrams_ > 0)
+      std::call_once(counted_, [&] { model_.emplace(train_, facts().classes, ngrams_); });
     std::vector<Sequence> sequences;
     for (std::int64_t i = first; i < first + count; ++i) {
       Sequence s = window(validation_, i * facts().context);
-      if (ngrams_) {
-        const std::vector<double> losses = ngrams_->losses(s.inputs, s.targets);
+      if (model_) {
+        const std::vector<double> losses = model_->losses(s.inputs, s.targets);
         for (std::size_t n = 2; n <= losses.size(); ++n)
           s.references[std::to_string(n) + "-gram"] = losses[n - 1];
       }
@@ -150,19 +190,25 @@ class TextTask : public Task {
     return s;
   }
 
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
-    const Vocabulary& v = facts().vocabulary;
-    return v.encode(!text.empty() ? text : v.contains(U'\n') ? "\n" : v.symbols()[0]);
-  }
-
   std::vector<Id> train_, validation_;
-  std::optional<NgramModel> ngrams_;
+  std::int64_t ngrams_;  // the highest order, 0: none
+  mutable std::optional<NgramModel> model_;
+  mutable std::once_flag counted_;
 };
 
 }  // namespace
 
 std::unique_ptr<Task> make_text(const TextOptions& options) {
   return std::make_unique<TextTask>(options, load(options.path));
+}
+
+std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
+                                        std::int64_t context) {
+  const auto symbols = data.find("vocabulary");
+  check<IoError>(symbols != data.end() && !symbols->second.empty(), "text",
+                 "the weights have no 'vocabulary' in their metadata: train again");
+  return std::make_unique<TextPrompts>("the next character of a text",
+                                       Vocabulary::of(symbols->second), context, data);
 }
 
 }  // namespace heed::nn

@@ -23,6 +23,16 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(sy
   }
 }
 
+Vocabulary Vocabulary::of(std::string_view symbols) {
+  std::vector<std::string> list;
+  for (std::size_t at = 0; at < symbols.size();) {
+    const auto c = next_code_point(symbols, at);
+    check<ValueError>(c.has_value(), "vocabulary", "byte ", at, " is not UTF-8");
+    list.push_back(to_utf8(*c));
+  }
+  return Vocabulary(std::move(list));
+}
+
 std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
   std::vector<std::int64_t> ids;
   for (std::size_t at = 0; at < text.size();) {

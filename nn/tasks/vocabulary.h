@@ -18,6 +18,9 @@ class Vocabulary {
   /// symbols[id] spells token id, in UTF-8. ValueError unless each is one code point, each another.
   explicit Vocabulary(std::vector<std::string> symbols);
 
+  /// Each code point of `symbols` spells one token, in this order. ValueError likewise.
+  static Vocabulary of(std::string_view symbols);
+
   std::int64_t size() const { return static_cast<std::int64_t>(symbols_.size()); }
   const std::vector<std::string>& symbols() const { return symbols_; }
   bool contains(char32_t c) const { return id_of_.contains(c); }

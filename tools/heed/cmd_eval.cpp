@@ -1,7 +1,6 @@
 // heed eval: how good a run is, beside how good it can be.
 #include <cmath>
 
-#include "nn/files.h"
 #include "nn/train.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/evaluation_report.h"
@@ -29,17 +28,9 @@ void print_positions(const std::vector<double>& loss) {
   }
 }
 
-// Steps that the run has done: the first field of the last row of metrics.csv.
-std::int64_t steps_of(const std::filesystem::path& folder) {
-  const std::string text = nn::read_file((folder / "metrics.csv").string());
-  const std::size_t end = text.find_last_not_of('\n');
-  const std::size_t line = end == std::string::npos ? end : text.rfind('\n', end);
-  return line == std::string::npos ? 0 : std::atoll(text.c_str() + line + 1);
-}
-
 int eval(const EvalArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = nn::load_run(folder, a.weights);
+  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kSequences);
   const Stopwatch clock;
   const nn::Evaluation e =
       past_input_checks([&] { return nn::evaluate(run.model, *run.task, a.sequences); });
@@ -49,7 +40,7 @@ int eval(const EvalArguments& a, bool json) {
   if (json) {
     nlohmann::ordered_json object = {
         {"task", run.config.task},
-        {"steps", steps_of(folder)},
+        {"steps", json_or_null(run.step)},
         {"seconds", seconds},
         {"tokens_per_s", static_cast<double>(e.sequences * facts.context) / seconds}};
     add_evaluation(object, e, facts);
@@ -58,7 +49,8 @@ int eval(const EvalArguments& a, bool json) {
     object["position_loss"] = e.position_loss;
     say_json(object);
   } else {
-    say("{} ({}), {}\n\n", folder.string(), run.config.task, a.weights);
+    say("{} ({}), {}{}\n\n", folder.string(), run.config.task, a.weights,
+        run.step ? fmt::format(", step {}", *run.step) : "");
     print_evaluation(e, facts);
     print_positions(e.position_loss);
   }

@@ -19,8 +19,8 @@ std::string text_of(const T& value) {
 }
 
 int info_on_run(const std::filesystem::path& folder, bool json) {
-  nn::LoadedRun run = nn::load_run(folder);
-  const ModelReport report = report_on(run.model, *run.task);
+  nn::LoadedRun run = nn::load_run(folder, "model.safetensors", nn::Use::kPrompts);
+  const ModelReport report = report_on(run.model);
   if (json) {
     nlohmann::ordered_json object = {{"run", folder.string()}, {"task", run.config.task}};
     object.update(to_json(report));

@@ -8,6 +8,7 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/output.h"
 #include "tools/heed/run_folder.h"
+#include "tools/heed/train_checks.h"
 #include "tools/heed/train_run.h"
 
 namespace heed {
@@ -106,6 +107,7 @@ int resume(const TrainArguments& a, const Command& c) {
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
   nn::Trainer trainer = nn::Trainer::resume(folder);
+  for (const std::string& warning : trainer.warnings) complain("warning: " + warning);
   nn::RunConfig& config = trainer.config;
   for (const auto& [key, value] :
        {std::pair{"steps", &config.steps}, std::pair{"eval-every", &config.eval_every},
@@ -129,9 +131,9 @@ int train(TrainArguments& a, const Command& c) {
   if (a.overwrite && a.run.out.empty())
     usage_error("--overwrite says that --out DIR may be replaced; give --out");
   if (!a.run.out.empty() && !a.dry_run) check_out(a.run.out, a.overwrite);
+  if (a.dry_run) return dry_run(config, a.run);
+  if (a.overfit) return overfit_batch(config, a.run);
   nn::Trainer trainer(config);
-  if (a.dry_run) return dry_run(trainer, a.run);
-  if (a.overfit) return overfit_batch(trainer, a.run);
   std::filesystem::path folder = a.run.out;
   if (folder.empty())
     folder = make_next_run(config.task);

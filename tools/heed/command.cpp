@@ -2,11 +2,11 @@
 
 #include <charconv>
 #include <cmath>
-#include <sstream>
 
 #include "autograd/parallel.h"
 #include "nn/files.h"
 #include "nn/nearest.h"
+#include "nn/toml.h"
 #include "tools/heed/output.h"
 
 namespace heed {
@@ -19,8 +19,6 @@ bool read_number(const std::string& raw, T& value) {
   const auto [stop, error] = std::from_chars(raw.data(), end, value);
   return error == std::errc() && stop == end;
 }
-
-bool ignored(const CLI::ConfigItem& item) { return item.name == "--" || item.name == "++"; }
 
 }  // namespace
 
@@ -157,43 +155,29 @@ const Command::Entry* Command::find(const std::string& key) const {
 }
 
 void Command::read_config_file(const std::vector<std::unique_ptr<Command>>& all) {
-  std::istringstream in(nn::read_file(config_));
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = CLI::ConfigTOML().from_config(in);
-  } catch (const CLI::Error& e) {
-    usage_error("{} is not a TOML file: {}", config_, e.what());
-  }
   std::vector<std::string> sections;
   for (const auto& c : all) sections.push_back(c->name());
-  for (const CLI::ConfigItem& item : items) {
-    if (item.parents.empty()) {
-      if (ignored(item)) continue;
-      usage_error("{}: '{}' stands outside a section; put it under [{}]", config_, item.name,
-                  name_);
-    }
-    const auto owner = std::find_if(all.begin(), all.end(), [&](const auto& c) {
-      return item.parents == std::vector<std::string>{c->name()};
-    });
+  for (const nn::TomlItem& item : nn::read_toml(nn::read_file(config_), config_)) {
+    if (item.section.empty())
+      usage_error("{}: '{}' stands outside a section; put it under [{}]", config_, item.key, name_);
+    const auto owner = std::find_if(all.begin(), all.end(),
+                                    [&](const auto& c) { return item.section == c->name(); });
     if (owner == all.end())
-      usage_error("{}: there is no section [{}]; the nearest is [{}]", config_, item.parents[0],
-                  nn::nearest(item.parents[0], sections));
-    if (ignored(item)) continue;
-    const Entry* entry = (*owner)->find(item.name);
+      usage_error("{}: there is no section [{}]; the nearest is [{}]", config_, item.section,
+                  nn::nearest(item.section, sections));
+    if (item.key.empty()) continue;
+    const Entry* entry = (*owner)->find(item.key);
     if (!entry)
       usage_error("{}: [{}] has no key '{}'; the nearest is '{}'", config_, (*owner)->name(),
-                  item.name, nn::nearest(item.name, (*owner)->keys()));
+                  item.key, nn::nearest(item.key, (*owner)->keys()));
     if (owner->get() != this) continue;
-    const std::string where = fmt::format("{}: {}", config_, item.name);
-    for (const std::string& value : item.inputs) {
-      if (value.starts_with('"') || value.starts_with('\''))
-        usage_error("{}: the quotes of {} do not match (a # may not stand in a value)", where,
-                    value);
-      if (item.inputs.size() > 1 && !entry->many)
-        usage_error("{} takes one value, got {}", where, item.inputs.size());
+    const std::string where = fmt::format("{}: {}", config_, item.key);
+    for (const std::string& value : item.values) {
+      if (item.values.size() > 1 && !entry->many)
+        usage_error("{} takes one value, got {}", where, item.values.size());
       if (entry->option->count() == 0 && !(entry->negation && entry->negation->count() > 0)) {
         entry->set(where, value);
-        given_.insert(item.name);
+        given_.insert(item.key);
       }
     }
   }

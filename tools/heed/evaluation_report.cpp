@@ -58,9 +58,8 @@ void add_evaluation(nlohmann::ordered_json& object, const nn::Evaluation& e,
 }
 
 std::string leak_text(const nn::Evaluation& e) {
-  if (!e.optimal || !e.standard_error || *e.standard_error <= 0) return "";
+  if (!nn::leaks(e)) return "";
   const double below = *e.optimal - e.loss;
-  if (!(below > 4 * *e.standard_error)) return "";
   return fmt::format(
       "IMPOSSIBLE: loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the "
       "best possible {:.4f}; the model sees what it should predict: a leak, a bug "

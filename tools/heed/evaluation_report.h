@@ -15,8 +15,7 @@ void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts);
 /// Adds loss, optimal_loss, accuracy and more; null where undefined.
 void add_evaluation(nlohmann::ordered_json& object, const nn::Evaluation& e,
                     const nn::TaskFacts& facts);
-/// What to shout if the loss is more than 4 standard errors below the best possible one: only a
-/// model that sees its targets can be. Else "".
+/// What to shout if nn::leaks(e). Else "".
 std::string leak_text(const nn::Evaluation& e);
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "nn/nearest.h"
@@ -16,22 +17,34 @@ using autograd::CheckResult;
 
 namespace {
 
+// How many samples in how many layouts were not run, by stated reason.
+using Reasons = std::map<std::string, std::int64_t>;
+
+std::int64_t total(const Reasons& reasons) {
+  std::int64_t n = 0;
+  for (const auto& [reason, count] : reasons) n += count;
+  return n;
+}
+
 // One check's results, both orders.
 struct Row {
   std::string name;
-  std::int64_t checked = 0, failed = 0, skipped = 0;
+  std::int64_t checked = 0, failed = 0;
+  Reasons skipped;
   std::optional<double> error[2];     // the largest, by order; NaN counts as larger
   std::vector<std::string> failures;  // each a line or two
 };
 
 void take(Row& row, const CheckResult& r) {
   if (!r.skipped.empty()) {
-    ++row.skipped;
+    ++row.skipped[r.skipped];
     return;
   }
   ++row.checked;
-  std::optional<double>& largest = row.error[r.order - 1];
-  if (!largest || !(r.report.error <= *largest)) largest = r.report.error;
+  const int order = r.report.order;  // the one that failed, if one did
+  std::optional<double>& largest = row.error[order - 1];
+  const double error = r.report.order_error[order - 1];
+  if (!largest || !(error <= *largest)) largest = error;
   if (r.report.ok) return;
   ++row.failed;
   row.failures.push_back(fmt::format("{}, sample '{}', layout {}: {}", r.check, r.sample,
@@ -125,14 +138,15 @@ int report_gradchecks(const GradcheckRequest& request) {
   Progress progress(false);
   const Stopwatch clock;
   std::vector<Row> rows;
-  std::int64_t checked = 0, failed = 0, skipped = 0;
+  std::int64_t checked = 0, failed = 0;
+  Reasons reasons;
   for (const Check* check : checks) {
     if (progress.wants_live())
       progress.live(fmt::format("{}/{} {}", rows.size() + 1, checks.size(), check->name()));
     rows.push_back(run(*check, request, layouts));
     checked += rows.back().checked;
     failed += rows.back().failed;
-    skipped += rows.back().skipped;
+    for (const auto& [reason, n] : rows.back().skipped) reasons[reason] += n;
   }
   progress.clear();
   const Worst worst = worst_of(rows);
@@ -146,7 +160,7 @@ int report_gradchecks(const GradcheckRequest& request) {
       list.push_back({{"name", row.name},
                       {"checked", row.checked},
                       {"failed", row.failed},
-                      {"skipped", row.skipped},
+                      {"skipped", total(row.skipped)},
                       {"error_order_1", json_or_null(row.error[0])},
                       {"error_order_2", json_or_null(row.error[1])}});
       for (const std::string& f : row.failures) failures.push_back(f);
@@ -155,7 +169,7 @@ int report_gradchecks(const GradcheckRequest& request) {
               {"failed", failed},
               {"ops", rows.size()},
               {"worst", worst_json},
-              {"skipped", skipped},
+              {"skipped", total(reasons)},
               {"seconds", clock.seconds()},
               {"rows", list},
               {"failures", failures}});
@@ -169,7 +183,7 @@ int report_gradchecks(const GradcheckRequest& request) {
     if (worst.order > 0)
       say("; largest error {:.1e} ({}, order {})", worst.error, worst.name, worst.order);
     say("\n");
-    if (skipped > 0) say("{} not run: repeated elements would sit on a kink\n", skipped);
+    for (const auto& [reason, n] : reasons) say("{} not run: {}\n", n, reason);
   }
   if (checked == 0) complain("gradcheck: no check ran; that proves nothing");
   return checked > 0 && failed == 0 ? kOk : kCheckFailed;

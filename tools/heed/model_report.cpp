@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "autograd/create.h"
 #include "autograd/pool.h"
 #include "nn/probe.h"
 #include "tools/heed/output.h"
@@ -17,7 +18,7 @@ std::string text_of(const autograd::Shape& shape) {
 
 }  // namespace
 
-ModelReport report_on(nn::Transformer& model, const nn::Task& task) {
+ModelReport report_on(nn::Transformer& model) {
   ModelReport r;
   r.parameters = nn::parameters(model);
   std::int64_t in_products = 0;
@@ -33,11 +34,10 @@ ModelReport report_on(nn::Transformer& model, const nn::Task& task) {
   r.parameter_bytes = static_cast<double>(r.count) * (o.dtype == autograd::float64 ? 8 : 4);
   r.training_bytes = 4 * r.parameter_bytes;
 
-  nn::Generator generator(1);
-  const nn::Batch example = task.example(generator);
+  const nn::Tensor inputs = autograd::zeros({1, o.context}, autograd::int64);
   {
     const auto before = autograd::pool_stats().live_bytes;
-    const nn::Tensor logits = model.forward(example.inputs, {.training = true});
+    const nn::Tensor logits = model.forward(inputs, {.training = true});
     r.activation_bytes = static_cast<double>(autograd::pool_stats().live_bytes - before);
   }
   const nn::NoGrad guard;
@@ -46,8 +46,8 @@ ModelReport report_on(nn::Transformer& model, const nn::Task& task) {
                                           "blocks.0.attn.hook_attn_scores", "blocks.0.attn.hook_z",
                                           "blocks.0.hook_resid_post"};
   for (const std::string& site : sites) probe.record(site);
-  r.sites.emplace_back("inputs", example.inputs.shape());
-  const nn::Tensor logits = model.forward(example.inputs, {.probe = &probe});
+  r.sites.emplace_back("inputs", inputs.shape());
+  const nn::Tensor logits = model.forward(inputs, {.probe = &probe});
   for (const std::string& site : sites) r.sites.emplace_back(site, probe.value(site).shape());
   r.sites.emplace_back("logits", logits.shape());
   return r;

@@ -20,8 +20,8 @@ struct ModelReport {
   std::vector<std::pair<std::string, autograd::Shape>> sites;
 };
 
-/// Runs one forward pass of the task's example.
-ModelReport report_on(nn::Transformer& model, const nn::Task& task);
+/// Runs one forward pass of a sequence as long as the context; what it holds matters to no figure.
+ModelReport report_on(nn::Transformer& model);
 
 /// Parameter by parameter: name, shape, count; then the sums.
 void print_parameters(const ModelReport& report);

@@ -1,10 +1,9 @@
 #include "tools/heed/output.h"
 
-#include "autograd/kernels/simd.h"
-
 #include <cmath>
 #include <cstdio>
 
+#include "nn/build.h"
 
 namespace heed {
 
@@ -22,12 +21,7 @@ void complain(std::string_view text) {
 }
 
 std::string version_text() {
-#ifdef __clang__
-  const std::string compiler = "Clang " __clang_version__;
-#else
-  const std::string compiler = "GCC " __VERSION__;
-#endif
-  return HEED_VERSION " (" + compiler + ", SIMD target " + autograd::kernels::simd_target() + ")";
+  return HEED_VERSION " (" + nn::compiler_text() + ", SIMD target " + nn::simd_target_text() + ")";
 }
 
 std::string with_commas(std::int64_t n) {

@@ -64,7 +64,7 @@ nlohmann::ordered_json json_or_null(const Optional& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-/// "0.1.0 (GCC 12.2.0)"
+/// "0.1.0 (GCC 12.2.0, SIMD target AVX3_ZEN4)"
 std::string version_text();
 
 /// 12,345,678

@@ -1,4 +1,5 @@
-// heed train --dry-run and --overfit-batch.
+#include "tools/heed/train_checks.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,7 +8,6 @@
 #include "tools/heed/model_report.h"
 #include "tools/heed/output.h"
 #include "tools/heed/progress.h"
-#include "tools/heed/train_run.h"
 
 namespace heed {
 namespace {
@@ -47,9 +47,10 @@ std::string with_batch(const autograd::Shape& shape, std::int64_t batch) {
 
 }  // namespace
 
-int dry_run(nn::Trainer& t, const TrainOptions& options) {
+int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
+  nn::Trainer t(config);
   const nn::RunConfig& c = t.config;
-  const ModelReport report = report_on(t.model, *t.task);
+  const ModelReport report = report_on(t.model);
   const double tokens = static_cast<double>(c.batch * c.context);
   const double memory =
       report.training_bytes + static_cast<double>(c.batch) * report.activation_bytes;
@@ -86,8 +87,9 @@ int dry_run(nn::Trainer& t, const TrainOptions& options) {
   return kOk;
 }
 
-int overfit_batch(nn::Trainer& t, const TrainOptions& options) {
-  t.model.options.dropout = 0;
+int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
+  config.dropout = 0;  // what is forgotten at random cannot be learnt by heart
+  nn::Trainer t(config);
   Progress progress(options.quiet);
   const Stopwatch clock;
   nn::Generator g(t.config.seed);

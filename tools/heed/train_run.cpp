@@ -54,12 +54,15 @@ std::string checkpoint_name(std::int64_t step) {
   return fmt::format("checkpoints/{:06}.safetensors", step);
 }
 
+// --strict looks at every step; else the first one tells.
 void check_severed(const nn::Trainer& t, bool strict, Progress& progress, bool first) {
-  if (t.severed().empty()) return;
+  if (!strict && !first) return;
+  const std::vector<std::string> names = t.severed();
+  if (names.empty()) return;
   const std::string text =
-      fmt::format("no gradient reaches {} in step {}", listing(t.severed()), t.steps_done);
+      fmt::format("no gradient reaches {} in step {}", listing(names), t.steps_done);
   if (strict) throw autograd::NumericError(text);
-  if (first) progress.warn("warning: " + text + " (--strict stops there)");
+  progress.warn("warning: " + text + " (--strict stops there)");
 }
 
 void print_result(nn::Trainer& t, const nn::Evaluation& e, const fs::path& folder, double seconds,
@@ -102,8 +105,17 @@ int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& option
     fs::create_directories(folder / "checkpoints");
     t.save_weights(folder / checkpoint_name(t.steps_done));
   };
+  const auto check_finite = [&](const nn::Evaluation& e) {
+    if (std::isfinite(e.loss)) return;
+    save();
+    throw autograd::NumericError(fmt::format(
+        "the evaluation after step {} is {}; lower lr (now {}) or set clip; the {} steps before it "
+        "are in {}",
+        t.steps_done, e.loss, config.lr, t.steps_done, folder.string()));
+  };
   const auto evaluate = [&](const std::string& tail) {
     const nn::Evaluation e = past_input_checks([&] { return t.evaluate(false); });
+    check_finite(e);
     progress.line(fmt::format("step {:>5}/{}  {}{}", t.steps_done, config.steps,
                               evaluation_line(e, t.task->facts()), tail));
     if (const std::string leak = leak_text(e); !leak.empty()) progress.warn(leak);
@@ -159,6 +171,7 @@ int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& option
   draw_loss(folder / "loss.png", t, comparable);
   draw_attention(folder / "attention.png", t.model, *t.task, t.steps_done);
   const nn::Evaluation all = past_input_checks([&] { return nn::evaluate(t.model, *t.task); });
+  check_finite(all);
   if (const std::string leak = leak_text(all); !leak.empty()) progress.warn(leak);
   progress.clear();
   print_result(t, all, folder, clock.seconds(), pace.tokens_per_second(), options.json);

@@ -1,5 +1,4 @@
-// What heed train does with a trainer: runs it to its end, looks at it without a step, or lets it
-// learn one batch by heart.
+// What heed train does with a trainer: runs it to its end and keeps the run.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +14,9 @@ struct TrainOptions {
 };
 
 /// Trains up to config.steps and keeps the run in `folder`, which is there. Ctrl-C ends after the
-/// step, saved. Returns the exit code; NumericError, after saving, as Trainer::step.
+/// step, saved. Returns the exit code; NumericError, after saving, as Trainer::step or where an
+/// evaluation is not finite.
 int train_run(nn::Trainer& trainer, const std::filesystem::path& folder,
               const TrainOptions& options);
-
-/// Prints shapes, parameters, work, memory and the course of the learning rate.
-int dry_run(nn::Trainer& trainer, const TrainOptions& options);
-
-/// Steps on one batch until its loss is within 1e-3 of the least possible: that of knowing the
-/// batch by heart, above 0 where equal beginnings go on differently. kCheckFailed if config.steps
-/// do not suffice.
-int overfit_batch(nn::Trainer& trainer, const TrainOptions& options);
 
 }  // namespace heed

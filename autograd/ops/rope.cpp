@@ -1,0 +1,79 @@
+// Rotary position embedding: one rotation per pair of channels and position, and its inverse.
+#include <cmath>
+#include <map>
+
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+namespace heed::autograd {
+namespace {
+
+Samples rope_samples(SampleGen& g) {
+  const auto f = [](Args t) { return rope(t[0]); };
+  const auto squared = [](Args t) { return rope(t[0] * t[0], 100); };
+  return {{"heads", f, {g.normal({1, 2, 3, 4})}},
+          {"of a square", squared, {g.normal({3, 6})}},
+          {"no positions", f, {g.normal({0, 2})}}};
+}
+const Op kRope({.name = "rope", .saves = Saves::kNothing, .samples = rope_samples});
+
+// cos and sin of position * base^(-2i/d), [positions, d/2], kept per thread: every layer of every
+// step wants the same ones.
+struct Angles {
+  std::vector<double> cosine, sine;
+};
+const Angles& angles(std::int64_t positions, std::int64_t d, double base) {
+  thread_local std::map<std::pair<std::int64_t, double>, Angles> cache;
+  Angles& table = cache[{d, base}];
+  const std::int64_t half = d / 2;
+  for (std::int64_t n = std::int64_t(table.cosine.size()); n < positions * half; ++n) {
+    const double angle =
+        double(n / half) * std::pow(base, -2.0 * double(n % half) / double(d));
+    table.cosine.push_back(std::cos(angle));
+    table.sine.push_back(std::sin(angle));
+  }
+  return table;
+}
+
+// Turns pairs (i, i + d/2) of x [..., T, d] by their angles, or back (direction -1).
+Tensor rotate(const Tensor& x, double base, int direction) {
+  const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
+  const Angles& table = angles(t, d, base);
+  Tensor y = empty_like(x);
+  Shape rows = x.shape();
+  rows.erase(rows.rank() - 1);
+  const Strides sx = x.strides().sub(0, rows.rank()), sy = y.strides().sub(0, rows.rank());
+  const std::int64_t step = x.strides().back();
+  dispatch_floating(x.dtype(), kRope, [&]<class T> {
+    const T* in = x.data<T>();
+    T* out = y.mutable_data<T>();
+    for_each_run(StridedLoop<2>(rows, {&sx, &sy}), d, [&](const auto& at, std::int64_t n, const auto& s) {
+      for (std::int64_t r = 0; r < n; ++r) {
+        const T* a = in + at[0] + r * s[0];
+        T* o = out + at[1] + r * s[1];
+        const std::int64_t row = (at[1] + r * s[1]) / d % t * half;  // y is row-major
+        for (std::int64_t i = 0; i < half; ++i) {
+          const T c = T(table.cosine[std::size_t(row + i)]);
+          const T w = T(direction * table.sine[std::size_t(row + i)]);
+          const T u = a[i * step], v = a[(i + half) * step];
+          o[i] = u * c - v * w;
+          o[i + half] = u * w + v * c;
+        }
+      }
+    });
+  });
+  return record(kRope, {x}, y, [base, direction](const Vjp& v) -> Grads {
+    return {rotate(v.grad, base, -direction)};
+  });
+}
+
+}  // namespace
+
+Tensor rope(const Tensor& x, double base) {
+  check(x.rank() >= 2 && x.size(-1) % 2 == 0, kRope, "needs [..., T, d] with an even d, got ",
+        x.shape());
+  check<ValueError>(base > 1, kRope, "needs base > 1, got ", base);
+  return rotate(x, base, 1);
+}
+
+}  // namespace heed::autograd

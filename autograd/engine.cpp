@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autograd/graph.h"
+#include "autograd/mutation.h"
 #include "autograd/ops.h"
 
 namespace heed::autograd {
@@ -165,7 +166,9 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
           " gradients for ", inputs.size(), " inputs");
     for (std::size_t k = 0; k < grads.size(); ++k) {
       Walk::Visit* v = grads[k].defined() ? walk.find(inputs[k].node.get()) : nullptr;
-      if (v && v->needed) v->grad = add_up(v->grad, fit(*node->op(), k, grads[k], *v->node));
+      if (!v || !v->needed) continue;
+      const Tensor part = fit(*node->op(), k, grads[k], *v->node);
+      v->grad = add_up(v->grad, MutateGradients::apply(*node->op(), k, part));
     }
     if (!retain) node->release();
   }

@@ -41,7 +41,8 @@ std::unique_ptr<Command> gradcheck_command(CLI::App& app) {
       std::make_unique<Command>(app, "gradcheck", "check the derivative of every op and layer",
                                 "  heed gradcheck\n"
                                 "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
-                                "  heed gradcheck --layouts transposed,stride0 --json");
+                                "  heed gradcheck --layouts transposed,stride0 --json\n"
+                                "  heed gradcheck --mutants");
   auto request = std::make_shared<GradcheckRequest>();
   Command* c = command.get();
   c->positional(
@@ -63,11 +64,17 @@ std::unique_ptr<Command> gradcheck_command(CLI::App& app) {
             [request](const std::string& where, const std::string& raw) {
               request->layouts = parse_layouts(where, raw);
             });
+  c->flag("mutants", request->mutants,
+          "check the checker: every op with its gradient made wrong must fail");
+  c->option("run", "DIR", "none", "check the loss of this run's model in all its parameters",
+            [request](const std::string&, const std::string& raw) { request->run = raw; });
   c->config_option();
   c->threads_option();
   c->json_option();
   c->run = [request, c] {
     request->json = c->json;
+    if (request->mutants) return report_mutants(*request);
+    if (!request->run.empty()) return report_run_gradcheck(*request);
     return report_gradchecks(*request);
   };
   return command;

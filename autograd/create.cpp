@@ -122,14 +122,18 @@ Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType d
 
 Tensor rand(const Shape& shape, DType dtype, Generator& g) {
   Tensor x = empty(shape, dtype);
-  if (dtype == float32) g.uniform(elements<float>(x), 0, 1);
-  else g.uniform(elements<double>(x), 0, 1);
+  if (dtype == float32)
+    g.uniform(elements<float>(x), 0, 1);
+  else
+    g.uniform(elements<double>(x), 0, 1);
   return x;
 }
 Tensor randn(const Shape& shape, DType dtype, Generator& g) {
   Tensor x = empty(shape, dtype);
-  if (dtype == float32) g.normal(elements<float>(x), 0, 1);
-  else g.normal(elements<double>(x), 0, 1);
+  if (dtype == float32)
+    g.normal(elements<float>(x), 0, 1);
+  else
+    g.normal(elements<double>(x), 0, 1);
   return x;
 }
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& g) {

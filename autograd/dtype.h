@@ -60,10 +60,14 @@ T checked_cast(std::string_view op, double value) {
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
   switch (dtype) {
-    case float32: return f.template operator()<float>();
-    case float64: return f.template operator()<double>();
-    case dual64: return f.template operator()<Dual>();
-    default: fail<DTypeError>(op, "needs float32 or float64, got ", dtype);
+    case float32:
+      return f.template operator()<float>();
+    case float64:
+      return f.template operator()<double>();
+    case dual64:
+      return f.template operator()<Dual>();
+    default:
+      fail<DTypeError>(op, "needs float32 or float64, got ", dtype);
   }
 }
 
@@ -79,11 +83,16 @@ decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
 template <class F>
 decltype(auto) dispatch_any(DType dtype, F&& f) {
   switch (dtype) {
-    case float32: return f.template operator()<float>();
-    case float64: return f.template operator()<double>();
-    case int64: return f.template operator()<std::int64_t>();
-    case bool8: return f.template operator()<bool>();
-    default: return f.template operator()<Dual>();
+    case float32:
+      return f.template operator()<float>();
+    case float64:
+      return f.template operator()<double>();
+    case int64:
+      return f.template operator()<std::int64_t>();
+    case bool8:
+      return f.template operator()<bool>();
+    default:
+      return f.template operator()<Dual>();
   }
 }
 

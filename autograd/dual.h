@@ -60,8 +60,7 @@ inline Dual tanh(Dual x) {
   return chain(x, t, 1 - t * t);
 }
 inline Dual erf(Dual x) {
-  return chain(x, std::erf(x.value),
-               2 * std::numbers::inv_sqrtpi * std::exp(-x.value * x.value));
+  return chain(x, std::erf(x.value), 2 * std::numbers::inv_sqrtpi * std::exp(-x.value * x.value));
 }
 inline Dual abs(Dual x) {
   return chain(x, std::abs(x.value), double(x.value > 0) - double(x.value < 0));

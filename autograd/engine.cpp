@@ -104,11 +104,13 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
     Tensor x = v.input(i);
     if (v.needs(i)) {
       // A fresh end for the walk: connected to the graph that is being made, or to nothing.
-      x = create_graph ? permute(x, [&] {
-        Dims same;
-        for (int a = 0; a < x.rank(); ++a) same.push_back(a);
-        return same;
-      }()) : x.detach().requires_grad();
+      x = create_graph ? permute(x,
+                                 [&] {
+                                   Dims same;
+                                   for (int a = 0; a < x.rank(); ++a) same.push_back(a);
+                                   return same;
+                                 }())
+                       : x.detach().requires_grad();
       wrt.push_back(x);
     }
     inputs.push_back(x);
@@ -144,9 +146,9 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
       for (const auto& [id, hook] : hooks) {
         const Tensor replaced = hook(g);
         if (!replaced.defined()) continue;
-        check(replaced.shape() == g.shape() && replaced.dtype() == g.dtype(), "hook",
-              "returned ", replaced.shape(), " ", replaced.dtype(), " for a gradient of ",
-              g.shape(), " ", g.dtype());
+        check(replaced.shape() == g.shape() && replaced.dtype() == g.dtype(), "hook", "returned ",
+              replaced.shape(), " ", replaced.dtype(), " for a gradient of ", g.shape(), " ",
+              g.dtype());
         g = replaced;
       }
     }
@@ -285,8 +287,8 @@ Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) 
     std::vector<double> unit(static_cast<std::size_t>(y.numel()), 0.0);
     unit[std::size_t(i)] = 1;
     const Tensor e = to(from_data(unit, y.shape()), y.dtype());
-    rows.push_back(grad(y, {leaf},
-                        {.grad_output = e, .retain_graph = true, .allow_unused = true})[0]);
+    rows.push_back(
+        grad(y, {leaf}, {.grad_output = e, .retain_graph = true, .allow_unused = true})[0]);
   }
   Shape shape = y.shape();
   for (const std::int64_t d : x.shape()) shape.push_back(d);

@@ -12,10 +12,10 @@
 namespace heed::autograd {
 
 struct GradOptions {
-  Tensor grad_output = {};     ///< dL/dy, of y's shape; required unless y has one element (then 1)
-  bool create_graph = false;   ///< the gradients are differentiable themselves; keeps the graph
-  bool retain_graph = false;   ///< keeps saved values, so that this graph can be walked again
-  bool allow_unused = false;   ///< gradient 0 for a tensor y does not depend on, instead of an error
+  Tensor grad_output = {};    ///< dL/dy, of y's shape; required unless y has one element (then 1)
+  bool create_graph = false;  ///< the gradients are differentiable themselves; keeps the graph
+  bool retain_graph = false;  ///< keeps saved values, so that this graph can be walked again
+  bool allow_unused = false;  ///< gradient 0 for a tensor y does not depend on, instead of an error
 };
 
 /// The gradients of y (weighted by grad_output) with respect to each tensor of `wrt`, in order.

@@ -45,7 +45,8 @@ template <class E = ShapeError, class... Parts>
 /// Throws E with the text "<op>: <parts...>" unless `ok`.
 template <class E = ShapeError, class... Parts>
 void check(bool ok, std::string_view op, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail<E>(op, parts...);
+  if (!ok) [[unlikely]]
+    fail<E>(op, parts...);
 }
 
 }  // namespace heed::autograd

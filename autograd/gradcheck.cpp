@@ -183,17 +183,15 @@ DifferentiableFunction gradient_of(const DifferentiableFunction& f, std::size_t 
     Generator random(seed);
     const Args xs = all.first(n);
     const Tensor& c = all[n];
-    const bool differentiable = std::any_of(all.begin(), all.end(),
-                                            [](const Tensor& t) { return t.needs_grad(); });
+    const bool differentiable =
+        std::any_of(all.begin(), all.end(), [](const Tensor& t) { return t.needs_grad(); });
     Tensors leaves;
-    for (const Tensor& x : xs)
-      leaves.push_back(differentiable ? x : x.detach().requires_grad());
+    for (const Tensor& x : xs) leaves.push_back(differentiable ? x : x.detach().requires_grad());
     const Tensor y = f(leaves);
     Tensor total = zeros({}, float64);
     if (!y.needs_grad()) return total;
-    const Tensors g = grad(y, leaves, {.grad_output = c,
-                                       .create_graph = differentiable,
-                                       .allow_unused = true});
+    const Tensors g =
+        grad(y, leaves, {.grad_output = c, .create_graph = differentiable, .allow_unused = true});
     for (const Tensor& gi : g) total = total + sum(gi * randn(gi.shape(), float64, random));
     return differentiable ? total : total.detach();
   };
@@ -231,11 +229,16 @@ GradcheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
 
 std::string_view name_of(CheckLayout layout) {
   switch (layout) {
-    case CheckLayout::kContiguous: return "contiguous";
-    case CheckLayout::kTransposed: return "transposed";
-    case CheckLayout::kSliced: return "sliced";
-    case CheckLayout::kExpanded: return "stride 0";
-    case CheckLayout::kAliased: return "aliased";
+    case CheckLayout::kContiguous:
+      return "contiguous";
+    case CheckLayout::kTransposed:
+      return "transposed";
+    case CheckLayout::kSliced:
+      return "sliced";
+    case CheckLayout::kExpanded:
+      return "stride 0";
+    case CheckLayout::kAliased:
+      return "aliased";
   }
   return "";
 }
@@ -246,11 +249,13 @@ namespace {
 Sample seen_through(const Sample& s, std::vector<Tensor> leaves,
                     std::function<Tensor(std::size_t, Args)> image) {
   const std::size_t n = s.inputs.size();
-  return {s.name, [f = s.f, image, n](Args t) {
+  return {s.name,
+          [f = s.f, image, n](Args t) {
             Tensors seen;
             for (std::size_t i = 0; i < n; ++i) seen.push_back(image(i, t));
             return f(seen);
-          }, std::move(leaves), s.no_repeats};
+          },
+          std::move(leaves), s.no_repeats};
 }
 
 }  // namespace
@@ -266,8 +271,9 @@ LaidOut with_layout(const Sample& s, CheckLayout layout) {
       return x.numel() > 0 && x.rank() >= (transposed ? 2 : 1);
     });
     if (!any)
-      return {{}, transposed ? "no input with elements has rank 2 or more to transpose"
-                             : "no input with elements has an axis to slice"};
+      return {{},
+              transposed ? "no input with elements has rank 2 or more to transpose"
+                         : "no input with elements has an axis to slice"};
     if (transposed) {
       for (const Tensor& x : s.inputs) {
         Dims reversed;

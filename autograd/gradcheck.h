@@ -24,7 +24,7 @@ struct GradcheckOptions {
   /// value fails.
   double difference_tolerance = 1e-6;
   double dual_tolerance = 1e-10;
-  int directions = 2;       ///< random tangent and cotangent pairs
+  int directions = 2;  ///< random tangent and cotangent pairs
   std::uint64_t seed = 1;
   bool use_differences = true;
   bool use_dual = true;
@@ -32,9 +32,9 @@ struct GradcheckOptions {
 
 struct GradcheckReport {
   bool ok = true;
-  double error = 0;         ///< largest |analytic - oracle| / (1 + |oracle|), of all orders checked
+  double error = 0;  ///< largest |analytic - oracle| / (1 + |oracle|), of all orders checked
   double order_error[2] = {0, 0};  ///< the same of order 1 and of order 2 alone; NaN is largest
-  std::string message;      ///< why it failed: order, oracle, worst entry and both its values
+  std::string message;  ///< why it failed: order, oracle, worst entry and both its values
   int order = 1;
 };
 std::ostream& operator<<(std::ostream& out, const GradcheckReport& report);

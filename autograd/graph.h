@@ -73,9 +73,7 @@ class Inputs {
   }
   Inputs(Args list) : tensors_(list.data()), size_(list.size()) {}  // NOLINT
   std::size_t size() const { return size_; }
-  const Tensor& operator[](std::size_t i) const {
-    return refs_ ? refs_[i].get() : tensors_[i];
-  }
+  const Tensor& operator[](std::size_t i) const { return refs_ ? refs_[i].get() : tensors_[i]; }
 
  private:
   const std::reference_wrapper<const Tensor>* refs_ = nullptr;

@@ -28,8 +28,8 @@ void Tensor::Impl::destroy(Impl* impl) {
 Tensor Tensor::requires_grad() const {
   check<DTypeError>(is_floating(dtype()), "requires_grad", "needs float32 or float64, got ",
                     dtype());
-  check<ValueError>(is_leaf(), "requires_grad",
-                    "this tensor is the result of ", is_leaf() ? "" : node()->op()->name(),
+  check<ValueError>(is_leaf(), "requires_grad", "this tensor is the result of ",
+                    is_leaf() ? "" : node()->op()->name(),
                     "; for its gradient call retain_grad() or grad(y, {x}), or detach() it first");
   if (!node()) set_node(Node::make_leaf(*this));
   return *this;
@@ -40,9 +40,8 @@ bool Tensor::is_leaf() const { return !node() || !node()->op(); }
 
 Tensor Tensor::grad() const {
   if (!node()) return {};
-  check<ValueError>(is_leaf() || (node()->has_extras() && node()->extras().retain), "grad",
-                    "this ", shape(), " tensor is the result of ",
-                    is_leaf() ? "" : node()->op()->name(),
+  check<ValueError>(is_leaf() || (node()->has_extras() && node()->extras().retain), "grad", "this ",
+                    shape(), " tensor is the result of ", is_leaf() ? "" : node()->op()->name(),
                     ", whose gradient is not kept: call retain_grad() before backward()");
   return node()->has_extras() ? node()->extras().grad : Tensor();
 }

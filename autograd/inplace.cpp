@@ -11,8 +11,8 @@ void prepare_in_place(std::string_view op, const Tensor& x) {
                     "writes in place only into untracked leaves, or leaves under NoGrad; got a ",
                     x.shape(), x.is_leaf() ? " leaf that requires grad" : " result of an op");
   for (int i = 0; i < x.rank(); ++i)
-    check(x.strides()[i] != 0 || x.shape()[i] <= 1, op, "cannot write into an expanded tensor: ",
-          x.shape(), " has stride 0 in axis ", i);
+    check(x.strides()[i] != 0 || x.shape()[i] <= 1, op,
+          "cannot write into an expanded tensor: ", x.shape(), " has stride 0 in axis ", i);
   ++x.storage()->version;
 }
 

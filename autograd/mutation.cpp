@@ -9,7 +9,8 @@ MutateGradients::MutateGradients(Mutation f) : f_(std::move(f)) { t_mutation = t
 MutateGradients::~MutateGradients() { t_mutation = nullptr; }
 
 Tensor MutateGradients::apply(const Op& op, std::size_t input, const Tensor& g) {
-  if (!t_mutation) [[likely]] return g;
+  if (!t_mutation) [[likely]]
+    return g;
   MutateGradients* self = std::exchange(t_mutation, nullptr);  // what f calls is not mutated
   Tensor wrong = self->f_(op, input, g);
   t_mutation = self;

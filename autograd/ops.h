@@ -1,6 +1,7 @@
-// Every op, on one page. All are differentiable unless they return int64 or bool8, take any strides,
-// never promote dtypes (float32 and float64 do not mix) and throw ShapeError / DTypeError naming the
-// op and both shapes. A `double` operand takes the tensor's dtype. Names and meaning are PyTorch's.
+// Every op, on one page. All are differentiable unless they return int64 or bool8, take any
+// strides, never promote dtypes (float32 and float64 do not mix) and throw ShapeError / DTypeError
+// naming the op and both shapes. A `double` operand takes the tensor's dtype. Names and meaning are
+// PyTorch's.
 #pragma once
 
 #include <functional>
@@ -132,7 +133,7 @@ Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands)
 Tensor reshape(const Tensor& x, const Shape& shape);  ///< one size may be -1
 Tensor permute(const Tensor& x, const Dims& axes);
 Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1);
-Tensor mT(const Tensor& x);  ///< transposes the last two axes
+Tensor mT(const Tensor& x);                          ///< transposes the last two axes
 Tensor expand(const Tensor& x, const Shape& shape);  ///< -1 keeps a size
 Tensor squeeze(const Tensor& x, std::int64_t axis);
 Tensor unsqueeze(const Tensor& x, std::int64_t axis);
@@ -159,7 +160,8 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis)
 /// Into at most n views of equal size (torch.chunk).
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis);
 
-// ---- indexing; an index out of range is a ValueError naming value, bound and place (ops/index.cpp)
+// ---- indexing; an index out of range is a ValueError naming value, bound and place
+// (ops/index.cpp)
 /// out[i][j][k] = x[i][index[i][j][k]][k] for axis 1. index: int64, of x's rank.
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index);
 /// x with src added at the places gather would read; repeated places accumulate.
@@ -193,8 +195,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 /// returns x itself and draws nothing.
 Tensor dropout(const Tensor& x, double p, Generator& g = default_generator());
 
-/// Rotates pairs (i, i + d/2) of the last axis of x [..., T, d] by position * base^(-2i/d), positions
-/// 0 to T - 1; d even (RoPE, Su et al. 2021; ops/rope.cpp).
+/// Rotates pairs (i, i + d/2) of the last axis of x [..., T, d] by position * base^(-2i/d),
+/// positions 0 to T - 1; d even (RoPE, Su et al. 2021; ops/rope.cpp).
 Tensor rope(const Tensor& x, double base = 10000);
 
 // ---- attention (ops/attention.cpp): softmax(q k^T * scale, masked) v (Vaswani et al. 2017)
@@ -202,8 +204,8 @@ struct AttentionOptions {
   std::optional<double> scale = {};  ///< default 1/sqrt(d)
   bool causal = false;               ///< aligned at the bottom right: the last query sees all keys
   KeepMask keep = {};
-  double dropout = 0;                ///< on the weights; the key is drawn from `generator`
-  Generator* generator = nullptr;    ///< default: the thread's
+  double dropout = 0;              ///< on the weights; the key is drawn from `generator`
+  Generator* generator = nullptr;  ///< default: the thread's
   /// See, and may replace, the masked scores and the weights before dropout.
   std::function<Tensor(const Tensor&)> on_scores = {}, on_pattern = {};
 };

@@ -102,8 +102,10 @@ class ThreadPool {
     for (;;) {
       for (int i = 0; i < 20000; ++i) {
         if (stop_.load(std::memory_order_relaxed)) return;
-        if (run_one()) i = 0;
-        else relax();
+        if (run_one())
+          i = 0;
+        else
+          relax();
       }
       std::unique_lock lock(mutex_);
       sleepers_.fetch_add(1);
@@ -125,8 +127,8 @@ class ThreadPool {
 };
 
 std::unique_ptr<ThreadPool>& pool() {
-  static auto p = std::make_unique<ThreadPool>(
-      std::clamp(int(std::thread::hardware_concurrency()), 1, 256));
+  static auto p =
+      std::make_unique<ThreadPool>(std::clamp(int(std::thread::hardware_concurrency()), 1, 256));
   return p;
 }
 

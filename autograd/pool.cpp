@@ -70,7 +70,7 @@ struct Closer {
     for (FreeBlock*& head : t_state.free)
       while (head) {
         FreeBlock* next = head->next;
-        ::operator delete(head, std::align_val_t{kAlign});
+        ::operator delete (head, std::align_val_t{kAlign});
         head = next;
       }
     t_state.closed = true;
@@ -93,7 +93,7 @@ void count(std::int64_t bytes) {
 
 void* system_allocate(std::size_t bytes) {
   ++t_state.system_allocations;
-  return ::operator new(bytes, std::align_val_t{kAlign});
+  return ::operator new (bytes, std::align_val_t{kAlign});
 }
 
 }  // namespace
@@ -122,13 +122,13 @@ void* pool_allocate(std::size_t bytes) {
 void pool_free(void* memory, std::size_t bytes) noexcept {
   if constexpr (!kPooled) {
     count(-std::int64_t(bytes));
-    ::operator delete(memory, std::align_val_t{kAlign});
+    ::operator delete (memory, std::align_val_t{kAlign});
     return;
   }
   const SizeClass size = size_class(bytes);
   if (size.index >= kSmall) count(-std::int64_t(size.bytes));
   if (t_state.closed || t_state.cached + size.bytes > kMaxCached) {
-    ::operator delete(memory, std::align_val_t{kAlign});
+    ::operator delete (memory, std::align_val_t{kAlign});
     return;
   }
   if (!t_state.opened) open();
@@ -141,8 +141,7 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
 }
 
 PoolStats pool_stats() {
-  return {t_state.system_allocations,
-          std::uint64_t(g_live.load(std::memory_order_relaxed)),
+  return {t_state.system_allocations, std::uint64_t(g_live.load(std::memory_order_relaxed)),
           std::uint64_t(g_peak.load(std::memory_order_relaxed))};
 }
 

@@ -1,5 +1,6 @@
 // Memory of the engine: size classes with free lists per thread, so that a training step that
-// repeats its shapes calls malloc next to never. Off under AddressSanitizer, which then sees it all.
+// repeats its shapes calls malloc next to never. Off under AddressSanitizer, which then sees it
+// all.
 #pragma once
 
 #include <atomic>

@@ -47,8 +47,8 @@ class SampleFn {
  public:
   SampleFn() = delete;
   template <class F>
-    requires std::is_invocable_r_v<Samples, F, SampleGen&>
-  SampleFn(F f) : f_(f) {}  // NOLINT: a lambda or function is a SampleFn
+  requires std::is_invocable_r_v<Samples, F, SampleGen&> SampleFn(F f)
+      : f_(f) {}  // NOLINT: a lambda or function is a SampleFn
   Samples operator()() const;
 
  private:

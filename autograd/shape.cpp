@@ -148,17 +148,22 @@ std::optional<Layout> reshaped(const Layout& x, const Shape& shape) {
     std::int64_t n = i_end < old_rank ? x.shape[i_end++] : 1;
     std::int64_t m = j_end < new_rank ? shape[j_end++] : 1;
     while (n != m) {
-      if (n < m) n *= x.shape[i_end++];
-      else m *= shape[j_end++];
+      if (n < m)
+        n *= x.shape[i_end++];
+      else
+        m *= shape[j_end++];
     }
     // Axes of size 1 carry no step: leave them out of the test.
     std::int64_t inner = 1, run = 1;
     bool first = true;
     for (int a = i_end - 1; a >= i; --a) {
       if (x.shape[a] == 1) continue;
-      if (first) inner = x.strides[a], run = inner * x.shape[a], first = false;
-      else if (x.strides[a] != run) return std::nullopt;
-      else run *= x.shape[a];
+      if (first)
+        inner = x.strides[a], run = inner * x.shape[a], first = false;
+      else if (x.strides[a] != run)
+        return std::nullopt;
+      else
+        run *= x.shape[a];
     }
     for (int b = j_end - 1; b >= j; --b) {
       out.strides[b] = inner;

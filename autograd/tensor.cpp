@@ -82,9 +82,7 @@ template std::vector<Dual> Tensor::to_vector() const;
 
 Tensor Tensor::detach() const { return view(layout()); }
 
-Tensor Tensor::view(const Layout& layout) const {
-  return Tensor(dtype(), layout, impl_->storage);
-}
+Tensor Tensor::view(const Layout& layout) const { return Tensor(dtype(), layout, impl_->storage); }
 
 const Ref<Storage>& Tensor::storage() const { return impl_->storage; }
 

@@ -23,10 +23,10 @@ struct MultiHeadAttention : Module {
     double dropout = 0;
     DType dtype = float32;
   } options;
-  Tensor in_proj_weight;  ///< packed_qkv: rows of q, then k, then v
+  Tensor in_proj_weight;                               ///< packed_qkv: rows of q, then k, then v
   Tensor q_proj_weight, k_proj_weight, v_proj_weight;  ///< separate
-  Tensor in_proj_bias;    ///< [3 H d] in both forms, or undefined
-  Linear out_proj;  ///< [H d] -> [d_model]
+  Tensor in_proj_bias;                                 ///< [3 H d] in both forms, or undefined
+  Linear out_proj;                                     ///< [H d] -> [d_model]
 
   /// ValueError naming d_model and heads if they do not divide, or a size is not positive.
   explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());

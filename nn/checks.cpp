@@ -42,8 +42,8 @@ const Check kLayerNormLayer("nn.LayerNorm", [](SampleGen& g) -> Samples {
   return {module_sample<LayerNorm>("bias", {.dim = 4, .dtype = float64}, g.apart({3, 4}), kCall)};
 });
 const Check kRmsNormLayer("nn.RMSNorm", [](SampleGen& g) -> Samples {
-  return {module_sample<RMSNorm>("weight", {.dim = 4, .dtype = float64},
-                                 g.uniform({3, 4}, 0.5, 2), kCall)};
+  return {module_sample<RMSNorm>("weight", {.dim = 4, .dtype = float64}, g.uniform({3, 4}, 0.5, 2),
+                                 kCall)};
 });
 const Check kMlp("nn.MLP", [](SampleGen& g) -> Samples {
   return {module_sample<MLP>("gelu", {.dim = 3, .hidden = 5, .dtype = float64}, g.normal({2, 3}),
@@ -58,8 +58,8 @@ const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples
   for (const A form : {A::kPackedQKV, A::kSeparate}) {
     const std::string name = form == A::kSeparate ? "separate" : "packed_qkv";
     auto o = attention_options(form);
-    samples.push_back(module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}),
-                                                        kCall));
+    samples.push_back(
+        module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
     o.rope = true;
     o.bias = false;
     samples.push_back(
@@ -81,7 +81,9 @@ const Check kBlock("nn.Block", [](SampleGen& g) -> Samples {
   Samples samples;
   for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
     samples.push_back(module_sample<Block>(
-        norm == NormPlacement::kPre ? "pre-LN" : norm == NormPlacement::kPost ? "post-LN" : "no norm",
+        norm == NormPlacement::kPre    ? "pre-LN"
+        : norm == NormPlacement::kPost ? "post-LN"
+                                       : "no norm",
         {.attention = attention_options(A::kPackedQKV), .norm = norm}, g.apart({1, 3, 4}),
         [](auto& m, const Tensor& x) { return m(x, KeepMask(), Pass()); }));
   return samples;
@@ -93,8 +95,8 @@ const Check kTransformer("nn.Transformer", [](SampleGen& g) -> Samples {
     const Tensor targets = from_data(std::vector<std::int64_t>{2, 1, -100}, {1, 3});
     return cross_entropy(m.forward(ids) + 0.0 * sum(x), targets);
   };
-  Transformer::Options o{.vocab = 3, .d_model = 4, .heads = 2, .layers = 1, .context = 3,
-                         .dtype = float64};
+  Transformer::Options o{
+      .vocab = 3, .d_model = 4, .heads = 2, .layers = 1, .context = 3, .dtype = float64};
   Samples samples{module_sample<Transformer>("GPT", o, g.apart({1, 3, 4}), run)};
   o.tied = true;
   samples.push_back(module_sample<Transformer>("tied head, loss", o, g.normal({1}), loss));

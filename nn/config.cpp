@@ -70,10 +70,15 @@ struct Preset {
   RunConfig config;
 };
 std::vector<Preset> presets() {
-  return {{"induction", induction()}, {"reverse", reverse()},   {"copy", copy()},
-          {"urn", urn()},             {"shakespeare-cpu", shakespeare_cpu()},
-          {"micro", gpt(1, 2, 32, 16, 16)}, {"toy", gpt(2, 4, 64, 64, 32)},
-          {"chargpt", gpt(4, 4, 128, 64, 12)}, {"small", gpt(6, 6, 384, 256, 8)}};
+  return {{"induction", induction()},
+          {"reverse", reverse()},
+          {"copy", copy()},
+          {"urn", urn()},
+          {"shakespeare-cpu", shakespeare_cpu()},
+          {"micro", gpt(1, 2, 32, 16, 16)},
+          {"toy", gpt(2, 4, 64, 64, 32)},
+          {"chargpt", gpt(4, 4, 128, 64, 12)},
+          {"small", gpt(6, 6, 384, 256, 8)}};
 }
 
 template <class T>
@@ -107,8 +112,9 @@ void check_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) 
   const double bytes = c.dtype == "float64" ? 8 : 4;
   const auto d = double(c.d_model), layers = double(c.layers), tokens = double(c.batch * c.context);
   const double learned = c.positions == "learned" ? double(c.context) : 0;
-  const double weights = 4 * bytes * d * ((c.mlp ? 12 : 4) * d * layers + learned + double(vocab) +
-                                          (c.tied ? 0 : double(classes)));
+  const double weights =
+      4 * bytes * d *
+      ((c.mlp ? 12 : 4) * d * layers + learned + double(vocab) + (c.tied ? 0 : double(classes)));
   const double scores = 3 * bytes * tokens * double(c.heads * c.context) * layers;
   const double stream = 12 * bytes * tokens * d * layers;
   const double logits = 3 * bytes * tokens * double(classes);
@@ -134,8 +140,8 @@ RunConfig preset(std::string_view name) {
   for (const Preset& p : presets())
     if (p.name == name) return p.config;
   fail<ValueError>("preset", "there is no '", name, "'; did you mean '",
-                   nearest(std::string(name), preset_names()), "'? Presets: ",
-                   fmt::format("{}", fmt::join(preset_names(), ", ")));
+                   nearest(std::string(name), preset_names()),
+                   "'? Presets: ", fmt::format("{}", fmt::join(preset_names(), ", ")));
 }
 
 void validate(const RunConfig& c) {
@@ -252,7 +258,8 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
   const auto bound = [](const Tensor& w) { return 1 / std::sqrt(double(w.size(1))); };
   if (c.init == "fan-in")
     for (const NamedParameter& p : parameters(model)) {
-      if (p.name == "tok.weight" || p.name == "pos.weight") init::normal(p.tensor, 0, std::sqrt(0.5), g);
+      if (p.name == "tok.weight" || p.name == "pos.weight")
+        init::normal(p.tensor, 0, std::sqrt(0.5), g);
       else if (p.tensor.rank() == 2)
         init::uniform(p.tensor, -bound(p.tensor), bound(p.tensor), g);
     }

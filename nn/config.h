@@ -29,8 +29,8 @@ struct RunConfig {
   // the run
   std::int64_t seed = 1, eval_every = 50, eval_batch = 256, save_every = 0;
 
-  /// f(key, value&, what it is and its range) for every value; value is a std::string, std::int64_t,
-  /// double or bool. Keys are the flags' names and config.toml's ("d-model").
+  /// f(key, value&, what it is and its range) for every value; value is a std::string,
+  /// std::int64_t, double or bool. Keys are the flags' names and config.toml's ("d-model").
   template <class F>
   void visit(F&& f) {
     f("task", task, "what to learn; see heed tasks");

@@ -69,7 +69,8 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
       optimal_sum += optimal * row_targets;
       gap.push_back(row_loss / row_targets - optimal);
       weight.push_back(row_targets);
-      for (const auto& [name, values] : batch.references) references[name] += values[b] * row_targets;
+      for (const auto& [name, values] : batch.references)
+        references[name] += values[b] * row_targets;
     }
     e.sequences += std::int64_t(rows);
   }

@@ -55,7 +55,9 @@ template <class M>
 std::vector<NamedParameter> parameters(const M& module) {
   std::vector<NamedParameter> list;
   // visit() hands out references to replace tensors by; here they are only read.
-  for_each_parameter(const_cast<M&>(module), [&](const std::string& name, Tensor& p) { list.push_back({name, p}); });
+  for_each_parameter(const_cast<M&>(module), [&](const std::string& name, Tensor& p) {
+    list.push_back({name, p});
+  });
   return list;
 }
 

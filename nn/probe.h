@@ -51,10 +51,10 @@ class Probe {
 
 /// What a forward pass is given besides its inputs.
 struct Pass {
-  bool training = false;                    ///< dropout is on
-  autograd::Generator* generator = nullptr; ///< for dropout; default: the thread's
+  bool training = false;                     ///< dropout is on
+  autograd::Generator* generator = nullptr;  ///< for dropout; default: the thread's
   Probe* probe = nullptr;
-  std::string prefix = {};                  ///< "blocks.1.attn.", kept only while probing
+  std::string prefix = {};  ///< "blocks.1.attn.", kept only while probing
 
   /// The pass as a child module sees it.
   Pass in(std::string_view child) const {

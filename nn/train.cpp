@@ -68,8 +68,7 @@ constexpr const char* kState = "state.safetensors";
 
 std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{:.17g}", x); }
 
-std::string metadata_of(const SafeTensors& file, const std::string& path,
-                               const std::string& key) {
+std::string metadata_of(const SafeTensors& file, const std::string& path, const std::string& key) {
   const auto found = file.metadata.find(key);
   check<IoError>(found != file.metadata.end(), path, "has no '", key,
                  "'; it was not written by heed train, or is damaged");
@@ -91,9 +90,8 @@ void check_same_text(const RunConfig& config, const Task& task, const SafeTensor
   for (const auto& [key, now] : task.facts().data) {
     const std::string then = metadata_of(file, path, key);
     check<IoError>(now == then, "text", "'", config.text,
-                   "' is no longer the text of this run: ", key,
-                   " was ", then.substr(0, 80), ", is ", now.substr(0, 80),
-                   "; put the old one back (", path, ")");
+                   "' is no longer the text of this run: ", key, " was ", then.substr(0, 80),
+                   ", is ", now.substr(0, 80), "; put the old one back (", path, ")");
   }
 }
 
@@ -104,6 +102,15 @@ void set_stream(Generator& g, const SafeTensors& file, const std::string& path,
   } catch (const ValueError& e) {
     fail<IoError>(path, "'", key, "' is damaged: ", e.what());
   }
+}
+
+// What may not change when a run is resumed: all but its length, its rhythm and where its text lies
+// (whose bytes are compared by themselves).
+std::string recipe_of(RunConfig config) {
+  const RunConfig same;
+  config.steps = same.steps, config.eval_every = same.eval_every;
+  config.save_every = same.save_every, config.text = same.text;
+  return to_toml(config);
 }
 
 }  // namespace
@@ -184,8 +191,7 @@ std::string Trainer::metrics_csv() const {
   std::string text = "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy\n";
   for (const Row& r : history_) {
     text += std::to_string(r.step);
-    for (const double x :
-         {r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal, r.eval_accuracy})
+    for (const double x : {r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal, r.eval_accuracy})
       text += "," + csv_number(x);
     text += "\n";
   }
@@ -214,14 +220,15 @@ void Trainer::save(const std::filesystem::path& folder,
   for (const NamedParameter& p : parameters(model)) state.push_back({"model." + p.name, p.tensor});
   std::vector<double> rows;
   for (const Row& r : history_)
-    for (const double x : {double(r.step), r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal,
-                           r.eval_accuracy})
+    for (const double x :
+         {double(r.step), r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal, r.eval_accuracy})
       rows.push_back(x);
   state.push_back({"history", from_data(rows, {std::int64_t(history_.size()), 7})});
   std::map<std::string, std::string> facts = metadata(steps_done);
   facts["best_loss"] = best_loss_ ? fmt::format("{:.17g}", *best_loss_) : "";
   facts["data_stream"] = data_.state();
   facts["dropout_stream"] = dropout_.state();
+  facts["recipe"] = recipe_of(config);
   facts["compiler"] = compiler_text();
   facts["simd_target"] = simd_target_text();
   save_safetensors((folder / kState).string(), state, facts);
@@ -233,6 +240,10 @@ Trainer Trainer::resume(const std::filesystem::path& folder) {
   const std::string path = (folder / kState).string();
   const SafeTensors file = load_safetensors(path);
   check_same_text(t.config, *t.task, file, path);
+  check<IoError>(metadata_of(file, path, "recipe") == recipe_of(t.config),
+                 (folder / "config.toml").string(),
+                 "is not what this run was trained with (a value was changed or is missing), so it "
+                 "cannot go on as if never stopped; restore it, or train anew with --config");
   std::vector<NamedParameter> targets;
   for (const NamedParameter& s : t.optimiser_.state())
     targets.push_back({"optimizer." + s.name, s.tensor});
@@ -248,8 +259,8 @@ Trainer Trainer::resume(const std::filesystem::path& folder) {
                    ", needs [rows, 7] float64");
     const auto v = n.tensor.to_vector<double>();
     for (std::size_t i = 0; i + 7 <= v.size(); i += 7)
-      t.history_.push_back({std::int64_t(v[i]), v[i + 1], v[i + 2], v[i + 3], v[i + 4], v[i + 5],
-                            v[i + 6]});
+      t.history_.push_back(
+          {std::int64_t(v[i]), v[i + 1], v[i + 2], v[i + 3], v[i + 4], v[i + 5], v[i + 6]});
   }
   t.steps_done = count_of(file, path, "step");
   const std::string best = metadata_of(file, path, "best_loss");
@@ -266,8 +277,8 @@ Trainer Trainer::resume(const std::filesystem::path& folder) {
   }
   set_stream(t.data_, file, path, "data_stream");
   set_stream(t.dropout_, file, path, "dropout_stream");
-  for (const auto& [key, now] : {std::pair{"compiler", compiler_text()},
-                                 std::pair{"simd_target", simd_target_text()}})
+  for (const auto& [key, now] :
+       {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text()}})
     if (const std::string then = metadata_of(file, path, key); then != now)
       t.warnings.push_back(
           fmt::format("{} was {} in {}, is {} now: the run goes on, but not with the same bits",

@@ -18,7 +18,7 @@ struct StepReport {
   std::int64_t step = 0;  ///< steps done, this one included
   double loss = 0;        ///< of this step's batch, nats
   double lr = 0;
-  double grad_norm = 0;   ///< before clipping
+  double grad_norm = 0;  ///< before clipping
 };
 
 /// A run in progress. The same config gives the same bits, however often it is evaluated,
@@ -29,9 +29,9 @@ class Trainer {
   /// context is not the task's.
   explicit Trainer(const RunConfig& config);
 
-  /// One optimiser step on the next batch, or on `fixed`. NumericError naming the loss, or the first
-  /// parameter with a non-finite gradient; weights and streams are then those before the step, so
-  /// that a resumed run takes the same batch again.
+  /// One optimiser step on the next batch, or on `fixed`. NumericError naming the loss, or the
+  /// first parameter with a non-finite gradient; weights and streams are then those before the
+  /// step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
@@ -54,8 +54,8 @@ class Trainer {
   /// One row per step or evaluation.
   struct Row {
     std::int64_t step;
-    double loss, lr, grad_norm;                       ///< NaN in a row of an evaluation alone
-    double eval_loss, eval_optimal, eval_accuracy;    ///< NaN where there is none
+    double loss, lr, grad_norm;                     ///< NaN in a row of an evaluation alone
+    double eval_loss, eval_optimal, eval_accuracy;  ///< NaN where there is none
   };
   const std::vector<Row>& history() const { return history_; }
   /// step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy: 17 digits, empty where NaN, no

@@ -42,10 +42,10 @@ std::optional<LayerNorm> norm_of(const Block::Options& o) {
 Block::Block(const Options& o, Generator& g)
     : options(o), ln1(norm_of(o)), ln2(o.mlp ? norm_of(o) : std::nullopt), attn(o.attention, g) {
   if (o.mlp)
-    mlp.emplace(MLP::Options{.dim = o.attention.d_model,
-                             .bias = o.attention.bias,
-                             .dtype = o.attention.dtype},
-                g);
+    mlp.emplace(
+        MLP::Options{
+            .dim = o.attention.d_model, .bias = o.attention.bias, .dtype = o.attention.dtype},
+        g);
 }
 
 Tensor Block::operator()(const Tensor& x, const KeepMask& keep, const Pass& pass) const {
@@ -81,9 +81,9 @@ Transformer::Transformer(const Options& o, Generator& g)
   if (o.norm == NormPlacement::kPre)
     ln.emplace(LayerNorm::Options{.dim = o.d_model, .bias = o.norm_bias, .dtype = o.dtype});
   if (!o.tied)
-    head.emplace(Linear::Options{
-                     .in = o.d_model, .out = options.classes, .bias = false, .dtype = o.dtype},
-                 g);
+    head.emplace(
+        Linear::Options{.in = o.d_model, .out = options.classes, .bias = false, .dtype = o.dtype},
+        g);
 }
 
 Tensor Transformer::forward(const Tensor& ids, const Pass& pass, const KeepMask& keep) const {

@@ -46,14 +46,14 @@ struct Block : Module {
 
 struct Transformer : Module {
   struct Options {
-    std::int64_t vocab;           ///< input tokens
-    std::int64_t classes = 0;     ///< output columns; 0: vocab
+    std::int64_t vocab;        ///< input tokens
+    std::int64_t classes = 0;  ///< output columns; 0: vocab
     std::int64_t d_model = 64, heads = 4, layers = 2;
-    std::int64_t context = 64;    ///< longest T; learned positions have this many rows
+    std::int64_t context = 64;  ///< longest T; learned positions have this many rows
     bool mlp = true;
-    bool bias = true;             ///< in linears (never in the head)
+    bool bias = true;  ///< in linears (never in the head)
     bool norm_bias = true;
-    bool tied = false;            ///< the head is tok.weight and owns no parameter
+    bool tied = false;  ///< the head is tok.weight and owns no parameter
     Positions positions = Positions::kLearned;
     NormPlacement norm = NormPlacement::kPre;
     AttentionForm form = AttentionForm::kPackedQKV;
@@ -68,8 +68,8 @@ struct Transformer : Module {
 
   /// ValueError naming the option that does not fit.
   explicit Transformer(const Options& o, Generator& g = default_generator());
-  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. `keep` masks padding; the causal mask
-  /// is always there.
+  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. `keep` masks padding; the causal
+  /// mask is always there.
   Tensor forward(const Tensor& ids, const Pass& pass = {}, const KeepMask& keep = {}) const;
   /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
   Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {},

@@ -61,8 +61,9 @@ expect 0 tasks --json; is_json_line; out_has '"expected_seconds":4'
 # --- nothing there yet
 refuses 4 "heed train makes one" eval
 refuses 4 "heed train makes one" generate
-refuses 4 "no folder 'nowhere'" eval nowhere
-refuses 4 "no folder 'nowhere'" train --resume nowhere
+for command in eval generate info "train --resume"; do
+  refuses 4 "no run or file 'nowhere'" $command nowhere
+done
 
 # --- unknown names, nearest ones, names of other programs
 refuses 2 "did you mean heed train?" trian
@@ -103,6 +104,16 @@ refuses 2 "divisible" train --heads 3
 refuses 2 "rope" train --positions roep
 refuses 2 "true or false" train --mlp=maybe
 refuses 2 "contradict" train --mlp --no-mlp
+
+# --- values that are missing
+for option in resume text out config preset; do
+  refuses 2 "--$option needs a value" train "--$option" ""
+  refuses 2 "--$option needs a value" train "--$option="
+  refuses 2 "--$option needs a value" train "--$option=" induction
+  refuses 2 "--$option needs a value" train "--$option" --quiet
+done
+refuses 2 "--weights needs a value" eval --weights ""
+for command in eval generate info; do refuses 2 "run needs a value" $command ""; done
 
 # --- files
 refuses 4 "/nope.txt" train --text /nope.txt
@@ -167,6 +178,13 @@ checks=$((checks + 1))
 [[ -e again/mine && ! -e again/checkpoints/000008.safetensors ]] ||
   fail "--overwrite removes the old run's files and no others"
 
+# --- a run that died before its first save
+mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved
+refuses 4 "never saved" train --resume runs/unsaved
+refuses 2 "never saved" train reverse --out runs/unsaved
+expect 0 info; out_has "runs/reverse-"
+rm -r runs/unsaved
+
 # --- resume
 refuses 2 "has done its 8 steps" train --resume runs/reverse-1
 refuses 2 "not --lr" train --resume runs/reverse-1 --lr 1
@@ -185,6 +203,8 @@ kill -INT $pid
 wait $pid
 code=$?
 checks=$((checks + 1)); [[ $code == 130 ]] || fail "$what: exit code $code, expected 130"
+err_has "heed train --resume stopped"
+refuses 2 "of 1000000; --steps 1 is less" train --resume stopped --steps 1
 err_has "heed train --resume stopped"
 has_file stopped/model.safetensors
 expect 0 eval stopped --sequences 8
@@ -212,6 +232,9 @@ refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
 expect 0 info runs/reverse-1 --json; is_json_line
+header='{"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+{ printf "\\x$(printf %02x ${#header})\0\0\0\0\0\0\0%s" "$header"; printf '\0\0\0\0'; } > escape.safetensors
+expect 0 info escape.safetensors; out_has 'a\x1b[2J'
 head -c 100 runs/reverse-1/model.safetensors > broken.safetensors
 refuses 4 "broken.safetensors" info broken.safetensors
 "$heed" tasks > /dev/full 2> err; code=$?

@@ -34,7 +34,7 @@ TEST_CASE("leaves accumulate over backward passes until zero_grad") {
 
 TEST_CASE("a tensor used along several paths gets the sum of them") {
   const Tensor x = leaf({3});
-  const Tensor y = x * x;     // 9
+  const Tensor y = x * x;      // 9
   const Tensor z = y * x + y;  // x^3 + x^2
   CHECK(values(grad_of(sum(z), x)) == V{33});
   CHECK(values(grad_of(sum(x + x), x)) == V{2});
@@ -171,11 +171,11 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
   CHECK(values(x.grad()) == V{14});
   const Tensor y = leaf({1, 2});
   y.register_hook([](const Tensor&) { return ones({3}, float64); });
-  CHECK_THROWS_WITH(backward(sum(y)),
-                    "hook: returned [3] float64 for a gradient of [2] float64");
-  CHECK_THROWS_WITH(tensor({1}).register_hook([](const Tensor& g) { return g; }),
-                    "register_hook: no gradient flows to this [1] tensor; call requires_grad() on a "
-                    "leaf first");
+  CHECK_THROWS_WITH(backward(sum(y)), "hook: returned [3] float64 for a gradient of [2] float64");
+  CHECK_THROWS_WITH(
+      tensor({1}).register_hook([](const Tensor& g) { return g; }),
+      "register_hook: no gradient flows to this [1] tensor; call requires_grad() on a "
+      "leaf first");
   CHECK_NOTHROW(backward(x * x));  // a walk that threw left nothing behind
 }
 
@@ -184,7 +184,8 @@ TEST_CASE("a nested walk over the same graph does not disturb the outer one") {
   const Tensor h = x * x, y = h * h;
   Tensor inside;
   h.register_hook([&](const Tensor&) {
-    if (!inside.defined()) inside = zeros({1}, float64), inside = grad(h, {x}, {.retain_graph = true})[0];
+    if (!inside.defined())
+      inside = zeros({1}, float64), inside = grad(h, {x}, {.retain_graph = true})[0];
     return Tensor();
   });
   backward(y);
@@ -273,8 +274,10 @@ TEST_CASE("masks and indices changed in place after use are errors too") {
   const Tensor x = leaf({3, 4});
   const Tensor mask = from_data(std::vector<bool>{true, false}, {2});
   const Tensor index = zeros({2}, int64);
-  const std::vector<Tensor> ys = {masked_fill(x, mask, 0), where(mask, x, x * 2.0),
-                                  gather(x, 0, index), index_select(x, 0, index),
+  const std::vector<Tensor> ys = {masked_fill(x, mask, 0),
+                                  where(mask, x, x * 2.0),
+                                  gather(x, 0, index),
+                                  index_select(x, 0, index),
                                   scatter_add(zeros({2}, float64), 0, index, x),
                                   index_add(zeros({2}, float64), 0, index, x)};
   fill_(mask, 1);
@@ -287,12 +290,14 @@ TEST_CASE("masks and indices changed in place after use are errors too") {
 
 TEST_CASE("in-place writes refuse tensors with a history, and raise no version when they fail") {
   const Tensor x = leaf({1, 2});
-  CHECK_THROWS_WITH(fill_(x, 0),
-                    "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
-                    "a [2] leaf that requires grad");
-  CHECK_THROWS_WITH(fill_(x * 2.0, 0),
-                    "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
-                    "a [2] result of an op");
+  CHECK_THROWS_WITH(
+      fill_(x, 0),
+      "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
+      "a [2] leaf that requires grad");
+  CHECK_THROWS_WITH(
+      fill_(x * 2.0, 0),
+      "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
+      "a [2] result of an op");
   CHECK_THROWS_WITH(fill_(expand(tensor({1}), {3}), 0),
                     "fill_: cannot write into an expanded tensor: [3] has stride 0 in axis 0");
   const NoGrad guard;
@@ -415,10 +420,12 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   const JvpResult r = jvp([](Args t) { return t[0] * t[1]; }, std::vector{x, v}, std::vector{v, x});
   CHECK(values(r.value) == V{1, -2, 6});
   CHECK(values(r.tangent) == V{2, 5, 13});  // v^2 + x^2
-  CHECK_THROWS_WITH(jvp([](Args t) { return t[0]; }, std::vector{x}, std::vector{ones({2}, float64)}),
-                    "jvp: input 0 is [3], its tangent [2]");
-  CHECK_THROWS_WITH(jvp([](Args t) { return t[0]; }, std::vector{ones({1})}, std::vector{ones({1})}),
-                    "jvp: needs float64 inputs and tangents, got float32 and float32");
+  CHECK_THROWS_WITH(
+      jvp([](Args t) { return t[0]; }, std::vector{x}, std::vector{ones({2}, float64)}),
+      "jvp: input 0 is [3], its tangent [2]");
+  CHECK_THROWS_WITH(
+      jvp([](Args t) { return t[0]; }, std::vector{ones({1})}, std::vector{ones({1})}),
+      "jvp: needs float64 inputs and tangents, got float32 and float32");
 }
 
 TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
@@ -436,16 +443,17 @@ TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
       return grad(f(at), {at}, options)[0];
     };
     const Tensor forward_over_reverse = jvp(gradient, std::vector{x}, std::vector{v}).tangent;
-    const Tensor reverse_over_reverse = hvp([&](const Tensor& t) {
-      return explicit_cotangent ? sum(f(t) * g) : f(t); }, x, v);
+    const Tensor reverse_over_reverse =
+        hvp([&](const Tensor& t) { return explicit_cotangent ? sum(f(t) * g) : f(t); }, x, v);
     CHECK(allclose(forward_over_reverse, reverse_over_reverse, 1e-10, 1e-10));
   }
 }
 
 TEST_CASE("jvp inside a recorded function is a constant of its graph") {
   const Tensor x = leaf({2, 3});
-  const Tensor t = jvp([](Args a) { return a[0] * a[0]; }, std::vector{x}, std::vector{ones({2}, float64)})
-                       .tangent;
+  const Tensor t =
+      jvp([](Args a) { return a[0] * a[0]; }, std::vector{x}, std::vector{ones({2}, float64)})
+          .tangent;
   CHECK(!t.needs_grad());
   CHECK(values(t) == V{4, 6});
   CHECK(values(grad_of(sum(x * t), x)) == V{4, 6});

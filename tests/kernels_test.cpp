@@ -42,7 +42,9 @@ std::vector<T> random_values(std::mt19937& random, int64_t n) {
   return v;
 }
 
-std::size_t room(int64_t rows, int64_t cols) { return std::size_t(4 * (rows + 3) * (cols + 3) + 64); }
+std::size_t room(int64_t rows, int64_t cols) {
+  return std::size_t(4 * (rows + 3) * (cols + 3) + 64);
+}
 
 // The largest error over all outputs, in units of u * sum over k of |a b| (+ |start|); inf if an
 // element between the outputs was written.
@@ -51,9 +53,12 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Str
                 const Strides& sb, const Strides& sc, bool bias, bool accumulate,
                 int64_t batch0 = 1, int64_t batch1 = 1, bool share_b = false) {
   const int64_t batch = batch0 * batch1;
-  const auto size_a = int64_t(room(m, k)), size_b = int64_t(room(k, n)), size_c = int64_t(room(m, n));
-  const auto a = random_values<T>(random, size_a * batch), b = random_values<T>(random, size_b * batch);
-  const auto start = random_values<T>(random, size_c * batch), offsets = random_values<T>(random, n);
+  const auto size_a = int64_t(room(m, k)), size_b = int64_t(room(k, n)),
+             size_c = int64_t(room(m, n));
+  const auto a = random_values<T>(random, size_a * batch),
+             b = random_values<T>(random, size_b * batch);
+  const auto start = random_values<T>(random, size_c * batch),
+             offsets = random_values<T>(random, n);
   std::vector<T> c = start;
   Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
@@ -75,7 +80,9 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Str
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         const int64_t at = o * size_c + sc.first + i * sc.row + j * sc.col;
-        long double total = accumulate ? start[std::size_t(at)] : bias ? offsets[std::size_t(j)] : T(0);
+        long double total = accumulate ? start[std::size_t(at)]
+                            : bias     ? offsets[std::size_t(j)]
+                                       : T(0);
         double scale = std::abs(double(total));
         for (int64_t l = 0; l < k; ++l) {
           const long double product =
@@ -84,7 +91,8 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Str
           total += product;
           scale += std::abs(double(product));
         }
-        const double e = std::abs(double(c[std::size_t(at)]) - double(total)) / (u * scale + 1e-300);
+        const double e =
+            std::abs(double(c[std::size_t(at)]) - double(total)) / (u * scale + 1e-300);
         if (!(e <= worst)) worst = std::isnan(e) ? HUGE_VAL : e;
         expected[std::size_t(at)] = c[std::size_t(at)];
       }
@@ -123,8 +131,10 @@ TEST_CASE("gemm equals plain loops for every combination of strides") {
           for (const int start : {0, 1, 2}) {
             const Strides sc = ways(m, n)[way];
             CAPTURE(m, n, k, sa.name, sb.name, sc.name, start);
-            CHECK(error_of<float>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <= allowed(k));
-            CHECK(error_of<double>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <= allowed(k));
+            CHECK(error_of<float>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <=
+                  allowed(k));
+            CHECK(error_of<double>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <=
+                  allowed(k));
           }
 }
 
@@ -132,19 +142,21 @@ TEST_CASE("gemm of large products, of long sums and of batches") {
   std::mt19937 random(3);
   for (const bool start : {false, true}) {
     const auto square = ways(400, 400);
-    CHECK(error_of<float>(random, 400, 400, 400, square[0], square[1], square[0], start, !start) <= 402);
-    CHECK(error_of<double>(random, 97, 64, 1000, ways(97, 1000)[1], ways(1000, 64)[4], ways(97, 64)[2],
-                           !start, start) <= 1002);
-    CHECK(error_of<float>(random, 3, 5, 5000, ways(3, 5000)[0], ways(5000, 5)[0], ways(3, 5)[1], start,
-                          !start) <= 5002);
+    CHECK(error_of<float>(random, 400, 400, 400, square[0], square[1], square[0], start, !start) <=
+          402);
+    CHECK(error_of<double>(random, 97, 64, 1000, ways(97, 1000)[1], ways(1000, 64)[4],
+                           ways(97, 64)[2], !start, start) <= 1002);
+    CHECK(error_of<float>(random, 3, 5, 5000, ways(3, 5000)[0], ways(5000, 5)[0], ways(3, 5)[1],
+                          start, !start) <= 5002);
   }
   for (const bool shared : {false, true})
-    for (const auto& [b0, b1] : {std::pair{1, 7}, std::pair{3, 4}, std::pair{0, 3}, std::pair{5, 1}}) {
+    for (const auto& [b0, b1] :
+         {std::pair{1, 7}, std::pair{3, 4}, std::pair{0, 3}, std::pair{5, 1}}) {
       CAPTURE(b0, b1, shared);
-      CHECK(error_of<float>(random, 13, 17, 33, ways(13, 33)[1], ways(33, 17)[0], ways(13, 17)[0], true,
-                            false, b0, b1, shared) <= allowed(33));
-      CHECK(error_of<double>(random, 64, 65, 40, ways(64, 40)[0], ways(40, 65)[4], ways(64, 65)[1], false,
-                             true, b0, b1, shared) <= allowed(40));
+      CHECK(error_of<float>(random, 13, 17, 33, ways(13, 33)[1], ways(33, 17)[0], ways(13, 17)[0],
+                            true, false, b0, b1, shared) <= allowed(33));
+      CHECK(error_of<double>(random, 64, 65, 40, ways(64, 40)[0], ways(40, 65)[4], ways(64, 65)[1],
+                             false, true, b0, b1, shared) <= allowed(40));
     }
 }
 
@@ -192,10 +204,11 @@ TEST_CASE("gemm_reference is C = A B, for integers by hand") {
 
 // One output of A [m, k] B [k, n], with A's row and B's column in the given places.
 template <class T>
-T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n, int64_t i,
-             int64_t j, bool transposed, int64_t batch) {
+T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
+             int64_t i, int64_t j, bool transposed, int64_t batch) {
   const auto k = int64_t(row.size());
-  std::vector<T> a(std::size_t(m * k), T(0.3)), b(std::size_t(k * n), T(0.7)), c(std::size_t(batch * m * n));
+  std::vector<T> a(std::size_t(m * k), T(0.3)), b(std::size_t(k * n), T(0.7)),
+      c(std::size_t(batch * m * n));
   for (int64_t l = 0; l < k; ++l) {
     a[std::size_t(transposed ? l * m + i : i * k + l)] = row[std::size_t(l)];
     b[std::size_t(transposed ? j * k + l : l * n + j)] = column[std::size_t(l)];
@@ -219,8 +232,9 @@ void check_bits() {
     const T expected = one_output(row, column, 1, 1, 0, 0, false, 1);
     for (const int threads : {1, 2, 3, 8}) {
       set_num_threads(threads);
-      for (const auto& [m, n, batch] : {std::tuple{1, 2, 1}, std::tuple{13, 5, 1}, std::tuple{12, 64, 1},
-                                        std::tuple{97, 33, 1}, std::tuple{400, 100, 1}, std::tuple{7, 70, 5}})
+      for (const auto& [m, n, batch] :
+           {std::tuple{1, 2, 1}, std::tuple{13, 5, 1}, std::tuple{12, 64, 1}, std::tuple{97, 33, 1},
+            std::tuple{400, 100, 1}, std::tuple{7, 70, 5}})
         for (const bool transposed : {false, true}) {
           const int64_t i = int64_t(random() % unsigned(m)), j = int64_t(random() % unsigned(n));
           const T got = one_output(row, column, m, n, i, j, transposed, batch);

@@ -25,10 +25,13 @@ struct Qkv {
     k = randn({2, 3, tk, 4}, dtype, g).requires_grad();
     v = randn({2, 3, tk, 5}, dtype, g).requires_grad();
   }
-  Tensor operator()(const AttentionOptions& options = {}) const { return attention(q, k, v, options); }
+  Tensor operator()(const AttentionOptions& options = {}) const {
+    return attention(q, k, v, options);
+  }
   std::vector<Tensor> gradients(const Tensor& y) const {
     Generator g(9);
-    return grad(y, {q, k, v}, {.grad_output = randn(y.shape(), y.dtype(), g), .retain_graph = true});
+    return grad(y, {q, k, v},
+                {.grad_output = randn(y.shape(), y.dtype(), g), .retain_graph = true});
   }
 };
 
@@ -47,7 +50,8 @@ TEST_CASE("KeepMask: polarity, alignment, padding, logic") {
   const KeepMask padding = KeepMask::padding(std::vector<std::int64_t>{2, 0, 3}, 3);
   CHECK(padding.tensor().shape() == Shape{3, 1, 1, 3});
   CHECK(values(padding.tensor()) == V{1, 1, 0, 0, 0, 0, 1, 1, 1});
-  const KeepMask a(keep_of({true, true, false, false}, {4})), b(keep_of({true, false, true, false}, {4}));
+  const KeepMask a(keep_of({true, true, false, false}, {4})),
+      b(keep_of({true, false, true, false}, {4}));
   CHECK(values((a & b).tensor()) == V{1, 0, 0, 0});
   CHECK(values((a | b).tensor()) == V{1, 1, 1, 0});
   CHECK(values((!a).tensor()) == V{0, 0, 1, 1});
@@ -73,7 +77,8 @@ TEST_CASE("attention is softmax(q k^T scale + mask) v") {
       CHECK(allclose(r.scores, scores, 1e-13, 1e-13));
       CHECK(allclose(r.pattern, softmax(scores, -1), 1e-13, 1e-13));
       const auto got = x.gradients(x(options)), expected = x.gradients(want);
-      for (int i = 0; i < 3; ++i) CHECK(allclose(got[std::size_t(i)], expected[std::size_t(i)], 1e-11, 1e-11));
+      for (int i = 0; i < 3; ++i)
+        CHECK(allclose(got[std::size_t(i)], expected[std::size_t(i)], 1e-11, 1e-11));
     }
 }
 
@@ -191,9 +196,10 @@ TEST_CASE("dropout on the weights: one key per call, the same mask forward and b
 TEST_CASE("on_scores and on_pattern see and replace") {
   const Qkv x(3, 3);
   Tensor seen_scores, seen_pattern;
-  const Tensor y = x({.causal = true,
-                      .on_scores = [&](const Tensor& s) { return seen_scores = s; },
-                      .on_pattern = [&](const Tensor& p) { return seen_pattern = p, ones_like(p); }});
+  const Tensor y =
+      x({.causal = true,
+         .on_scores = [&](const Tensor& s) { return seen_scores = s; },
+         .on_pattern = [&](const Tensor& p) { return seen_pattern = p, ones_like(p); }});
   CHECK(seen_scores.at({0, 0, 0, 1}) == -kInf);
   CHECK(seen_pattern.at({0, 0, 0, 0}) == 1);
   CHECK(allclose(y, expand(sum(x.v, {2}, true), y.shape()), 1e-13, 1e-13));
@@ -212,7 +218,8 @@ TEST_CASE("a mask of rank 1 or 0 is one for every query") {
 
 TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orders") {
   for (const DType dtype : {float32, float64}) {
-    const Tensor x = to(tensor({{-kInf, -kInf, -kInf}, {1, -kInf, 2}}, float64), dtype).requires_grad();
+    const Tensor x =
+        to(tensor({{-kInf, -kInf, -kInf}, {1, -kInf, 2}}, float64), dtype).requires_grad();
     const Tensor p = softmax(x, -1), log_p = log_softmax(x, -1), lse = logsumexp(x, {-1});
     CHECK(values(slice(p, 0, 0, 1)) == V{0, 0, 0});
     CHECK(values(slice(log_p, 0, 0, 1)) == V{-kInf, -kInf, -kInf});
@@ -239,7 +246,8 @@ TEST_CASE("unselected NaN and inf have gradient exactly 0, and give none") {
   const Tensor mask = keep_of({true, false, true}, {3});
   CHECK(values(grad(sum(exp(masked_fill(x, mask, 0))), {x})[0])[0] == 0);
   CHECK(values(grad(sum(masked_fill(x, mask, 0) * 3.0), {x})[0]) == V{0, 3, 0});
-  CHECK(values(grad(sum(where(mask, zeros_like(x), x * x)), {x}, {.allow_unused = true})[0])[1] == 4);
+  CHECK(values(grad(sum(where(mask, zeros_like(x), x * x)), {x}, {.allow_unused = true})[0])[1] ==
+        4);
 }
 
 }  // namespace

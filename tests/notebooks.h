@@ -7,7 +7,9 @@
 
 namespace heed::autograd::testing {
 
-inline Tensor f64(std::initializer_list<std::initializer_list<double>> rows) { return tensor(rows, float64); }
+inline Tensor f64(std::initializer_list<std::initializer_list<double>> rows) {
+  return tensor(rows, float64);
+}
 inline bool near(const Tensor& got, const Tensor& want, double tolerance) {
   return allclose(got, want, 0, tolerance);
 }
@@ -16,7 +18,8 @@ struct Attention {
   Tensor scores, pattern, output;
 };
 // The notebooks' own formula, op by op.
-inline Attention by_hand(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& additive = {}) {
+inline Attention by_hand(const Tensor& q, const Tensor& k, const Tensor& v, double scale,
+                         const Tensor& additive = {}) {
   Attention r;
   r.scores = matmul(q, mT(k)) * scale;
   if (additive.defined()) r.scores = r.scores + additive;

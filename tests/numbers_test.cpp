@@ -49,7 +49,8 @@ class Numbers {
     const std::string other = ref.find(':') == ref.npos ? name : ref.substr(ref.find(':') + 1);
     const Json& entry = entries_.at(id);
     return entry["inputs"].contains(other) && !entry["expected"].contains(other)
-               ? resolve(entry["inputs"][other], other) : read(entry["expected"].at(other));
+               ? resolve(entry["inputs"][other], other)
+               : read(entry["expected"].at(other));
   }
   std::map<std::string, Json> entries_;
 };
@@ -105,21 +106,27 @@ const Model512& model512() {
 Tensor summary(const Tensor& y) {
   const Tensor rows = select(y, 0, 0);
   return cat({slice(select(rows, 0, 0), 0, 0, 8), slice(select(rows, 0, 5), 0, 0, 8),
-              stack({sum(y), sum(y * y), min(y), max(y)}, 0)}, 0);
+              stack({sum(y), sum(y * y), min(y), max(y)}, 0)},
+             0);
 }
 
 // ---- notebook 1: weights per head, all ones
 
 Results hidden_attention(const Tensor& x, std::int64_t heads, std::int64_t d_head) {
   const std::int64_t model = x.size(2), t = x.size(1);
-  const Tensor w = ones({heads, model, d_head}, float64), w_out = ones({heads, d_head, model}, float64);
+  const Tensor w = ones({heads, model, d_head}, float64),
+               w_out = ones({heads, d_head, model}, float64);
   const Tensor q = einsum("bpm,hmd->bphd", {x, w});
   const Tensor scores = einsum("bqhd,bkhd->bhqk", {q, q}) / std::sqrt(double(d_head));
   const Tensor pattern = softmax(masked_fill(scores, logical_not(tril_mask(t, t)), -kInf), -1);
   const Tensor z = einsum("bkhd,bhqk->bqhd", {q, pattern});
   const Tensor out = einsum("bqhd,hdm->bqm", {z, w_out});
   CHECK(allclose(out, expand(slice(out, 2, 0, 1), out.shape()), 0, 1e-9));
-  return {{"q", q}, {"attn_pattern", pattern}, {"z", z}, {"attn_out", out}, {"attn_out[:,:,0]", select(out, 2, 0)}};
+  return {{"q", q},
+          {"attn_pattern", pattern},
+          {"z", z},
+          {"attn_out", out},
+          {"attn_out[:,:,0]", select(out, 2, 0)}};
 }
 
 // ---- notebook 3: one layer, three readings of its code
@@ -127,8 +134,11 @@ Results hidden_attention(const Tensor& x, std::int64_t heads, std::int64_t d_hea
 Results three_readings(const Numbers& n) {
   const auto in = [&](const char* name) { return n.input("s3.derived.mha", name); };
   const Tensor x = unsqueeze(in("sample_input"), 0);
-  const auto project = [&](const char* weight) { return reshape(linear(x, in(weight)), {1, 3, 2, 2}); };
-  const Tensor q = project("queries_weight"), k = project("keys_weight"), v = project("values_weight");
+  const auto project = [&](const char* weight) {
+    return reshape(linear(x, in(weight)), {1, 3, 2, 2});
+  };
+  const Tensor q = project("queries_weight"), k = project("keys_weight"),
+               v = project("values_weight");
   const auto layer = [&](const Tensor& a, const Tensor& b, const Tensor& c, double scale) {
     const Tensor energy = einsum("nqhd,nkhd->nhqk", {a, b}) / scale;
     const Tensor z = einsum("nhql,nlhd->nqhd", {softmax(energy, 3), c});
@@ -137,13 +147,16 @@ Results three_readings(const Numbers& n) {
   const auto heads_first = [](const Tensor& t) { return permute(t, {0, 2, 1, 3}); };
   return {{"correct_positions_sqrt_head_dim", layer(q, k, v, std::sqrt(2))},
           {"positions_sqrt_embedding_size", layer(q, k, v, 2)},
-          {"literal_code_heads_attend_heads", layer(heads_first(q), heads_first(k), heads_first(v), 2)}};
+          {"literal_code_heads_attend_heads",
+           layer(heads_first(q), heads_first(k), heads_first(v), 2)}};
 }
 
 // b[i] = ((step i + first) mod modulus - centre) / 8
-Tensor counted(const Shape& shape, std::int64_t step, std::int64_t first, std::int64_t modulus, double centre) {
+Tensor counted(const Shape& shape, std::int64_t step, std::int64_t first, std::int64_t modulus,
+               double centre) {
   std::vector<double> v;
-  for (std::int64_t i = 0; i < shape.numel(); ++i) v.push_back((double((step * i + first) % modulus) - centre) / 8);
+  for (std::int64_t i = 0; i < shape.numel(); ++i)
+    v.push_back((double((step * i + first) % modulus) - centre) / 8);
   return from_data(v, shape);
 }
 
@@ -156,7 +169,9 @@ void add_notebook_0(std::map<std::string, Compute>& c) {
       const Attention a = by_hand(in("q"), in("k"), in("v"), scale, in("mask"));
       const Tensor fused = attention(in("q"), in("k"), in("v"), {.scale = scale, .causal = true});
       CHECK(allclose(fused, a.output, 1e-12, 1e-12));
-      return {{"w", a.pattern}, {"out", a.output}, {"argmax_row2", argmax(select(a.pattern, 0, 2), 0)},
+      return {{"w", a.pattern},
+              {"out", a.output},
+              {"argmax_row2", argmax(select(a.pattern, 0, 2), 0)},
               {"argmax_row3", argmax(select(a.pattern, 0, 3), 0)}};
     };
   };
@@ -191,9 +206,11 @@ void add_notebook_0(std::map<std::string, Compute>& c) {
   };
   c["s0.in69.mha"] = [](const Numbers&) -> Results {
     const FusedHeads& h = model512().heads;
-    return {{"0 x", h.x}, {"1 qkv", h.qkv}, {"2 qkv", h.split}, {"3 qkv", h.heads}, {"4 q", h.q},
-            {"5 k", h.k}, {"6 v", h.v}, {"7 attention_weights", h.weights}, {"8 values", h.values},
-            {"9 output", model512().output(h.joined)}};
+    return {{"0 x", h.x},           {"1 qkv", h.qkv},
+            {"2 qkv", h.split},     {"3 qkv", h.heads},
+            {"4 q", h.q},           {"5 k", h.k},
+            {"6 v", h.v},           {"7 attention_weights", h.weights},
+            {"8 values", h.values}, {"9 output", model512().output(h.joined)}};
   };
   c["s0.derived.mha512"] = [](const Numbers&) -> Results {
     const Model512& m = model512();
@@ -203,8 +220,11 @@ void add_notebook_0(std::map<std::string, Compute>& c) {
   c["s0.derived.mha4"] = [](const Numbers& n) -> Results {
     const auto in = [&](const char* name) { return n.input("s0.derived.mha4", name); };
     const FusedHeads h = fused_heads(in("x"), in("qkv_weight"), in("qkv_bias"), 2);
-    const auto out = [&](const Tensor& joined) { return linear(joined, in("out_weight"), in("out_bias")); };
-    return {{"attention_weights", h.weights}, {"as_in_seed_reshape_bug", out(h.joined_wrong)},
+    const auto out = [&](const Tensor& joined) {
+      return linear(joined, in("out_weight"), in("out_bias"));
+    };
+    return {{"attention_weights", h.weights},
+            {"as_in_seed_reshape_bug", out(h.joined_wrong)},
             {"correct_transposed_first", out(h.joined)}};
   };
 }
@@ -214,7 +234,9 @@ void add_notebooks_1_to_3(std::map<std::string, Compute>& c) {
     const Tensor scores = n.input("s1.in4.causal", "attn_scores");
     return {{"masked", masked_fill(scores, gt(triu(ones({3, 3}), 1), 0.0), -kInf)}};
   };
-  c["s1.derived.small"] = [](const Numbers& n) { return hidden_attention(n.input("s1.derived.small", "x"), 2, 2); };
+  c["s1.derived.small"] = [](const Numbers& n) {
+    return hidden_attention(n.input("s1.derived.small", "x"), 2, 2);
+  };
   c["s1.derived.formula"] = [](const Numbers&) {
     std::vector<double> x;
     for (int b = 0; b < 12; ++b)
@@ -233,9 +255,13 @@ void add_notebooks_1_to_3(std::map<std::string, Compute>& c) {
     Tensor one_by_one = zeros({8, 8}, float64);
     for (std::int64_t i = 0; i < 64; ++i)
       one_by_one.mutable_data<double>()[i] = sum(select(x, 0, i / 8) * select(x, 0, i % 8)).item();
-    return {{"embedded_sentence[0]", select(x, 0, 0)}, {"X", x}, {"omega_mat", omega}, {"omega", omega},
+    return {{"embedded_sentence[0]", select(x, 0, 0)},
+            {"X", x},
+            {"omega_mat", omega},
+            {"omega", omega},
             {"allclose", full({}, allclose(omega, one_by_one, 1e-12, 1e-12))},
-            {"attention_weights", w}, {"context_vectors", matmul(w, x)}};
+            {"attention_weights", w},
+            {"context_vectors", matmul(w, x)}};
   };
   for (const char* id : {"s2.in13.emb0", "s2.in22.shape", "s2.in7.allclose", "s2.in8.shape",
                          "s2.in11.shape", "s2.derived.selfattn"})
@@ -245,10 +271,13 @@ void add_notebooks_1_to_3(std::map<std::string, Compute>& c) {
     const auto project = [&](const char* u) { return mT(matmul(in(u), mT(in("X")))); };
     const Tensor omega = matmul(project("U_query"), mT(project("U_key")));
     const Tensor omega_2 = select(omega, 0, 1), w = softmax(omega_2 / 4.0, 0);
-    return {{"omega", omega}, {"omega_2", omega_2}, {"attention_weights_2", w},
+    return {{"omega", omega},
+            {"omega_2", omega_2},
+            {"attention_weights_2", w},
             {"context_vector_2", matmul(w, project("U_value"))}};
   };
-  for (const char* id : {"s2.in20.shape", "s2.in23.omega2", "s2.in26.w2", "s2.in27.ctx2"}) c[id] = projected;
+  for (const char* id : {"s2.in20.shape", "s2.in23.omega2", "s2.in26.w2", "s2.in27.ctx2"})
+    c[id] = projected;
   const auto sample = [](const Numbers& n) -> Results {
     const Tensor x = n.input("s3.sa.out", "sample_input");
     const Attention a = by_hand(x, x, x, 0.5);
@@ -291,7 +320,10 @@ void add_notebook_4(std::map<std::string, Compute>& c) {
       const N n(d);
       const Attention a = by_hand(n.q, n.k, n.v, scale);
       CHECK(allclose(attention(n.q, n.k, n.v, {.scale = scale}), a.output, 1e-13, 0));
-      return {{"scores", a.scores}, {"C", select(a.scores, 0, 0)}, {"output", a.output}, {"p_attn", a.pattern}};
+      return {{"scores", a.scores},
+              {"C", select(a.scores, 0, 0)},
+              {"output", a.output},
+              {"p_attn", a.pattern}};
     };
   };
   c["s4.in20"] = attend(2, 1);
@@ -311,7 +343,8 @@ void add_notebook_4(std::map<std::string, Compute>& c) {
   c["s4.derived.mask"] = [](const Numbers&) -> Results {
     const N n(8);
     Results r;
-    for (const auto& [suffix, keep] : {std::pair{"a", f64({{1, 0}})}, std::pair{"b", f64({{0, 0}})}}) {
+    for (const auto& [suffix, keep] :
+         {std::pair{"a", f64({{1, 0}})}, std::pair{"b", f64({{0, 0}})}}) {
       const Tensor scores = matmul(n.q, mT(n.k)) / std::sqrt(8);
       const Tensor pattern = softmax(masked_fill(scores, eq(keep, 0.0), -1e9), -1);
       r[std::string("p_") + suffix] = pattern;
@@ -339,7 +372,10 @@ void compare(const Json& want, const Tensor& got) {
     double worst = 0;
     for (std::size_t i = 0; i < g.size(); ++i) {
       const Json& v = want[key][i];
-      const double w = v.is_string() ? (v == "-inf" ? -kInf : v == "inf" ? kInf : std::nan("")) : v.get<double>();
+      const double w = v.is_string() ? (v == "-inf"  ? -kInf
+                                        : v == "inf" ? kInf
+                                                     : std::nan(""))
+                                     : v.get<double>();
       if (g[i] == w) continue;
       const double excess = std::abs(g[i] - w) - (tol_abs + tol_rel * std::abs(w));
       if (!(excess <= worst)) worst = std::isnan(excess) ? kInf : excess;
@@ -358,7 +394,8 @@ TEST_CASE("every verified number of the notebooks") {
   const std::filesystem::path path;
 #endif
   if (!std::filesystem::exists(path)) {
-    WARN("skipped: no numbers.json (HEED_SHARED_DIR unset or without seeds/): '" << path.string() << "'");
+    WARN("skipped: no numbers.json (HEED_SHARED_DIR unset or without seeds/): '" << path.string()
+                                                                                 << "'");
     return;
   }
   const Numbers numbers(Json::parse(std::ifstream(path)));
@@ -385,8 +422,10 @@ TEST_CASE("every verified number of the notebooks") {
         continue;
       }
       REQUIRE(results.count(name) == 1);
-      if (want.is_object()) compare(want, results.at(name));
-      else CHECK(results.at(name).item() == double(want.get<bool>()));
+      if (want.is_object())
+        compare(want, results.at(name));
+      else
+        CHECK(results.at(name).item() == double(want.get<bool>()));
     }
   }
   CHECK(unknown.empty());

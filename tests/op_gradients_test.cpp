@@ -15,23 +15,24 @@ using namespace heed::autograd;
 
 // A new op belongs here: the list fails when one is added without, or lost by the linker.
 const std::vector<std::string> kOps = {
-    "abs",         "add",         "attention",     "cat",         "chunk",      "clamp",
-    "contiguous",  "cross_entropy", "cumsum",      "diagonal",    "div",        "dropout",
-    "einsum",      "embedding",   "erf",           "exp",         "expand",     "flatten",
-    "flip",        "gather",      "gelu",          "gelu_tanh",   "index_add",  "index_select",
-    "layer_norm",  "linear",      "log",           "log_softmax", "logsumexp",  "masked_fill",
-    "matmul",      "max",         "maximum",       "mean",        "min",        "minimum",
-    "mul",         "neg",         "permute",       "pow",         "relu",       "reshape",
-    "rms_norm",     "rope",    "rsqrt",       "scatter_add",   "select",      "sigmoid",    "silu",
-    "slice",       "softmax",     "split",         "sqrt",        "squeeze",    "stack",
-    "sub",         "sum",         "sum_to",        "tanh",        "to",         "transpose",
-    "tril",        "triu",        "unslice",       "unsqueeze",   "var",        "where"};
+    "abs",        "add",           "attention", "cat",         "chunk",     "clamp",
+    "contiguous", "cross_entropy", "cumsum",    "diagonal",    "div",       "dropout",
+    "einsum",     "embedding",     "erf",       "exp",         "expand",    "flatten",
+    "flip",       "gather",        "gelu",      "gelu_tanh",   "index_add", "index_select",
+    "layer_norm", "linear",        "log",       "log_softmax", "logsumexp", "masked_fill",
+    "matmul",     "max",           "maximum",   "mean",        "min",       "minimum",
+    "mul",        "neg",           "permute",   "pow",         "relu",      "reshape",
+    "rms_norm",   "rope",          "rsqrt",     "scatter_add", "select",    "sigmoid",
+    "silu",       "slice",         "softmax",   "split",       "sqrt",      "squeeze",
+    "stack",      "sub",           "sum",       "sum_to",      "tanh",      "to",
+    "transpose",  "tril",          "triu",      "unslice",     "unsqueeze", "var",
+    "where"};
 
 bool is_layer(const Check* check) { return check->name().starts_with("nn."); }
 
-const std::vector<std::string> kLayers = {
-    "nn.Block", "nn.Embedding",          "nn.LayerNorm", "nn.Linear",
-    "nn.MLP",   "nn.MultiHeadAttention", "nn.RMSNorm",   "nn.Transformer"};
+const std::vector<std::string> kLayers = {"nn.Block",   "nn.Embedding",  "nn.LayerNorm",
+                                          "nn.Linear",  "nn.MLP",        "nn.MultiHeadAttention",
+                                          "nn.RMSNorm", "nn.Transformer"};
 
 // All but those that the tests of the checker itself register.
 std::vector<const Check*> library_checks() {
@@ -135,7 +136,8 @@ TEST_CASE("a gradient does not depend on the strides of the cotangent") {
       const Tensor ones_of_stride_0 = expand(full({}, 1, float64), v.shape());
       const auto of_ones = gradients(s, ones_like(v), false);
       const auto got = gradients(s, ones_of_stride_0, false);
-      for (std::size_t i = 0; i < got.size(); ++i) CHECK(allclose(got[i], of_ones[i], 1e-13, 1e-13));
+      for (std::size_t i = 0; i < got.size(); ++i)
+        CHECK(allclose(got[i], of_ones[i], 1e-13, 1e-13));
     }
 }
 
@@ -176,8 +178,7 @@ TEST_CASE("gradcheck names order, input, place and both values") {
   const std::vector<Tensor> xs = {tensor({3, 4}, float64), tensor({5, 6}, float64)};
   const GradcheckReport report = gradcheck(f, xs);
   CHECK(!report.ok);
-  CHECK(report.message ==
-        "order 1: input 1 at [1], output at [1]: engine 0, differences 4");
+  CHECK(report.message == "order 1: input 1 at [1], output at [1]: engine 0, differences 4");
   const GradcheckReport dual = gradcheck(f, xs, {.use_differences = false});
   CHECK(!dual.ok);
   CHECK(dual.message == "order 1: input 1 at [1], output at [1]: engine 0, dual numbers 4");
@@ -228,7 +229,8 @@ TEST_CASE("a layout that does not apply is skipped for a stated reason") {
                                             "", transposed, sliced, expanded, aliased});
   const Sample no_inputs{"none", [](Args) { return ones({1}, float64); }, {}};
   for (const CheckLayout layout : kAllLayouts)
-    CHECK(with_layout(no_inputs, layout).sample.has_value() == (layout == CheckLayout::kContiguous));
+    CHECK(with_layout(no_inputs, layout).sample.has_value() ==
+          (layout == CheckLayout::kContiguous));
 }
 
 TEST_CASE("each order reports its own error, order 2 the worse of both as well") {

@@ -35,9 +35,9 @@ struct Unary {
   const char* name;
   Tensor (*op)(const Tensor&);
   double (*f)(double);
-  double low, high;      // of the random inputs
-  bool relative_to_x;    // rounding errors are relative to x, not to the result
-  double ulps;           // allowed, in half-ulps of the scale
+  double low, high;    // of the random inputs
+  bool relative_to_x;  // rounding errors are relative to x, not to the result
+  double ulps;         // allowed, in half-ulps of the scale
   V specials;
 };
 
@@ -45,37 +45,118 @@ double phi(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
 const std::vector<Unary> kUnary = {
-    {"neg", [](const Tensor& x) { return -x; }, [](double x) { return -x; }, -9, 9, false, 0,
+    {"neg",
+     [](const Tensor& x) { return -x; },
+     [](double x) { return -x; },
+     -9,
+     9,
+     false,
+     0,
      {0, kInf, std::nan("")}},
-    {"exp", exp, [](double x) { return std::exp(x); }, -20, 20, false, 4,
+    {"exp",
+     exp,
+     [](double x) { return std::exp(x); },
+     -20,
+     20,
+     false,
+     4,
      {0, -kInf, kInf, -1000, 1000, std::nan("")}},
-    {"log", log, [](double x) { return std::log(x); }, 1e-3, 100, false, 4,
+    {"log",
+     log,
+     [](double x) { return std::log(x); },
+     1e-3,
+     100,
+     false,
+     4,
      {1, 0, kInf, -1, std::nan("")}},
-    {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0, 100, false, 1,
+    {"sqrt",
+     sqrt,
+     [](double x) { return std::sqrt(x); },
+     0,
+     100,
+     false,
+     1,
      {0, 4, kInf, -1, std::nan("")}},
     {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1e-3, 100, false, 4, {0, 4, kInf}},
-    {"tanh", tanh, [](double x) { return std::tanh(x); }, -5, 5, false, 8,
+    {"tanh",
+     tanh,
+     [](double x) { return std::tanh(x); },
+     -5,
+     5,
+     false,
+     8,
      {0, 1e-5, 50, -50, kInf, -kInf, std::nan("")}},
-    {"sigmoid", sigmoid, sigmoid_of, -30, 30, false, 8, {0, 1000, -1000, kInf, -kInf, std::nan("")}},
-    {"erf", erf, [](double x) { return std::erf(x); }, -4, 4, false, 8,
+    {"sigmoid",
+     sigmoid,
+     sigmoid_of,
+     -30,
+     30,
+     false,
+     8,
+     {0, 1000, -1000, kInf, -kInf, std::nan("")}},
+    {"erf",
+     erf,
+     [](double x) { return std::erf(x); },
+     -4,
+     4,
+     false,
+     8,
      {0, 1e-5, kInf, -kInf, std::nan("")}},
     {"abs", abs, [](double x) { return std::abs(x); }, -9, 9, false, 0, {0, -kInf, std::nan("")}},
-    {"relu", relu, [](double x) { return x < 0 ? 0 : x; }, -9, 9, false, 0, {0, -kInf, std::nan("")}},
-    {"clamp", [](const Tensor& x) { return clamp(x, -0.5, 2); },
-     [](double x) { return x < -0.5 ? -0.5 : x > 2 ? 2 : x; }, -5, 5, false, 0,
+    {"relu",
+     relu,
+     [](double x) { return x < 0 ? 0 : x; },
+     -9,
+     9,
+     false,
+     0,
+     {0, -kInf, std::nan("")}},
+    {"clamp",
+     [](const Tensor& x) { return clamp(x, -0.5, 2); },
+     [](double x) { return x < -0.5 ? -0.5
+                           : x > 2  ? 2
+                                    : x; },
+     -5,
+     5,
+     false,
+     0,
      {-0.5, 2, kInf, -kInf, std::nan("")}},
-    {"pow 3", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }, -5, 5,
-     false, 6, {0, -2, kInf}},
-    {"pow -0.5", [](const Tensor& x) { return pow(x, -0.5); },
-     [](double x) { return std::pow(x, -0.5); }, 0.1, 50, false, 4, {0, -1}},
-    {"pow 0", [](const Tensor& x) { return pow(x, 0); }, [](double) { return 1.0; }, -5, 5, false, 0,
+    {"pow 3",
+     [](const Tensor& x) { return pow(x, 3); },
+     [](double x) { return x * x * x; },
+     -5,
+     5,
+     false,
+     6,
+     {0, -2, kInf}},
+    {"pow -0.5",
+     [](const Tensor& x) { return pow(x, -0.5); },
+     [](double x) { return std::pow(x, -0.5); },
+     0.1,
+     50,
+     false,
+     4,
+     {0, -1}},
+    {"pow 0",
+     [](const Tensor& x) { return pow(x, 0); },
+     [](double) { return 1.0; },
+     -5,
+     5,
+     false,
+     0,
      {0, std::nan("")}},
     {"gelu", gelu, [](double x) { return x * phi(x); }, -6, 6, true, 8, {0, 100, -100}},
-    {"gelu_tanh", gelu_tanh,
+    {"gelu_tanh",
+     gelu_tanh,
      [](double x) {
        return 0.5 * x *
               (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-     }, -6, 6, true, 8, {0, 100, -100}},
+     },
+     -6,
+     6,
+     true,
+     8,
+     {0, 100, -100}},
     {"silu", silu, [](double x) { return x * sigmoid_of(x); }, -20, 20, true, 8, {0, 1000, -1000}}};
 
 TEST_CASE("functions of one operand equal the plain function, in every layout") {
@@ -120,7 +201,8 @@ TEST_CASE("long tensors, cut into chunks, equal short ones") {
     CAPTURE(u.name);
     CHECK(testing::same_bits(slice(u.op(x), 0, 70000, 70020), u.op(some)));
     const Tensor strided = slice(x, 0, 0, 100003, 2);
-    CHECK(testing::same_bits(slice(u.op(strided), 0, 35000, 35010), u.op(slice(some, 0, 0, 20, 2))));
+    CHECK(
+        testing::same_bits(slice(u.op(strided), 0, 35000, 35010), u.op(slice(some, 0, 0, 20, 2))));
   }
 }
 
@@ -130,10 +212,14 @@ struct Binary {
   double (*f)(double, double);
 };
 const std::vector<Binary> kBinary = {
-    {"add", [](const Tensor& a, const Tensor& b) { return a + b; }, [](double a, double b) { return a + b; }},
-    {"sub", [](const Tensor& a, const Tensor& b) { return a - b; }, [](double a, double b) { return a - b; }},
-    {"mul", [](const Tensor& a, const Tensor& b) { return a * b; }, [](double a, double b) { return a * b; }},
-    {"div", [](const Tensor& a, const Tensor& b) { return a / b; }, [](double a, double b) { return a / b; }},
+    {"add", [](const Tensor& a, const Tensor& b) { return a + b; },
+     [](double a, double b) { return a + b; }},
+    {"sub", [](const Tensor& a, const Tensor& b) { return a - b; },
+     [](double a, double b) { return a - b; }},
+    {"mul", [](const Tensor& a, const Tensor& b) { return a * b; },
+     [](double a, double b) { return a * b; }},
+    {"div", [](const Tensor& a, const Tensor& b) { return a / b; },
+     [](double a, double b) { return a / b; }},
     {"maximum", maximum, [](double a, double b) { return a > b ? a : b; }},
     {"minimum", minimum, [](double a, double b) { return a < b ? a : b; }},
     {"eq", eq, [](double a, double b) { return double(a == b); }},
@@ -150,10 +236,15 @@ Tensor small_integers(const Shape& shape, DType dtype, Generator& g) {
 
 TEST_CASE("functions of two operands equal the plain function under broadcasting") {
   Generator random(3);
-  const std::vector<std::array<Shape, 3>> cases = {
-      {Shape{}, {}, {}},          {Shape{3}, {}, {3}},       {Shape{}, {2, 2}, {2, 2}},
-      {Shape{2, 3}, {2, 3}, {2, 3}}, {Shape{3, 1}, {1, 4}, {3, 4}}, {Shape{4}, {2, 3, 4}, {2, 3, 4}},
-      {Shape{0, 3}, {1, 3}, {0, 3}}, {Shape{2, 1, 3, 1}, {5, 1, 2}, {2, 5, 3, 2}}, {Shape{1}, {0}, {0}}};
+  const std::vector<std::array<Shape, 3>> cases = {{Shape{}, {}, {}},
+                                                   {Shape{3}, {}, {3}},
+                                                   {Shape{}, {2, 2}, {2, 2}},
+                                                   {Shape{2, 3}, {2, 3}, {2, 3}},
+                                                   {Shape{3, 1}, {1, 4}, {3, 4}},
+                                                   {Shape{4}, {2, 3, 4}, {2, 3, 4}},
+                                                   {Shape{0, 3}, {1, 3}, {0, 3}},
+                                                   {Shape{2, 1, 3, 1}, {5, 1, 2}, {2, 5, 3, 2}},
+                                                   {Shape{1}, {0}, {0}}};
   for (const Binary& op : kBinary)
     for (const DType dtype : {float32, float64})
       for (const auto& [sa, sb, shape] : cases) {
@@ -267,7 +358,7 @@ TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes
   for (const Shape& shape : {Shape{3, 3}, Shape{2, 5}, Shape{5, 2}, Shape{2, 3, 4}, Shape{0, 3}})
     for (std::int64_t k = -5; k <= 5; ++k) {
       CAPTURE(shape, k);
-      const Tensor x = full(shape, std::nan("")) ;
+      const Tensor x = full(shape, std::nan(""));
       const V low = values(tril(x, k)), high = values(triu(x, k));
       const std::int64_t rows = shape[shape.rank() - 2], columns = shape.back();
       const V mask = values(tril_mask(rows, columns, k));

@@ -27,8 +27,8 @@ Trained trained(const RunConfig& config) {
 
 double gap(const Evaluation& e) { return e.loss - e.optimal.value(); }
 
-// Mean attention of a one-layer, one-head model on the place that `column(row)` names, over the rows
-// that predict.
+// Mean attention of a one-layer, one-head model on the place that `column(row)` names, over the
+// rows that predict.
 template <class F>
 double mean_attention(const Trainer& trainer, F column) {
   const Batch batch = trainer.task->evaluation(0, 64);
@@ -79,8 +79,7 @@ TEST_CASE("reverse reaches 100 % and attends on the anti-diagonal") {
   const Trained t = trained(preset("reverse"));
   CHECK(*t.result.accuracy == 1);
   // Row N + i predicts the mirror image of place i: with N = 16, column N - 1 - i.
-  const double attention =
-      mean_attention(t.trainer, [](std::int64_t row) { return 31 - row; });
+  const double attention = mean_attention(t.trainer, [](std::int64_t row) { return 31 - row; });
   std::cout << "mean attention on the anti-diagonal " << attention << std::endl;
   CHECK(attention >= 0.95);
 }

@@ -124,7 +124,8 @@ TEST_CASE("reductions of rank 0, of no elements and of int64") {
     CHECK(max(none, {0}).shape() == Shape{0});
   }
   const std::int64_t big = (std::int64_t{1} << 53) + 1;
-  CHECK(sum(from_data(std::vector<std::int64_t>{big, 2}, {2})).to_vector<std::int64_t>()[0] == big + 2);
+  CHECK(sum(from_data(std::vector<std::int64_t>{big, 2}, {2})).to_vector<std::int64_t>()[0] ==
+        big + 2);
 }
 
 TEST_CASE("max and min pass NaN on; logsumexp is right at +-inf and stable far from 0") {
@@ -135,7 +136,8 @@ TEST_CASE("max and min pass NaN on; logsumexp is right at +-inf and stable far f
   CHECK(logsumexp(tensor({-kInf, 5}, float64)).item() == 5);
   CHECK(std::isnan(logsumexp(tensor({1, std::nan("")})).item()));
   for (const double shift : {-1e6, 1e6})
-    CHECK(logsumexp(tensor({shift, shift}, float64)).item() - shift == Approx(std::log(2)).margin(1e-9));
+    CHECK(logsumexp(tensor({shift, shift}, float64)).item() - shift ==
+          Approx(std::log(2)).margin(1e-9));
 }
 
 TEST_CASE("a float32 sum of a million terms is right to its last bit") {
@@ -217,7 +219,8 @@ V product(const Tensor& a, const Tensor& b, const Shape& batch, std::int64_t m, 
   V out;
   for (std::int64_t o = 0; o < batch.numel(); ++o) {
     const Dims at = index_of(o, batch);
-    const std::size_t pa = place(at, a.shape().sub(0, a.rank() - 2)), pb = place(at, b.shape().sub(0, b.rank() - 2));
+    const std::size_t pa = place(at, a.shape().sub(0, a.rank() - 2)),
+                      pb = place(at, b.shape().sub(0, b.rank() - 2));
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         long double s = 0;
@@ -253,7 +256,8 @@ TEST_CASE("matmul equals its definition: vectors, matrices, broadcast batches, s
   for (const DType dtype : {float32, float64})
     for (const Case& c : cases) {
       const Tensor a = randn(c.a, dtype, random), b = randn(c.b, dtype, random);
-      const Tensor ma = a.rank() == 1 ? unsqueeze(a, 0) : a, mb = b.rank() == 1 ? unsqueeze(b, 1) : b;
+      const Tensor ma = a.rank() == 1 ? unsqueeze(a, 0) : a,
+                   mb = b.rank() == 1 ? unsqueeze(b, 1) : b;
       const V want = product(ma, mb, c.batch, c.m, c.n);
       const double scale = double(a.size(-1)) * 4 + 1;
       for (const auto& [name_a, x] : layouts(a))

@@ -207,9 +207,8 @@ TEST_CASE("a loss that is not finite is never the best") {
   CHECK(!std::isfinite(t.evaluate(false).loss));
   t.save(folder.path());
   CHECK(!fs::exists(folder / "best.safetensors"));
-  CHECK_THROWS_WITH(
-      sample_token(full({3}, std::nan("")), {.greedy = true}, default_generator()),
-      Contains("the logit of token 0 is nan"));
+  CHECK_THROWS_WITH(sample_token(full({3}, std::nan("")), {.greedy = true}, default_generator()),
+                    Contains("the logit of token 0 is nan"));
   set(kept);
   t.step();
   CHECK(std::isfinite(t.evaluate(false).loss));
@@ -269,6 +268,20 @@ TEST_CASE("a damaged or foreign state is refused or told of") {
     CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains(state.string()));
     save_safetensors(state.string(), good.tensors, good.metadata);
   }
+}
+
+TEST_CASE("a config.toml that the run was not trained with is refused") {
+  const Folder folder;
+  Trainer t(tiny());
+  run_to(t, 3, 0);
+  t.save(folder.path());
+  RunConfig other = t.config;
+  other.steps = 20, other.eval_every = 1;  // these may change
+  write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
+  CHECK(Trainer::resume(folder.path()).steps_done == 3);
+  other.lr *= 2;
+  write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
+  CHECK_THROWS_AS(Trainer::resume(folder.path()), IoError);
 }
 
 TEST_CASE("config.toml keeps every value, or validate refuses it") {

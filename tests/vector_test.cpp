@@ -32,7 +32,8 @@ double worst_ulp(Loop loop, Exact exact) {
         continue;
       }
       if (std::abs(rounded) < 1.2e-38f) continue;
-      const double ulp = double(std::nextafter(std::abs(rounded), INFINITY)) - std::abs(double(rounded));
+      const double ulp =
+          double(std::nextafter(std::abs(rounded), INFINITY)) - std::abs(double(rounded));
       const double error = std::abs(double(y[i]) - want) / ulp;
       if (!(error <= worst)) worst = error;
     }
@@ -52,9 +53,12 @@ TEST_CASE("exp, tanh and erf keep their error bounds over all floats") {
   const auto call = [](auto f) {
     return [f](float* y, const float* x, std::int64_t n) { f(y, x, n); };
   };
-  const double e = worst_ulp(call([](auto... a) { kernels::exp(a...); }), [](double v) { return std::exp(v); });
-  const double t = worst_ulp(call([](auto... a) { kernels::tanh(a...); }), [](double v) { return std::tanh(v); });
-  const double f = worst_ulp(call([](auto... a) { kernels::erf(a...); }), [](double v) { return std::erf(v); });
+  const double e =
+      worst_ulp(call([](auto... a) { kernels::exp(a...); }), [](double v) { return std::exp(v); });
+  const double t = worst_ulp(call([](auto... a) { kernels::tanh(a...); }),
+                             [](double v) { return std::tanh(v); });
+  const double f =
+      worst_ulp(call([](auto... a) { kernels::erf(a...); }), [](double v) { return std::erf(v); });
   INFO("exp " << e << ", tanh " << t << ", erf " << f << " ulp");
   CHECK(e <= 2);
   CHECK(t <= 5);

@@ -48,10 +48,14 @@ TEST_CASE("views share storage and read what they name, in every layout") {
     view(unsqueeze(x, -1), {2, 3, 4, 1}, [](Dims i) { return Dims{i[0], i[1], i[2]}; });
     view(squeeze(unsqueeze(x, 0), 0), {2, 3, 4}, [](Dims i) { return i; });
     view(expand(x, {5, 2, 3, 4}), {5, 2, 3, 4}, [](Dims i) { return Dims{i[1], i[2], i[3]}; });
-    view(expand(slice(x, 1, 1, 2), {-1, 6, -1}), {2, 6, 4}, [](Dims i) { return Dims{i[0], 1, i[2]}; });
+    view(expand(slice(x, 1, 1, 2), {-1, 6, -1}), {2, 6, 4}, [](Dims i) {
+      return Dims{i[0], 1, i[2]};
+    });
     view(diagonal(x), {4, 2}, [](Dims i) { return Dims{i[1], i[1], i[0]}; });
     view(diagonal(x, 2, 1), {2, 3}, [](Dims i) { return Dims{i[0], i[1], i[1]}; });
-    view(reshape(x, {2, 3, 2, 2}), {2, 3, 2, 2}, [](Dims i) { return Dims{i[0], i[1], 2 * i[2] + i[3]}; });
+    view(reshape(x, {2, 3, 2, 2}), {2, 3, 2, 2}, [](Dims i) {
+      return Dims{i[0], i[1], 2 * i[2] + i[3]};
+    });
     view(chunk(x, 2, -1)[1], {2, 3, 2}, [](Dims i) { return Dims{i[0], i[1], 2 + i[2]}; });
     view(split(x, 2, 1)[1], {2, 1, 4}, [](Dims i) { return Dims{i[0], 2, i[2]}; });
   }
@@ -113,11 +117,13 @@ TEST_CASE("reshape is a view where strides allow and a row-major copy where not"
 
 TEST_CASE("random reshapes of random layouts keep row-major order") {
   Generator g(3);
-  const std::vector<Shape> shapes = {{24}, {2, 12}, {4, 6}, {3, 8}, {2, 3, 4}, {4, 3, 2}, {1, 24, 1},
-                                     {2, 2, 6}, {2, 1, 3, 4}, {6, 2, 2}, {2, 2, 2, 3}};
+  const std::vector<Shape> shapes = {{24},         {2, 12},   {4, 6},      {3, 8},
+                                     {2, 3, 4},    {4, 3, 2}, {1, 24, 1},  {2, 2, 6},
+                                     {2, 1, 3, 4}, {6, 2, 2}, {2, 2, 2, 3}};
   const auto pick = [&](std::int64_t n) { return randint(0, n, {}, g).item(); };
   for (int trial = 0; trial < 2000; ++trial) {
-    Tensor x = reshape(randn({24}, float64, g), shapes[std::size_t(pick(std::int64_t(shapes.size())))]);
+    Tensor x =
+        reshape(randn({24}, float64, g), shapes[std::size_t(pick(std::int64_t(shapes.size())))]);
     if (pick(2) > 0) x = transpose(x, 0, -1);
     if (pick(2) > 0) x = flip(x, std::int64_t(pick(x.rank())));
     if (pick(3) == 0) x = layouts(x)[std::size_t(pick(4))].x;
@@ -159,10 +165,12 @@ TEST_CASE("the gradient of a view goes back to where it reads; what it skips get
 TEST_CASE("errors of shape ops") {
   const Tensor x = box();
   CHECK_THROWS_WITH(reshape(x, {5, 5}), "reshape: cannot turn [2, 3, 4] (24 elements) into [5, 5]");
-  CHECK_THROWS_WITH(reshape(x, {-1, 7}), "reshape: cannot turn [2, 3, 4] (24 elements) into [-1, 7]");
+  CHECK_THROWS_WITH(reshape(x, {-1, 7}),
+                    "reshape: cannot turn [2, 3, 4] (24 elements) into [-1, 7]");
   CHECK_THROWS_WITH(reshape(x, {-1, -1}),
                     "reshape: needs sizes >= 0 and at most one -1, got [-1, -1]");
-  CHECK_THROWS_WITH(reshape(x, {-2, 12}), "reshape: needs sizes >= 0 and at most one -1, got [-2, 12]");
+  CHECK_THROWS_WITH(reshape(x, {-2, 12}),
+                    "reshape: needs sizes >= 0 and at most one -1, got [-2, 12]");
   CHECK_THROWS_WITH(permute(x, {0, 1}), "permute: needs 3 axes for shape [2, 3, 4], got [0, 1]");
   CHECK_THROWS_WITH(permute(x, {0, 1, -2}), "permute: axis -2 appears twice in [0, 1, -2]");
   CHECK_THROWS_WITH(transpose(x, 0, 3), "transpose: axis 3 is out of range for shape [2, 3, 4]");
@@ -170,11 +178,14 @@ TEST_CASE("errors of shape ops") {
   CHECK_THROWS_WITH(expand(x, {2, 3, 5}),
                     "expand: cannot expand [2, 3, 4] to [2, 3, 5]: axis 2 has size 4, only size 1 "
                     "expands");
-  CHECK_THROWS_WITH(expand(x, {3, 4}), "expand: cannot expand [2, 3, 4] to the lower rank of [3, 4]");
+  CHECK_THROWS_WITH(expand(x, {3, 4}),
+                    "expand: cannot expand [2, 3, 4] to the lower rank of [3, 4]");
   CHECK_THROWS_WITH(expand(x, {-1, 2, 3, 4}), "expand: sizes must be >= 0, got [-1, 2, 3, 4]");
   CHECK_THROWS_WITH(squeeze(x, 1), "squeeze: axis 1 of [2, 3, 4] has size 3, not 1");
-  CHECK_THROWS_WITH(unsqueeze(x, 4), "unsqueeze: axis 4 is out of range for a new axis of [2, 3, 4]");
-  CHECK_THROWS_WITH(unsqueeze(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0), "shape: needs rank 0 to 8, got rank 9");
+  CHECK_THROWS_WITH(unsqueeze(x, 4),
+                    "unsqueeze: axis 4 is out of range for a new axis of [2, 3, 4]");
+  CHECK_THROWS_WITH(unsqueeze(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0),
+                    "shape: needs rank 0 to 8, got rank 9");
   CHECK_THROWS_WITH(flatten(x, 2, 1), "flatten: needs first <= last, got 2 and 1");
   CHECK_THROWS_WITH(slice(x, 0, 0, 2, 0), "slice: needs step >= 1, got 0; flip() reverses an axis");
   CHECK_THROWS_WITH(slice(x, 3, 0, 2), "slice: axis 3 is out of range for shape [2, 3, 4]");

@@ -21,8 +21,8 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::int64_t kQueries = 48;     // rows of scores at a time
-constexpr std::int64_t kKeys = kBlockK;   // columns of scores at a time: a block of k for P V
+constexpr std::int64_t kQueries = 48;    // rows of scores at a time
+constexpr std::int64_t kKeys = kBlockK;  // columns of scores at a time: a block of k for P V
 
 // One head: the pointers of a task, and the keys that exist.
 template <class T>
@@ -120,8 +120,7 @@ HWY_INLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* p
       top[r] = now;
     }
     multiply_packed<T>(rows, dv, columns, s, s_row, 1, packed_values + j0 * padded<T>(dv),
-                       std::min(kKeys, h.keys - j0), acc, dv,
-                       1, false, nullptr);
+                       std::min(kKeys, h.keys - j0), acc, dv, 1, false, nullptr);
   }
   for (std::int64_t r = 0; r < rows; ++r) {
     const T inverse = total[r] > T(0) ? T(1) / total[r] : T(0);  // no key: output 0
@@ -227,11 +226,12 @@ void backward_head(const Attention<T>& a, const AttentionGrads<T>& g, std::int64
         }
       }
       multiply_packed<T>(rows, d, columns, ds, s_row, 1, keys.get() + j0 * padded<T>(d),
-                         std::min(kKeys, h.keys - j0), dq + i0 * g.dq_at.row, g.dq_at.row, 1, false, nullptr);
-      multiply_packed<T>(columns, dv, rows, p, 1, s_row, packed_g.get(), rows, dval + j0 * g.dv_at.row,
-                         g.dv_at.row, 1, false, nullptr);
-      multiply_packed<T>(columns, d, rows, ds, 1, s_row, packed_q.get(), rows, dk + j0 * g.dk_at.row,
-                         g.dk_at.row, 1, false, nullptr);
+                         std::min(kKeys, h.keys - j0), dq + i0 * g.dq_at.row, g.dq_at.row, 1, false,
+                         nullptr);
+      multiply_packed<T>(columns, dv, rows, p, 1, s_row, packed_g.get(), rows,
+                         dval + j0 * g.dv_at.row, g.dv_at.row, 1, false, nullptr);
+      multiply_packed<T>(columns, d, rows, ds, 1, s_row, packed_q.get(), rows,
+                         dk + j0 * g.dk_at.row, g.dk_at.row, 1, false, nullptr);
     }
   }
 }

@@ -1,6 +1,6 @@
-// Attention on raw memory without its T x T matrices: blocks of scores live in cache only (Dao et al.
-// 2022; the backward recomputes them from the log-sum-exp). Causal blocks beyond the diagonal are
-// skipped.
+// Attention on raw memory without its T x T matrices: blocks of scores live in cache only (Dao et
+// al. 2022; the backward recomputes them from the log-sum-exp). Causal blocks beyond the diagonal
+// are skipped.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Attention {
   const T* v = nullptr;  ///< [batch, heads, tk, d_value]
   T* out = nullptr;      ///< [batch, heads, tq, d_value]
   HeadStrides q_at, k_at, v_at, out_at;
-  T* lse = nullptr;      ///< [batch, heads, tq]: log-sum-exp of each row of scores, -inf for no keys
+  T* lse = nullptr;  ///< [batch, heads, tq]: log-sum-exp of each row of scores, -inf for no keys
   double scale = 1;
-  bool causal = false;   ///< query i sees keys up to i + tk - tq
+  bool causal = false;                    ///< query i sees keys up to i + tk - tq
   const std::int64_t* lengths = nullptr;  ///< [batch]: keys from here on are padding, never read
 };
 

@@ -75,21 +75,34 @@ template <class T>
 HWY_INLINE void rows_kernel(int rows, std::int64_t kc, const T* a, const T* b, T* c,
                             std::int64_t c_row, bool first, const T* bias) {
   switch (rows) {
-    case 1: return micro_kernel<1>(kc, a, b, c, c_row, first, bias);
-    case 2: return micro_kernel<2>(kc, a, b, c, c_row, first, bias);
-    case 3: return micro_kernel<3>(kc, a, b, c, c_row, first, bias);
-    case 4: return micro_kernel<4>(kc, a, b, c, c_row, first, bias);
-    case 5: return micro_kernel<5>(kc, a, b, c, c_row, first, bias);
-    case 6: return micro_kernel<6>(kc, a, b, c, c_row, first, bias);
+    case 1:
+      return micro_kernel<1>(kc, a, b, c, c_row, first, bias);
+    case 2:
+      return micro_kernel<2>(kc, a, b, c, c_row, first, bias);
+    case 3:
+      return micro_kernel<3>(kc, a, b, c, c_row, first, bias);
+    case 4:
+      return micro_kernel<4>(kc, a, b, c, c_row, first, bias);
+    case 5:
+      return micro_kernel<5>(kc, a, b, c, c_row, first, bias);
+    case 6:
+      return micro_kernel<6>(kc, a, b, c, c_row, first, bias);
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-    case 7: return micro_kernel<7>(kc, a, b, c, c_row, first, bias);
-    case 8: return micro_kernel<8>(kc, a, b, c, c_row, first, bias);
-    case 9: return micro_kernel<9>(kc, a, b, c, c_row, first, bias);
-    case 10: return micro_kernel<10>(kc, a, b, c, c_row, first, bias);
-    case 11: return micro_kernel<11>(kc, a, b, c, c_row, first, bias);
-    case 12: return micro_kernel<12>(kc, a, b, c, c_row, first, bias);
+    case 7:
+      return micro_kernel<7>(kc, a, b, c, c_row, first, bias);
+    case 8:
+      return micro_kernel<8>(kc, a, b, c, c_row, first, bias);
+    case 9:
+      return micro_kernel<9>(kc, a, b, c, c_row, first, bias);
+    case 10:
+      return micro_kernel<10>(kc, a, b, c, c_row, first, bias);
+    case 11:
+      return micro_kernel<11>(kc, a, b, c, c_row, first, bias);
+    case 12:
+      return micro_kernel<12>(kc, a, b, c, c_row, first, bias);
 #endif
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -145,9 +158,8 @@ HWY_INLINE void pack_strip(T* HWY_RESTRICT out, const T* HWY_RESTRICT a, std::in
 template <class T>
 HWY_INLINE void multiply_packed(std::int64_t m, std::int64_t n, std::int64_t kc, const T* a,
                                 std::int64_t a_row, std::int64_t a_col, const T* packed_b,
-                                std::int64_t packed_rows, T* c,
-                                std::int64_t c_row, std::int64_t c_col, bool first,
-                                const T* bias) {
+                                std::int64_t packed_rows, T* c, std::int64_t c_row,
+                                std::int64_t c_col, bool first, const T* bias) {
   constexpr std::size_t kPanelMax = 2 * HWY_MAX_BYTES / sizeof(T);
   const std::int64_t panel = panel_width<T>();
   HWY_ALIGN T strip[kRows * kBlockK];
@@ -169,12 +181,10 @@ HWY_INLINE void multiply_packed(std::int64_t m, std::int64_t n, std::int64_t kc,
       if (bias) std::copy_n(bias_j, width, edge_bias);
       if (!first)
         for (int r = 0; r < rows; ++r)
-          for (std::int64_t q = 0; q < width; ++q)
-            edge[r * panel + q] = out[r * c_row + q * c_col];
+          for (std::int64_t q = 0; q < width; ++q) edge[r * panel + q] = out[r * c_row + q * c_col];
       rows_kernel(rows, kc, strip, b, edge, panel, first, bias ? edge_bias : nullptr);
       for (int r = 0; r < rows; ++r)
-        for (std::int64_t q = 0; q < width; ++q)
-          out[r * c_row + q * c_col] = edge[r * panel + q];
+        for (std::int64_t q = 0; q < width; ++q) out[r * c_row + q * c_col] = edge[r * panel + q];
     }
   }
 }

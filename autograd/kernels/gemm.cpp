@@ -24,8 +24,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 void multiply_rows(const Gemm<T>& g, const T* a, T* c, const T* packed_b, std::int64_t l0,
                    std::int64_t kc, std::int64_t i0, std::int64_t i1) {
-  multiply_packed(i1 - i0, g.n, kc, a + i0 * g.a_row + l0 * g.a_col, g.a_row, g.a_col, packed_b,
-                  kc, c + i0 * g.c_row, g.c_row, g.c_col, l0 == 0 && !g.accumulate, g.bias);
+  multiply_packed(i1 - i0, g.n, kc, a + i0 * g.a_row + l0 * g.a_col, g.a_row, g.a_col, packed_b, kc,
+                  c + i0 * g.c_row, g.c_row, g.c_col, l0 == 0 && !g.accumulate, g.bias);
 }
 
 template <class T>
@@ -44,7 +44,8 @@ void run(const Gemm<T>& g) {
       for (std::int64_t i = from; i < to; ++i)
         for (std::int64_t l0 = 0; l0 < g.k; l0 += kBlockK) {
           const std::int64_t kc = std::min(kBlockK, g.k - l0);
-          pack_panels(packed.get(), g.b + at(i, g.b_batch) + l0 * g.b_row, g.b_row, g.b_col, kc, g.n);
+          pack_panels(packed.get(), g.b + at(i, g.b_batch) + l0 * g.b_row, g.b_row, g.b_col, kc,
+                      g.n);
           multiply_rows(g, g.a + at(i, g.a_batch), g.c + at(i, g.c_batch), packed.get(), l0, kc, 0,
                         g.m);
         }
@@ -55,12 +56,10 @@ void run(const Gemm<T>& g) {
   const Scratch<T> packed(panels * panel * block);
   for (std::int64_t l0 = 0; l0 < g.k; l0 += kBlockK) {
     const std::int64_t kc = std::min(kBlockK, g.k - l0);
-    parallel_for(panels, (1 << 14) / (panel * kc),
-                 [&](std::int64_t p0, std::int64_t p1) {
-                   pack_panels(packed.get() + p0 * panel * kc,
-                               g.b + l0 * g.b_row + p0 * panel * g.b_col, g.b_row, g.b_col, kc,
-                               std::min(g.n, p1 * panel) - p0 * panel);
-                 });
+    parallel_for(panels, (1 << 14) / (panel * kc), [&](std::int64_t p0, std::int64_t p1) {
+      pack_panels(packed.get() + p0 * panel * kc, g.b + l0 * g.b_row + p0 * panel * g.b_col,
+                  g.b_row, g.b_col, kc, std::min(g.n, p1 * panel) - p0 * panel);
+    });
     const std::int64_t strips = (g.m + kRows - 1) / kRows;
     parallel_for(strips, kChunk / (kRows * g.n * kc), [&](std::int64_t s0, std::int64_t s1) {
       multiply_rows(g, g.a, g.c, packed.get(), l0, kc, s0 * kRows, std::min(g.m, s1 * kRows));

@@ -8,8 +8,8 @@
 
 namespace heed::autograd::kernels {
 
-/// One product, or batch[0] x batch[1] of them. All strides in elements; 0 repeats, negative is fine
-/// (not for C).
+/// One product, or batch[0] x batch[1] of them. All strides in elements; 0 repeats, negative is
+/// fine (not for C).
 template <class T>
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;

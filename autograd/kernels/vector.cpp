@@ -30,12 +30,14 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
   const D d;
   std::int64_t i = 0;
   for (; i + lanes() <= n; i += lanes())
-    f(hn::FirstN(d, hn::Lanes(d)), [=](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); },
-      [=](V v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
+    f(
+        hn::FirstN(d, hn::Lanes(d)), [=](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); },
+        [=](V v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
   if (i == n) return;
   const auto mask = hn::FirstN(d, std::size_t(n - i));
-  f(mask, [=](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, d, p + i); },
-    [=](V v, float* p) HWY_ATTR { hn::BlendedStore(v, mask, d, p + i); });
+  f(
+      mask, [=](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, d, p + i); },
+      [=](V v, float* p) HWY_ATTR { hn::BlendedStore(v, mask, d, p + i); });
 }
 
 HWY_INLINE float sum_lanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
@@ -44,8 +46,8 @@ void exp_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(exp_of(D(), load(x)), y); });
 }
 void tanh_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(
-      n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Tanh(D(), load(x)), y); });
+  for_each_vector(n,
+                  [&](auto, auto load, auto store) HWY_ATTR { store(hn::Tanh(D(), load(x)), y); });
 }
 void erf_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(erf_of(D(), load(x)), y); });
@@ -100,9 +102,8 @@ void softmax_row_loop(float* y, const float* x, std::int64_t n) {
     store(e, y);
   });
   const V scale = hn::Set(d, 1.0f / sum_lanes(total));
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    store(hn::Mul(load(y), scale), y);
-  });
+  for_each_vector(n,
+                  [&](auto, auto load, auto store) HWY_ATTR { store(hn::Mul(load(y), scale), y); });
 }
 
 void scaled_probabilities_loop(float* dx, const float* x, float top, float log_total, float scale,
@@ -146,9 +147,8 @@ void normalise_backward_loop(float* dx, const float* g, const float* x, float me
   const auto u_of = [&](auto load) HWY_ATTR {
     return hn::Mul(hn::Sub(load(x), hn::Set(d, mean)), hn::Set(d, rstd));
   };
-  const auto h_of = [&](auto load) HWY_ATTR {
-    return weight ? hn::Mul(load(g), load(weight)) : load(g);
-  };
+  const auto h_of = [&](auto load)
+                        HWY_ATTR { return weight ? hn::Mul(load(g), load(weight)) : load(g); };
   for_each_vector(n, [&](auto, auto load, auto) HWY_ATTR {
     const V h = h_of(load);  // 0 beyond the end
     sum_h = hn::Add(sum_h, h);

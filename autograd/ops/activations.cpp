@@ -20,8 +20,9 @@ SampleFn activation_samples(F f) {
 }
 const Op kRelu({.name = "relu", .saves = Saves::kInputs, .samples = activation_samples(relu)});
 const Op kGelu({.name = "gelu", .saves = Saves::kInputs, .samples = activation_samples(gelu)});
-const Op kGeluTanh(
-    {.name = "gelu_tanh", .saves = Saves::kInputs, .samples = activation_samples(gelu_tanh)});
+const Op kGeluTanh({.name = "gelu_tanh",
+                    .saves = Saves::kInputs,
+                    .samples = activation_samples(gelu_tanh)});
 const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_samples(silu)});
 
 constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
@@ -30,17 +31,19 @@ constexpr double kCubic = 0.044715;
 // A fused op of one operand: value(x) and slope(x) on scalars, the definition on tensors.
 template <class Value, class Slope, class Definition>
 Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition) {
-  return record(op, {x}, map(op, x, value), [definition](Args t) { return definition(t[0]); },
-                [&op, slope](const Vjp& v) -> Grads {
-                  return {zip(op, v.grad, v.input(0),
-                              [slope](auto g, auto u) { return decltype(g)(g * slope(u)); })};
-                });
+  return record(
+      op, {x}, map(op, x, value), [definition](Args t) { return definition(t[0]); },
+      [&op, slope](const Vjp& v) -> Grads {
+        return {zip(op, v.grad, v.input(0),
+                    [slope](auto g, auto u) { return decltype(g)(g * slope(u)); })};
+      });
 }
 
 // A float32 loop over adjacent values, shared out between threads.
 template <class Loop>
 void in_chunks(std::int64_t n, Loop loop) {
-  parallel_for(n, kGrain / 8, [&](std::int64_t begin, std::int64_t end) { loop(begin, end - begin); });
+  parallel_for(n, kGrain / 8,
+               [&](std::int64_t begin, std::int64_t end) { loop(begin, end - begin); });
 }
 
 }  // namespace
@@ -72,16 +75,17 @@ Tensor gelu(const Tensor& x) {
   in_chunks(x.numel(), [&](std::int64_t i, std::int64_t n) {
     kernels::gelu(y.mutable_data<float>() + i, in.data<float>() + i, n);
   });
-  return record(kGelu, {x}, y, [definition](Args t) { return definition(t[0]); },
-                [](const Vjp& v) -> Grads {
-                  const Tensor g = contiguous(v.grad), u = contiguous(v.input(0));
-                  const Tensor dx = empty_like(u);
-                  in_chunks(u.numel(), [&](std::int64_t i, std::int64_t n) {
-                    kernels::gelu_backward(dx.mutable_data<float>() + i, g.data<float>() + i,
-                                           u.data<float>() + i, n);
-                  });
-                  return {dx};
-                });
+  return record(
+      kGelu, {x}, y, [definition](Args t) { return definition(t[0]); },
+      [](const Vjp& v) -> Grads {
+        const Tensor g = contiguous(v.grad), u = contiguous(v.input(0));
+        const Tensor dx = empty_like(u);
+        in_chunks(u.numel(), [&](std::int64_t i, std::int64_t n) {
+          kernels::gelu_backward(dx.mutable_data<float>() + i, g.data<float>() + i,
+                                 u.data<float>() + i, n);
+        });
+        return {dx};
+      });
 }
 
 Tensor gelu_tanh(const Tensor& x) {

@@ -70,7 +70,9 @@ Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
 
 Tensor operator+(const Tensor& a, const Tensor& b) {
   return record(kAdd, {a, b}, zip_numeric(kAdd, a, b, [](auto x, auto y) { return x + y; }),
-                [](const Vjp& v) -> Grads { return {v.grad, v.grad}; });
+                [](const Vjp& v) -> Grads {
+                  return {v.grad, v.grad};
+                });
 }
 
 Tensor operator-(const Tensor& a, const Tensor& b) {
@@ -103,10 +105,12 @@ Tensor operator-(const Tensor& x) {
 }
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
-  return record(kMaximum, {a, b}, zip_numeric(kMaximum, a, b, [](auto x, auto y) {
-                  // NaN wins from either side, as in PyTorch.
-                  return x > y || x != x ? x : y;
-                }),
+  return record(kMaximum, {a, b},
+                zip_numeric(kMaximum, a, b,
+                            [](auto x, auto y) {
+                              // NaN wins from either side, as in PyTorch.
+                              return x > y || x != x ? x : y;
+                            }),
                 [](const Vjp& v) -> Grads {
                   const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
                   return {share(v.grad, lt(x, y), ties), share(v.grad, gt(x, y), ties)};
@@ -114,9 +118,8 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
 }
 
 Tensor minimum(const Tensor& a, const Tensor& b) {
-  return record(kMinimum, {a, b}, zip_numeric(kMinimum, a, b, [](auto x, auto y) {
-                  return x < y || x != x ? x : y;
-                }),
+  return record(kMinimum, {a, b},
+                zip_numeric(kMinimum, a, b, [](auto x, auto y) { return x < y || x != x ? x : y; }),
                 [](const Vjp& v) -> Grads {
                   const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
                   return {share(v.grad, gt(x, y), ties), share(v.grad, lt(x, y), ties)};

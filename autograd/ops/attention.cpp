@@ -28,12 +28,13 @@ Samples attention_samples(SampleGen& g) {
           {"causal", with({.causal = true}), qkv(4, 4)},
           {"causal, more keys", with({.scale = 0.3, .causal = true}), qkv(2, 4)},
           {"a row masked, a key unread", with({.keep = KeepMask(keep)}), qkv(3, 3)},
-          {"everything masked",
-           with({.keep = KeepMask(full({3, 3}, 0, bool8))}), qkv(3, 3)},
-          {"dropout", [](Args t) {
+          {"everything masked", with({.keep = KeepMask(full({3, 3}, 0, bool8))}), qkv(3, 3)},
+          {"dropout",
+           [](Args t) {
              Generator fixed(7);
              return attention(t[0], t[1], t[2], {.dropout = 0.4, .generator = &fixed});
-           }, qkv(3, 3)}};
+           },
+           qkv(3, 3)}};
 }
 const Op kAttention({.name = "attention", .saves = Saves::kBoth, .samples = attention_samples});
 
@@ -147,7 +148,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   const Heads heads(q, k, v);
   // [B, T, H, d_value] in memory, seen as [B, H, T, d_value]: what merging the heads wants.
-  const Tensor out = permute(empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()), {0, 2, 1, 3});
+  const Tensor out =
+      permute(empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()), {0, 2, 1, 3});
   const Tensor lse = empty({q.size(0), q.size(1), q.size(2)}, q.dtype());
   dispatch_floating(q.dtype(), kAttention, [&]<class T> {
     if constexpr (!std::is_same_v<T, Dual>)

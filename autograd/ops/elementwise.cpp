@@ -1,4 +1,5 @@
-// Functions of one operand: pow exp log sqrt rsqrt tanh sigmoid erf abs clamp, and dtype conversion.
+// Functions of one operand: pow exp log sqrt rsqrt tanh sigmoid erf abs clamp, and dtype
+// conversion.
 #include <cmath>
 #include <numbers>
 
@@ -177,11 +178,14 @@ Tensor to(const Tensor& x, DType dtype) {
   dispatch_any(x.dtype(), [&]<class From> {
     dispatch_any(dtype, [&]<class To> {
       map_into<To, From>(y, x, [](From v) {
-        if constexpr (std::is_same_v<To, bool>) return real(v) != 0;
-        else if constexpr (std::is_same_v<To, Dual>) return Dual(double(real(v)));
+        if constexpr (std::is_same_v<To, bool>)
+          return real(v) != 0;
+        else if constexpr (std::is_same_v<To, Dual>)
+          return Dual(double(real(v)));
         else if constexpr (std::is_same_v<To, std::int64_t>)
           return checked_cast<To>(kTo, double(real(v)));
-        else return static_cast<To>(real(v));
+        else
+          return static_cast<To>(real(v));
       });
     });
   });

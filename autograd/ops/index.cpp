@@ -138,9 +138,10 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
                      out[at[0] + i * s[0]] = in[at[2] + i * s[2] + places[at[1] + i * s[1]] * step];
                  });
   });
-  return record(kGather, {x}, y, [a, ids = Captured(kGather, index), shape = x.shape()](const Vjp& v) -> Grads {
-    return {scatter_add(zeros(shape, v.grad.dtype()), a, ids.get(), v.grad)};
-  });
+  return record(kGather, {x}, y,
+                [a, ids = Captured(kGather, index), shape = x.shape()](const Vjp& v) -> Grads {
+                  return {scatter_add(zeros(shape, v.grad.dtype()), a, ids.get(), v.grad)};
+                });
 }
 
 Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
@@ -165,9 +166,10 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
             out[at[0] + i * s[0] + places[at[1] + i * s[1]] * step] += in[at[2] + i * s[2]];
         });
   });
-  return record(kScatterAdd, {x_in, src_in}, y, [a, ids = Captured(kScatterAdd, index)](const Vjp& v) -> Grads {
-    return {v.grad, v.needs(1) ? gather(v.grad, a, ids.get()) : Tensor()};
-  });
+  return record(kScatterAdd, {x_in, src_in}, y,
+                [a, ids = Captured(kScatterAdd, index)](const Vjp& v) -> Grads {
+                  return {v.grad, v.needs(1) ? gather(v.grad, a, ids.get()) : Tensor()};
+                });
 }
 
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
@@ -198,9 +200,10 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
       }
     });
   });
-  return record(kIndexSelect, {x}, y, [a, ids = Captured(kIndexSelect, index), full = x.shape()](const Vjp& v) -> Grads {
-    return {index_add(zeros(full, v.grad.dtype()), a, ids.get(), v.grad)};
-  });
+  return record(kIndexSelect, {x}, y,
+                [a, ids = Captured(kIndexSelect, index), full = x.shape()](const Vjp& v) -> Grads {
+                  return {index_add(zeros(full, v.grad.dtype()), a, ids.get(), v.grad)};
+                });
 }
 
 Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, const Tensor& src_in) {
@@ -239,9 +242,10 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
       }
     });
   });
-  return record(kIndexAdd, {x_in, src_in}, y, [a, ids = Captured(kIndexAdd, index)](const Vjp& v) -> Grads {
-    return {v.grad, v.needs(1) ? index_select(v.grad, a, ids.get()) : Tensor()};
-  });
+  return record(kIndexAdd, {x_in, src_in}, y,
+                [a, ids = Captured(kIndexAdd, index)](const Vjp& v) -> Grads {
+                  return {v.grad, v.needs(1) ? index_select(v.grad, a, ids.get()) : Tensor()};
+                });
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& ids) {

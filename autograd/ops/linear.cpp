@@ -40,8 +40,7 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape
   const Tensor b = bias.defined() ? contiguous(bias) : bias;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     multiply<T>(y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(), w.strides()[1],
-                w.strides()[0], rows_of(shape), out, in,
-                b.defined() ? b.data<T>() : nullptr);
+                w.strides()[0], rows_of(shape), out, in, b.defined() ? b.data<T>() : nullptr);
   });
   return y;
 }
@@ -80,7 +79,8 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
   Shape shape = x.shape();
   shape[shape.rank() - 1] = w.size(0);
   return record(
-      kLinear, {x_in, w_in, b_in}, forward(contiguous(x), w.detach(), b.defined() ? b.detach() : b, shape),
+      kLinear, {x_in, w_in, b_in},
+      forward(contiguous(x), w.detach(), b.defined() ? b.detach() : b, shape),
       [](Args t) {
         const Tensor y = matmul(t[0], mT(t[1]));
         return t[2].defined() ? y + t[2] : y;

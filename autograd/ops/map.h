@@ -26,7 +26,8 @@ DType unify(std::string_view op, Tensor& first, Tensors&... rest) {
   const auto merge = [&](DType a, DType b) {
     if (a == b) return a;
     const bool dual = (a == dual64 && b == float64) || (a == float64 && b == dual64);
-    check<DTypeError>(dual, op, "dtypes differ: ", a, " and ", b, "; convert one with to(x, dtype)");
+    check<DTypeError>(dual, op, "dtypes differ: ", a, " and ", b,
+                      "; convert one with to(x, dtype)");
     return dual64;
   };
   DType dtype = first.dtype();

@@ -22,10 +22,8 @@ Samples matmul_samples(SampleGen& g) {
           {"m = 0", f, {g.normal({0, 3}), g.normal({3, 2})}},
           {"all 1", f, {g.normal({1, 1}), g.normal({1, 1})}}};
 }
-const Op kMatmul({.name = "matmul",
-                  .saves = Saves::kInputs,
-                  .broadcasts = true,
-                  .samples = matmul_samples});
+const Op kMatmul(
+    {.name = "matmul", .saves = Saves::kInputs, .broadcasts = true, .samples = matmul_samples});
 
 // a [..., m, k] x b [..., k, n], batch axes already known to broadcast to `batch`.
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {

@@ -151,8 +151,8 @@ Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std
     const auto gradient = [&](std::int64_t first) {
       Tensor d = empty({size}, x.dtype());
       for (std::int64_t i = 0; i < size; ++i)
-        d.template mutable_data<T>()[i] =
-            T(kernels::sum(sums.data() + first + i, std::max<std::int64_t>(1, rows.chunks()), width));
+        d.template mutable_data<T>()[i] = T(
+            kernels::sum(sums.data() + first + i, std::max<std::int64_t>(1, rows.chunks()), width));
       return d;
     };
     if (needs_weight) grads[1] = gradient(0);

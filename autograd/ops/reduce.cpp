@@ -82,9 +82,11 @@ void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) 
     for (std::int64_t i = begin; i < end;) {
       const std::int64_t run = i / loop.inner(), from = i % loop.inner();
       const std::int64_t to = std::min(loop.inner(), from + end - i);
-      loop.run([&](const auto& at, std::int64_t, const auto& s) {
-        for (std::int64_t j = from; j < to; ++j) f(at[0] + j * s[0], in + at[1] + j * s[1]);
-      }, run, run + 1);
+      loop.run(
+          [&](const auto& at, std::int64_t, const auto& s) {
+            for (std::int64_t j = from; j < to; ++j) f(at[0] + j * s[0], in + at[1] + j * s[1]);
+          },
+          run, run + 1);
       i += to - from;
     }
   });
@@ -104,19 +106,21 @@ void sum_columns(const Split& split, const Tensor& x, T* out) {
   const std::int64_t work = split.reduced.numel() * kColumnBlock;
   parallel_for(outer.numel() * blocks, std::max<std::int64_t>(1, kGrain / (work + 1)),
                [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t o = i / blocks, first = i % blocks * kColumnBlock;
-      const std::int64_t n = std::min(kColumnBlock, columns - first);
-      std::int64_t base = first;
-      for (std::int64_t a = outer.rank() - 1, rest = o; a >= 0; rest /= outer[int(a)], --a)
-        base += rest % outer[int(a)] * outer_strides[int(a)];
-      std::array<Accumulator<T>, kColumnBlock> acc{};
-      rows.run([&](const auto& at, std::int64_t count, const auto& s) {
-        kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
-      });
-      for (std::int64_t c = 0; c < n; ++c) out[o * columns + first + c] = T(acc[std::size_t(c)]);
-    }
-  });
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t o = i / blocks, first = i % blocks * kColumnBlock;
+                   const std::int64_t n = std::min(kColumnBlock, columns - first);
+                   std::int64_t base = first;
+                   for (std::int64_t a = outer.rank() - 1, rest = o; a >= 0;
+                        rest /= outer[int(a)], --a)
+                     base += rest % outer[int(a)] * outer_strides[int(a)];
+                   std::array<Accumulator<T>, kColumnBlock> acc{};
+                   rows.run([&](const auto& at, std::int64_t count, const auto& s) {
+                     kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
+                   });
+                   for (std::int64_t c = 0; c < n; ++c)
+                     out[o * columns + first + c] = T(acc[std::size_t(c)]);
+                 }
+               });
 }
 
 template <class T>
@@ -165,8 +169,7 @@ Tensor largest(const Split& split, const Tensor& x) {
 Tensor sum(const Tensor& x, const Dims& axes, bool keepdim) {
   const Split split(kSum, x, axes);
   Tensor y = empty(split.kept, x.dtype());
-  dispatch_numeric(x.dtype(), kSum,
-                   [&]<class T> { sum_into<T>(split, x, y.mutable_data<T>()); });
+  dispatch_numeric(x.dtype(), kSum, [&]<class T> { sum_into<T>(split, x, y.mutable_data<T>()); });
   if (x.dtype() == int64) return shaped(y, split, keepdim);
   return record(kSum, {x}, shaped(y, split, keepdim),
                 [shape = x.shape(), ones = split.with_ones](const Vjp& v) -> Grads {
@@ -192,13 +195,14 @@ Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
   check(split.reduced.numel() > 0, kMax, "has no largest element of none: shape ", x.shape(),
         ", axes ", axes);
   const Tensor y = largest(split, x);
-  return record(kMax, {x}, shaped(y, split, keepdim), [ones = split.with_ones](const Vjp& v) -> Grads {
-    const Tensor at_max = eq(v.input(0), reshape(v.output(), ones));
-    const DType dtype = v.grad.dtype() == dual64 ? float64 : v.grad.dtype();
-    const Tensor count = sum_to(to(at_max, dtype), ones);
-    const Tensor shared = reshape(v.grad, ones) / count;
-    return {masked_fill(expand(shared, v.input(0).shape()), logical_not(at_max), 0)};
-  });
+  return record(kMax, {x}, shaped(y, split, keepdim),
+                [ones = split.with_ones](const Vjp& v) -> Grads {
+                  const Tensor at_max = eq(v.input(0), reshape(v.output(), ones));
+                  const DType dtype = v.grad.dtype() == dual64 ? float64 : v.grad.dtype();
+                  const Tensor count = sum_to(to(at_max, dtype), ones);
+                  const Tensor shared = reshape(v.grad, ones) / count;
+                  return {masked_fill(expand(shared, v.input(0).shape()), logical_not(at_max), 0)};
+                });
 }
 
 Tensor min(const Tensor& x, const Dims& axes, bool keepdim) {

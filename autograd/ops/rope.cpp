@@ -27,8 +27,7 @@ const Angles& angles(std::int64_t positions, std::int64_t d, double base) {
   Angles& table = cache[{d, base}];
   const std::int64_t half = d / 2;
   for (std::int64_t n = std::int64_t(table.cosine.size()); n < positions * half; ++n) {
-    const double angle =
-        double(n / half) * std::pow(base, -2.0 * double(n % half) / double(d));
+    const double angle = double(n / half) * std::pow(base, -2.0 * double(n % half) / double(d));
     table.cosine.push_back(std::cos(angle));
     table.sine.push_back(std::sin(angle));
   }
@@ -47,20 +46,21 @@ Tensor rotate(const Tensor& x, double base, int direction) {
   dispatch_floating(x.dtype(), kRope, [&]<class T> {
     const T* in = x.data<T>();
     T* out = y.mutable_data<T>();
-    for_each_run(StridedLoop<2>(rows, {&sx, &sy}), d, [&](const auto& at, std::int64_t n, const auto& s) {
-      for (std::int64_t r = 0; r < n; ++r) {
-        const T* a = in + at[0] + r * s[0];
-        T* o = out + at[1] + r * s[1];
-        const std::int64_t row = (at[1] + r * s[1]) / d % t * half;  // y is row-major
-        for (std::int64_t i = 0; i < half; ++i) {
-          const T c = T(table.cosine[std::size_t(row + i)]);
-          const T w = T(direction * table.sine[std::size_t(row + i)]);
-          const T u = a[i * step], v = a[(i + half) * step];
-          o[i] = u * c - v * w;
-          o[i + half] = u * w + v * c;
-        }
-      }
-    });
+    for_each_run(StridedLoop<2>(rows, {&sx, &sy}), d,
+                 [&](const auto& at, std::int64_t n, const auto& s) {
+                   for (std::int64_t r = 0; r < n; ++r) {
+                     const T* a = in + at[0] + r * s[0];
+                     T* o = out + at[1] + r * s[1];
+                     const std::int64_t row = (at[1] + r * s[1]) / d % t * half;  // y is row-major
+                     for (std::int64_t i = 0; i < half; ++i) {
+                       const T c = T(table.cosine[std::size_t(row + i)]);
+                       const T w = T(direction * table.sine[std::size_t(row + i)]);
+                       const T u = a[i * step], v = a[(i + half) * step];
+                       o[i] = u * c - v * w;
+                       o[i + half] = u * w + v * c;
+                     }
+                   }
+                 });
   });
   return record(kRope, {x}, y, [base, direction](const Vjp& v) -> Grads {
     return {rotate(v.grad, base, -direction)};

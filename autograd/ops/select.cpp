@@ -11,19 +11,19 @@ Samples where_samples(SampleGen& g) {
   return {{"same shape", f, {g.normal({2, 3}), g.normal({2, 3})}},
           {"all broadcast", column, {g.normal({1, 3}), g.normal({})}}};
 }
-const Op kWhere({.name = "where",
-                 .saves = Saves::kNothing,
-                 .broadcasts = true,
-                 .samples = where_samples});
+const Op kWhere(
+    {.name = "where", .saves = Saves::kNothing, .broadcasts = true, .samples = where_samples});
 
 Samples masked_fill_samples(SampleGen& g) {
   const auto f = [m = g.mask({3})](Args t) { return masked_fill(t[0], m, -3); };
   return {{"broadcast mask", f, {g.normal({2, 3})}},
-          {"-inf, then exp", [f, m = g.mask({3})](Args t) { return exp(masked_fill(t[0], m, -kInf)); },
+          {"-inf, then exp",
+           [f, m = g.mask({3})](Args t) { return exp(masked_fill(t[0], m, -kInf)); },
            {g.normal({2, 3})}}};
 }
-const Op kMaskedFill(
-    {.name = "masked_fill", .saves = Saves::kNothing, .samples = masked_fill_samples});
+const Op kMaskedFill({.name = "masked_fill",
+                      .saves = Saves::kNothing,
+                      .samples = masked_fill_samples});
 
 void check_mask(std::string_view op, const Tensor& mask) {
   check<DTypeError>(mask.dtype() == bool8, op, "needs a bool8 mask, got ", mask.dtype(),
@@ -43,8 +43,7 @@ Tensor where(const Tensor& condition, const Tensor& a_in, const Tensor& b_in) {
   check_mask(kWhere, condition);
   Tensor a = a_in, b = b_in;
   const DType dtype = unify(kWhere, a, b);
-  const Shape shape =
-      broadcast(kWhere, broadcast(kWhere, a.shape(), b.shape()), condition.shape());
+  const Shape shape = broadcast(kWhere, broadcast(kWhere, a.shape(), b.shape()), condition.shape());
   Tensor out = empty(shape, dtype);
   const Strides sc = expanded(kWhere, condition.layout(), shape).strides;
   const Strides sa = expanded(kWhere, a.layout(), shape).strides;
@@ -56,15 +55,16 @@ Tensor where(const Tensor& condition, const Tensor& a_in, const Tensor& b_in) {
     for_each_run(StridedLoop<4>(shape, {&out.strides(), &sc, &sa, &sb}),
                  [&](const auto& at, std::int64_t n, const auto& s) {
                    for (std::int64_t i = 0; i < n; ++i)
-                     y[at[0] + i * s[0]] = c[at[1] + i * s[1]] ? pa[at[2] + i * s[2]]
-                                                               : pb[at[3] + i * s[3]];
+                     y[at[0] + i * s[0]] =
+                         c[at[1] + i * s[1]] ? pa[at[2] + i * s[2]] : pb[at[3] + i * s[3]];
                  });
   });
   if (!is_floating(dtype)) return out;
-  return record(kWhere, {a_in, b_in}, out, [c = Captured(kWhere, condition)](const Vjp& v) -> Grads {
-    return {v.needs(0) ? masked_fill(v.grad, logical_not(c.get()), 0) : Tensor(),
-            v.needs(1) ? masked_fill(v.grad, c.get(), 0) : Tensor()};
-  });
+  return record(kWhere, {a_in, b_in}, out,
+                [c = Captured(kWhere, condition)](const Vjp& v) -> Grads {
+                  return {v.needs(0) ? masked_fill(v.grad, logical_not(c.get()), 0) : Tensor(),
+                          v.needs(1) ? masked_fill(v.grad, c.get(), 0) : Tensor()};
+                });
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {

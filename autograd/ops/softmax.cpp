@@ -58,13 +58,14 @@ Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
 
 Tensor softmax(const Tensor& x, std::int64_t axis) {
   const int a = axis_of(kSoftmax, x.shape(), axis);
-  const Tensor y = for_each_row(kSoftmax, x, a, []<class T>(T* out, std::int64_t out_stride,
-                                                            const T* in, std::int64_t in_stride,
-                                                            std::int64_t n) {
-    if constexpr (std::is_same_v<T, float>)
-      if (out_stride == 1 && in_stride == 1) return kernels::softmax_row(out, in, n);
-    kernels::softmax_row(out, out_stride, in, in_stride, n);
-  });
+  const Tensor y = for_each_row(kSoftmax, x, a,
+                                []<class T>(T* out, std::int64_t out_stride, const T* in,
+                                            std::int64_t in_stride, std::int64_t n) {
+                                  if constexpr (std::is_same_v<T, float>)
+                                    if (out_stride == 1 && in_stride == 1)
+                                      return kernels::softmax_row(out, in, n);
+                                  kernels::softmax_row(out, out_stride, in, in_stride, n);
+                                });
   return record(kSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
     const Tensor p = v.output(), gp = v.grad * p;  // J^T g = g*p - p*sum(g*p)
     return {gp - p * sum(gp, {a}, true)};

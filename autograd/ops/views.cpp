@@ -26,10 +26,14 @@ SampleFn view_samples(F f) {
   };
 }
 
-const Op kReshape({.name = "reshape", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
+const Op kReshape({.name = "reshape",
+                   .saves = Saves::kNothing,
+                   .samples = view_samples([](const Tensor& x) {
                      return reshape(x, {4, -1});
                    })});
-const Op kPermute({.name = "permute", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
+const Op kPermute({.name = "permute",
+                   .saves = Saves::kNothing,
+                   .samples = view_samples([](const Tensor& x) {
                      return permute(x, {2, 0, 1});
                    })});
 const Op kExpand({.name = "expand",
@@ -37,38 +41,52 @@ const Op kExpand({.name = "expand",
                   .broadcasts = true,
                   .samples = [](SampleGen& g) -> Samples {
                     return {{"new and size-1 axes",
-                             [](Args t) { return expand(t[0], {2, 3, 4}); }, {g.normal({3, 1})}},
-                            {"scalar", [](Args t) { return expand(t[0], {2, 2}); }, {g.normal({})}},
-                            {"to size 0", [](Args t) { return expand(t[0], {0, 3}); },
+                             [](Args t) {
+                               return expand(t[0], {2, 3, 4});
+                             },
+                             {g.normal({3, 1})}},
+                            {"scalar",
+                             [](Args t) {
+                               return expand(t[0], {2, 2});
+                             },
+                             {g.normal({})}},
+                            {"to size 0",
+                             [](Args t) {
+                               return expand(t[0], {0, 3});
+                             },
                              {g.normal({1, 3})}}};
                   }});
-const Op kSlice({.name = "slice", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
-                   return slice(x, 1, 0, 3, 2);
-                 })});
+const Op kSlice({.name = "slice",
+                 .saves = Saves::kNothing,
+                 .samples = view_samples([](const Tensor& x) { return slice(x, 1, 0, 3, 2); })});
 const Op kUnslice({.name = "unslice",
                    .saves = Saves::kNothing,
                    .samples = [](SampleGen& g) -> Samples {
                      const Place place{{3, 7}, 1, 1, 2};
-                     return {{"every other column", [place](Args t) { return unslice(t[0], place); },
+                     return {{"every other column",
+                              [place](Args t) { return unslice(t[0], place); },
                               {g.normal({3, 3})}}};
                    }});
-const Op kFlip({.name = "flip", .saves = Saves::kNothing, .samples = view_samples([](const Tensor& x) {
-                  return flip(x, -1);
-                })});
+const Op kFlip({.name = "flip",
+                .saves = Saves::kNothing,
+                .samples = view_samples([](const Tensor& x) { return flip(x, -1); })});
 const Op kDiagonal({.name = "diagonal",
                     .saves = Saves::kNothing,
                     .samples = [](SampleGen& g) -> Samples {
                       return {{"square", [](Args t) { return diagonal(t[0]); }, {g.normal({3, 3})}},
                               {"rectangular, of a batch",
-                               [](Args t) { return diagonal(t[0], 2, 0); }, {g.normal({3, 2, 4})}}};
+                               [](Args t) { return diagonal(t[0], 2, 0); },
+                               {g.normal({3, 2, 4})}}};
                     }});
 const Op kContiguous({.name = "contiguous",
                       .saves = Saves::kNothing,
                       .samples = view_samples([](const Tensor& x) { return contiguous(mT(x)); })});
 
-const Check kTranspose("transpose", view_samples([](const Tensor& x) { return transpose(x, 0, -1); }));
-const Check kSqueeze("squeeze",
-                     view_samples([](const Tensor& x) { return squeeze(reshape(x, {2, 1, 12}), 1); }));
+const Check kTranspose("transpose",
+                       view_samples([](const Tensor& x) { return transpose(x, 0, -1); }));
+const Check kSqueeze("squeeze", view_samples([](const Tensor& x) {
+                       return squeeze(reshape(x, {2, 1, 12}), 1);
+                     }));
 const Check kUnsqueeze("unsqueeze", view_samples([](const Tensor& x) { return unsqueeze(x, -1); }));
 const Check kFlatten("flatten", view_samples([](const Tensor& x) { return flatten(x, 1); }));
 const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }));
@@ -83,9 +101,8 @@ Tensor unslice(const Tensor& x, const Place& place) {
   Tensor y = zeros(place.shape, x.dtype());
   const Layout hole = sliced(y.layout(), place.axis, place.start,
                              place.start + x.shape()[place.axis] * place.step, place.step);
-  dispatch_any(x.dtype(), [&]<class T> {
-    copy_into(y.mutable_data<T>() + hole.offset, hole.strides, x);
-  });
+  dispatch_any(x.dtype(),
+               [&]<class T> { copy_into(y.mutable_data<T>() + hole.offset, hole.strides, x); });
   return record(kUnslice, {x}, y, [place, n = x.shape()[place.axis]](const Vjp& v) -> Grads {
     return {slice(v.grad, place.axis, place.start, place.start + n * place.step, place.step)};
   });
@@ -99,8 +116,10 @@ Shape resolved(const Tensor& x, const Shape& shape) {
   for (int i = 0; i < shape.rank(); ++i) {
     check(shape[i] >= -1 && (shape[i] != -1 || unknown < 0), kReshape,
           "needs sizes >= 0 and at most one -1, got ", shape);
-    if (shape[i] == -1) unknown = i;
-    else known *= shape[i];
+    if (shape[i] == -1)
+      unknown = i;
+    else
+      known *= shape[i];
   }
   if (unknown >= 0 && known > 0 && x.numel() % known == 0) out[unknown] = x.numel() / known;
   check((unknown < 0 || out[unknown] >= 0) && out.numel() == x.numel(), kReshape, "cannot turn ",
@@ -114,9 +133,8 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   const Shape to = resolved(x, shape);
   const auto layout = reshaped(x.layout(), to);
   if (!layout) return reshape(contiguous(x), to);
-  return view_of(kReshape, x, *layout, [from = x.shape()](const Vjp& v) -> Grads {
-    return {reshape(v.grad, from)};
-  });
+  return view_of(kReshape, x, *layout,
+                 [from = x.shape()](const Vjp& v) -> Grads { return {reshape(v.grad, from)}; });
 }
 
 Tensor permute(const Tensor& x, const Dims& axes) {
@@ -192,8 +210,8 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
 Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index) {
   const int a = axis_of("select", x.shape(), axis);
   const std::int64_t n = x.shape()[a];
-  check<ValueError>(index >= -n && index < n, "select", "index ", index, " is out of range for axis ",
-                    axis, " of ", x.shape());
+  check<ValueError>(index >= -n && index < n, "select", "index ", index,
+                    " is out of range for axis ", axis, " of ", x.shape());
   const std::int64_t i = index < 0 ? index + n : index;
   return squeeze(slice(x, a, i, i + 1), a);
 }
@@ -212,17 +230,20 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   const std::int64_t n = x.shape()[a], m = x.shape()[b], length = std::min(n, m);
   Layout layout = x.layout();
   const std::int64_t stride = layout.strides[a] + layout.strides[b];
-  for (const int i : {std::max(a, b), std::min(a, b)}) layout.shape.erase(i), layout.strides.erase(i);
+  for (const int i : {std::max(a, b), std::min(a, b)})
+    layout.shape.erase(i), layout.strides.erase(i);
   layout.shape.push_back(length);
   layout.strides.push_back(stride);
   return view_of(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
     // g [..., d] -> [..., n, m] with g on the diagonal, then the axes back to their places.
     Tensor g = v.grad;
-    if (n > length) g = unslice(g, {[&] {
-      Shape s = g.shape();
-      s[s.rank() - 1] = n;
-      return s;
-    }(), g.rank() - 1, 0, 1});
+    if (n > length)
+      g = unslice(g, {[&] {
+                        Shape s = g.shape();
+                        s[s.rank() - 1] = n;
+                        return s;
+                      }(),
+                      g.rank() - 1, 0, 1});
     Shape wide = g.shape();
     wide.push_back(m);
     const Tensor on = gt(eye(n, m), 0.0);

@@ -36,8 +36,8 @@ Batch batch_of(const std::vector<Sequence>& sequences) {
   for (const Sequence& s : sequences) {
     check<ValueError>(
         s.inputs.size() == context && s.targets.size() == context && s.counted.size() == context,
-        "batch_of", "needs ", context, " inputs, targets and counted in each, got ", s.inputs.size(),
-        ", ", s.targets.size(), " and ", s.counted.size());
+        "batch_of", "needs ", context, " inputs, targets and counted in each, got ",
+        s.inputs.size(), ", ", s.targets.size(), " and ", s.counted.size());
     inputs.insert(inputs.end(), s.inputs.begin(), s.inputs.end());
     targets.insert(targets.end(), s.targets.begin(), s.targets.end());
     counted.insert(counted.end(), s.counted.begin(), s.counted.end());

@@ -47,7 +47,7 @@ std::string read_file(const std::string& path) {
 
 struct Text {
   std::vector<Id> ids;
-  std::vector<std::string> symbols;  // in the order of their code points
+  std::vector<std::string> symbols;         // in the order of their code points
   std::map<std::string, std::string> data;  // TaskFacts::data
 };
 

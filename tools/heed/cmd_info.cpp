@@ -7,6 +7,7 @@
 #include "tools/heed/model_report.h"
 #include "tools/heed/output.h"
 #include "tools/heed/run_folder.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
@@ -56,14 +57,15 @@ int info_on_file(const std::string& path, bool json) {
   }
   say("{}: {} tensors, {} numbers\n\n", path, file.tensors.size(), with_commas(count));
   for (const nn::NamedTensor& t : file.tensors)
-    say("  {:<40} {:<9} {}\n", t.name, text_of(t.tensor.dtype()), text_of(t.tensor.shape()));
+    say("  {:<40} {:<9} {}\n", plot::visible_text(t.name), text_of(t.tensor.dtype()), text_of(t.tensor.shape()));
   if (!file.metadata.empty()) say("\nmetadata\n");
   for (const auto& [key, value] : file.metadata) {
     constexpr std::size_t kShown = 60;  // a generator's state has 7000 characters
-    say("  {:<40} {}\n", key,
-        value.size() <= kShown
-            ? value
-            : fmt::format("{}... ({} characters)", value.substr(0, kShown), value.size()));
+    const std::string shown = plot::visible_text(value);
+    say("  {:<40} {}\n", plot::visible_text(key),
+        shown.size() <= kShown
+            ? shown
+            : fmt::format("{}... ({} characters)", shown.substr(0, kShown), value.size()));
   }
   return kOk;
 }

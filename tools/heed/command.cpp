@@ -183,6 +183,29 @@ void Command::read_config_file(const std::vector<std::unique_ptr<Command>>& all)
   }
 }
 
+void Command::check_values(const std::vector<std::string>& arguments) const {
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const std::string& argument = arguments[i];
+    if (argument.empty()) {
+      for (const Entry& e : entries_)
+        if (e.option->get_positional()) usage_error("{} needs a value, got ''", e.key);
+    }
+    if (!argument.starts_with("--")) continue;
+    const std::size_t equals = argument.find('=');
+    const std::string key = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const Entry* entry = find(key);
+    if (!entry || entry->option->get_positional() || entry->option->get_expected_min() == 0)
+      continue;
+    bool has_value = equals + 1 < argument.size();
+    if (equals == std::string::npos) {
+      ++i;
+      has_value = i < arguments.size() && !arguments[i].starts_with("--") &&
+                  (!arguments[i].empty() || key == "prompt");
+    }
+    if (!has_value) usage_error("--{} needs a value; see heed {} --help", key, name_);
+  }
+}
+
 void Command::apply(const std::vector<std::unique_ptr<Command>>& all) {
   const auto from_command_line = [&](const Entry& e) {
     const bool no = e.negation && e.negation->count() > 0;

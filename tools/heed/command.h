@@ -65,6 +65,10 @@ class Command {
   std::vector<std::string> keys() const;
   bool json = false;
 
+  /// UsageError if an option lacks its value or a value is empty; only a prompt may be. CLI11 would
+  /// take the next argument instead. `arguments`: what follows the command's name.
+  void check_values(const std::vector<std::string>& arguments) const;
+
   /// After CLI11's parse: values of the --config file, then of the command line, go where they
   /// belong. `all` the commands tell a section of another command from a misspelt one.
   void apply(const std::vector<std::unique_ptr<Command>>& all);

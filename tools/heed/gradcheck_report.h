@@ -14,8 +14,8 @@ struct GradcheckRequest {
   bool differences = true, dual = true;        ///< which oracles
   std::vector<autograd::CheckLayout> layouts;  ///< empty: all
   bool json = false;
-  bool mutants = false;                        ///< check the checker instead
-  std::string run;                             ///< a run folder: check its model's loss instead
+  bool mutants = false;  ///< check the checker instead
+  std::string run;       ///< a run folder: check its model's loss instead
 };
 
 /// Runs the checks and prints, to stdout, a table of their errors, or with `json` one object; each

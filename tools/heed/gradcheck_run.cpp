@@ -25,7 +25,8 @@ int report_mutants(const GradcheckRequest& request) {
   if (request.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& m : survivors) list.push_back({{"op", m.op}, {"mutation", m.mutation}});
-    say_json({{"mutants", mutants}, {"killed", mutants - std::ssize(survivors)}, {"survivors", list}});
+    say_json(
+        {{"mutants", mutants}, {"killed", mutants - std::ssize(survivors)}, {"survivors", list}});
   } else {
     for (const auto& m : survivors) say("SURVIVED {}: gradient {}\n", m.op, m.mutation);
     say("{} of {} mutants killed\n", mutants - std::ssize(survivors), mutants);

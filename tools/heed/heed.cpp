@@ -1,6 +1,7 @@
 // Command line to command, exception to exit code.
 #include "tools/heed/heed.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <new>
@@ -82,6 +83,15 @@ int run(int argc, char** argv) {
       if (c->app().parsed() || app.got_subcommand(&c->app())) return c.get();
     return nullptr;
   };
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto named = std::find_if(commands.begin(), commands.end(),
+                                    [&](const auto& c) { return c->name() == arguments[i]; });
+    if (named == commands.end()) continue;
+    (*named)->check_values({arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                            arguments.end()});
+    break;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

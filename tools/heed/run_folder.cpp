@@ -27,10 +27,17 @@ bool is_run(const fs::path& folder) {
   return fs::is_regular_file(folder / kConfig, ignored);
 }
 
-// When a run was last written to, or nothing if it is none.
+// Whether a run got as far as its first save.
+bool has_saved(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "model.safetensors", ignored) ||
+         fs::exists(folder / "state.safetensors", ignored);
+}
+
+// When a run was last written to, or nothing if it is none or never saved.
 std::optional<fs::file_time_type> last_written(const fs::path& folder) {
   std::optional<fs::file_time_type> newest;
-  if (!is_run(folder)) return newest;
+  if (!is_run(folder) || !has_saved(folder)) return newest;
   for (const fs::path& file : {folder / kConfig, folder / "model.safetensors"}) {
     std::error_code error;
     const auto time = fs::last_write_time(file, error);
@@ -67,6 +74,8 @@ void check_out(const fs::path& folder, bool overwrite) {
   if (error) fail<IoError>("out", "cannot read ", folder, ": ", error.message());
   if (!is_run(folder))
     usage_error("--out {} is not empty and holds no run; choose another folder", folder.string());
+  if (!overwrite && !has_saved(folder))
+    usage_error("--out {}: this run never saved; start it again with --overwrite", folder.string());
   if (!overwrite)
     usage_error(
         "--out {0} holds a run already; continue it with --resume {0}, or replace it with "
@@ -90,10 +99,12 @@ void claim_out(const fs::path& folder) {
 fs::path find_run(const std::string& given) {
   std::error_code error;
   if (!given.empty()) {
-    if (is_run(given)) return given;
+    if (is_run(given) && has_saved(given)) return given;
+    if (is_run(given))
+      fail<IoError>("run", "'", given, "': this run never saved; start it again with --overwrite: ",
+                    "heed train --config ", given, "/config.toml --out ", given, " --overwrite");
     if (!fs::exists(given, error))
-      fail<IoError>("run", "there is no folder '", given, "'; heed train --out '", given,
-                    "' would make it");
+      fail<IoError>("run", "there is no run or file '", given, "'");
     fail<IoError>("run", "'", given, "' is no run: it holds no config.toml");
   }
   fs::path newest;

@@ -55,7 +55,7 @@ std::int64_t padded(std::int64_t n) {
 
 // p[0..n) = exp(s * scale - shift), p[n..end) = 0; returns their sum. p may be s.
 template <class T>
-HWY_INLINE T exp_row(T* p, const T* s, T scale, T shift, std::int64_t n, std::int64_t end) {
+HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, std::int64_t n, std::int64_t end) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   auto total = hn::Zero(d);
@@ -70,7 +70,7 @@ HWY_INLINE T exp_row(T* p, const T* s, T scale, T shift, std::int64_t n, std::in
 }
 
 template <class T>
-HWY_INLINE T max_row(const T* s, std::int64_t n) {
+HWY_NOINLINE T max_row(const T* s, std::int64_t n) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity());
@@ -91,7 +91,7 @@ HWY_INLINE void scores(const Head<T>& h, std::int64_t i0, std::int64_t rows, con
 }
 
 template <class T>
-HWY_INLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
+HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
                               std::int64_t i0) {
   const Attention<T>& a = h.a;
   const std::int64_t rows = std::min(kQueries, a.tq - i0), dv = a.d_value;

@@ -108,7 +108,7 @@ HWY_INLINE void rows_kernel(int rows, std::int64_t kc, const T* a, const T* b, T
 
 /// Packs `width` columns of B over kc rows into a panel, zero-filled to its full width.
 template <class T>
-HWY_INLINE void pack_panel(T* HWY_RESTRICT out, const T* HWY_RESTRICT b, std::int64_t row,
+HWY_NOINLINE void pack_panel(T* HWY_RESTRICT out, const T* HWY_RESTRICT b, std::int64_t row,
                            std::int64_t col, std::int64_t kc, std::int64_t width) {
   const Full<T> d;
   const std::int64_t lanes = std::int64_t(hn::Lanes(d)), panel = 2 * lanes;
@@ -131,7 +131,7 @@ HWY_INLINE void pack_panel(T* HWY_RESTRICT out, const T* HWY_RESTRICT b, std::in
 
 /// Packs all panels of B [kc, n].
 template <class T>
-HWY_INLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t col, std::int64_t kc,
+HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t col, std::int64_t kc,
                             std::int64_t n) {
   const std::int64_t panel = panel_width<T>();
   for (std::int64_t j = 0; j < n; j += panel)
@@ -139,7 +139,7 @@ HWY_INLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t c
 }
 
 template <class T>
-HWY_INLINE void pack_strip(T* HWY_RESTRICT out, const T* HWY_RESTRICT a, std::int64_t row,
+HWY_NOINLINE void pack_strip(T* HWY_RESTRICT out, const T* HWY_RESTRICT a, std::int64_t row,
                            std::int64_t col, std::int64_t kc, int rows) {
   if (row == 1) {
     for (std::int64_t l = 0; l < kc; ++l)
@@ -156,7 +156,7 @@ HWY_INLINE void pack_strip(T* HWY_RESTRICT out, const T* HWY_RESTRICT a, std::in
 /// C [m, n] (+)= A [m, kc] times the first kc of the `packed_rows` rows that B was packed with
 /// (kc <= kBlockK).
 template <class T>
-HWY_INLINE void multiply_packed(std::int64_t m, std::int64_t n, std::int64_t kc, const T* a,
+HWY_NOINLINE void multiply_packed(std::int64_t m, std::int64_t n, std::int64_t kc, const T* a,
                                 std::int64_t a_row, std::int64_t a_col, const T* packed_b,
                                 std::int64_t packed_rows, T* c, std::int64_t c_row,
                                 std::int64_t c_col, bool first, const T* bias) {

@@ -93,7 +93,10 @@ void count(std::int64_t bytes) {
 
 void* system_allocate(std::size_t bytes) {
   ++t_state.system_allocations;
-  return ::operator new (bytes, std::align_val_t{kAlign});
+  // Not the throwing form: AddressSanitizer ends the process there instead of throwing.
+  void* memory = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
+  if (!memory) throw std::bad_alloc();
+  return memory;
 }
 
 }  // namespace

@@ -96,7 +96,9 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Str
         if (!(e <= worst)) worst = std::isnan(e) ? HUGE_VAL : e;
         expected[std::size_t(at)] = c[std::size_t(at)];
       }
-  return std::memcmp(expected.data(), c.data(), c.size() * sizeof(T)) == 0 ? worst : HUGE_VAL;
+  const bool untouched =  // empty vectors have no data() to compare
+      c.empty() || std::memcmp(expected.data(), c.data(), c.size() * sizeof(T)) == 0;
+  return untouched ? worst : HUGE_VAL;
 }
 
 // A sum of k + 1 terms, one rounding each (fused multiply-add): at most k + 1 units.

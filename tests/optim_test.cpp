@@ -12,7 +12,6 @@
 #include "nn/safetensors.h"
 #include "nn/schedule.h"
 #include "tests/catch.h"
-#include "tests/contains.h"
 
 namespace {
 

@@ -18,7 +18,6 @@
 
 #include "nn/files.h"
 #include "tests/catch.h"
-#include "tests/contains.h"
 
 namespace {
 

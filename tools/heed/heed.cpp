@@ -104,8 +104,6 @@ int run(int argc, char** argv) {
     if (const int code = report_unknown(app, chosen())) return code;
     const Command* command = chosen();
     std::string problem = e.what();
-    if (e.get_name() == "ArgumentMismatch")  // "--lr: 1 required X missing"
-      problem = problem.substr(0, problem.find(':')) + " needs a value";
     complain(fmt::format("{}; see heed{} --help", problem, command ? " " + command->name() : ""));
     return kUsage;
   }

@@ -148,4 +148,6 @@ PoolStats pool_stats() {
           std::uint64_t(g_peak.load(std::memory_order_relaxed))};
 }
 
+void reset_peak_bytes() { g_peak.store(g_live.load(std::memory_order_relaxed)); }
+
 }  // namespace heed::autograd

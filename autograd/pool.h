@@ -18,9 +18,11 @@ void pool_free(void* memory, std::size_t bytes) noexcept;
 struct PoolStats {
   std::uint64_t system_allocations;  ///< calls to the system's allocator so far, this thread
   std::uint64_t live_bytes;          ///< bytes handed out and not returned, all threads
-  std::uint64_t peak_bytes;          ///< largest live_bytes so far
+  std::uint64_t peak_bytes;          ///< largest live_bytes since the start or reset_peak_bytes()
 };
 PoolStats pool_stats();
+/// peak_bytes becomes live_bytes.
+void reset_peak_bytes();
 
 /// std allocator on the pool, for small vectors that live as long as an op.
 template <class T>

@@ -75,7 +75,7 @@ int run(int argc, char** argv) {
   app.add_flag("--version", version, "print version, compiler and threads");
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make : {train_command, eval_command, generate_command, gradcheck_command,
-                          info_command, tasks_command})
+                          bench_command, info_command, tasks_command})
     commands.push_back(make(app));
 
   const auto chosen = [&]() -> Command* {

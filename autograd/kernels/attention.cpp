@@ -86,8 +86,8 @@ HWY_NOINLINE T max_row(const T* s, std::int64_t n) {
 template <class T>
 HWY_INLINE void scores(const Head<T>& h, std::int64_t i0, std::int64_t rows, const T* packed_keys,
                        std::int64_t j0, std::int64_t columns, T* s, std::int64_t s_row) {
-  multiply_packed<T>(rows, columns, h.a.d, h.q + i0 * h.a.q_at.row, h.a.q_at.row, 1,
-                     packed_keys + j0 * h.a.d, h.a.d, s, s_row, 1, true, nullptr);
+  multiply_block<T>(rows, columns, h.a.d, {h.q + i0 * h.a.q_at.row, h.a.q_at.row, 1},
+                    packed_panels(packed_keys + j0 * h.a.d, h.a.d), s, s_row, 1, true, nullptr);
 }
 
 template <class T>
@@ -119,8 +119,10 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
         for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
       top[r] = now;
     }
-    multiply_packed<T>(rows, dv, columns, s, s_row, 1, packed_values + j0 * padded<T>(dv),
-                       std::min(kKeys, h.keys - j0), acc, dv, 1, false, nullptr);
+    multiply_block<T>(rows, dv, columns, {s, s_row, 1},
+                      packed_panels(packed_values + j0 * padded<T>(dv),
+                                    std::min(kKeys, h.keys - j0)),
+                      acc, dv, 1, false, nullptr);
   }
   for (std::int64_t r = 0; r < rows; ++r) {
     const T inverse = total[r] > T(0) ? T(1) / total[r] : T(0);  // no key: output 0
@@ -211,8 +213,9 @@ void backward_head(const Attention<T>& a, const AttentionGrads<T>& g, std::int64
     for (std::int64_t j0 = 0; j0 < seen; j0 += kKeys) {
       const std::int64_t columns = std::min(kKeys, seen - j0), s_row = padded<T>(columns);
       scores(h, i0, rows, keys_t.get(), j0, columns, p, s_row);
-      multiply_packed<T>(rows, columns, dv, grad_out + i0 * g.grad_out_at.row, g.grad_out_at.row, 1,
-                         values_t.get() + j0 * dv, dv, ds, s_row, 1, true, nullptr);
+      multiply_block<T>(rows, columns, dv,
+                        {grad_out + i0 * g.grad_out_at.row, g.grad_out_at.row, 1},
+                        packed_panels(values_t.get() + j0 * dv, dv), ds, s_row, 1, true, nullptr);
       for (std::int64_t r = 0; r < rows; ++r) {
         const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
         T *p_row = p + r * s_row, *ds_row = ds + r * s_row;
@@ -225,13 +228,14 @@ void backward_head(const Attention<T>& a, const AttentionGrads<T>& g, std::int64
                     tag, ds_row + c);
         }
       }
-      multiply_packed<T>(rows, d, columns, ds, s_row, 1, keys.get() + j0 * padded<T>(d),
-                         std::min(kKeys, h.keys - j0), dq + i0 * g.dq_at.row, g.dq_at.row, 1, false,
-                         nullptr);
-      multiply_packed<T>(columns, dv, rows, p, 1, s_row, packed_g.get(), rows,
-                         dval + j0 * g.dv_at.row, g.dv_at.row, 1, false, nullptr);
-      multiply_packed<T>(columns, d, rows, ds, 1, s_row, packed_q.get(), rows,
-                         dk + j0 * g.dk_at.row, g.dk_at.row, 1, false, nullptr);
+      multiply_block<T>(
+          rows, d, columns, {ds, s_row, 1},
+          packed_panels(keys.get() + j0 * padded<T>(d), std::min(kKeys, h.keys - j0)),
+          dq + i0 * g.dq_at.row, g.dq_at.row, 1, false, nullptr);
+      multiply_block<T>(columns, dv, rows, {p, 1, s_row}, packed_panels(packed_g.get(), rows),
+                        dval + j0 * g.dv_at.row, g.dv_at.row, 1, false, nullptr);
+      multiply_block<T>(columns, d, rows, {ds, 1, s_row}, packed_panels(packed_q.get(), rows),
+                        dk + j0 * g.dk_at.row, g.dk_at.row, 1, false, nullptr);
     }
   }
 }

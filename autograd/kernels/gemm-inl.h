@@ -1,8 +1,9 @@
 // The inside of a matrix product, for one SIMD target: packing, and a tile of C kept in registers.
 // gemm.cpp and attention.cpp include it once per target.
 //
-// B lies in panels two vectors wide; a strip of A is packed kRows rows high; the micro-kernel keeps
-// a kRows x 2-vector tile of C over a block of k. Register counts set kRows.
+// B is read in panels two vectors wide, A in strips of kRows rows; the micro-kernel keeps a strip x
+// panel tile of C in registers over a block of k. Both are copied ("packed") only where reading
+// them in place would cost more than the copy.
 #if defined(HEED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_GEMM_INL_H_
 #undef HEED_GEMM_INL_H_
@@ -40,141 +41,214 @@ HWY_INLINE std::int64_t panels_of(std::int64_t n) {
   return (n + panel_width<T>() - 1) / panel_width<T>();
 }
 
-/// C[kR x panel] (+)= strip of A times panel of B over kc steps. `first`: starts from bias or zero
-/// instead of from C.
-template <int kR, class T>
-HWY_INLINE void micro_kernel(std::int64_t kc, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
-                             T* HWY_RESTRICT c, std::int64_t c_row, bool first,
+/// A block of A, read at a[i * row + l * col].
+template <class T>
+struct Strips {
+  const T* a;
+  std::int64_t row, col;
+};
+
+/// A block of B as panels: element (l, j) at b[j / width * panel + l * row + j % width].
+template <class T>
+struct Panels {
+  const T* b;
+  std::int64_t row, panel;
+};
+
+/// C[kR x kV vectors] (+)= A B over kc steps. `first`: the sum replaces C, and bias is added.
+/// C and bias join at the end: their loads wait for nothing.
+template <int kR, int kV, class T>
+HWY_INLINE void micro_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT b,
+                             std::int64_t b_row, T* HWY_RESTRICT c, std::int64_t c_row, bool first,
                              const T* HWY_RESTRICT bias) {
   const Full<T> d;
   using V = hn::Vec<Full<T>>;
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
-  V c0[kR], c1[kR];
-  for (int r = 0; r < kR; ++r) {
-    c0[r] = first ? (bias ? hn::LoadU(d, bias) : hn::Zero(d)) : hn::LoadU(d, c + r * c_row);
-    c1[r] = first ? (bias ? hn::LoadU(d, bias + lanes) : hn::Zero(d))
-                  : hn::LoadU(d, c + r * c_row + lanes);
-  }
+  V acc[kR][kV];  // loops over it are unrolled: it never exists in memory
+  HWY_UNROLL(12)
+  for (int r = 0; r < kR; ++r)
+    HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
+  // One base per three rows: each row is then an address of base and scaled stride.
+  constexpr int kBases = (kR + 2) / 3;
+  const T* base[kBases];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kBases; ++i) base[i] = a.a + 3 * i * a.row;
   for (std::int64_t l = 0; l < kc; ++l) {
-    const V b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
-    b += 2 * lanes;
+    V bv[kV];
+    HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+    b += b_row;
+    HWY_UNROLL(12)
     for (int r = 0; r < kR; ++r) {
-      const V ar = hn::Set(d, a[r]);
-      c0[r] = hn::MulAdd(ar, b0, c0[r]);
-      c1[r] = hn::MulAdd(ar, b1, c1[r]);
+      const V ar = hn::Set(d, base[r / 3][(r % 3) * a.row]);
+      HWY_UNROLL(2)
+      for (int v = 0; v < kV; ++v) acc[r][v] = hn::MulAdd(ar, bv[v], acc[r][v]);
     }
-    a += kR;
+    HWY_UNROLL(4)
+    for (int i = 0; i < kBases; ++i) base[i] += a.col;
   }
-  for (int r = 0; r < kR; ++r) {
-    hn::StoreU(c0[r], d, c + r * c_row);
-    hn::StoreU(c1[r], d, c + r * c_row + lanes);
+  if (!first) {
+    HWY_UNROLL(12)
+    for (int r = 0; r < kR; ++r)
+      HWY_UNROLL(2)
+      for (int v = 0; v < kV; ++v)
+        acc[r][v] = hn::Add(hn::LoadU(d, c + r * c_row + v * lanes), acc[r][v]);
+  } else if (bias) {
+    HWY_UNROLL(12)
+    for (int r = 0; r < kR; ++r)
+      HWY_UNROLL(2)
+      for (int v = 0; v < kV; ++v) acc[r][v] = hn::Add(hn::LoadU(d, bias + v * lanes), acc[r][v]);
   }
+  HWY_UNROLL(12)
+  for (int r = 0; r < kR; ++r)
+    HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + r * c_row + v * lanes);
 }
 
-template <class T>
-HWY_INLINE void rows_kernel(int rows, std::int64_t kc, const T* a, const T* b, T* c,
-                            std::int64_t c_row, bool first, const T* bias) {
+/// Heights of strips: as many of kRows as fit, then the rest in few pieces.
+inline int strip_rows(std::int64_t left) {
+  for (const int rows : {kRows, 8, 4, 2})
+    if (rows <= kRows && rows <= left) return rows;
+  return 1;
+}
+
+template <int kV, class T>
+HWY_NOINLINE void strip_kernel(int rows, std::int64_t kc, Strips<T> a, const T* b,
+                               std::int64_t b_row, T* c, std::int64_t c_row, bool first,
+                               const T* bias) {
   switch (rows) {
-    case 1:
-      return micro_kernel<1>(kc, a, b, c, c_row, first, bias);
-    case 2:
-      return micro_kernel<2>(kc, a, b, c, c_row, first, bias);
-    case 3:
-      return micro_kernel<3>(kc, a, b, c, c_row, first, bias);
-    case 4:
-      return micro_kernel<4>(kc, a, b, c, c_row, first, bias);
-    case 5:
-      return micro_kernel<5>(kc, a, b, c, c_row, first, bias);
-    case 6:
-      return micro_kernel<6>(kc, a, b, c, c_row, first, bias);
+    case kRows:
+      return micro_kernel<kRows, kV>(kc, a, b, b_row, c, c_row, first, bias);
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-    case 7:
-      return micro_kernel<7>(kc, a, b, c, c_row, first, bias);
     case 8:
-      return micro_kernel<8>(kc, a, b, c, c_row, first, bias);
-    case 9:
-      return micro_kernel<9>(kc, a, b, c, c_row, first, bias);
-    case 10:
-      return micro_kernel<10>(kc, a, b, c, c_row, first, bias);
-    case 11:
-      return micro_kernel<11>(kc, a, b, c, c_row, first, bias);
-    case 12:
-      return micro_kernel<12>(kc, a, b, c, c_row, first, bias);
+      return micro_kernel<8, kV>(kc, a, b, b_row, c, c_row, first, bias);
 #endif
+    case 4:
+      return micro_kernel<4, kV>(kc, a, b, b_row, c, c_row, first, bias);
+    case 2:
+      return micro_kernel<2, kV>(kc, a, b, b_row, c, c_row, first, bias);
     default:
-      return;
+      return micro_kernel<1, kV>(kc, a, b, b_row, c, c_row, first, bias);
   }
 }
 
-/// Packs `width` columns of B over kc rows into a panel, zero-filled to its full width.
+/// out[c * out_row + r] = in[r * in_row + c], in blocks of 16 x 16 bytes of registers.
 template <class T>
-HWY_NOINLINE void pack_panel(T* HWY_RESTRICT out, const T* HWY_RESTRICT b, std::int64_t row,
-                           std::int64_t col, std::int64_t kc, std::int64_t width) {
-  const Full<T> d;
-  const std::int64_t lanes = std::int64_t(hn::Lanes(d)), panel = 2 * lanes;
-  if (width == panel && col == 1) {
-    for (std::int64_t l = 0; l < kc; ++l) {
-      hn::Store(hn::LoadU(d, b + l * row), d, out + l * panel);
-      hn::Store(hn::LoadU(d, b + l * row + lanes), d, out + l * panel + lanes);
+HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* HWY_RESTRICT in,
+                            std::int64_t in_row, std::int64_t rows, std::int64_t columns) {
+  std::int64_t full_rows = 0, full_columns = 0;
+#if HWY_TARGET != HWY_SCALAR
+  constexpr int kN = 16 / sizeof(T);
+  const hn::FixedTag<T, kN> d;
+  full_rows = rows / kN * kN, full_columns = columns / kN * kN;
+  for (std::int64_t c = 0; c < full_columns; c += kN)
+    for (std::int64_t r = 0; r < full_rows; r += kN) {
+      const T* from = in + r * in_row + c;
+      T* to = out + c * out_row + r;
+      const auto x0 = hn::LoadU(d, from), x1 = hn::LoadU(d, from + in_row);
+      if constexpr (kN == 2) {
+        hn::StoreU(hn::InterleaveLower(d, x0, x1), d, to);
+        hn::StoreU(hn::InterleaveUpper(d, x0, x1), d, to + out_row);
+      } else {
+        const auto x2 = hn::LoadU(d, from + 2 * in_row), x3 = hn::LoadU(d, from + 3 * in_row);
+        const auto even_low = hn::InterleaveLower(d, x0, x2);
+        const auto even_high = hn::InterleaveUpper(d, x0, x2);
+        const auto odd_low = hn::InterleaveLower(d, x1, x3);
+        const auto odd_high = hn::InterleaveUpper(d, x1, x3);
+        hn::StoreU(hn::InterleaveLower(d, even_low, odd_low), d, to);
+        hn::StoreU(hn::InterleaveUpper(d, even_low, odd_low), d, to + out_row);
+        hn::StoreU(hn::InterleaveLower(d, even_high, odd_high), d, to + 2 * out_row);
+        hn::StoreU(hn::InterleaveUpper(d, even_high, odd_high), d, to + 3 * out_row);
+      }
     }
-    return;
+#endif
+  for (std::int64_t c = full_columns; c < columns; ++c)
+    for (std::int64_t r = 0; r < full_rows; ++r) out[c * out_row + r] = in[r * in_row + c];
+  for (std::int64_t r = full_rows; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) out[c * out_row + r] = in[r * in_row + c];
+}
+
+/// out[l * width + j] = b[l * row + j * col]: `columns` of a panel or rows of a strip, over kc.
+/// Columns up to `width` become 0.
+template <class T>
+HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RESTRICT b,
+                       std::int64_t row, std::int64_t col, std::int64_t kc, std::int64_t columns) {
+  const Full<T> d;
+  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  if (row == 1) {
+    transpose(out, width, b, col, columns, kc);
+  } else if (columns == 2 * lanes && col == 1) {
+    for (std::int64_t l = 0; l < kc; ++l) {
+      hn::StoreU(hn::LoadU(d, b + l * row), d, out + l * width);
+      hn::StoreU(hn::LoadU(d, b + l * row + lanes), d, out + l * width + lanes);
+    }
+  } else if (columns == kRows && col == 1) {
+    for (std::int64_t l = 0; l < kc; ++l)
+      for (int j = 0; j < kRows; ++j) out[l * width + j] = b[l * row + j];
+  } else {
+    for (std::int64_t l = 0; l < kc; ++l)
+      for (std::int64_t j = 0; j < columns; ++j) out[l * width + j] = b[l * row + j * col];
   }
-  // Along the unit stride of B in blocks of 16 rows, so that both sides stay in cache lines.
-  for (std::int64_t l0 = 0; l0 < kc; l0 += 16) {
-    const std::int64_t l1 = std::min(kc, l0 + 16);
-    for (std::int64_t j = 0; j < width; ++j)
-      for (std::int64_t l = l0; l < l1; ++l) out[l * panel + j] = b[l * row + j * col];
-    for (std::int64_t l = l0; width < panel && l < l1; ++l)
-      std::fill(out + l * panel + width, out + (l + 1) * panel, T{});
-  }
+  for (std::int64_t l = 0; columns < width && l < kc; ++l)
+    std::fill(out + l * width + columns, out + (l + 1) * width, T{});
 }
 
 /// Packs all panels of B [kc, n].
 template <class T>
-HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t col, std::int64_t kc,
-                            std::int64_t n) {
+HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t col,
+                              std::int64_t kc, std::int64_t n) {
   const std::int64_t panel = panel_width<T>();
   for (std::int64_t j = 0; j < n; j += panel)
-    pack_panel(out + j * kc, b + j * col, row, col, kc, std::min(panel, n - j));
+    pack(out + j * kc, panel, b + j * col, row, col, kc, std::min(panel, n - j));
+}
+/// What pack_panels made, of `packed_rows` rows.
+template <class T>
+HWY_INLINE Panels<T> packed_panels(const T* packed, std::int64_t packed_rows) {
+  return {packed, panel_width<T>(), panel_width<T>() * packed_rows};
 }
 
+/// Whether B [kc, n] can be read where it is: its last vector ends inside the row.
 template <class T>
-HWY_NOINLINE void pack_strip(T* HWY_RESTRICT out, const T* HWY_RESTRICT a, std::int64_t row,
-                           std::int64_t col, std::int64_t kc, int rows) {
-  if (row == 1) {
-    for (std::int64_t l = 0; l < kc; ++l)
-      for (int r = 0; r < rows; ++r) out[l * rows + r] = a[r + l * col];
-    return;
-  }
-  for (std::int64_t l0 = 0; l0 < kc; l0 += 16) {
-    const std::int64_t l1 = std::min(kc, l0 + 16);
-    for (int r = 0; r < rows; ++r)
-      for (std::int64_t l = l0; l < l1; ++l) out[l * rows + r] = a[r * row + l * col];
-  }
+HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
+  return col == 1 && n % std::int64_t(hn::Lanes(Full<T>())) == 0;
 }
 
-/// C [m, n] (+)= A [m, kc] times the first kc of the `packed_rows` rows that B was packed with
-/// (kc <= kBlockK).
+/// Whether a strip of A is worth a copy: not if rows are read along k, unless they are a multiple
+/// of a page apart and fight for the same lines of L1.
 template <class T>
-HWY_NOINLINE void multiply_packed(std::int64_t m, std::int64_t n, std::int64_t kc, const T* a,
-                                std::int64_t a_row, std::int64_t a_col, const T* packed_b,
-                                std::int64_t packed_rows, T* c, std::int64_t c_row,
-                                std::int64_t c_col, bool first, const T* bias) {
+HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
+  if (a.col == 1) return a.row * std::int64_t(sizeof(T)) % 4096 == 0 && n > 2 * panel_width<T>();
+  return n > panel_width<T>() || a.row != 1;
+}
+
+/// C [m, n] (+)= A [m, kc] B [kc, n], kc <= kBlockK; `first` and bias as in micro_kernel.
+template <class T>
+HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a,
+                                 Panels<T> b, T* c, std::int64_t c_row, std::int64_t c_col,
+                                 bool first, const T* bias) {
   constexpr std::size_t kPanelMax = 2 * HWY_MAX_BYTES / sizeof(T);
-  const std::int64_t panel = panel_width<T>();
+  const std::int64_t panel = panel_width<T>(), lanes = panel / 2;
   HWY_ALIGN T strip[kRows * kBlockK];
   HWY_ALIGN T edge[kRows * kPanelMax];
   HWY_ALIGN T edge_bias[kPanelMax];
-  for (std::int64_t i = 0; i < m; i += kRows) {
-    const int rows = int(std::min<std::int64_t>(kRows, m - i));
-    pack_strip(strip, a + i * a_row, a_row, a_col, kc, rows);
+  const bool copy = pack_a(a, n);
+  for (std::int64_t i = 0; i < m;) {
+    const int rows = strip_rows(m - i);
+    Strips<T> rows_of_a{a.a + i * a.row, a.row, a.col};
+    if (copy) {
+      pack(strip, rows, rows_of_a.a, a.col, a.row, kc, rows);
+      rows_of_a = {strip, 1, rows};
+    }
     for (std::int64_t j = 0; j < n; j += panel) {
       const std::int64_t width = std::min(panel, n - j);
-      const T* b = packed_b + j * packed_rows;
+      const T* panel_b = b.b + j / panel * b.panel;
       T* out = c + i * c_row + j * c_col;
       const T* bias_j = bias ? bias + j : nullptr;
-      if (width == panel && c_col == 1) {
-        rows_kernel(rows, kc, strip, b, out, c_row, first, bias_j);
+      const bool narrow = width <= lanes;
+      const auto run = narrow ? strip_kernel<1, T> : strip_kernel<2, T>;
+      if (c_col == 1 && width == (narrow ? lanes : panel)) {
+        run(rows, kc, rows_of_a, panel_b, b.row, out, c_row, first, bias_j);
         continue;
       }
       // A ragged edge or a strided C goes through a full tile.
@@ -182,10 +256,11 @@ HWY_NOINLINE void multiply_packed(std::int64_t m, std::int64_t n, std::int64_t k
       if (!first)
         for (int r = 0; r < rows; ++r)
           for (std::int64_t q = 0; q < width; ++q) edge[r * panel + q] = out[r * c_row + q * c_col];
-      rows_kernel(rows, kc, strip, b, edge, panel, first, bias ? edge_bias : nullptr);
+      run(rows, kc, rows_of_a, panel_b, b.row, edge, panel, first, bias ? edge_bias : nullptr);
       for (int r = 0; r < rows; ++r)
         for (std::int64_t q = 0; q < width; ++q) out[r * c_row + q * c_col] = edge[r * panel + q];
     }
+    i += rows;
   }
 }
 

@@ -142,7 +142,7 @@ steps = 3\n|put it under [train]
 [train]\nsteps = 1e3\n|write 1000
 [train]\nsteps = 1, 2\n|takes one value
 [generate]\nlr = 3\n|has no key 'lr'
-[train]\ntext = "a#b"\n|quotes
+[train]\ntext = "a#b"\n|a #
 BAD
 printf '[train]\ntask = "reverse"\nsteps = 7\nwarmup = 0\nlr = 0.5\nmlp = false\n' > good.toml
 expect 0 train --config good.toml --lr 0.25 --dry-run

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autograd/graph.h"
+#include "autograd/inplace.h"
 #include "autograd/mutation.h"
 #include "autograd/ops.h"
 
@@ -85,10 +86,25 @@ class Walk {
 // other gradient. The copy is differentiable.
 Tensor owned(const Tensor& g) { return g.is_contiguous() && g.is_sole_owner() ? g : g * 1.0; }
 
-Tensor add_up(const Tensor& sum, const Tensor& g) { return sum.defined() ? sum + g : g; }
+// Whether a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
+bool is_private(const Tensor& x) {
+  for (int i = 0; i < x.rank(); ++i)
+    if (x.strides()[i] == 0 && x.shape()[i] > 1) return false;
+  return x.is_sole_owner();
+}
+
+// Into one of them where nobody else sees it. The order of a sum of two does not change its bits.
+Tensor add_up(Tensor sum, Tensor g) {
+  if (!sum.defined()) return g;
+  if (!grad_enabled() && sum.dtype() == g.dtype() && g.dtype() != dual64) {
+    if (is_private(sum)) return add_(sum, g), sum;
+    if (is_private(g)) return add_(g, sum), g;
+  }
+  return sum + g;
+}
 
 // A gradient as the op's vjp returned it, brought to the input's shape, or an internal error.
-Tensor fit(const Op& op, std::size_t i, const Tensor& g, const Node& input) {
+Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
   if (g.shape() == input.shape()) return g;
   check(op.broadcasts(), op, "internal error: its vjp gave input ", i, " a gradient of shape ",
         g.shape(), ", needs ", input.shape());
@@ -163,14 +179,14 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
       wanted = wanted || input.wanted;
     }
     if (!wanted) continue;
-    const Grads grads = run_vjp(*node, g, options.create_graph);
+    Grads grads = run_vjp(*node, g, options.create_graph);
     check(grads.size() <= inputs.size(), *node->op(), "internal error: its vjp gave ", grads.size(),
           " gradients for ", inputs.size(), " inputs");
     for (std::size_t k = 0; k < grads.size(); ++k) {
       Walk::Visit* v = grads[k].defined() ? walk.find(inputs[k].node.get()) : nullptr;
       if (!v || !v->needed) continue;
-      const Tensor part = fit(*node->op(), k, grads[k], *v->node);
-      v->grad = add_up(v->grad, MutateGradients::apply(*node->op(), k, part));
+      Tensor part = fit(*node->op(), k, std::move(grads[k]), *v->node);
+      v->grad = add_up(std::move(v->grad), MutateGradients::apply(*node->op(), k, std::move(part)));
     }
     if (!retain) node->release();
   }

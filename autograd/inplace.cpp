@@ -46,4 +46,24 @@ void copy_(const Tensor& x, const Tensor& source) {
   });
 }
 
+void add_(const Tensor& x, const Tensor& y) {
+  check(x.shape() == y.shape(), "add_", "needs equal shapes, got ", x.shape(), " and ", y.shape());
+  check<DTypeError>(x.dtype() == y.dtype(), "add_", "needs equal dtypes, got ", x.dtype(), " and ",
+                    y.dtype());
+  prepare_in_place("add_", x);
+  dispatch_floating(x.dtype(), "add_", [&]<class T> {
+    T* out = x.mutable_data<T>();
+    const T* in = y.data<T>();
+    for_each_run(StridedLoop<2>(x.shape(), {&x.strides(), &y.strides()}),
+                 [&](const auto& at, std::int64_t n, const auto& s) {
+                   T* to = out + at[0];
+                   const T* from = in + at[1];
+                   if (s[0] == 1 && s[1] == 1)
+                     for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+                   else
+                     for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] += from[i * s[1]];
+                 });
+  });
+}
+
 }  // namespace heed::autograd

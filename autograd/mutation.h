@@ -16,7 +16,7 @@ class MutateGradients {
   ~MutateGradients();
   MutateGradients(const MutateGradients&) = delete;
   /// The gradient as the engine is to use it.
-  static Tensor apply(const Op& op, std::size_t input, const Tensor& g);
+  static Tensor apply(const Op& op, std::size_t input, Tensor g);
 
  private:
   Mutation f_;

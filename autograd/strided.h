@@ -2,9 +2,11 @@
 // hands out inner runs. A contiguous operand is a run of stride 1, a broadcast scalar of stride 0.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
+#include "autograd/parallel.h"
 #include "autograd/shape.h"
 
 namespace heed::autograd {
@@ -78,5 +80,30 @@ class StridedLoop {
     return d;
   }
 };
+
+inline constexpr std::int64_t kGrain = 1 << 15;  // elements of one parallel chunk
+
+/// body(offsets, n, strides) for every inner run of the loop, in parallel. `cost` is the work of
+/// one element, in additions.
+template <int N, class F>
+void for_each_run(const StridedLoop<N>& loop, std::int64_t cost, F&& body) {
+  const std::int64_t grain = kGrain / std::max<std::int64_t>(1, cost);
+  if (loop.outer() == 1) {
+    loop.run([&](const auto& offset, std::int64_t n, const auto& stride) {
+      parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+        auto at = offset;
+        for (std::size_t k = 0; k < N; ++k) at[k] += begin * stride[k];
+        body(at, end - begin, stride);
+      });
+    });
+    return;
+  }
+  parallel_for(loop.outer(), grain / std::max<std::int64_t>(1, loop.inner()),
+               [&](std::int64_t begin, std::int64_t end) { loop.run(body, begin, end); });
+}
+template <int N, class F>
+void for_each_run(const StridedLoop<N>& loop, F&& body) {
+  for_each_run(loop, 1, body);
+}
 
 }  // namespace heed::autograd

@@ -56,19 +56,15 @@ MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
   const auto rows_of = [&](const Tensor& x, std::int64_t i) {  // of q, k or v in a packed tensor
     return x.defined() ? slice(x, 0, i * rows, (i + 1) * rows) : x;
   };
-  if (options.form == AttentionForm::kSeparate)
-    return {split(linear(query, q_proj_weight, rows_of(in_proj_bias, 0))),
-            split(linear(memory, k_proj_weight, rows_of(in_proj_bias, 1))),
-            split(linear(memory, v_proj_weight, rows_of(in_proj_bias, 2)))};
-  if (query.is_same(memory)) {
-    const Tensor all = linear(query, in_proj_weight, in_proj_bias);  // [B, T, 3 H d]
-    const auto part = [&](std::int64_t i) { return slice(all, -1, i * rows, (i + 1) * rows); };
-    return {split(part(0)), split(part(1)), split(part(2))};
-  }
-  const auto part = [&](const Tensor& x, std::int64_t i) {
-    return split(linear(x, rows_of(in_proj_weight, i), rows_of(in_proj_bias, i)));
+  // Packed, too, in three products: a slice of their common result would cost its gradient twice
+  // over, in zeros around it and in sums.
+  const bool packed = options.form == AttentionForm::kPackedQKV;
+  const auto part = [&](const Tensor& x, const Tensor& separate, std::int64_t i) {
+    return split(
+        linear(x, packed ? rows_of(in_proj_weight, i) : separate, rows_of(in_proj_bias, i)));
   };
-  return {part(query, 0), part(memory, 1), part(memory, 2)};
+  return {part(query, q_proj_weight, 0), part(memory, k_proj_weight, 1),
+          part(memory, v_proj_weight, 2)};
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, const KeepMask& keep,

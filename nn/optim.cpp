@@ -3,51 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
-#include <type_traits>
 #include <utility>
 
+#include "autograd/kernels/vector.h"
 #include "autograd/parallel.h"
 
 namespace heed::nn {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 13;  // elements a thread takes at once
-
-template <class T>
-using PoolVector = std::vector<T, PoolAllocator<T>>;
-
-// In eight partial sums, so that the additions of one do not wait for another's.
-template <class T>
-double sum_of_squares(const T* x, std::int64_t n) {
-  constexpr int kLanes = 8;
-  double lanes[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int k = 0; k < kLanes; ++k) lanes[k] += double(x[i + k]) * double(x[i + k]);
-  for (; i < n; ++i) lanes[i % kLanes] += double(x[i]) * double(x[i]);
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
-
-double sum_of_squares(const Tensor& x) {
-  return dispatch_floating(x.dtype(), "clip_grad_norm", [&]<class T> {
-    if constexpr (std::is_same_v<T, Dual>) {
-      fail<DTypeError>("clip_grad_norm", "needs float32 or float64, got dual64");
-      return 0.0;
-    } else {
-      const T* values = x.data<T>();
-      const std::int64_t n = x.numel();
-      PoolVector<double> partial(std::size_t((n + kGrain - 1) / kGrain));
-      parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-        partial[std::size_t(begin / kGrain)] = sum_of_squares(values + begin, end - begin);
-      });
-      double sum = 0;
-      for (const double part : partial) sum += part;
-      return sum;
-    }
-  });
-}
 
 // "nan at [3, 5]" for the first element that is not finite, or "".
 std::string first_non_finite(const Tensor& x) {
@@ -67,15 +31,16 @@ std::string first_non_finite(const Tensor& x) {
   return {};
 }
 
-[[noreturn]] void fail_non_finite(const std::vector<NamedParameter>& parameters, double norm) {
+[[noreturn]] void fail_non_finite(std::string_view op,
+                                  const std::vector<NamedParameter>& parameters, double norm) {
   for (const auto& [name, p] : parameters) {
     const Tensor g = p.grad();
     const std::string what = g.defined() ? first_non_finite(g) : "";
     if (!what.empty())
-      fail<NumericError>("clip_grad_norm", "the gradient of ", name, " ", p.shape(), " is ", what,
+      fail<NumericError>(op, "the gradient of ", name, " ", p.shape(), " is ", what,
                          "; lower the learning rate, or look for the op that made it");
   }
-  fail<NumericError>("clip_grad_norm", "the norm of the gradients is ", norm,
+  fail<NumericError>(op, "the norm of the gradients is ", norm,
                      ": finite, but too large for float64");
 }
 
@@ -87,22 +52,6 @@ std::vector<ParameterGroup> decay_groups(const std::vector<NamedParameter>& para
   for (const NamedParameter& p : parameters)
     (p.tensor.rank() >= 2 ? matrices : vectors).parameters.push_back(p);
   return {matrices, vectors};
-}
-
-double clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm) {
-  check<ValueError>(max_norm > 0, "clip_grad_norm", "needs max_norm > 0, got ", max_norm);
-  const NoGrad guard;
-  double sum = 0;
-  for (const auto& [name, p] : parameters)
-    if (const Tensor g = p.grad(); g.defined()) sum += sum_of_squares(contiguous(g));
-  const double norm = std::sqrt(sum);
-  if (!std::isfinite(norm)) fail_non_finite(parameters, norm);
-  const double scale = max_norm / (norm + 1e-6);
-  if (!(scale < 1)) return norm;
-  // Not in place: the engine hands one tensor to several owners (both leaves of a + b, a probe).
-  for (const auto& [name, p] : parameters)
-    if (const Tensor g = p.grad(); g.defined()) p.node()->extras().grad = g.detach() * scale;
-  return norm;
 }
 
 Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
@@ -131,27 +80,58 @@ Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& g
   }
 }
 
-void Optimizer::step(double lr) {
+double Optimizer::step(double lr, double max_norm) {
   check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a learning rate >= 0, got ", lr);
+  check<ValueError>(max_norm > 0, name_, "needs max_norm > 0, got ", max_norm);
   const NoGrad guard;
   skipped_.clear();
   for (Slot& slot : slots_) {
     slot.grad = slot.parameter.tensor.grad();
-    if (!slot.grad.defined()) {
+    if (slot.grad.defined())
+      slot.grad = contiguous(slot.grad);
+    else
       skipped_.push_back(slot.parameter.name);
-      continue;
-    }
-    slot.grad = contiguous(slot.grad);
+  }
+  const double norm = measure();
+  for (const Slot& slot : slots_) {
+    if (!slot.grad.defined()) continue;
     prepare_in_place(name_, slot.parameter.tensor);
     ++*slot.step.mutable_data<std::int64_t>();
   }
+  const double scale = std::min(1.0, max_norm / (norm + 1e-6));
   parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       const Chunk& c = chunks_[std::size_t(i)];
-      if (slots_[c.slot].grad.defined()) update(slots_[c.slot], c.begin, c.end, lr);
+      if (slots_[c.slot].grad.defined()) update(slots_[c.slot], c.begin, c.end, lr, scale);
     }
   });
   for (Slot& slot : slots_) slot.grad = {};
+  return norm;
+}
+
+// The global norm of the gradients; forgets them and throws if it is not finite.
+double Optimizer::measure() {
+  parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      Chunk& c = chunks_[std::size_t(i)];
+      const Tensor& g = slots_[c.slot].grad;
+      c.squares = 0;
+      if (!g.defined()) continue;
+      c.squares = g.dtype() == float32
+                      ? kernels::sum_of_squares(g.data<float>() + c.begin, c.end - c.begin)
+                      : kernels::sum_of_squares(g.data<double>() + c.begin, c.end - c.begin);
+    }
+  });
+  double sum = 0;
+  for (const Chunk& c : chunks_) sum += c.squares;
+  const double norm = std::sqrt(sum);
+  if (std::isfinite(norm)) return norm;
+  std::vector<NamedParameter> parameters;
+  for (Slot& slot : slots_) {
+    parameters.push_back(slot.parameter);
+    slot.grad = {};
+  }
+  fail_non_finite(name_, parameters, norm);
 }
 
 void Optimizer::zero_grad() const {
@@ -178,15 +158,17 @@ SGD::SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options)
                     "needs momentum in [0, 1), got ", options.momentum);
 }
 
-void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr) const {
+void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+                 double grad_scale) const {
   const Tensor& parameter = slot.parameter.tensor;
   const auto run = [&]<class T>(T) {
     T* p = parameter.mutable_data<T>();
     const T* g = slot.grad.data<T>();
     T* b = slot.buffers.empty() ? nullptr : slot.buffers[0].mutable_data<T>();
     const T rate = T(lr), decay = T(slot.weight_decay), momentum = T(options_.momentum);
+    const T scale = T(grad_scale);
     for (std::int64_t i = begin; i < end; ++i) {
-      T d = g[i] + decay * p[i];
+      T d = g[i] * scale + decay * p[i];
       if (b) d = b[i] = momentum * b[i] + d;
       p[i] -= rate * d;
     }
@@ -205,27 +187,22 @@ AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& opti
   check<ValueError>(options.eps >= 0, "AdamW", "needs eps >= 0, got ", options.eps);
 }
 
-void AdamW::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr) const {
-  const auto& [beta1, beta2, epsilon] = options_;
+void AdamW::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+                   double grad_scale) const {
   const auto t = double(*slot.step.data<std::int64_t>());
-  const double step_size = lr / (1 - std::pow(beta1, t));
-  const double correction = std::sqrt(1 - std::pow(beta2, t));
-  const double keep = 1 - lr * slot.weight_decay;
-  const Tensor& parameter = slot.parameter.tensor;
+  const kernels::AdamWStep step{.beta1 = options_.beta1,
+                                .beta2 = options_.beta2,
+                                .eps = options_.eps,
+                                .grad_scale = grad_scale,
+                                .keep = 1 - lr * slot.weight_decay,
+                                .step_size = lr / (1 - std::pow(options_.beta1, t)),
+                                .root = std::sqrt(1 - std::pow(options_.beta2, t))};
   const auto run = [&]<class T>(T) {
-    T* p = parameter.mutable_data<T>();
-    const T* g = slot.grad.data<T>();
-    T* m = slot.buffers[0].mutable_data<T>();
-    T* v = slot.buffers[1].mutable_data<T>();
-    const T b1 = T(beta1), b2 = T(beta2), c1 = T(1 - beta1), c2 = T(1 - beta2);
-    const T rate = T(step_size), root = T(correction), eps = T(epsilon), decay = T(keep);
-    for (std::int64_t i = begin; i < end; ++i) {
-      m[i] = b1 * m[i] + c1 * g[i];
-      v[i] = b2 * v[i] + c2 * g[i] * g[i];
-      p[i] = p[i] * decay - rate * m[i] / (std::sqrt(v[i]) / root + eps);
-    }
+    kernels::adamw(slot.parameter.tensor.mutable_data<T>() + begin, slot.grad.data<T>() + begin,
+                   slot.buffers[0].mutable_data<T>() + begin,
+                   slot.buffers[1].mutable_data<T>() + begin, end - begin, step);
   };
-  if (parameter.dtype() == float32)
+  if (slot.parameter.tensor.dtype() == float32)
     run(float{});
   else
     run(double{});

@@ -1,10 +1,11 @@
 // Optimisers and gradient clipping, with PyTorch's formulas and its names for their state. One
 // step:
-//   optimizer.zero_grad(); backward(loss); clip_grad_norm(parameters(model), 1.0);
-//   optimizer.step(schedule.lr_at(step));
+//   optimizer.zero_grad(); backward(loss);
+//   optimizer.step(schedule.lr_at(step), 1.0);  // gradients clipped to a global norm of 1
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,13 +24,6 @@ struct ParameterGroup {
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedParameter>& parameters,
                                          double weight_decay);
 
-/// Scales all gradients by min(1, max_norm / (norm + 1e-6)), where norm is that of all of them as
-/// one vector, accumulated in float64; returns that norm. Parameters without a gradient count as 0.
-/// max_norm = inf only measures. Scaled gradients are new tensors: what a hook or probe kept stays.
-/// NumericError, and no change, naming the first parameter with a gradient that is not finite, and
-/// the place. ValueError unless max_norm > 0.
-double clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm);
-
 /// Base of the optimisers: who is updated, with what state. The same bits at any thread count.
 class Optimizer {
  public:
@@ -38,8 +32,12 @@ class Optimizer {
   Optimizer& operator=(Optimizer&&) = default;
 
   /// One update from the parameters' gradients, in place. A parameter without a gradient is left
-  /// alone, state and decay included, as in PyTorch. ValueError unless lr is finite and >= 0.
-  void step(double lr);
+  /// alone, state and decay included, as in PyTorch. Returns the norm of all gradients as one
+  /// vector, accumulated in float64; they count times min(1, max_norm / (norm + 1e-6)), PyTorch's
+  /// clip_grad_norm_ in the same pass, and stay as they are in .grad. NumericError, and no change,
+  /// naming the first parameter with a gradient that is not finite, and the place. ValueError
+  /// unless lr is finite and >= 0 and max_norm > 0.
+  double step(double lr, double max_norm = std::numeric_limits<double>::infinity());
   /// Forgets the gradients of all parameters.
   void zero_grad() const;
   /// Names of the parameters that had no gradient in the last step().
@@ -61,14 +59,18 @@ class Optimizer {
   /// DTypeError unless float32 or float64.
   Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
             std::vector<std::string_view> buffer_names);
-  /// Updates elements [begin, end) of one parameter and its buffers. Must not throw.
-  virtual void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr) const = 0;
+  /// Updates elements [begin, end) of one parameter and its buffers, from gradients times
+  /// grad_scale. Must not throw.
+  virtual void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+                      double grad_scale) const = 0;
 
  private:
   struct Chunk {
     std::size_t slot;
     std::int64_t begin, end;
+    double squares = 0;  // of this step's gradient
   };
+  double measure();
   std::string name_;
   std::vector<std::string_view> buffer_names_;
   std::vector<Slot> slots_;
@@ -86,7 +88,8 @@ class SGD final : public Optimizer {
   explicit SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options = {});
 
  private:
-  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr) const override;
+  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+              double grad_scale) const override;
   SGDOptions options_;
 };
 
@@ -103,7 +106,8 @@ class AdamW final : public Optimizer {
   explicit AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options = {});
 
  private:
-  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr) const override;
+  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+              double grad_scale) const override;
   AdamWOptions options_;
 };
 

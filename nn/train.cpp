@@ -146,10 +146,9 @@ StepReport Trainer::try_step(const Batch* fixed) {
   check<NumericError>(std::isfinite(report.loss), "train", "the loss of step ", steps_done + 1,
                       " is ", report.loss, "; lower lr (now ", config.lr, ") or set clip");
   backward(loss);
-  report.grad_norm = clip_grad_norm(
-      parameters(model), config.clip > 0 ? config.clip : std::numeric_limits<double>::infinity());
   report.lr = schedule.lr_at(steps_done);
-  optimiser_.step(report.lr);
+  report.grad_norm = optimiser_.step(
+      report.lr, config.clip > 0 ? config.clip : std::numeric_limits<double>::infinity());
   report.step = ++steps_done;
   Row& row = row_of(report.step);
   row.loss = report.loss, row.lr = report.lr, row.grad_norm = report.grad_norm;

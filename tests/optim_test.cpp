@@ -142,8 +142,7 @@ TEST_CASE("optimisers and clipping give the same bits at any thread count") {
     SGD sgd({{{p, q}, 0.1}}, {.momentum = 0.9});
     for (int step = 0; step < 3; ++step) {
       give(p, randn(p.tensor.shape(), float32, g));
-      norms.push_back(clip_grad_norm({p, q}, 1));
-      adam.step(0.1);
+      norms.push_back(adam.step(0.1, 1));
       sgd.step(0.1);
     }
     results.push_back(p.tensor.to_vector<float>());
@@ -187,35 +186,67 @@ TEST_CASE("decay_groups decays matrices only") {
   CHECK(groups[1].parameters[1].name == "s");
 }
 
-TEST_CASE("clip_grad_norm scales to the norm, as PyTorch") {
-  const DType dtype = GENERATE(float32, float64);
-  const NamedParameter a = leaf("a", zeros({2}, dtype)), b = leaf("b", zeros({2, 2}, dtype)),
-                       none = leaf("none", zeros({3}, dtype));
-  const auto fill = [&] {
-    give(a, tensor({3, 0}, dtype));
-    give(b, tensor({{0, 4}, {0, 0}}, dtype));
-  };
-  fill();
-  CHECK(clip_grad_norm({a, b, none}, 2.5) == 5);
-  const double tolerance = dtype == float32 ? 1e-6 : 1e-15;
-  CHECK(std::abs(values(a.tensor.grad())[0] - 3 * 2.5 / (5 + 1e-6)) <= tolerance);
-  CHECK(std::abs(values(b.tensor.grad())[1] - 4 * 2.5 / (5 + 1e-6)) <= tolerance);
-  CHECK(!none.tensor.grad().defined());
-  fill();
-  CHECK(clip_grad_norm({a, b}, 5.1) == 5);  // small enough: untouched
-  CHECK(values(b.tensor.grad()) == Values{0, 4, 0, 0});
-  CHECK(clip_grad_norm({a, b}, kInf) == 5);
-  CHECK(values(a.tensor.grad()) == Values{3, 0});
-  CHECK(clip_grad_norm({none}, 1) == 0);
+// What SGD with lr 1 takes from a parameter that was 0: its gradient, clipped.
+Values step_of(const NamedParameter& p) {
+  Values moved = values(p.tensor);
+  for (double& x : moved) x = 0 - x;
+  return moved;
 }
 
-TEST_CASE("clip_grad_norm adds in float64") {
+TEST_CASE("steps clip to the global norm, as PyTorch, and leave .grad as it was") {
+  const DType dtype = GENERATE(float32, float64);
+  const auto stepped = [&](double max_norm, auto look) {
+    const NamedParameter a = leaf("a", zeros({2}, dtype)), b = leaf("b", zeros({2, 2}, dtype)),
+                         none = leaf("none", zeros({3}, dtype));
+    give(a, tensor({3, 0}, dtype));
+    give(b, tensor({{0, 4}, {0, 0}}, dtype));
+    SGD sgd({{{a, b, none}}});
+    CHECK(sgd.step(1, max_norm) == 5);
+    CHECK(values(a.tensor.grad()) == Values{3, 0});
+    look(step_of(a), step_of(b));
+  };
+  const double tolerance = dtype == float32 ? 1e-6 : 1e-15;
+  stepped(2.5, [&](const Values& a, const Values& b) {
+    CHECK(std::abs(a[0] - 3 * 2.5 / (5 + 1e-6)) <= tolerance);
+    CHECK(std::abs(b[1] - 4 * 2.5 / (5 + 1e-6)) <= tolerance);
+  });
+  for (const double enough : {5.1, kInf})
+    stepped(enough, [](const Values& a, const Values& b) {
+      CHECK(a == Values{3, 0});
+      CHECK(b == Values{0, 4, 0, 0});
+    });
+  SGD nothing({{{leaf("none", zeros({3}, dtype))}}});
+  CHECK(nothing.step(1, 1) == 0);
+}
+
+TEST_CASE("AdamW's clipped step is its step on clipped gradients") {
+  const auto run = [](double scale, double max_norm) {
+    const NamedParameter p = leaf("p", ones({70}));
+    AdamW adam({{{p}, 0.1}});
+    Generator g(3);
+    for (int i = 0; i < 3; ++i) {
+      give(p, randn({70}, float32, g) * scale);
+      adam.step(0.01, max_norm);
+    }
+    return values(p.tensor);
+  };
+  // A norm of about 8000 clipped to 1e-3, beside gradients far below any clipping.
+  const Values clipped = run(1000, 1e-3), small = run(1e-12, kInf);
+  CHECK(clipped != small);
+  CHECK(run(2, 1e-3) != run(2, kInf));
+  const Values twice = run(2000, 1e-3);
+  for (std::size_t i = 0; i < clipped.size(); ++i)
+    CHECK(std::abs(clipped[i] - twice[i]) <= 1e-6);  // only the direction counts
+}
+
+TEST_CASE("the norm of gradients adds in float64") {
   const NamedParameter p = leaf("p", zeros({100000}));
+  SGD sgd({{{p}}});
   give(p, full({100000}, 1e-3f));
-  CHECK(clip_grad_norm({p}, kInf) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
+  CHECK(sgd.step(0) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
   give(p, full({100000}, 1e30f));  // its square is no float
-  CHECK(clip_grad_norm({p}, 1) == Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
-  CHECK(values(p.tensor.grad())[7] == Approx(1 / std::sqrt(1e5)));
+  CHECK(sgd.step(1, 1) == Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
+  CHECK(step_of(p)[7] == Approx(1 / std::sqrt(1e5)));
 }
 
 TEST_CASE("clipping scales a gradient that two parameters share once, and leaves hooks' copies") {
@@ -227,28 +258,29 @@ TEST_CASE("clipping scales a gradient that two parameters share once, and leaves
     return Tensor();
   });
   backward(sum(y * full({4}, 8)));
-  const double norm = clip_grad_norm({a, b}, 1);
+  SGD sgd({{{a, b}}});
+  const double norm = sgd.step(1, 1);
   CHECK(norm == Approx(8 * std::sqrt(8.0)));
-  for (const NamedParameter& p : {a, b})
-    CHECK(values(p.tensor.grad())[0] == Approx(8 / norm).epsilon(1e-6));
+  for (const NamedParameter& p : {a, b}) CHECK(step_of(p)[0] == Approx(8 / norm).epsilon(1e-6));
   CHECK(values(seen) == Values(4, 8));
 }
 
-TEST_CASE("clip_grad_norm names the first gradient that is not finite") {
+TEST_CASE("a step names the first gradient that is not finite, and changes nothing") {
   const NamedParameter a = leaf("a", zeros({2})), b = leaf("blocks.0.proj.weight", zeros({2, 3})),
                        c = leaf("c", zeros({1}));
   give(a, tensor({1, 1}));
   give(b, tensor({{0, 0, 0}, {0, std::nan(""), 0}}));
   give(c, tensor({kInf}));
-  CHECK_THROWS_WITH(clip_grad_norm({a, b, c}, 0.1),
-                    Contains("blocks.0.proj.weight [2, 3] is nan at [1, 1]"));
-  CHECK(values(a.tensor.grad()) == Values{1, 1});
-  CHECK_THROWS_WITH(clip_grad_norm({a, c}, 0.1), Contains("c [1] is inf at [0]"));
+  AdamW all({{{a, b, c}}}), two({{{a, c}}});
+  CHECK_THROWS_WITH(all.step(0.1), Contains("blocks.0.proj.weight [2, 3] is nan at [1, 1]"));
+  CHECK_THROWS_WITH(two.step(0.1, 1), Contains("c [1] is inf at [0]"));
+  CHECK(values(a.tensor) == Values{0, 0});
+  CHECK(all.state()[0].tensor.item() == 0);
   const NamedParameter large = leaf("large", zeros({1}, float64));
   give(large, tensor({1e300}, float64));
-  CHECK_THROWS_AS(clip_grad_norm({large}, 1), NumericError);
+  CHECK_THROWS_AS(SGD({{{large}}}).step(1), NumericError);
   for (const double bad : {0.0, -1.0, std::nan("")})
-    CHECK_THROWS_AS(clip_grad_norm({a}, bad), ValueError);
+    CHECK_THROWS_AS(SGD({{{a}}}).step(1, bad), ValueError);
 }
 
 TEST_CASE("optimisers say what they cannot do") {

@@ -62,7 +62,7 @@ HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, std::int64_t n, std::
   for (std::int64_t i = 0; i < end; i += lanes) {  // rows are padded to whole vectors
     const auto in = hn::FirstN(d, std::size_t(std::clamp<std::int64_t>(n - i, 0, lanes)));
     const auto e = hn::IfThenElseZero(
-        in, exp_of(d, hn::MulSub(hn::Load(d, s + i), hn::Set(d, scale), hn::Set(d, shift))));
+        in, exp_near_zero(d, hn::MulSub(hn::Load(d, s + i), hn::Set(d, scale), hn::Set(d, shift))));
     hn::Store(e, d, p + i);
     total = hn::Add(total, e);
   }
@@ -92,7 +92,7 @@ HWY_INLINE void scores(const Head<T>& h, std::int64_t i0, std::int64_t rows, con
 
 template <class T>
 HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
-                              std::int64_t i0) {
+                                std::int64_t i0) {
   const Attention<T>& a = h.a;
   const std::int64_t rows = std::min(kQueries, a.tq - i0), dv = a.d_value;
   const std::int64_t seen = h.visible(i0 + rows - 1);
@@ -119,10 +119,10 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
         for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
       top[r] = now;
     }
-    multiply_block<T>(rows, dv, columns, {s, s_row, 1},
-                      packed_panels(packed_values + j0 * padded<T>(dv),
-                                    std::min(kKeys, h.keys - j0)),
-                      acc, dv, 1, false, nullptr);
+    multiply_block<T>(
+        rows, dv, columns, {s, s_row, 1},
+        packed_panels(packed_values + j0 * padded<T>(dv), std::min(kKeys, h.keys - j0)), acc, dv, 1,
+        false, nullptr);
   }
   for (std::int64_t r = 0; r < rows; ++r) {
     const T inverse = total[r] > T(0) ? T(1) / total[r] : T(0);  // no key: output 0
@@ -228,10 +228,9 @@ void backward_head(const Attention<T>& a, const AttentionGrads<T>& g, std::int64
                     tag, ds_row + c);
         }
       }
-      multiply_block<T>(
-          rows, d, columns, {ds, s_row, 1},
-          packed_panels(keys.get() + j0 * padded<T>(d), std::min(kKeys, h.keys - j0)),
-          dq + i0 * g.dq_at.row, g.dq_at.row, 1, false, nullptr);
+      multiply_block<T>(rows, d, columns, {ds, s_row, 1},
+                        packed_panels(keys.get() + j0 * padded<T>(d), std::min(kKeys, h.keys - j0)),
+                        dq + i0 * g.dq_at.row, g.dq_at.row, 1, false, nullptr);
       multiply_block<T>(columns, dv, rows, {p, 1, s_row}, packed_panels(packed_g.get(), rows),
                         dval + j0 * g.dv_at.row, g.dv_at.row, 1, false, nullptr);
       multiply_block<T>(columns, d, rows, {ds, 1, s_row}, packed_panels(packed_q.get(), rows),

@@ -50,4 +50,12 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
     for (std::int64_t c = 0; c < columns; ++c) out[c] += Acc(x[r * row_stride + c]);
 }
 
+/// Sum of n squares, adjacent.
+template <class T>
+double sum_of_squares(const T* x, std::int64_t n) {
+  double total = 0;
+  for (std::int64_t i = 0; i < n; ++i) total += double(x[i]) * double(x[i]);
+  return total;
+}
+
 }  // namespace heed::autograd::kernels

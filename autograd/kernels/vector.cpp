@@ -55,13 +55,14 @@ void erf_loop(float* y, const float* x, std::int64_t n) {
 void gelu_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V v = load(x);
-    store(hn::Mul(v, normal_cdf(D(), v)), y);
+    store(hn::Mul(v, normal_of(D(), v).Phi), y);
   });
 }
 void gelu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V v = load(x);
-    store(hn::Mul(load(g), hn::MulAdd(v, normal_pdf(D(), v), normal_cdf(D(), v))), dx);
+    const auto normal = normal_of(D(), v);
+    store(hn::Mul(load(g), hn::MulAdd(v, normal.phi, normal.Phi)), dx);
   });
 }
 
@@ -83,7 +84,8 @@ float sum_exp_loop(const float* x, float top, std::int64_t n) {
   const D d;
   V total = hn::Zero(d);
   for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
-    total = hn::Add(total, hn::IfThenElseZero(mask, exp_of(d, hn::Sub(load(x), hn::Set(d, top)))));
+    total = hn::Add(total,
+                    hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top)))));
   });
   return sum_lanes(total);
 }
@@ -97,7 +99,7 @@ void softmax_row_loop(float* y, const float* x, std::int64_t n) {
   }
   V total = hn::Zero(d);
   for_each_vector(n, [&](auto mask, auto load, auto store) HWY_ATTR {
-    const V e = hn::IfThenElseZero(mask, exp_of(d, hn::Sub(load(x), hn::Set(d, top))));
+    const V e = hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top))));
     total = hn::Add(total, e);
     store(e, y);
   });
@@ -111,7 +113,7 @@ void scaled_probabilities_loop(float* dx, const float* x, float top, float log_t
   const D d;
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V log_p = hn::Sub(hn::Sub(load(x), hn::Set(d, top)), hn::Set(d, log_total));
-    store(hn::MulSub(hn::Set(d, scale), exp_of(d, log_p), hn::Set(d, offset)), dx);
+    store(hn::MulSub(hn::Set(d, scale), exp_near_zero(d, log_p), hn::Set(d, offset)), dx);
   });
 }
 
@@ -172,6 +174,73 @@ void add_parameter_grads_loop(float* dweight, float* dbias, const float* g, cons
   });
 }
 
+#if HWY_TARGET == HWY_SCALAR
+void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                      std::int64_t columns) {
+  add_columns<float>(out, x, rows, row_stride, columns);
+}
+double sum_of_squares_loop(const float* x, std::int64_t n) { return sum_of_squares<float>(x, n); }
+#else
+using DD = hn::RepartitionToWide<D>;  // half as many lanes
+using Half = hn::Rebind<float, DD>;
+
+void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                      std::int64_t columns) {
+  const DD wide;
+  const Half half;
+  const std::int64_t step = std::int64_t(hn::Lanes(wide));
+  std::int64_t c = 0;
+  for (; c + 4 * step <= columns; c += 4 * step) {
+    auto s0 = hn::LoadU(wide, out + c), s1 = hn::LoadU(wide, out + c + step),
+         s2 = hn::LoadU(wide, out + c + 2 * step), s3 = hn::LoadU(wide, out + c + 3 * step);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* from = x + r * row_stride + c;
+      s0 = hn::Add(s0, hn::PromoteTo(wide, hn::LoadU(half, from)));
+      s1 = hn::Add(s1, hn::PromoteTo(wide, hn::LoadU(half, from + step)));
+      s2 = hn::Add(s2, hn::PromoteTo(wide, hn::LoadU(half, from + 2 * step)));
+      s3 = hn::Add(s3, hn::PromoteTo(wide, hn::LoadU(half, from + 3 * step)));
+    }
+    hn::StoreU(s0, wide, out + c), hn::StoreU(s1, wide, out + c + step);
+    hn::StoreU(s2, wide, out + c + 2 * step), hn::StoreU(s3, wide, out + c + 3 * step);
+  }
+  for (; c < columns; ++c)
+    for (std::int64_t r = 0; r < rows; ++r) out[c] += double(x[r * row_stride + c]);
+}
+
+double sum_of_squares_loop(const float* x, std::int64_t n) {
+  const DD wide;
+  const Half half;
+  const std::int64_t step = std::int64_t(hn::Lanes(wide));
+  auto s0 = hn::Zero(wide), s1 = hn::Zero(wide);
+  std::int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    const auto a = hn::PromoteTo(wide, hn::LoadU(half, x + i));
+    const auto b = hn::PromoteTo(wide, hn::LoadU(half, x + i + step));
+    s0 = hn::MulAdd(a, a, s0);
+    s1 = hn::MulAdd(b, b, s1);
+  }
+  double total = hn::GetLane(hn::SumOfLanes(wide, hn::Add(s0, s1)));
+  for (; i < n; ++i) total += double(x[i]) * double(x[i]);
+  return total;
+}
+#endif
+
+void adamw_loop(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& s) {
+  const D d;
+  const auto c = [d](double value) HWY_ATTR { return hn::Set(d, float(value)); };
+  const V b1 = c(s.beta1), b2 = c(s.beta2), c1 = c(1 - s.beta1), c2 = c(1 - s.beta2);
+  const V scale = c(s.grad_scale), keep = c(s.keep), rate = c(s.step_size), eps = c(s.eps);
+  const V inverse_root = c(1 / s.root);
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V gi = hn::Mul(load(g), scale);
+    const V mi = hn::MulAdd(b1, load(m), hn::Mul(c1, gi));
+    const V vi = hn::MulAdd(b2, load(v), hn::Mul(hn::Mul(c2, gi), gi));
+    const V size = hn::Div(hn::Mul(rate, mi), hn::MulAdd(hn::Sqrt(vi), inverse_root, eps));
+    store(mi, m), store(vi, v);
+    store(hn::MulSub(load(p), keep, size), p);
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels
 HWY_AFTER_NAMESPACE();
@@ -193,6 +262,9 @@ HWY_EXPORT(layer_norm_moments_loop);
 HWY_EXPORT(normalise_loop);
 HWY_EXPORT(normalise_backward_loop);
 HWY_EXPORT(add_parameter_grads_loop);
+HWY_EXPORT(add_columns_loop);
+HWY_EXPORT(sum_of_squares_loop);
+HWY_EXPORT(adamw_loop);
 
 }  // namespace
 
@@ -251,6 +323,16 @@ void add_parameter_grads(float* dweight, float* dbias, const float* g, const flo
                          Moments<float> m, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(add_parameter_grads_loop)
   (dweight, dbias, g, x, float(m.mean), float(m.rstd), n);
+}
+void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                 std::int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(add_columns_loop)(out, x, rows, row_stride, columns);
+}
+double sum_of_squares(const float* x, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares_loop)(x, n);
+}
+void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step) {
+  HWY_DYNAMIC_DISPATCH(adamw_loop)(p, g, m, v, n, step);
 }
 }  // namespace heed::autograd::kernels
 #endif

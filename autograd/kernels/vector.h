@@ -1,12 +1,14 @@
 // float32 loops over adjacent values, on the widest SIMD this machine has. Each is an overload of
-// the plain reference of the same name (activations.h, softmax.h, norm.h, cross_entropy.h), which
-// other scalars and the tests' oracle run.
+// the plain reference of the same name (adamw.h, cross_entropy.h, norm.h, reduce.h, softmax.h),
+// which other scalars and the tests' oracle run.
 #pragma once
 
 #include <cstdint>
 
+#include "autograd/kernels/adamw.h"
 #include "autograd/kernels/cross_entropy.h"
 #include "autograd/kernels/norm.h"
+#include "autograd/kernels/reduce.h"
 
 namespace heed::autograd::kernels {
 
@@ -36,5 +38,13 @@ double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std:
                      double smoothing);
 void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int64_t target,
                             double smoothing, LogSumExp<float> lse, double scale);
+
+/// As the references, accumulating in float64.
+void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                 std::int64_t columns);
+double sum_of_squares(const float* x, std::int64_t n);
+
+/// As the reference.
+void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);
 
 }  // namespace heed::autograd::kernels

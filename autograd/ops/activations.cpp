@@ -39,13 +39,6 @@ Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition
       });
 }
 
-// A float32 loop over adjacent values, shared out between threads.
-template <class Loop>
-void in_chunks(std::int64_t n, Loop loop) {
-  parallel_for(n, kGrain / 8,
-               [&](std::int64_t begin, std::int64_t end) { loop(begin, end - begin); });
-}
-
 }  // namespace
 
 Tensor relu(const Tensor& x) {
@@ -71,12 +64,9 @@ Tensor gelu(const Tensor& x) {
     return 0.5 * u * (1.0 + erf(u * (std::numbers::sqrt2 / 2)));
   };
   if (x.dtype() != float32) return fused(kGelu, x, value, slope, definition);
-  const Tensor in = contiguous(x.detach()), y = empty_like(x);
-  in_chunks(x.numel(), [&](std::int64_t i, std::int64_t n) {
-    kernels::gelu(y.mutable_data<float>() + i, in.data<float>() + i, n);
-  });
   return record(
-      kGelu, {x}, y, [definition](Args t) { return definition(t[0]); },
+      kGelu, {x}, map(kGelu, x, value, kernels::gelu),
+      [definition](Args t) { return definition(t[0]); },
       [](const Vjp& v) -> Grads {
         const Tensor g = contiguous(v.grad), u = contiguous(v.input(0));
         const Tensor dx = empty_like(u);

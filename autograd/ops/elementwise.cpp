@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "autograd/kernels/vector.h"
 #include "autograd/ops.h"
 #include "autograd/ops/map.h"
 
@@ -78,7 +79,7 @@ Tensor exp(const Tensor& x) {
     using std::exp;
     return exp(v);
   };
-  return record(kExp, {x}, map(kExp, x, f),
+  return record(kExp, {x}, map(kExp, x, f, kernels::exp),
                 [](const Vjp& v) -> Grads { return {v.grad * v.output()}; });
 }
 
@@ -116,7 +117,7 @@ Tensor tanh(const Tensor& x) {
     using std::tanh;
     return tanh(v);
   };
-  return record(kTanh, {x}, map(kTanh, x, f), [](const Vjp& v) -> Grads {
+  return record(kTanh, {x}, map(kTanh, x, f, kernels::tanh), [](const Vjp& v) -> Grads {
     const Tensor y = v.output();
     return {v.grad * (1.0 - y * y)};
   });
@@ -141,7 +142,7 @@ Tensor erf(const Tensor& x) {
     using std::erf;
     return erf(v);
   };
-  return record(kErf, {x}, map(kErf, x, f), [](const Vjp& v) -> Grads {
+  return record(kErf, {x}, map(kErf, x, f, kernels::erf), [](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
     return {v.grad * (exp(-(u * u)) * (2 * std::numbers::inv_sqrtpi))};
   });

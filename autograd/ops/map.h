@@ -6,12 +6,12 @@
 
 #include "autograd/create.h"
 #include "autograd/graph.h"
-#include "autograd/parallel.h"
 #include "autograd/strided.h"
 
 namespace heed::autograd {
 
-inline constexpr std::int64_t kGrain = 1 << 15;  // elements of one parallel chunk
+/// x itself if row-major, else a row-major copy (ops.h).
+Tensor contiguous(const Tensor& x);
 
 /// float64 as dual64 with tangent 0, contiguous; dual64 as it is.
 Tensor lift(std::string_view op, const Tensor& x);
@@ -37,29 +37,6 @@ DType unify(std::string_view op, Tensor& first, Tensors&... rest) {
     ((rest = rest.defined() ? lift(op, rest) : rest), ...);
   }
   return dtype;
-}
-
-/// body(offsets, n, strides) for every inner run of the loop, in parallel. `cost` is the work of
-/// one element, in additions.
-template <int N, class F>
-void for_each_run(const StridedLoop<N>& loop, std::int64_t cost, F&& body) {
-  const std::int64_t grain = kGrain / std::max<std::int64_t>(1, cost);
-  if (loop.outer() == 1) {
-    loop.run([&](const auto& offset, std::int64_t n, const auto& stride) {
-      parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
-        auto at = offset;
-        for (std::size_t k = 0; k < N; ++k) at[k] += begin * stride[k];
-        body(at, end - begin, stride);
-      });
-    });
-    return;
-  }
-  parallel_for(loop.outer(), grain / std::max<std::int64_t>(1, loop.inner()),
-               [&](std::int64_t begin, std::int64_t end) { loop.run(body, begin, end); });
-}
-template <int N, class F>
-void for_each_run(const StridedLoop<N>& loop, F&& body) {
-  for_each_run(loop, 1, body);
 }
 
 /// out (contiguous) = f(x), elementwise.
@@ -102,6 +79,26 @@ Tensor map(std::string_view op, const Tensor& x, F f) {
     map_into<T, T>(y, x, f);
     return y;
   });
+}
+
+/// loop(begin, n) over pieces of [0, size), in parallel; for loops of kernels/vector.h, whose
+/// elements cost about eight additions.
+template <class Loop>
+void in_chunks(std::int64_t size, Loop loop) {
+  parallel_for(size, kGrain / 8,
+               [&](std::int64_t begin, std::int64_t end) { loop(begin, end - begin); });
+}
+
+/// The same as map(op, x, f), where float32 runs loop(y, x, n), f over adjacent values.
+template <class F>
+Tensor map(std::string_view op, const Tensor& x, F f,
+           void (*loop)(float*, const float*, std::int64_t)) {
+  if (x.dtype() != float32) return map(op, x, f);
+  const Tensor in = contiguous(x.detach()), y = empty_like(x);
+  in_chunks(x.numel(), [&](std::int64_t i, std::int64_t n) {
+    loop(y.mutable_data<float>() + i, in.data<float>() + i, n);
+  });
+  return y;
 }
 
 /// out (contiguous, of the broadcast shape) = f(a, b), elementwise.

@@ -1,5 +1,5 @@
 // Reductions over any set of axes: sum mean var max min argmax logsumexp, and sum_to.
-#include "autograd/kernels/reduce.h"
+#include "autograd/kernels/vector.h"
 
 #include <cmath>
 

@@ -45,8 +45,7 @@ double peak(int threads) {
   const auto onednn = load_onednn();
   if (onednn) {
     onednn->set_threads(threads);
-    run.emplace_back(
-        [&] { onednn->sgemm(false, false, n, n, n, a.data(), b.data(), c.data()); });
+    run.emplace_back([&] { onednn->sgemm(false, false, n, n, n, a.data(), b.data(), c.data()); });
   }
   double best = HUGE_VAL;
   for (const double s : median_seconds(run, 5)) best = std::min(best, s);
@@ -67,8 +66,7 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
     optimiser.zero_grad();
     const Tensor loss = cross_entropy(model.forward(x, {.training = true}), y);
     backward(loss);
-    nn::clip_grad_norm(parameters, config.clip);
-    optimiser.step(config.lr);
+    optimiser.step(config.lr, config.clip);
     return loss.item();
   };
   // As many steps as fit into a second and a half, but enough for a median.
@@ -87,8 +85,8 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
   }
   const auto allocated = static_cast<double>(allocations() - before);
   if (!(last < first))
-    throw std::logic_error(fmt::format("bench: {} does not learn its batch: {} then {}", preset,
-                                       first, last));
+    throw std::logic_error(
+        fmt::format("bench: {} does not learn its batch: {} then {}", preset, first, last));
   std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
   const double seconds = times[static_cast<std::size_t>(steps / 2)];
   const auto tokens = static_cast<double>(config.batch * config.context);
@@ -139,7 +137,8 @@ int bench_train(const BenchOptions& options) {
     say_json({{"rows", table}});
     return kOk;
   }
-  say("MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over the\n"
+  say("MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "
+      "the\n"
       "larger of our own and oneDNN's 2048^3 product at that thread count in this run\n");
   return kOk;
 }

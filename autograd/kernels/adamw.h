@@ -1,0 +1,33 @@
+// One AdamW update of raw memory (Loshchilov & Hutter 2019), gradients scaled on the way.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace heed::autograd::kernels {
+
+/// What all elements of one update share.
+struct AdamWStep {
+  double beta1, beta2, eps;
+  double grad_scale;  ///< gradients count times this: clipping
+  double keep;        ///< 1 - lr * weight decay
+  double step_size;   ///< lr / (1 - beta1^t)
+  double root;        ///< sqrt(1 - beta2^t)
+};
+
+/// g *= grad_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+/// p = p keep - step_size m / (sqrt(v) / root + eps)
+template <class T>
+void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& s) {
+  const T b1 = T(s.beta1), b2 = T(s.beta2), c1 = T(1 - s.beta1), c2 = T(1 - s.beta2);
+  const T scale = T(s.grad_scale), keep = T(s.keep), rate = T(s.step_size), eps = T(s.eps);
+  const T inverse_root = T(1 / s.root);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T gi = g[i] * scale;
+    m[i] = b1 * m[i] + c1 * gi;
+    v[i] = b2 * v[i] + c2 * gi * gi;
+    p[i] = p[i] * keep - rate * m[i] / (std::sqrt(v[i]) * inverse_root + eps);
+  }
+}
+
+}  // namespace heed::autograd::kernels

@@ -195,9 +195,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 /// returns x itself and draws nothing.
 Tensor dropout(const Tensor& x, double p, Generator& g = default_generator());
 
+struct RopeOptions {
+  double base = 10000;      ///< > 1
+  std::int64_t offset = 0;  ///< position of the first row: how many came before, as in a KV cache
+};
 /// Rotates pairs (i, i + d/2) of the last axis of x [..., T, d] by position * base^(-2i/d),
-/// positions 0 to T - 1; d even (RoPE, Su et al. 2021; ops/rope.cpp).
-Tensor rope(const Tensor& x, double base = 10000);
+/// positions offset to offset + T - 1; d even (RoPE, Su et al. 2021; ops/rope.cpp).
+Tensor rope(const Tensor& x, const RopeOptions& options = {});
 
 // ---- attention (ops/attention.cpp): softmax(q k^T * scale, masked) v (Vaswani et al. 2017)
 struct AttentionOptions {

@@ -1,5 +1,6 @@
 #include "nn/attention.h"
 
+#include "nn/cache.h"
 #include "nn/init.h"
 
 namespace heed::nn {
@@ -74,12 +75,23 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, co
           "needs [B, T, d_model = ", options.d_model, "], got ", x->shape());
   check(query.size(0) == memory.size(0), "MultiHeadAttention", "query ", query.shape(),
         " and memory ", memory.shape(), " differ in batch size");
+  check<ValueError>(!pass.cache || (options.causal && query.is_same(memory) && !pass.training),
+                    "MultiHeadAttention",
+                    "a KV cache serves causal self-attention outside training, not ",
+                    pass.training    ? "training"
+                    : options.causal ? "cross attention"
+                                     : "attention to later tokens");
   const auto heads_first = [](const Tensor& x) { return permute(x, {0, 2, 1, 3}); };
   const QKV p = project(query, memory);
   Tensor q = heads_first(pass.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
   Tensor k = heads_first(pass.at("hook_k", p.k));
-  const Tensor v = heads_first(pass.at("hook_v", p.v));
-  if (options.rope) q = rope(q), k = rope(k);
+  Tensor v = heads_first(pass.at("hook_v", p.v));
+  const RopeOptions positions{.offset = pass.cache ? pass.cache->length() : 0};
+  if (options.rope) q = rope(q, positions), k = rope(k, positions);
+  if (pass.cache) {
+    const KVCache::KV seen = pass.cache->append(pass.layer, k, v);
+    k = seen.k, v = seen.v;
+  }
   AttentionOptions how{.causal = options.causal, .keep = keep};
   if (pass.training) how.dropout = options.dropout, how.generator = pass.generator;
   if (pass.probe) {

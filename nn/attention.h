@@ -30,7 +30,9 @@ struct MultiHeadAttention : Module {
 
   /// ValueError naming d_model and heads if they do not divide, or a size is not positive.
   explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());
-  /// query [B, Tq, d_model] attends to memory [B, Tk, d_model] -> [B, Tq, d_model].
+  /// query [B, Tq, d_model] attends to memory [B, Tk, d_model] -> [B, Tq, d_model]. With
+  /// pass.cache, which takes causal self-attention outside training, Tk counts the cached tokens,
+  /// too, in the probe's shapes and in `keep`.
   Tensor forward(const Tensor& query, const Tensor& memory, const KeepMask& keep = {},
                  const Pass& pass = {}) const;
   /// Self-attention.

@@ -42,10 +42,16 @@ void generate(const Transformer& model, std::vector<std::int64_t> ids, std::int6
   check<ValueError>(!ids.empty(), "generate", "needs at least one token to start from");
   const NoGrad guard;
   const std::int64_t context = model.options.context;
+  KVCache cache = model.cache();
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t length = std::min<std::int64_t>(context, std::int64_t(ids.size()));
-    const std::vector<std::int64_t> window(ids.end() - length, ids.end());
-    const Tensor logits = model.forward(from_data(window, {1, length}));  // [1, T, classes]
+    // Within the context only what the cache lacks is run. Beyond it the window slides, and what is
+    // cached of its tokens rests on other positions and on tokens that left: all of it is run.
+    const std::int64_t total = std::int64_t(ids.size());
+    const bool slides = total > context;
+    const std::int64_t length = slides ? context : total - cache.length();
+    const std::vector<std::int64_t> fresh(ids.end() - length, ids.end());
+    const Tensor logits =  // [1, length, classes]
+        model.forward(from_data(fresh, {1, length}), {.cache = slides ? nullptr : &cache});
     const std::int64_t id = sample_token(select(select(logits, 0, 0), 0, -1), options, g);
     ids.push_back(id);
     if (!emit(id)) return;

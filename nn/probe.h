@@ -5,6 +5,7 @@
 //   hook_embed, blocks.1.hook_resid_pre | hook_resid_post  [B, T, d_model]
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -49,12 +50,16 @@ class Probe {
   std::shared_ptr<std::map<std::string, Entry>> entries_;  // gradient hooks share it
 };
 
+class KVCache;
+
 /// What a forward pass is given besides its inputs.
 struct Pass {
   bool training = false;                     ///< dropout is on
   autograd::Generator* generator = nullptr;  ///< for dropout; default: the thread's
   Probe* probe = nullptr;
-  std::string prefix = {};  ///< "blocks.1.attn.", kept only while probing
+  KVCache* cache = nullptr;  ///< of the tokens before the inputs; it grows by these (nn/cache.h)
+  std::int64_t layer = 0;    ///< of the cache
+  std::string prefix = {};   ///< "blocks.1.attn.", kept only while probing
 
   /// The pass as a child module sees it.
   Pass in(std::string_view child) const {

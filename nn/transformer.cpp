@@ -32,6 +32,17 @@ Tensor dropped(const Tensor& x, double p, const Pass& pass) {
   return dropout(x, p, pass.generator ? *pass.generator : default_generator());
 }
 
+// Position of the first of n tokens: 0, or how many are cached.
+std::int64_t first_position(const Transformer::Options& o, std::int64_t n, const Pass& pass) {
+  if (!pass.cache) return 0;
+  const std::int64_t cached = pass.cache->length(), layers = pass.cache->options().layers;
+  check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers, " layers, its KV cache ",
+                    layers, "; make the cache with model.cache(batch)");
+  check<ValueError>(cached + n <= o.context, "Transformer", "context ", o.context, " has ", cached,
+                    " cached tokens and no room for ", n, " more; clear() starts the cache anew");
+  return cached;
+}
+
 std::optional<LayerNorm> norm_of(const Block::Options& o) {
   if (o.norm == NormPlacement::kNone) return std::nullopt;
   return LayerNorm({.dim = o.attention.d_model, .bias = o.norm_bias, .dtype = o.attention.dtype});
@@ -86,6 +97,15 @@ Transformer::Transformer(const Options& o, Generator& g)
         g);
 }
 
+KVCache Transformer::cache(std::int64_t batch) const {
+  return KVCache({.layers = options.layers,
+                  .batch = batch,
+                  .heads = options.heads,
+                  .capacity = options.context,
+                  .d_head = options.d_model / options.heads,
+                  .dtype = options.dtype});
+}
+
 Tensor Transformer::forward(const Tensor& ids, const Pass& pass, const KeepMask& keep) const {
   check(ids.rank() == 2 && ids.size(1) <= options.context, "Transformer",
         "needs ids [B, T] with T <= context ", options.context, ", got ", ids.shape());
@@ -98,11 +118,15 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass,
             embedded.size(2) == options.d_model,
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ", options.d_model,
         "], got ", embedded.shape());
+  const std::int64_t first = first_position(options, embedded.size(1), pass);
   Tensor x = embedded;  // [B, T, d_model]
-  if (pos) x = x + slice(pos->weight, 0, 0, x.size(1));
+  if (pos) x = x + slice(pos->weight, 0, first, first + x.size(1));
   x = dropped(x, options.dropout, pass);
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    x = blocks[i](x, keep, pass.in("blocks." + std::to_string(i)));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Pass inner = pass.in("blocks." + std::to_string(i));
+    inner.layer = std::int64_t(i);
+    x = blocks[i](x, keep, inner);
+  }
   if (ln) x = (*ln)(x);
   return linear(x, head ? head->weight : tok.weight);
 }

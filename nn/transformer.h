@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "nn/attention.h"
+#include "nn/cache.h"
 
 namespace heed::nn {
 
@@ -69,11 +70,14 @@ struct Transformer : Module {
   /// ValueError naming the option that does not fit.
   explicit Transformer(const Options& o, Generator& g = default_generator());
   /// int64 ids [B, T], T <= context -> logits [B, T, classes]. `keep` masks padding; the causal
-  /// mask is always there.
+  /// mask is always there. With pass.cache ids are the n tokens after the cached ones, with which
+  /// they count against the context -> logits [B, n, classes], those of the full pass.
   Tensor forward(const Tensor& ids, const Pass& pass = {}, const KeepMask& keep = {}) const;
   /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
   Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {},
                           const KeepMask& keep = {}) const;
+  /// An empty cache for `context` tokens of each of `batch` sequences.
+  KVCache cache(std::int64_t batch = 1) const;
   template <class F>
   void visit(F&& f) {
     f("tok", tok);

@@ -10,12 +10,16 @@ namespace {
 
 Samples rope_samples(SampleGen& g) {
   const auto f = [](Args t) { return rope(t[0]); };
-  const auto squared = [](Args t) { return rope(t[0] * t[0], 100); };
+  const auto squared = [](Args t) { return rope(t[0] * t[0], {.base = 100}); };
+  const auto later = [](Args t) { return rope(t[0], {.offset = 5}); };
   return {{"heads", f, {g.normal({1, 2, 3, 4})}},
           {"of a square", squared, {g.normal({3, 6})}},
+          {"from position 5 on", later, {g.normal({2, 3, 4})}},
           {"no positions", f, {g.normal({0, 2})}}};
 }
 const Op kRope({.name = "rope", .saves = Saves::kNothing, .samples = rope_samples});
+
+constexpr std::int64_t kMaxOffset = 1 << 24;  // the table below begins at position 0
 
 // cos and sin of position * base^(-2i/d), [positions, d/2], kept per thread: every layer of every
 // step wants the same ones.
@@ -35,9 +39,9 @@ const Angles& angles(std::int64_t positions, std::int64_t d, double base) {
 }
 
 // Turns pairs (i, i + d/2) of x [..., T, d] by their angles, or back (direction -1).
-Tensor rotate(const Tensor& x, double base, int direction) {
+Tensor rotate(const Tensor& x, const RopeOptions& o, int direction) {
   const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
-  const Angles& table = angles(t, d, base);
+  const Angles& table = angles(o.offset + t, d, o.base);
   Tensor y = empty_like(x);
   Shape rows = x.shape();
   rows.erase(rows.rank() - 1);
@@ -50,30 +54,32 @@ Tensor rotate(const Tensor& x, double base, int direction) {
                  [&](const auto& at, std::int64_t n, const auto& s) {
                    for (std::int64_t r = 0; r < n; ++r) {
                      const T* a = in + at[0] + r * s[0];
-                     T* o = out + at[1] + r * s[1];
-                     const std::int64_t row = (at[1] + r * s[1]) / d % t * half;  // y is row-major
+                     T* b = out + at[1] + r * s[1];
+                     const std::int64_t position = o.offset + (at[1] + r * s[1]) / d % t;
+                     const std::int64_t row = position * half;  // y is row-major
                      for (std::int64_t i = 0; i < half; ++i) {
                        const T c = T(table.cosine[std::size_t(row + i)]);
                        const T w = T(direction * table.sine[std::size_t(row + i)]);
                        const T u = a[i * step], v = a[(i + half) * step];
-                       o[i] = u * c - v * w;
-                       o[i + half] = u * w + v * c;
+                       b[i] = u * c - v * w;
+                       b[i + half] = u * w + v * c;
                      }
                    }
                  });
   });
-  return record(kRope, {x}, y, [base, direction](const Vjp& v) -> Grads {
-    return {rotate(v.grad, base, -direction)};
-  });
+  return record(kRope, {x}, y,
+                [o, direction](const Vjp& v) -> Grads { return {rotate(v.grad, o, -direction)}; });
 }
 
 }  // namespace
 
-Tensor rope(const Tensor& x, double base) {
+Tensor rope(const Tensor& x, const RopeOptions& options) {
   check(x.rank() >= 2 && x.size(-1) % 2 == 0, kRope, "needs [..., T, d] with an even d, got ",
         x.shape());
-  check<ValueError>(base > 1, kRope, "needs base > 1, got ", base);
-  return rotate(x, base, 1);
+  check<ValueError>(options.base > 1, kRope, "needs base > 1, got ", options.base);
+  check<ValueError>(options.offset >= 0 && options.offset <= kMaxOffset, kRope,
+                    "needs an offset from 0 to ", kMaxOffset, ", got ", options.offset);
+  return rotate(x, options, 1);
 }
 
 }  // namespace heed::autograd

@@ -1,0 +1,42 @@
+#include "nn/cache.h"
+
+#include "autograd/graph.h"
+#include "autograd/inplace.h"
+#include "autograd/ops.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+KVCache::KVCache(const Options& o) : options_(o) {
+  const Shape shape{o.batch, o.heads, o.capacity, o.d_head};
+  for (std::int64_t i = 0; i < o.layers; ++i)
+    layers_.push_back({empty(shape, o.dtype), empty(shape, o.dtype)});
+}
+
+KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v) {
+  const Options& o = options_;
+  check<ValueError>(!grad_enabled(), "KVCache",
+                    "is for generation: what it holds has no history; run the pass under NoGrad");
+  check<ValueError>(layer >= 0 && layer < o.layers, "KVCache", "has layers 0 to ", o.layers - 1,
+                    ", got layer ", layer);
+  check(k.rank() == 4 && k.size(0) == o.batch && k.size(1) == o.heads && k.size(3) == o.d_head &&
+            v.shape() == k.shape(),
+        "KVCache", "needs k and v [B = ", o.batch, ", H = ", o.heads, ", n, d = ", o.d_head,
+        "], got ", k.shape(), " and ", v.shape());
+  for (const Tensor* x : {&k, &v})
+    check<DTypeError>(x->dtype() == o.dtype, "KVCache", "holds ", o.dtype, ", got ", x->dtype());
+  const std::int64_t n = k.size(2), end = length_ + n;
+  check<ValueError>(end <= o.capacity, "KVCache", "holds ", length_, " of ", o.capacity,
+                    " tokens and has no room for ", n, " more; clear() starts anew");
+  const auto extended = [&](const Tensor& all, const Tensor& fresh) {
+    copy_(slice(all, 2, length_, end), fresh);
+    return slice(all, 2, 0, end);
+  };
+  const KV& kv = layers_[std::size_t(layer)];
+  const KV seen{extended(kv.k, k), extended(kv.v, v)};
+  if (layer == o.layers - 1) length_ = end;
+  return seen;
+}
+
+}  // namespace heed::nn

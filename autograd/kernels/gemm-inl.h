@@ -66,9 +66,8 @@ HWY_INLINE void micro_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
   V acc[kR][kV];  // loops over it are unrolled: it never exists in memory
   HWY_UNROLL(12)
-  for (int r = 0; r < kR; ++r)
-    HWY_UNROLL(2)
-    for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
+  for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
+  for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
   // One base per three rows: each row is then an address of base and scaled stride.
   constexpr int kBases = (kR + 2) / 3;
   const T* base[kBases];
@@ -90,20 +89,17 @@ HWY_INLINE void micro_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT
   }
   if (!first) {
     HWY_UNROLL(12)
-    for (int r = 0; r < kR; ++r)
-      HWY_UNROLL(2)
-      for (int v = 0; v < kV; ++v)
-        acc[r][v] = hn::Add(hn::LoadU(d, c + r * c_row + v * lanes), acc[r][v]);
+    for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v)
+      acc[r][v] = hn::Add(hn::LoadU(d, c + r * c_row + v * lanes), acc[r][v]);
   } else if (bias) {
     HWY_UNROLL(12)
-    for (int r = 0; r < kR; ++r)
-      HWY_UNROLL(2)
-      for (int v = 0; v < kV; ++v) acc[r][v] = hn::Add(hn::LoadU(d, bias + v * lanes), acc[r][v]);
+    for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v) acc[r][v] = hn::Add(hn::LoadU(d, bias + v * lanes), acc[r][v]);
   }
   HWY_UNROLL(12)
-  for (int r = 0; r < kR; ++r)
-    HWY_UNROLL(2)
-    for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + r * c_row + v * lanes);
+  for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
+  for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + r * c_row + v * lanes);
 }
 
 /// Heights of strips: as many of kRows as fit, then the rest in few pieces.
@@ -169,8 +165,8 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
     for (std::int64_t c = 0; c < columns; ++c) out[c * out_row + r] = in[r * in_row + c];
 }
 
-/// out[l * width + j] = b[l * row + j * col]: `columns` of a panel or rows of a strip, over kc.
-/// Columns up to `width` become 0.
+/// out[l * width + j] = b[l * row + j * col]: `columns` of a panel or rows of a strip, over kc. The
+/// last vector that a kernel reads of a panel is filled up with 0.
 template <class T>
 HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RESTRICT b,
                        std::int64_t row, std::int64_t col, std::int64_t kc, std::int64_t columns) {
@@ -190,8 +186,10 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
     for (std::int64_t l = 0; l < kc; ++l)
       for (std::int64_t j = 0; j < columns; ++j) out[l * width + j] = b[l * row + j * col];
   }
-  for (std::int64_t l = 0; columns < width && l < kc; ++l)
-    std::fill(out + l * width + columns, out + (l + 1) * width, T{});
+  const std::int64_t read = std::min(width, (columns + lanes - 1) / lanes * lanes);
+  if (columns < read)
+    for (std::int64_t l = 0; l < kc; ++l)
+      for (std::int64_t j = columns; j < read; ++j) out[l * width + j] = T{};
 }
 
 /// Packs all panels of B [kc, n].

@@ -41,7 +41,7 @@ void run(const Gemm<T>& g) {
   // A few strips do not repay a copy of B.
   const bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
   const std::int64_t packed_size = in_place ? 0 : panels * panel * block;
-  constexpr std::int64_t kChunk = 1 << 18;  // multiply-adds that are worth a thread's attention
+  constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
   const std::int64_t work = g.m * g.n * g.k;
   if (batch > 1 || work <= 2 * kChunk) {  // whole products per thread
     parallel_for(batch, kChunk / (work + 1), [&](std::int64_t from, std::int64_t to) {

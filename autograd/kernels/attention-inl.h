@@ -10,11 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <span>
 
 #include "autograd/kernels/attention.h"
 #include "autograd/kernels/gemm-inl.h"
-#include "autograd/kernels/philox.h"
+#include "autograd/kernels/philox-inl.h"
 #include "autograd/kernels/scratch.h"
 #include "autograd/kernels/vector_math-inl.h"
 #include "autograd/parallel.h"
@@ -157,7 +156,8 @@ HWY_NOINLINE void finish_scores(const Head<T>& h, T* HWY_RESTRICT s, std::int64_
   }
 }
 
-// p[0..n) = exp(s * scale - shift), p[n..end) = 0; returns their sum. p may be s.
+// p[0..n) = exp(s * scale - shift), p[n..end) = 0; returns their sum. p may be s. The product is
+// rounded before shift is taken away: a row of one key has weight 1, exactly.
 template <class T>
 HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, std::int64_t n, std::int64_t end) {
   const Full<T> d;
@@ -165,8 +165,8 @@ HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, std::int64_t n, std::
   auto total = hn::Zero(d);
   for (std::int64_t i = 0; i < end; i += lanes) {  // rows are padded to whole vectors
     const auto in = hn::FirstN(d, std::size_t(std::clamp<std::int64_t>(n - i, 0, lanes)));
-    const auto e = hn::IfThenElseZero(
-        in, exp_of(d, hn::MulSub(hn::Load(d, s + i), hn::Set(d, scale), hn::Set(d, shift))));
+    const auto scaled = hn::Mul(hn::Load(d, s + i), hn::Set(d, scale));
+    const auto e = hn::IfThenElseZero(in, exp_of(d, hn::Sub(scaled, hn::Set(d, shift))));
     hn::Store(e, d, p + i);
     total = hn::Add(total, e);
   }
@@ -192,19 +192,19 @@ T dropout_scale(const Attention<T>& a) {
   return a.dropout < 1 ? T(1 / (1 - a.dropout)) : T(0);
 }
 
-// keep[j] = whether weight (i, j0 + j) survives dropout.
-using Kept = std::array<std::uint8_t, kKeys>;
+// Whether weights (i, j0) to (i, j0 + n - 1) survive dropout, as 0 or 1.
+using KeptRow = std::array<std::uint8_t, kKeys + kKeepSlack>;
 template <class T>
-HWY_NOINLINE void kept_in_row(const Head<T>& h, Kept& keep, std::int64_t i, std::int64_t j0,
-                              std::int64_t n) {
+HWY_INLINE const std::uint8_t* kept_in_row(const Head<T>& h, KeptRow& memory, std::int64_t i,
+                                           std::int64_t j0, std::int64_t n) {
   const DropoutMask mask(h.a.dropout_key, h.a.dropout);
-  mask.keep(std::uint64_t((h.index * h.a.tq + i) * h.a.tk + j0),
-            std::span(keep).first(std::size_t(n)));
+  return keep_run(mask, std::uint64_t((h.index * h.a.tq + i) * h.a.tk + j0), n, memory.data());
 }
 // x[j] = keep[j] ? x[j] * scale : 0. It selects: a dropped NaN is gone.
 template <class T>
-HWY_NOINLINE void drop_row(T* x, const Kept& keep, T scale, std::int64_t n) {
-  for (std::int64_t j = 0; j < n; ++j) x[j] = keep[std::size_t(j)] ? x[j] * scale : T(0);
+HWY_NOINLINE void drop_row(T* HWY_RESTRICT x, const std::uint8_t* HWY_RESTRICT keep, T scale,
+                           std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) x[j] = keep[j] ? x[j] * scale : T(0);
 }
 
 // out[0..n) = p, out[n..columns) = rest, if wanted.

@@ -23,7 +23,7 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
                               std::int64_t rows, const T* top, const T* total) {
   const Attention<T>& a = h.a;
   const std::int64_t seen = h.visible(i0 + rows - 1);
-  Kept keep;
+  KeptRow memory;
   for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
     const std::int64_t columns = std::min(kKeys, a.tk - j0);
     const std::int64_t some = std::clamp<std::int64_t>(seen - j0, 0, columns);
@@ -42,7 +42,7 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
       for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
       write_row(moved(a.pattern, at), row, n, columns);
       if (a.dropout > 0) {
-        kept_in_row(h, keep, i0 + r, j0, n);
+        const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, j0, n);
         drop_row(row, keep, dropout_scale(a), n);
       }
       write_row(moved(a.dropped, at), row, n, columns);
@@ -59,7 +59,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   const T scale = h.scale();
   HWY_ALIGN T s[kQueries * kKeys];
   HWY_ALIGN T acc[kQueries * kMaxHead];
-  Kept keep;
+  KeptRow memory;
   T top[kQueries], total[kQueries];
   std::fill_n(top, rows, kMinusInf<T>);
   std::fill_n(total, rows, T(0));
@@ -79,7 +79,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
       const T shrink = j0 == 0 ? T(0) : std::exp(top[r] - shift);
       total[r] = total[r] * shrink + exp_row(row, row, scale, shift, n, s_row);
       if (a.dropout > 0) {  // after the sum: softmax does not know of it
-        kept_in_row(h, keep, i0 + r, j0, n);
+        const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, j0, n);
         drop_row(row, keep, T(1), n);
       }
       if (j0 > 0 && shrink != T(1))

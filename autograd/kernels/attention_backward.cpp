@@ -60,20 +60,39 @@ struct Sums {
   std::int64_t dk_row, dv_row, keys;
 };
 
+// delta_i = dO_i . O_i, each summed as dO v^T is: a query with one key has dS = 0, exactly.
+template <class T>
+HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y, std::int64_t y_row,
+                           std::int64_t rows, std::int64_t n) {
+  const hn::CappedTag<T, 1> d;
+  constexpr int kTogether = 8;  // sums that do not wait for each other
+  const auto row = [&](std::int64_t r) { return std::min(r, rows - 1); };
+  for (std::int64_t r0 = 0; r0 < rows; r0 += kTogether) {
+    hn::Vec<decltype(d)> total[kTogether];
+    const T *a[kTogether], *b[kTogether];
+    HWY_UNROLL(8)
+    for (int r = 0; r < kTogether; ++r) {
+      total[r] = hn::Zero(d);
+      a[r] = x + row(r0 + r) * x_row, b[r] = y + row(r0 + r) * y_row;
+    }
+    for (std::int64_t c = 0; c < n; ++c) HWY_UNROLL(8)
+    for (int r = 0; r < kTogether; ++r)
+      total[r] = hn::MulAdd(hn::LoadU(d, a[r] + c), hn::LoadU(d, b[r] + c), total[r]);
+    for (int r = 0; r < kTogether && r0 + r < rows; ++r) delta[r0 + r] = hn::GetLane(total[r]);
+  }
+}
+
 // Row i: q k^T becomes the weights in p, dO v^T the gradient of the scores in ds. `columns` of ds
 // are dropped, and written to dpattern if wanted; the first n can be seen.
 template <class T>
-HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, Kept& keep, std::int64_t i,
-                               std::int64_t j0, std::int64_t n, std::int64_t columns,
-                               std::int64_t s_row, T delta, T* dpattern) {
+HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep,
+                               std::int64_t i, std::int64_t j0, std::int64_t n,
+                               std::int64_t columns, std::int64_t s_row, T delta, T* dpattern) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   if (!h.plain) finish_scores(h, p, i, j0, n);
   exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], n, s_row);
-  if (h.a.dropout > 0) {
-    kept_in_row(h, keep, i, j0, columns);
-    drop_row(ds, keep, dropout_scale(h.a), columns);
-  }
+  if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
   if (dpattern) std::copy_n(ds, columns, dpattern);
   for (std::int64_t c = 0; c < s_row; c += lanes) {
     const auto weight = hn::Load(d, p + c);
@@ -88,7 +107,7 @@ template <class T>
 struct Packed {
   Scratch<T> keys_t, values_t, keys, block, q, g;
   T *p, *ds;
-  Kept keep;
+  KeptRow kept;
 
   explicit Packed(const Head<T>& h)
       : keys_t(padded<T>(h.keys) * h.a.d),
@@ -121,16 +140,17 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
     const std::int64_t some = std::clamp<std::int64_t>(h.keys - j0, 0, columns);
     const std::int64_t s_row = padded<T>(some);
     if (some > 0) {
-      times_transposed(x.p, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, x.keys_t.get(),
+      times_transposed(x.p, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, x.keys_t.get(), j0,
+                       some);
+      times_transposed(x.ds, s_row, grad_out, g.grad_out_at.row, rows, a.d_value, x.values_t.get(),
                        j0, some);
-      times_transposed(x.ds, s_row, grad_out, g.grad_out_at.row, rows, a.d_value,
-                       x.values_t.get(), j0, some);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* ds = x.ds + r * s_row;
-      backward_row(h, x.p + r * s_row, ds, x.keep, i0 + r, j0, n, some, s_row, delta[r],
+      const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, some) : nullptr;
+      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, n, some, s_row, delta[r],
                    moved(g.dpattern, at));
       if (g.dpattern) std::fill(g.dpattern + at + some, g.dpattern + at + columns, T(0));
       write_row(moved(g.dscores, at), ds, n, columns);
@@ -144,17 +164,12 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   const Attention<T>& a = h.a;
   const std::int64_t d = a.d, dv = a.d_value, seen = h.visible(i0 + rows - 1);
   const T* q = h.q + i0 * a.q_at.row;
-  const T* grad_out = g.grad_out + h.b * g.grad_out_at.batch + h.h * g.grad_out_at.head +
-                      i0 * g.grad_out_at.row;
+  const T* grad_out =
+      g.grad_out + h.b * g.grad_out_at.batch + h.h * g.grad_out_at.head + i0 * g.grad_out_at.row;
   T* dq = g.dq + h.b * g.dq_at.batch + h.h * g.dq_at.head + i0 * g.dq_at.row;
   T delta[kQueries];
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* go = grad_out + r * g.grad_out_at.row;
-    const T* out = h.out + (i0 + r) * a.out_at.row;
-    delta[r] = T(0);
-    for (std::int64_t c = 0; c < dv; ++c) delta[r] += go[c] * out[c];
-    std::fill_n(dq + r * g.dq_at.row, d, T(0));
-  }
+  dot_rows(delta, grad_out, g.grad_out_at.row, h.out + i0 * a.out_at.row, a.out_at.row, rows, dv);
+  for (std::int64_t r = 0; r < rows; ++r) std::fill_n(dq + r * g.dq_at.row, d, T(0));
   pack_panels(x.q.get(), q, a.q_at.row, 1, rows, d);
   x.scale_all(x.q.get(), rows * padded<T>(d), T(a.scale));
   pack_panels(x.g.get(), grad_out, g.grad_out_at.row, 1, rows, dv);
@@ -167,8 +182,9 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
       const std::int64_t i = i0 + r;
       const std::int64_t n = std::clamp<std::int64_t>(h.visible(i) - j0, 0, columns);
       T *p = x.p + r * s_row, *ds = x.ds + r * s_row;
-      backward_row(h, p, ds, x.keep, i, j0, n, n, s_row, delta[r], static_cast<T*>(nullptr));
-      if (a.dropout > 0) drop_row(p, x.keep, dropout_scale(a), n);
+      const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i, j0, n) : nullptr;
+      backward_row(h, p, ds, keep, i, j0, n, n, s_row, delta[r], static_cast<T*>(nullptr));
+      if (keep) drop_row(p, keep, dropout_scale(a), n);
       if (sums.dbias) {
         const std::int64_t step = g.dbias_at.column;
         T* dbias = sums.dbias + i * g.dbias_at.row + j0 * step;
@@ -233,8 +249,8 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
           sums = {dk.get() + row * a.d, dv.get() + row * a.d_value, nullptr, a.d, a.d_value,
                   cut.keys(chunk)};
         if (g.dbias)
-          sums.dbias = (bias_apart ? dbias.get() + chunk * g.dbias_size : g.dbias) +
-                       h.offset(g.dbias_at);
+          sums.dbias =
+              (bias_apart ? dbias.get() + chunk * g.dbias_size : g.dbias) + h.offset(g.dbias_at);
         backward_chunk(h, g, sums, chunk * cut.rows, std::min(a.tq, (chunk + 1) * cut.rows));
       }
     }
@@ -250,8 +266,7 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
       }
     });
   for (std::int64_t c = 0; bias_apart && c < cut.chunks; ++c)
-    for (std::int64_t i = 0; i < g.dbias_size; ++i)
-      g.dbias[i] += dbias.get()[c * g.dbias_size + i];
+    for (std::int64_t i = 0; i < g.dbias_size; ++i) g.dbias[i] += dbias.get()[c * g.dbias_size + i];
 }
 
 void backward_float(const Attention<float>& a, const AttentionGrads<float>& g) { backward(a, g); }

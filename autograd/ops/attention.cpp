@@ -45,8 +45,7 @@ Samples attention_samples(SampleGen& g) {
       {"negative scale", with({.scale = -0.7}), qkv(heads, 2, 2)},
       {"a row masked, a key unread", with({.keep = keep}), qkv(heads, 3, 3)},
       {"everything masked", with({.keep = nothing}), qkv(heads, 3, 3)},
-      {"padding",
-       with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
+      {"padding", with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
        qkv(heads, 2, 3)},
       {"dropout", with({.dropout = 0.4}), qkv(heads, 3, 3)},
       {"bias", with({}), and_bias(qkv(heads, 3, 2), {2, 2, 3, 2})},
@@ -61,9 +60,8 @@ Samples attention_samples(SampleGen& g) {
   std::vector<Tensor> shared = qkv({1, 2}, 2, 3);
   shared[1] = g.normal({1, 1, 3, 3});
   samples.push_back({"a shared key head", with({}), shared});
-  samples.push_back({"five axes",
-                     with({.keep = keep, .dropout = 0.3}),
-                     and_bias(qkv({1, 1, 2}, 3, 3), {3, 3})});
+  samples.push_back(
+      {"five axes", with({.keep = keep, .dropout = 0.3}), and_bias(qkv({1, 1, 2}, 3, 3), {3, 3})});
   // What is replaced is the composite's.
   samples.push_back({"scores replaced",
                      [](Args t) {
@@ -141,8 +139,8 @@ Shape scores_shape(const Tensor& q, const Tensor& k, const Tensor& v) {
   return shape;
 }
 bool broadcasts_to(const Tensor& x, const Shape& shape) {
-  return !x.defined() || (x.rank() <= shape.rank() &&
-                          broadcast(kAttention, x.shape(), shape) == shape);
+  return !x.defined() ||
+         (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
 // The kernel takes up to two leading axes in float32 or float64; the composite takes the rest, and
@@ -302,8 +300,7 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
 }
 
 // The same for fewer or broadcast leading axes. Whoever watches sees the axes of the arguments.
-Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v,
-                      AttentionOptions options) {
+Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, AttentionOptions options) {
   const Shape scores = scores_shape(q, k, v);
   Shape lead = scores.sub(0, scores.rank() - 2);
   while (lead.rank() < 2) lead.insert(0, 1);

@@ -258,6 +258,26 @@ TEST_CASE("NaN in keys and values that no query may read changes no bit, whateve
   CHECK(unread_keys > 100);
 }
 
+TEST_CASE("a query with one key weighs it 1, and its score has gradient 0, exactly") {
+  testing::for_each_simd_target([] {
+    for (const DType dtype : {float32, float64})
+      for (const bool by_mask : {false, true}) {
+        Generator g(8);
+        const auto leaf = [&](std::int64_t d) {
+          return randn({2, 3, 9, d}, dtype, g).requires_grad();
+        };
+        const Tensor q = leaf(16), k = leaf(16), v = leaf(40);
+        AttentionOptions o{.causal = !by_mask};
+        if (by_mask) o.keep = KeepMask(tril_mask(9, 9));
+        const Tensor y = attention(q, k, v, o);
+        CHECK(same_bits(select(y, 2, 0), select(v, 2, 0)));
+        const Tensor dq = grad(y, {q}, {.grad_output = randn(y.shape(), dtype, g)})[0];
+        CHECK(largest(select(dq, 2, 0)) == 0);
+        CHECK(largest(select(dq, 2, 1)) > 0);
+      }
+  });
+}
+
 TEST_CASE("a mask changed between forward and backward is an error, not a wrong gradient") {
   const Tensor q = randn({1, 1, 3, 2}).requires_grad();
   const Tensor keep = full({3, 3}, 1, bool8);

@@ -56,6 +56,9 @@ Samples attention_samples(SampleGen& g) {
        and_bias(qkv(heads, 3, 3), {2, 1, 3, 3})},
       {"rank 3", with({.keep = keep}), and_bias(qkv({2}, 3, 3), {2, 3, 1})},
       {"rank 2", with({.dropout = 0.3}), qkv({}, 2, 3)}};
+  samples.push_back({"q, k and v of one shape",
+                     with({.causal = true, .dropout = 0.3}),
+                     {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
   // One key head for two of queries; five axes take the composite.
   std::vector<Tensor> shared = qkv({1, 2}, 2, 3);
   shared[1] = g.normal({1, 1, 3, 3});

@@ -194,6 +194,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 /// i is then kept by Philox(key, i), so every path and thread count sees the same mask. p = 0
 /// returns x itself and draws nothing.
 Tensor dropout(const Tensor& x, double p, Generator& g = default_generator());
+/// The same with the key given: equal keys drop equal elements.
+Tensor dropout(const Tensor& x, double p, std::uint64_t key);
 
 struct RopeOptions {
   double base = 10000;      ///< > 1
@@ -203,14 +205,26 @@ struct RopeOptions {
 /// positions offset to offset + T - 1; d even (RoPE, Su et al. 2021; ops/rope.cpp).
 Tensor rope(const Tensor& x, const RopeOptions& options = {});
 
-// ---- attention (ops/attention.cpp): softmax(q k^T * scale, masked) v (Vaswani et al. 2017)
+// ---- attention (ops/attention.cpp): softmax(q k^T * scale + bias, masked) v (Vaswani et al. 2017)
+
+/// Who watches an attention call; nothing that it computes changes by a bit. Each is called with a
+/// detached [..., Tq, Tk]: the values before attention() returns, the gradients during a backward.
+struct AttentionWatch {
+  using See = std::function<void(const Tensor&)>;
+  See scores = {};   ///< after bias and mask: masked places -inf
+  See pattern = {};  ///< softmax of scores, before dropout
+  See dropped = {};  ///< after dropout: what the values are weighted with
+  See scores_grad = {}, pattern_grad = {};
+};
 struct AttentionOptions {
   std::optional<double> scale = {};  ///< default 1/sqrt(d)
   bool causal = false;               ///< aligned at the bottom right: the last query sees all keys
   KeepMask keep = {};
+  Tensor bias = {};                ///< added to the scaled scores; broadcasts, differentiable
   double dropout = 0;              ///< on the weights; the key is drawn from `generator`
   Generator* generator = nullptr;  ///< default: the thread's
-  /// See, and may replace, the masked scores and the weights before dropout.
+  AttentionWatch watch = {};
+  /// May replace the masked scores and the weights before dropout, which costs the memory of both.
   std::function<Tensor(const Tensor&)> on_scores = {}, on_pattern = {};
 };
 struct AttentionResult {
@@ -223,7 +237,8 @@ struct AttentionResult {
 /// touched: NaN there changes nothing.
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options = {});
-/// Its output alone.
+/// Its output alone, fused: memory O(T) unless somebody watches or replaces. Up to two leading axes
+/// and d of 256; beyond that, the composite.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 

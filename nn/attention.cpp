@@ -16,6 +16,24 @@ std::int64_t d_head_of(const MultiHeadAttention::Options& o) {
   return o.d_model / o.heads;
 }
 
+// To look at scores and weights, the kernel that trains writes them out; to replace them, the
+// composite runs.
+void probe_weights(AttentionOptions& how, const Pass& pass) {
+  Probe& probe = *pass.probe;
+  const std::string scores = pass.prefix + "hook_attn_scores",
+                    pattern = pass.prefix + "hook_pattern";
+  const bool replace_scores = probe.replaces(scores), replace_pattern = probe.replaces(pattern);
+  if (replace_scores || replace_pattern) {
+    how.on_scores = [&probe, scores](const Tensor& s) { return probe.at(scores, s); };
+    how.on_pattern = [&probe, pattern](const Tensor& a) { return probe.at(pattern, a); };
+  } else {
+    how.watch = {.scores = probe.takes_value(scores),
+                 .pattern = probe.takes_value(pattern),
+                 .scores_grad = probe.takes_gradient(scores),
+                 .pattern_grad = probe.takes_gradient(pattern)};
+  }
+}
+
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g)
@@ -94,10 +112,7 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, co
   }
   AttentionOptions how{.causal = options.causal, .keep = keep};
   if (pass.training) how.dropout = options.dropout, how.generator = pass.generator;
-  if (pass.probe) {
-    how.on_scores = [&](const Tensor& s) { return pass.at("hook_attn_scores", s); };
-    how.on_pattern = [&](const Tensor& a) { return pass.at("hook_pattern", a); };
-  }
+  if (pass.probe) probe_weights(how, pass);
   const Tensor z = pass.at("hook_z", heads_first(attention(q, k, v, how)));  // [B, T, H, d]
   return out_proj(reshape(z, {z.size(0), z.size(1), options.heads * options.d_head}));
 }

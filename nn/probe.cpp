@@ -49,9 +49,33 @@ std::vector<std::string> Probe::sites() const {
   return names;
 }
 
-Tensor Probe::at(const std::string& site, const Tensor& x) {
+Probe::Entry& Probe::reach(const std::string& site) {
   Entry& entry = (*entries_)[site];
   entry.reached = true;
+  return entry;
+}
+
+bool Probe::replaces(const std::string& site) { return bool(reach(site).replace); }
+
+Probe::See Probe::takes_value(const std::string& site) {
+  if (!reach(site).recorded) return {};
+  return [entries = std::weak_ptr(entries_), site](const Tensor& x) {
+    const auto live = entries.lock();
+    if (!live) return;
+    (*live)[site].value = x;
+    (*live)[site].gradient = Tensor();  // of an earlier pass
+  };
+}
+
+Probe::See Probe::takes_gradient(const std::string& site) {
+  if (!reach(site).recorded) return {};
+  return [entries = std::weak_ptr(entries_), site](const Tensor& g) {
+    if (const auto live = entries.lock()) (*live)[site].gradient = g;
+  };
+}
+
+Tensor Probe::at(const std::string& site, const Tensor& x) {
+  const Entry& entry = reach(site);
   Tensor y = x;
   if (entry.replace) {
     y = entry.replace(x);
@@ -59,11 +83,10 @@ Tensor Probe::at(const std::string& site, const Tensor& x) {
           ", needs ", x.shape());
   }
   if (!entry.recorded) return y;
-  entry.value = y.detach();
-  entry.gradient = Tensor();
+  takes_value(site)(y.detach());
   if (y.needs_grad())
-    y.register_hook([entries = std::weak_ptr(entries_), site](const Tensor& g) {
-      if (const auto live = entries.lock()) (*live)[site].gradient = g.detach();
+    y.register_hook([take = takes_gradient(site)](const Tensor& g) {
+      take(g.detach());
       return Tensor();
     });
   return y;

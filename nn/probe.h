@@ -40,12 +40,22 @@ class Probe {
   /// For modules: the site itself. Returns x, or what replaces it.
   Tensor at(const std::string& site, const Tensor& x);
 
+  // For modules whose kernel computes a site's value inside, and can write it out. Both count as
+  // reaching the site.
+  using See = std::function<void(const Tensor&)>;
+  /// Whether the value has to be replaced: then the kernel does not do.
+  bool replaces(const std::string& site);
+  /// What takes the value and the gradient of a recorded site; empty if it is not recorded.
+  See takes_value(const std::string& site);
+  See takes_gradient(const std::string& site);
+
  private:
   struct Entry {
     bool recorded = false, reached = false;
     Replace replace;
     Tensor value, gradient;
   };
+  Entry& reach(const std::string& site);
   const Entry& recorded_entry(const std::string& site) const;
   std::shared_ptr<std::map<std::string, Entry>> entries_;  // gradient hooks share it
 };

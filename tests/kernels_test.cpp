@@ -1,5 +1,5 @@
-// gemm against three plain loops, over generated sizes, strides, batches, bias and accumulation;
-// then that an output's bits depend on nothing but its own row and column.
+// gemm against three plain loops on every SIMD target, over generated sizes, strides, batches, bias
+// and accumulation; then that an output's bits depend on nothing but its own row and column.
 #include "autograd/kernels/gemm.h"
 
 #include <bit>
@@ -10,12 +10,14 @@
 
 #include "autograd/parallel.h"
 #include "tests/catch.h"
+#include "tests/simd_targets.h"
 
 namespace {
 
 using namespace heed::autograd;
 using kernels::Gemm;
 using std::int64_t;
+using testing::for_each_simd_target;
 
 constexpr int64_t kSizes[] = {0, 1, 2, 5, 6, 7, 11, 12, 13, 31, 32, 33, 64, 97, 400};
 
@@ -121,10 +123,14 @@ void check_sizes() {
         CHECK(error_of<T>(random, m, n, k, sa, sb, sc, bias, accumulate) <= allowed(k));
       }
 }
-TEST_CASE("gemm equals plain loops for every size, float") { check_sizes<float>(); }
-TEST_CASE("gemm equals plain loops for every size, double") { check_sizes<double>(); }
+TEST_CASE("gemm equals plain loops for every size, float") {
+  for_each_simd_target(check_sizes<float>);
+}
+TEST_CASE("gemm equals plain loops for every size, double") {
+  for_each_simd_target(check_sizes<double>);
+}
 
-TEST_CASE("gemm equals plain loops for every combination of strides") {
+void check_strides() {
   std::mt19937 random(2);
   for (const auto& [m, n, k] : {std::tuple{13, 33, 7}, std::tuple{5, 70, 12}, std::tuple{1, 1, 3}})
     for (const Strides& sa : ways(m, k))
@@ -139,8 +145,11 @@ TEST_CASE("gemm equals plain loops for every combination of strides") {
                   allowed(k));
           }
 }
+TEST_CASE("gemm equals plain loops for every combination of strides") {
+  for_each_simd_target(check_strides);
+}
 
-TEST_CASE("gemm of large products, of long sums and of batches") {
+void check_large() {
   std::mt19937 random(3);
   for (const bool start : {false, true}) {
     const auto square = ways(400, 400);
@@ -161,8 +170,11 @@ TEST_CASE("gemm of large products, of long sums and of batches") {
                              false, true, b0, b1, shared) <= allowed(40));
     }
 }
+TEST_CASE("gemm of large products, of long sums and of batches") {
+  for_each_simd_target(check_large);
+}
 
-TEST_CASE("operands of stride 0, and NaN or inf that stays where it is") {
+void check_nan() {
   const float one = 1.5f;
   std::vector<float> c(6, -1);
   Gemm<float> g;
@@ -185,6 +197,9 @@ TEST_CASE("operands of stride 0, and NaN or inf that stays where it is") {
       const float v = out[std::size_t(i * 33 + j)];
       CHECK((i == 1 ? std::isnan(v) : j == 2 ? std::isinf(v) : v == 10));
     }
+}
+TEST_CASE("operands of stride 0, and NaN or inf that stays where it is") {
+  for_each_simd_target(check_nan);
 }
 
 TEST_CASE("gemm_reference is C = A B, for integers by hand") {
@@ -248,10 +263,10 @@ void check_bits() {
   set_num_threads(before);
 }
 TEST_CASE("an output has the same bits whatever m, n, place, batch and threads, float") {
-  check_bits<float>();
+  for_each_simd_target(check_bits<float>);
 }
 TEST_CASE("an output has the same bits whatever m, n, place, batch and threads, double") {
-  check_bits<double>();
+  for_each_simd_target(check_bits<double>);
 }
 
 }  // namespace

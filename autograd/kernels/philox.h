@@ -39,6 +39,9 @@ class DropoutMask {
     if (static_cast<double>(threshold_) < scaled) ++threshold_;
   }
 
+  constexpr uint64_t key() const { return key_; }
+  /// A word of the generator below it is a dropped element.
+  constexpr uint64_t threshold() const { return threshold_; }
   /// Whether element i is kept.
   constexpr bool keep(uint64_t i) const { return block(i / 4)[i % 4] >= threshold_; }
 

@@ -1,6 +1,7 @@
 // Scaled dot-product attention: a composite of public ops, every part of it differentiable, and a
 // fused op whose definition it is.
 #include <cmath>
+#include <memory>
 
 #include "autograd/graph.h"
 #include "autograd/kernels/attention.h"
@@ -11,114 +12,93 @@ namespace {
 
 Samples attention_samples(SampleGen& g) {
   const auto with = [](AttentionOptions options) {
-    return [options](Args t) { return attention(t[0], t[1], t[2], options); };
+    return [options](Args t) {
+      Generator fixed(7);  // of its own in every call: f must be a function
+      AttentionOptions o = options;
+      o.generator = &fixed;
+      if (t.size() > 3) o.bias = t[3];
+      return attention(t[0], t[1], t[2], o);
+    };
   };
-  const auto qkv = [&g](std::int64_t tq, std::int64_t tk) -> std::vector<Tensor> {
-    return {g.normal({2, tq, 3}), g.normal({2, tk, 3}), g.normal({2, tk, 2})};
+  // q, k, v of d = 3 and d_value = 2, of these leading axes
+  const auto qkv = [&g](const Shape& lead, std::int64_t tq, std::int64_t tk) {
+    const auto draw = [&](std::int64_t rows, std::int64_t columns) {
+      Shape shape = lead;
+      shape.push_back(rows), shape.push_back(columns);
+      return g.normal(shape);
+    };
+    return std::vector<Tensor>{draw(tq, 3), draw(tk, 3), draw(tk, 2)};
   };
-  const Tensor keep = from_data(
-      std::vector<bool>{true, false, true, false, false, false, true, true, false}, {3, 3});
-  const auto heads = [&g](std::int64_t tq, std::int64_t tk) -> std::vector<Tensor> {
-    return {g.normal({1, 2, tq, 3}), g.normal({1, 2, tk, 3}), g.normal({1, 2, tk, 2})};
+  const auto and_bias = [&g](std::vector<Tensor> inputs, const Shape& shape) {
+    inputs.push_back(g.normal(shape));
+    return inputs;
   };
-  return {{"fused", with({}), heads(2, 3)},
-          {"fused, causal", with({.causal = true}), heads(4, 4)},
-          {"fused, causal, rows without a key", with({.scale = 0.3, .causal = true}), heads(4, 2)},
-          {"plain", with({}), qkv(2, 3)},
-          {"causal", with({.causal = true}), qkv(4, 4)},
-          {"causal, more keys", with({.scale = 0.3, .causal = true}), qkv(2, 4)},
-          {"a row masked, a key unread", with({.keep = KeepMask(keep)}), qkv(3, 3)},
-          {"everything masked", with({.keep = KeepMask(full({3, 3}, 0, bool8))}), qkv(3, 3)},
-          {"dropout",
-           [](Args t) {
-             Generator fixed(7);
-             return attention(t[0], t[1], t[2], {.dropout = 0.4, .generator = &fixed});
-           },
-           qkv(3, 3)}};
+  // Row 1 may read nothing, and nobody may read key 1.
+  const KeepMask keep(from_data(
+      std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
+  const KeepMask nothing(full({3, 3}, 0, bool8));
+  const Shape heads = {2, 2};
+  Samples samples = {
+      {"plain", with({}), qkv(heads, 2, 3)},
+      {"causal", with({.causal = true}), qkv(heads, 4, 4)},
+      {"causal, rows without a key", with({.scale = 0.3, .causal = true}), qkv(heads, 4, 2)},
+      {"negative scale", with({.scale = -0.7}), qkv(heads, 2, 2)},
+      {"a row masked, a key unread", with({.keep = keep}), qkv(heads, 3, 3)},
+      {"everything masked", with({.keep = nothing}), qkv(heads, 3, 3)},
+      {"padding", with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
+       qkv(heads, 2, 3)},
+      {"dropout", with({.dropout = 0.4}), qkv(heads, 3, 3)},
+      {"bias", with({}), and_bias(qkv(heads, 3, 2), {2, 2, 3, 2})},
+      {"bias per head", with({.causal = true}), and_bias(qkv(heads, 3, 3), {2, 3, 3})},
+      {"bias per key", with({}), and_bias(qkv(heads, 2, 3), {3})},
+      {"causal, keep, bias, dropout, a row masked",
+       with({.causal = true, .keep = keep, .dropout = 0.3}),
+       and_bias(qkv(heads, 3, 3), {2, 1, 3, 3})},
+      {"rank 3", with({.keep = keep}), and_bias(qkv({2}, 3, 3), {2, 3, 1})},
+      {"rank 2", with({.dropout = 0.3}), qkv({}, 2, 3)}};
+  samples.push_back({"q, k and v of one shape",
+                     with({.causal = true, .dropout = 0.3}),
+                     {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
+  // One key head for two of queries; five axes take the composite.
+  std::vector<Tensor> shared = qkv({1, 2}, 2, 3);
+  shared[1] = g.normal({1, 1, 3, 3});
+  samples.push_back({"a shared key head", with({}), shared});
+  samples.push_back(
+      {"five axes", with({.keep = keep, .dropout = 0.3}), and_bias(qkv({1, 1, 2}, 3, 3), {3, 3})});
+  // What is replaced is the composite's.
+  samples.push_back({"scores replaced",
+                     [](Args t) {
+                       return attention(t[0], t[1], t[2],
+                                        {.on_scores = [](const Tensor& s) { return tanh(s); }});
+                     },
+                     qkv({1, 2}, 2, 3)});
+  return samples;
 }
 const Op kAttention({.name = "attention", .saves = Saves::kBoth, .samples = attention_samples});
 
-// ---- the fused path: memory O(T)
-
-// The kernel takes [B, H, T, d] of one batch shape without masks but the causal one, dropout or
-// anybody looking in; the composite takes the rest.
-bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  return q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.dtype() == k.dtype() &&
-         q.dtype() == v.dtype() && (q.dtype() == float32 || q.dtype() == float64) &&
-         k.shape().sub(0, 2) == q.shape().sub(0, 2) && v.shape().sub(0, 2) == q.shape().sub(0, 2) &&
-         q.size(3) == k.size(3) && k.size(2) == v.size(2) && q.size(3) <= kernels::kMaxHead &&
-         v.size(3) <= kernels::kMaxHead && q.numel() > 0 && k.numel() > 0 && v.numel() > 0 &&
-         !o.keep.defined() && o.dropout == 0 && !o.on_scores && !o.on_pattern;
-}
-
-// The last axis adjacent, as the kernel reads it.
-Tensor with_unit_rows(const Tensor& x) {
-  return x.strides()[3] == 1 || x.size(3) == 1 ? x.detach() : contiguous(x.detach());
-}
-kernels::HeadStrides head_strides(const Tensor& x) {
-  return {x.strides()[0], x.strides()[1], x.strides()[2]};
-}
-
-struct Heads {
-  Tensor q, k, v;
-  Heads(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in)
-      : q(with_unit_rows(q_in)), k(with_unit_rows(k_in)), v(with_unit_rows(v_in)) {}
-};
-
-template <class T>
-kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Tensor& lse, double scale,
-                                bool causal) {
-  kernels::Attention<T> a;
-  a.batch = h.q.size(0), a.heads = h.q.size(1), a.tq = h.q.size(2), a.tk = h.k.size(2);
-  a.d = h.q.size(3), a.d_value = h.v.size(3);
-  a.q = h.q.data<T>(), a.k = h.k.data<T>(), a.v = h.v.data<T>();
-  a.out = out.mutable_data<T>(), a.lse = lse.mutable_data<T>();
-  a.q_at = head_strides(h.q), a.k_at = head_strides(h.k), a.v_at = head_strides(h.v);
-  a.out_at = head_strides(out);
-  a.scale = scale, a.causal = causal;
-  return a;
-}
-
-Grads backward(const Vjp& v, const Tensor& lse, double scale, bool causal) {
-  const Heads heads(v.input(0), v.input(1), v.input(2));
-  const Tensor grad_out = with_unit_rows(v.grad), out = v.output();
-  // [B, T, H, d] in memory, as the projections' gradients want them.
-  const auto like = [](const Tensor& x) {
-    return permute(empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.dtype()), {0, 2, 1, 3});
-  };
-  const Tensor dq = like(heads.q), dk = like(heads.k), dv = like(heads.v);
-  dispatch_floating(out.dtype(), kAttention, [&]<class T> {
-    if constexpr (!std::is_same_v<T, Dual>) {
-      kernels::AttentionGrads<T> g;
-      g.grad_out = grad_out.data<T>(), g.grad_out_at = head_strides(grad_out);
-      g.dq = dq.mutable_data<T>(), g.dq_at = head_strides(dq);
-      g.dk = dk.mutable_data<T>(), g.dk_at = head_strides(dk);
-      g.dv = dv.mutable_data<T>(), g.dv_at = head_strides(dv);
-      kernels::attention_backward(arguments<T>(heads, out, lse, scale, causal), g);
-    }
-  });
-  return {dq, dk, dv};
-}
-
 // ---- the composite
 
-// Places that may be read, [..., Tq, Tk], or undefined for all.
-Tensor readable(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
-  KeepMask keep = options.keep;
-  if (options.causal) keep = keep & KeepMask::causal(q.size(-2), k.size(-2));
-  return keep.tensor();
+// Calls back with x now and with its gradient when that is complete.
+void watch(const Tensor& x, const AttentionWatch::See& value, const AttentionWatch::See& gradient) {
+  if (value) value(x.detach());
+  if (gradient && x.needs_grad())
+    x.register_hook([gradient](const Tensor& g) {
+      gradient(g.detach());
+      return Tensor();
+    });
 }
 
-}  // namespace
-
-AttentionResult attention_with_weights(const Tensor& q, const Tensor& k_in, const Tensor& v_in,
-                                       const AttentionOptions& options) {
+// `key`: dropout's.
+AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_in,
+                          const AttentionOptions& options, std::uint64_t key) {
   check(q.rank() >= 2 && k_in.rank() >= 2 && v_in.rank() >= 2 && q.size(-1) == k_in.size(-1) &&
             k_in.size(-2) == v_in.size(-2),
         "attention", "needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got ", q.shape(),
         ", ", k_in.shape(), ", ", v_in.shape());
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
-  const Tensor keep = readable(q, k_in, options);
+  KeepMask mask = options.keep;
+  if (options.causal) mask = mask & KeepMask::causal(q.size(-2), k_in.size(-2));
+  const Tensor keep = mask.tensor();  // [..., Tq, Tk], or undefined: all may be read
   Tensor k = k_in, v = v_in;
   if (keep.defined()) {
     // 0 * NaN is NaN: keys that no query reads are cleared, not multiplied away.
@@ -131,36 +111,227 @@ AttentionResult attention_with_weights(const Tensor& q, const Tensor& k_in, cons
   }
   AttentionResult r;
   r.scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
+  if (options.bias.defined()) r.scores = r.scores + options.bias;
   if (keep.defined())
     r.scores = masked_fill(expand(r.scores, broadcast("attention", r.scores.shape(), keep.shape())),
                            logical_not(keep), -kInf);
   if (options.on_scores) r.scores = options.on_scores(r.scores);
+  watch(r.scores, options.watch.scores, options.watch.scores_grad);
   r.pattern = softmax(r.scores, -1);
   if (options.on_pattern) r.pattern = options.on_pattern(r.pattern);
-  Generator& generator = options.generator ? *options.generator : default_generator();
-  r.output = matmul(dropout(r.pattern, options.dropout, generator), v);
+  watch(r.pattern, options.watch.pattern, options.watch.pattern_grad);
+  const Tensor dropped = dropout(r.pattern, options.dropout, key);
+  watch(dropped, options.watch.dropped, {});
+  r.output = matmul(dropped, v);
   return r;
+}
+
+// No dropout draws nothing.
+std::uint64_t draw_key(const AttentionOptions& options) {
+  if (options.dropout == 0) return 0;
+  return (options.generator ? *options.generator : default_generator()).next_u64();
+}
+
+// ---- the fused path: memory O(T)
+
+// [..., Tq, Tk]
+Shape scores_shape(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const auto lead = [](const Tensor& x) { return x.shape().sub(0, x.rank() - 2); };
+  Shape shape = broadcast(kAttention, broadcast(kAttention, lead(q), lead(k)), lead(v));
+  shape.push_back(q.size(-2)), shape.push_back(k.size(-2));
+  return shape;
+}
+bool broadcasts_to(const Tensor& x, const Shape& shape) {
+  return !x.defined() ||
+         (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
+}
+
+// The kernel takes up to two leading axes in float32 or float64; the composite takes the rest, and
+// says what is wrong.
+bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  const auto fits = [&](const Tensor& x) {
+    return x.rank() >= 2 && x.rank() <= 4 && x.numel() > 0 && x.size(-1) <= kernels::kMaxHead &&
+           x.dtype() == q.dtype();
+  };
+  if (!fits(q) || !fits(k) || !fits(v) || (q.dtype() != float32 && q.dtype() != float64))
+    return false;
+  if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;
+  if (o.on_scores || o.on_pattern || !(o.dropout >= 0 && o.dropout <= 1)) return false;
+  const Shape scores = scores_shape(q, k, v);
+  return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias, scores) &&
+         (!o.bias.defined() || o.bias.dtype() == q.dtype());
+}
+
+// The last axis adjacent, as the kernel reads it.
+Tensor with_unit_rows(const Tensor& x) {
+  return x.strides()[3] == 1 || x.size(3) == 1 ? x.detach() : contiguous(x.detach());
+}
+kernels::HeadStrides head_strides(const Tensor& x) {
+  return {x.strides()[0], x.strides()[1], x.strides()[2]};
+}
+// Of a tensor that broadcasts to [B, H, Tq, Tk].
+kernels::ScoreStrides score_strides(const Tensor& x) {
+  const auto axis = [&](int i) {
+    const int own = x.rank() - 4 + i;
+    return own < 0 || x.shape()[own] == 1 ? 0 : x.strides()[own];
+  };
+  return {axis(0), axis(1), axis(2), axis(3)};
+}
+
+// One call: q, k, v [B, H, T, d], and what its backward has to know.
+struct Call {
+  AttentionOptions options;
+  std::optional<Captured> keep;
+  std::uint64_t key;
+  double scale;
+  Tensor lse;  // [B, H, Tq]
+};
+
+struct Heads {
+  Tensor q, k, v, bias;
+  Heads(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const Tensor& b)
+      : q(with_unit_rows(q_in)), k(with_unit_rows(k_in)), v(with_unit_rows(v_in)), bias(b) {}
+  Tensor empty_scores() const {
+    return empty({q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype());
+  }
+};
+
+template <class T>
+kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& call) {
+  kernels::Attention<T> a;
+  a.batch = h.q.size(0), a.heads = h.q.size(1), a.tq = h.q.size(2), a.tk = h.k.size(2);
+  a.d = h.q.size(3), a.d_value = h.v.size(3);
+  a.q = h.q.data<T>(), a.k = h.k.data<T>(), a.v = h.v.data<T>();
+  a.out = out.mutable_data<T>(), a.lse = call.lse.mutable_data<T>();
+  a.q_at = head_strides(h.q), a.k_at = head_strides(h.k), a.v_at = head_strides(h.v);
+  a.out_at = head_strides(out);
+  a.scale = call.scale, a.causal = call.options.causal;
+  if (call.keep) {
+    const Tensor& keep = call.keep->get();
+    a.keep = keep.data<bool>(), a.keep_at = score_strides(keep);
+  }
+  if (h.bias.defined()) a.bias = h.bias.data<T>(), a.bias_at = score_strides(h.bias);
+  a.dropout = call.options.dropout, a.dropout_key = call.key;
+  return a;
+}
+
+// Memory for what somebody watches.
+template <class T>
+T* room(Tensor& x, const AttentionWatch::See& see, const Heads& h) {
+  if (!see) return nullptr;
+  x = h.empty_scores();
+  return x.mutable_data<T>();
+}
+void show(const Tensor& x, const AttentionWatch::See& see) {
+  if (see) see(x);
+}
+
+// Also writes call.lse.
+Tensor forward(const Heads& h, Call& call) {
+  const std::int64_t batch = h.q.size(0), heads = h.q.size(1), tq = h.q.size(2);
+  // [B, T, H, d_value] in memory, seen as [B, H, T, d_value]: what merging the heads wants.
+  const Tensor out = permute(empty({batch, tq, heads, h.v.size(3)}, h.q.dtype()), {0, 2, 1, 3});
+  call.lse = empty({batch, heads, tq}, h.q.dtype());
+  const AttentionWatch& watch = call.options.watch;
+  Tensor scores, pattern, dropped;
+  dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
+    if constexpr (!std::is_same_v<T, Dual>) {
+      auto a = arguments<T>(h, out, call);
+      a.scores = room<T>(scores, watch.scores, h);
+      a.pattern = room<T>(pattern, watch.pattern, h);
+      a.dropped = room<T>(dropped, watch.dropped, h);
+      kernels::attention(a);
+    }
+  });
+  show(scores, watch.scores), show(pattern, watch.pattern), show(dropped, watch.dropped);
+  return out;
+}
+
+Grads backward(const Vjp& v, const Call& call) {
+  const Heads h(v.input(0), v.input(1), v.input(2), v.input(3));
+  const Tensor grad_out = with_unit_rows(v.grad), out = v.output();
+  // [B, T, H, d] in memory, as the projections' gradients want them.
+  const auto like = [](const Tensor& x) {
+    return permute(empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.dtype()), {0, 2, 1, 3});
+  };
+  const Tensor dq = like(h.q), dk = like(h.k), dv = like(h.v);
+  const Tensor dbias = v.needs(3) ? empty(h.bias.shape(), h.bias.dtype()) : Tensor();
+  const AttentionWatch& watch = call.options.watch;
+  Tensor dscores, dpattern;
+  dispatch_floating(out.dtype(), kAttention, [&]<class T> {
+    if constexpr (!std::is_same_v<T, Dual>) {
+      kernels::AttentionGrads<T> g;
+      g.grad_out = grad_out.data<T>(), g.grad_out_at = head_strides(grad_out);
+      g.dq = dq.mutable_data<T>(), g.dq_at = head_strides(dq);
+      g.dk = dk.mutable_data<T>(), g.dk_at = head_strides(dk);
+      g.dv = dv.mutable_data<T>(), g.dv_at = head_strides(dv);
+      if (dbias.defined()) {
+        g.dbias = dbias.mutable_data<T>(), g.dbias_at = score_strides(dbias);
+        g.dbias_size = dbias.numel();
+      }
+      g.dscores = room<T>(dscores, watch.scores_grad, h);
+      g.dpattern = room<T>(dpattern, watch.pattern_grad, h);
+      kernels::attention_backward(arguments<T>(h, out, call), g);
+    }
+  });
+  show(dscores, watch.scores_grad), show(dpattern, watch.pattern_grad);
+  return {dq, dk, dv, dbias};
+}
+
+// q, k, v [B, H, T, d] of one B and H.
+Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  const auto call = std::allocate_shared<Call>(PoolAllocator<Call>());
+  call->options = options;
+  call->options.generator = nullptr;  // drawn from, and never again
+  if (options.keep.defined()) call->keep.emplace(kAttention, options.keep.tensor());
+  call->key = draw_key(options);
+  call->scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
+  const Tensor out = forward(Heads(q, k, v, options.bias), *call);
+  // Values are seen once; gradients by whichever backward runs.
+  AttentionWatch& watch = call->options.watch;
+  watch.scores = watch.pattern = watch.dropped = {};
+  const Tensor bias = std::exchange(call->options.bias, Tensor());
+  return record(
+      kAttention, {q, k, v, bias}, out,
+      [call](Args t) {
+        AttentionOptions o = call->options;
+        if (call->keep) o.keep = KeepMask(call->keep->get());
+        o.bias = t[3];
+        return composite(t[0], t[1], t[2], o, call->key).output;
+      },
+      [call](const Vjp& g) { return backward(g, *call); });
+}
+
+// The same for fewer or broadcast leading axes. Whoever watches sees the axes of the arguments.
+Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, AttentionOptions options) {
+  const Shape scores = scores_shape(q, k, v);
+  Shape lead = scores.sub(0, scores.rank() - 2);
+  while (lead.rank() < 2) lead.insert(0, 1);
+  const auto heads = [&](const Tensor& x) {
+    return expand(x, {lead[0], lead[1], x.size(-2), x.size(-1)});
+  };
+  AttentionWatch& w = options.watch;
+  for (AttentionWatch::See* see :
+       {&w.scores, &w.pattern, &w.dropped, &w.scores_grad, &w.pattern_grad})
+    if (*see) *see = [see = *see, scores](const Tensor& x) { see(reshape(x, scores)); };
+  Tensor out = fused(heads(q), heads(k), heads(v), options);
+  while (out.rank() > scores.rank()) out = squeeze(out, 0);
+  return out;
+}
+
+}  // namespace
+
+AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const AttentionOptions& options) {
+  return composite(q, k, v, options, draw_key(options));
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
   if (!fits_kernel(q, k, v, options)) return attention_with_weights(q, k, v, options).output;
-  const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
-  const Heads heads(q, k, v);
-  // [B, T, H, d_value] in memory, seen as [B, H, T, d_value]: what merging the heads wants.
-  const Tensor out =
-      permute(empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype()), {0, 2, 1, 3});
-  const Tensor lse = empty({q.size(0), q.size(1), q.size(2)}, q.dtype());
-  dispatch_floating(q.dtype(), kAttention, [&]<class T> {
-    if constexpr (!std::is_same_v<T, Dual>)
-      kernels::attention(arguments<T>(heads, out, lse, scale, options.causal));
-  });
-  return record(
-      kAttention, {q, k, v}, out,
-      [options](Args t) { return attention_with_weights(t[0], t[1], t[2], options).output; },
-      [lse, scale, causal = options.causal](const Vjp& g) {
-        return backward(g, lse, scale, causal);
-      });
+  const bool heads = q.rank() == 4 && k.shape().sub(0, 2) == q.shape().sub(0, 2) &&
+                     v.shape().sub(0, 2) == q.shape().sub(0, 2) && k.rank() == 4 && v.rank() == 4;
+  return heads ? fused(q, k, v, options) : fused_as_heads(q, k, v, options);
 }
 
 }  // namespace heed::autograd

@@ -57,11 +57,20 @@ Tensor drop(const Tensor& x, double p, std::uint64_t key) {
                 [p, key](const Vjp& v) -> Grads { return {drop(v.grad, p, key)}; });
 }
 
-}  // namespace
-
-Tensor dropout(const Tensor& x, double p, Generator& g) {
+void check_arguments(const Tensor& x, double p) {
   check<ValueError>(p >= 0 && p <= 1, kDropout, "needs a probability p in [0, 1], got ", p);
   check<DTypeError>(is_floating(x.dtype()), kDropout, "needs float32 or float64, got ", x.dtype());
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double p, std::uint64_t key) {
+  check_arguments(x, p);
+  return p == 0 ? x : drop(x, p, key);
+}
+
+Tensor dropout(const Tensor& x, double p, Generator& g) {
+  check_arguments(x, p);
   if (p == 0) return x;  // draws nothing; every other p draws one key, whatever the shape
   return drop(x, p, g.next_u64());
 }

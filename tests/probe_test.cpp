@@ -1,0 +1,106 @@
+// nn::Probe: what it records is what the composite computes, and the pass that trains keeps its
+// bits.
+#include "nn/probe.h"
+
+#include "autograd/engine.h"
+#include "autograd/graph.h"
+#include "autograd/ops.h"
+#include "nn/transformer.h"
+#include "tests/catch.h"
+#include "tests/layouts.h"
+
+namespace {
+
+using namespace heed::nn;
+namespace autograd = heed::autograd;
+using autograd::testing::same_bits;
+
+const std::string kScores = "attn.hook_attn_scores", kPattern = "attn.hook_pattern";
+
+MultiHeadAttention layer(double dropout) {
+  Generator g(1);
+  return MultiHeadAttention({.d_model = 12, .heads = 3, .causal = true, .dropout = dropout}, g);
+}
+
+double largest_of(const Tensor& x) { return max(abs(x)).item(); }
+
+struct Run {
+  Tensor y;
+  std::vector<Tensor> grads;
+};
+
+Run run(const MultiHeadAttention& attention, Probe* probe) {
+  Generator g(2), dropout(3);
+  const Tensor x = randn({2, 7, 12}, float32, g).requires_grad();
+  const Pass pass{
+      .training = true, .generator = &dropout, .probe = probe, .prefix = probe ? "attn." : ""};
+  const Tensor y = attention(x, {}, pass);
+  const Tensor v = randn(y.shape(), float32, g);
+  return {y, grad(y, {x, attention.in_proj_weight}, {.grad_output = v})};
+}
+
+TEST_CASE("recording changes no bit, and gives what the composite gives") {
+  for (const double dropout : {0.0, 0.3}) {
+    const MultiHeadAttention attention = layer(dropout);
+    const Run alone = run(attention, nullptr);
+    Probe fused, composite;
+    for (Probe* probe : {&fused, &composite}) probe->record(kScores).record(kPattern);
+    composite.replace(kPattern, [](const Tensor& p) { return p * 1.0; });
+    const Run recorded = run(attention, &fused), replaced = run(attention, &composite);
+    CHECK(same_bits(alone.y, recorded.y));
+    for (std::size_t i = 0; i < 2; ++i) CHECK(same_bits(alone.grads[i], recorded.grads[i]));
+    CHECK(allclose(replaced.y, alone.y, 1e-5, 1e-6));
+    for (const std::string& site : {kScores, kPattern}) {
+      CAPTURE(site, dropout);
+      CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
+      CHECK(!fused.value(site).needs_grad());
+      // -inf - -inf is NaN: compare what is not masked.
+      const Tensor masked = logical_not(isfinite(composite.value(site)));
+      const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
+      CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
+      CHECK(allclose(fused.gradient(site), composite.gradient(site), 1e-4, 1e-5));
+      CHECK(largest_of(fused.gradient(site)) > 0);
+    }
+    CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
+    CHECK(allclose(sum(fused.value(kPattern), {-1}), ones({2, 3, 7}), 1e-6, 0));
+  }
+}
+
+TEST_CASE("only a replaced value leaves the fused kernel") {
+  const MultiHeadAttention attention = layer(0);
+  const Tensor x = randn({1, 4, 12});
+  const auto ops_behind = [&](Probe& probe) {
+    // The node below out_proj, reshape and permute.
+    const Tensor y = attention(x, {}, {.probe = &probe});
+    auto node = y.node();
+    while (node->op() && node->op()->name() != "attention" && node->op()->name() != "matmul")
+      node = node->inputs()[0].node;
+    return std::string(node->op()->name());
+  };
+  Probe recorder, replacer;
+  recorder.record("hook_pattern").record("hook_q");
+  CHECK(ops_behind(recorder) == "attention");
+  replacer.replace("hook_pattern", [](const Tensor& p) { return zeros_like(p); });
+  CHECK(ops_behind(replacer) == "matmul");
+  CHECK(recorder.value("hook_pattern").at({0, 0, 0, 0}) == 1);
+}
+
+TEST_CASE("what was not recorded, not reached, or had no backward is an error that helps") {
+  const MultiHeadAttention attention = layer(0);
+  Probe probe;
+  probe.record("hook_pattern").record("hook_patern");
+  CHECK_THROWS_WITH(probe.value("hook_pattern"), "probe: no forward pass has run with this probe");
+  attention(randn({1, 4, 12}), {}, {.probe = &probe});
+  CHECK_THROWS_WITH(probe.value("hook_patern"),
+                    "probe: no forward pass reached 'hook_patern'; the nearest site is "
+                    "'hook_pattern'");
+  CHECK_THROWS_WITH(probe.value("hook_attn_scores"),
+                    "probe: 'hook_attn_scores' was not recorded; call "
+                    "record(\"hook_attn_scores\") before the forward pass");
+  CHECK_THROWS_WITH(probe.gradient("hook_pattern"),
+                    "probe: no backward pass reached 'hook_pattern'");
+  CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_k", "hook_pattern",
+                                                  "hook_q", "hook_v", "hook_z"});
+}
+
+}  // namespace

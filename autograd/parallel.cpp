@@ -26,15 +26,17 @@ void relax() {
 #endif
 }
 
-// One job at a time: a number of chunks, claimed one by one. The caller claims too, and waits only
-// for chunks that a worker has claimed, never for a worker to wake up. Workers spin briefly for the
-// next job (kernels follow one another within microseconds), then sleep.
+// One job at a time: a number of chunks, of which each thread owns a run, the same part of every
+// job, so that rows of a matrix stay in one core's cache from op to op. Who is done with its own
+// takes from the others. The caller waits only for chunks that a worker has claimed, never for a
+// worker to wake up. Workers spin briefly for the next job (kernels follow one another within
+// microseconds), then sleep.
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads) {
+  explicit ThreadPool(int threads) : slots_(std::size_t(threads)) {
     workers_.reserve(std::size_t(threads - 1));
     try {
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(std::size_t(i)); });
     } catch (const std::system_error& e) {
       const int started = size();
       stop();
@@ -52,15 +54,18 @@ class ThreadPool {
     if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
     call_ = call;
     f_ = f;
-    chunks_ = chunks;
     done_.store(0, std::memory_order_relaxed);
-    unclaimed_.store(chunks);  // publishes the job
+    const auto threads = std::int64_t(slots_.size());
+    for (std::int64_t t = threads; t-- > 0;) {  // the workers first
+      Slot& slot = slots_[std::size_t(t)];
+      slot.end = chunks * (t + 1) / threads;
+      slot.left.store(slot.end - chunks * t / threads);  // publishes the job
+    }
     if (sleepers_.load() > 0) {
       std::lock_guard lock(mutex_);
       wake_.notify_all();
     }
-    while (run_one()) {
-    }
+    run_from(0);
     // Chunks end within microseconds of each other, unless another process has the core.
     for (int i = 0; done_.load(std::memory_order_acquire) < chunks; ++i)
       i < 4000 ? relax() : std::this_thread::yield();
@@ -71,6 +76,13 @@ class ThreadPool {
   }
 
  private:
+  // Chunks [end - left, end) of the job wait for their owner. Each on a cache line of its own:
+  // claiming what one owns disturbs nobody.
+  struct alignas(64) Slot {
+    std::atomic<std::int64_t> left{0};
+    std::int64_t end = 0;
+  };
+
   void stop() {
     {
       std::lock_guard lock(mutex_);
@@ -80,49 +92,61 @@ class ThreadPool {
     for (std::thread& t : workers_) t.join();
   }
 
-  // Claims and runs a chunk. The job's fields are read after the claim: until that chunk is done
-  // the job cannot end, so they are its own, even if the count was read in an earlier job.
-  bool run_one() {
-    std::int64_t left = unclaimed_.load(std::memory_order_relaxed);
+  // Claims and runs a chunk of a slot. The job's fields are read after the claim: until that chunk
+  // is reported the job cannot end, so they are its own, even if the count was read in an earlier
+  // job.
+  bool run_one(Slot& slot) {
+    std::int64_t left = slot.left.load(std::memory_order_relaxed);
     do {
       if (left == 0) return false;
-    } while (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
-                                               std::memory_order_relaxed));
+    } while (!slot.left.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
+                                              std::memory_order_relaxed));
     try {
-      call_(f_, chunks_ - left);
+      call_(f_, slot.end - left);
     } catch (...) {
       std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
     }
-    done_.fetch_add(1, std::memory_order_release);
     return true;
   }
 
-  void work() {
+  // All that can be claimed, one's own first. Returns whether there was any.
+  bool run_from(std::size_t own) {
+    std::int64_t ran = 0;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[(own + i) % slots_.size()];
+      while (run_one(slot)) ++ran;
+    }
+    if (ran > 0) done_.fetch_add(ran, std::memory_order_release);
+    return ran > 0;
+  }
+
+  void work(std::size_t own) {
+    const auto& mine = slots_[own].left;  // idle workers look at no other's cache line
     for (;;) {
       for (int i = 0; i < 20000; ++i) {
         if (stop_.load(std::memory_order_relaxed)) return;
-        if (run_one())
+        if (mine.load(std::memory_order_relaxed) > 0 && run_from(own))
           i = 0;
         else
           relax();
       }
       std::unique_lock lock(mutex_);
       sleepers_.fetch_add(1);
-      wake_.wait(lock, [this] { return stop_.load() || unclaimed_.load() > 0; });
+      wake_.wait(lock, [&] { return stop_.load() || mine.load() > 0; });
       sleepers_.fetch_sub(1);
     }
   }
 
+  std::vector<Slot> slots_;  // 0 is the caller's
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<bool> busy_{false}, stop_{false};
   std::atomic<int> sleepers_{0};
-  std::atomic<std::int64_t> unclaimed_{0}, done_{0};
-  detail::ChunkFn call_ = nullptr;
+  alignas(64) std::atomic<std::int64_t> done_{0};
+  alignas(64) detail::ChunkFn call_ = nullptr;
   void* f_ = nullptr;
-  std::int64_t chunks_ = 0;
   std::exception_ptr error_;  // the job's first; written under mutex_, read after its last chunk
 };
 

@@ -81,7 +81,7 @@ class StridedLoop {
   }
 };
 
-inline constexpr std::int64_t kGrain = 1 << 15;  // elements of one parallel chunk
+inline constexpr std::int64_t kGrain = 1 << 12;  // elements of one parallel chunk
 
 /// body(offsets, n, strides) for every inner run of the loop, in parallel. `cost` is the work of
 /// one element, in additions.

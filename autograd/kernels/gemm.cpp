@@ -21,60 +21,130 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kInPlaceRows = 8 * kRows;
+constexpr std::int64_t kStep = 192;       // of k between additions to C
+constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
 
-// Rows [i0, i1) of one block of k, whose B lies in panels.
+// Every way through here adds up the same numbers in the same order: sums over kStep of k, then
+// these one after the other.
 template <class T>
-void multiply_rows(const Gemm<T>& g, const T* a, T* c, Panels<T> b, std::int64_t l0,
-                   std::int64_t kc, std::int64_t i0, std::int64_t i1) {
-  multiply_block(i1 - i0, g.n, kc, {a + i0 * g.a_row + l0 * g.a_col, g.a_row, g.a_col}, b,
-                 c + i0 * g.c_row, g.c_row, g.c_col, l0 == 0 && !g.accumulate, g.bias);
+struct Product {
+  const Gemm<T>& g;
+  std::int64_t panel = panel_width<T>(), panels = panels_of<T>(g.n),
+               steps = (g.k + kStep - 1) / kStep;
+  // A few strips do not repay a copy of B.
+  bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
+
+  std::int64_t step_size(std::int64_t s) const { return std::min(kStep, g.k - s * kStep); }
+  std::int64_t packed_size() const { return in_place ? 0 : panels * panel * g.k; }
+  // Panels [p0, p1) of a step of B.
+  void pack_step(T* packed, const T* b, std::int64_t s, std::int64_t p0, std::int64_t p1) const {
+    const std::int64_t k = step_size(s), first = p0 * panel;
+    pack_panels(packed + s * kStep * panels * panel + first * k,
+                b + s * kStep * g.b_row + first * g.b_col, g.b_row, g.b_col, k,
+                std::min(g.n, p1 * panel) - first);
+  }
+  Panels<T> panels_of_step(const T* packed, const T* b, std::int64_t s) const {
+    if (in_place) return {b + s * kStep * g.b_row, g.b_row, panel};
+    return packed_panels(packed + s * kStep * panels * panel, step_size(s));
+  }
+  // Rows [i0, i1) of C, all steps.
+  void rows(const T* a, const T* b, const T* packed, T* c, std::int64_t i0, std::int64_t i1) const {
+    for (std::int64_t s = 0; s < steps; ++s)
+      multiply_block(i1 - i0, g.n, step_size(s),
+                     {a + i0 * g.a_row + s * kStep * g.a_col, g.a_row, g.a_col},
+                     panels_of_step(packed, b, s), c + i0 * g.c_row, g.c_row, g.c_col,
+                     s == 0 && !g.accumulate, g.bias);
+  }
+};
+
+// Whole products per thread.
+template <class T>
+void run_batch(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const auto at = [&](std::int64_t i, const std::int64_t* stride) {
+    return i / g.batch[1] * stride[0] + i % g.batch[1] * stride[1];
+  };
+  parallel_for(g.batch[0] * g.batch[1], kChunk / (g.m * g.n * g.k + 1),
+               [&](std::int64_t from, std::int64_t to) {
+                 const Scratch<T> packed(p.packed_size());
+                 for (std::int64_t i = from; i < to; ++i) {
+                   const T* b = g.b + at(i, g.b_batch);
+                   for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
+                     p.pack_step(packed.get(), b, s, 0, p.panels);
+                   p.rows(g.a + at(i, g.a_batch), b, packed.get(), g.c + at(i, g.c_batch), 0, g.m);
+                 }
+               });
+}
+
+// x += y, adjacent.
+template <class T>
+void add_into(T* HWY_RESTRICT x, const T* HWY_RESTRICT y, std::int64_t n) {
+  const Full<T> d;
+  const auto lanes = std::int64_t(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, x + i);
+  for (; i < n; ++i) x[i] += y[i];
+}
+
+// A small C of long sums (a weight's gradient): threads share out the steps of k, and so the rows
+// of both operands, as the ops that made them did; then the steps' sums are added in order.
+template <class T>
+void run_tall(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const std::int64_t size = g.m * g.n;
+  const Scratch<T> packed(p.packed_size()), sums(p.steps * size);
+  parallel_for(p.steps, 1, [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t s = from; s < to; ++s) {
+      if (!p.in_place) p.pack_step(packed.get(), g.b, s, 0, p.panels);
+      multiply_block<T>(g.m, g.n, p.step_size(s), {g.a + s * kStep * g.a_col, g.a_row, g.a_col},
+                        p.panels_of_step(packed.get(), g.b, s), sums.get() + s * size, g.n, 1, true,
+                        nullptr);
+    }
+  });
+  const auto add_up = [&](std::int64_t i0, std::int64_t i1) HWY_ATTR {
+    for (std::int64_t i = i0; i < i1; ++i) {
+      T* row = sums.get() + i * g.n;
+      for (std::int64_t s = 1; s < p.steps; ++s) add_into(row, row + s * size, g.n);
+      for (std::int64_t j = 0; j < g.n; ++j) g.c[i * g.c_row + j * g.c_col] = row[j];
+    }
+  };
+  parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);
+}
+
+// One large product: pack together, then share out the rows.
+template <class T>
+void run_large(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const Scratch<T> packed(p.packed_size());
+  if (!p.in_place) {
+    const std::int64_t some = std::max<std::int64_t>(1, (1 << 14) / (p.panel * kStep));
+    const std::int64_t parts = (p.panels + some - 1) / some;
+    parallel_for(p.steps * parts, 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+        p.pack_step(packed.get(), g.b, i / parts, i % parts * some,
+                    std::min(p.panels, (i % parts + 1) * some));
+    });
+  }
+  // Enough rows at a time for a step of B to serve them from L2, few enough for all threads.
+  const std::int64_t strips = (g.m + kRows - 1) / kRows;
+  const std::int64_t work = std::max<std::int64_t>(1, kChunk / (kRows * g.n * g.k));
+  parallel_for(strips, std::max(work, std::min<std::int64_t>(8, strips / 16)),
+               [&](std::int64_t s0, std::int64_t s1) {
+                 p.rows(g.a, g.b, packed.get(), g.c, s0 * kRows, std::min(g.m, s1 * kRows));
+               });
 }
 
 template <class T>
 void run(const Gemm<T>& g) {
-  const std::int64_t panel = panel_width<T>(), panels = panels_of<T>(g.n);
-  const std::int64_t batch = g.batch[0] * g.batch[1];
-  const std::int64_t block = std::min(kBlockK, g.k);
-  const auto at = [&](std::int64_t i, const std::int64_t* stride) {
-    return i / g.batch[1] * stride[0] + i % g.batch[1] * stride[1];
-  };
-  // A few strips do not repay a copy of B.
-  const bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
-  const std::int64_t packed_size = in_place ? 0 : panels * panel * block;
-  constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
-  const std::int64_t work = g.m * g.n * g.k;
-  if (batch > 1 || work <= 2 * kChunk) {  // whole products per thread
-    parallel_for(batch, kChunk / (work + 1), [&](std::int64_t from, std::int64_t to) {
-      const Scratch<T> packed(packed_size);
-      for (std::int64_t i = from; i < to; ++i)
-        for (std::int64_t l0 = 0; l0 < g.k; l0 += kBlockK) {
-          const std::int64_t kc = std::min(kBlockK, g.k - l0);
-          const T* b = g.b + at(i, g.b_batch) + l0 * g.b_row;
-          if (!in_place) pack_panels(packed.get(), b, g.b_row, g.b_col, kc, g.n);
-          multiply_rows(g, g.a + at(i, g.a_batch), g.c + at(i, g.c_batch),
-                        in_place ? Panels<T>{b, g.b_row, panel} : packed_panels(packed.get(), kc),
-                        l0, kc, 0, g.m);
-        }
-    });
-    return;
-  }
-  // One large product: pack together, then share out the rows.
-  const Scratch<T> packed(packed_size);
-  for (std::int64_t l0 = 0; l0 < g.k; l0 += kBlockK) {
-    const std::int64_t kc = std::min(kBlockK, g.k - l0);
-    const T* b = g.b + l0 * g.b_row;
-    if (!in_place)
-      parallel_for(panels, (1 << 14) / (panel * kc), [&](std::int64_t p0, std::int64_t p1) {
-        pack_panels(packed.get() + p0 * panel * kc, b + p0 * panel * g.b_col, g.b_row, g.b_col, kc,
-                    std::min(g.n, p1 * panel) - p0 * panel);
-      });
-    const std::int64_t strips = (g.m + kRows - 1) / kRows;
-    parallel_for(strips, kChunk / (kRows * g.n * kc), [&](std::int64_t s0, std::int64_t s1) {
-      multiply_rows(g, g.a, g.c,
-                    in_place ? Panels<T>{b, g.b_row, panel} : packed_panels(packed.get(), kc), l0,
-                    kc, s0 * kRows, std::min(g.m, s1 * kRows));
-    });
-  }
+  const Product<T> p{g};
+  const bool batched = g.batch[0] * g.batch[1] > 1;
+  if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
+  // Writing and adding the steps' sums must cost less than reading the operands.
+  if (num_threads() > 1 && p.steps >= 2 * num_threads() && !g.bias && !g.accumulate &&
+      g.m * g.n <= (g.m + g.n) * kStep)
+    return run_tall(p);
+  run_large(p);
 }
 
 void run_float(const Gemm<float>& g) { run(g); }

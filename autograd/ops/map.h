@@ -82,10 +82,10 @@ Tensor map(std::string_view op, const Tensor& x, F f) {
 }
 
 /// loop(begin, n) over pieces of [0, size), in parallel; for loops of kernels/vector.h, whose
-/// elements cost about eight additions.
+/// elements cost a few additions.
 template <class Loop>
 void in_chunks(std::int64_t size, Loop loop) {
-  parallel_for(size, kGrain / 8,
+  parallel_for(size, kGrain / 2,
                [&](std::int64_t begin, std::int64_t end) { loop(begin, end - begin); });
 }
 

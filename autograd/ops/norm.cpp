@@ -56,7 +56,7 @@ struct Rows {
   std::int64_t count = 1, size, grain;
 
   explicit Rows(const Shape& shape)
-      : size(shape.back()), grain(std::max<std::int64_t>(16, kGrain / (8 * (size + 16)))) {
+      : size(shape.back()), grain(std::max<std::int64_t>(16, kGrain / (2 * (size + 16)))) {
     for (int i = 0; i + 1 < shape.rank(); ++i) count *= shape[i];
   }
   std::int64_t chunks() const { return (count + grain - 1) / grain; }

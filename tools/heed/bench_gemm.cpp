@@ -39,7 +39,8 @@ std::vector<Product> products() {
   };
   for (const Preset& p : kPresets) {
     const std::int64_t rows = p.batch * p.context, d = p.d_model, t = p.context, h = d / p.heads;
-    for (const auto& [out, in] : {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}, {p.vocab, d}}) {
+    for (const auto& [out, in] :
+         {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}, {p.vocab, d}}) {
       add({rows, out, in, false, true});   // y = x W^T
       add({rows, in, out, false, false});  // dx = dy W
       add({out, in, rows, true, false});   // dW = dy^T x
@@ -136,7 +137,8 @@ int bench_gemm(const BenchOptions& options) {
   progress.clear();
   nlohmann::ordered_json table = nlohmann::ordered_json::array();
   if (!options.json)
-    say("float32, GFLOP/s; ratio: to oneDNN's\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9} {:>9} {:>9} {:>7}\n",
+    say("float32, GFLOP/s; ratio: to oneDNN's\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9} {:>9} {:>9} "
+        "{:>7}\n",
         "m", "n", "k", "  ", "threads", "heed", "oneDNN", "OpenBLAS", "ratio");
   const auto or_dash = [](double x) { return x > 0 ? fmt::format("{:.1f}", x) : std::string("-"); };
   std::map<int, std::pair<double, double>> summary;  // threads -> sum of logs, smallest ratio
@@ -146,15 +148,16 @@ int bench_gemm(const BenchOptions& options) {
     auto& [logs, worst] = summary.try_emplace(r.threads, 0.0, HUGE_VAL).first->second;
     logs += std::log(std::min(ratio, 1.0));
     worst = std::min(worst, ratio);
-    table.push_back({{"m", p.m},
-                     {"n", p.n},
-                     {"k", p.k},
-                     {"trans_a", p.trans_a},
-                     {"trans_b", p.trans_b},
-                     {"threads", r.threads},
-                     {"gflops", r.gflops},
-                     {"reference_gflops", r.onednn > 0 ? nlohmann::ordered_json(r.onednn) : nullptr},
-                     {"openblas_gflops", r.openblas > 0 ? nlohmann::ordered_json(r.openblas) : nullptr}});
+    table.push_back(
+        {{"m", p.m},
+         {"n", p.n},
+         {"k", p.k},
+         {"trans_a", p.trans_a},
+         {"trans_b", p.trans_b},
+         {"threads", r.threads},
+         {"gflops", r.gflops},
+         {"reference_gflops", r.onednn > 0 ? nlohmann::ordered_json(r.onednn) : nullptr},
+         {"openblas_gflops", r.openblas > 0 ? nlohmann::ordered_json(r.openblas) : nullptr}});
     if (!options.json)
       say("{:>6} {:>6} {:>6}  {}  {:>7} {:>9.1f} {:>9} {:>9} {:>7}\n", p.m, p.n, p.k, letters(p),
           r.threads, r.gflops, or_dash(r.onednn), or_dash(r.openblas),
@@ -166,7 +169,8 @@ int bench_gemm(const BenchOptions& options) {
   }
   for (const auto& [threads, s] : summary)
     if (onednn)
-      say("{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} products\n",
+      say("{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} "
+          "products\n",
           threads, threads == 1 ? "" : "s", std::exp(s.first / static_cast<double>(list.size())),
           s.second, list.size());
   if (!onednn) say("oneDNN is not installed (Debian: libdnnl2 or libdnnl3): no ratios\n");

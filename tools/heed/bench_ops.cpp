@@ -42,7 +42,8 @@ ordered_json overhead(bool json) {
   const std::vector<double> s = median_seconds({forward, both}, 21);
   const double ns[] = {s[0] * 1e9, (s[1] - s[0]) * 1e9};
   if (!json)
-    say("a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} {:>9.0f} ns\n\n",
+    say("a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} "
+        "{:>9.0f} ns\n\n",
         "forward with its node", ns[0], "backward into both .grad", ns[1]);
   return {{"forward_ns", ns[0]}, {"backward_ns", ns[1]}};
 }
@@ -76,12 +77,11 @@ ordered_json rows(bool json) {
     const Tensor leaf = x.detach().requires_grad();
     const Tensor g = autograd::randn(op.f(x).shape());
     const std::vector<double> s = median_seconds(
-        {[&] { op.f(x); },
-         [&] { autograd::grad(op.f(leaf), {leaf}, {.grad_output = g}); }});
+        {[&] { op.f(x); }, [&] { autograd::grad(op.f(leaf), {leaf}, {.grad_output = g}); }});
     const double gbs = 4.0 * op.passes * static_cast<double>(x.numel()) / s[0] / 1e9;
-    table.push_back({{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}});
-    if (!json)
-      say("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
+    table.push_back(
+        {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}});
+    if (!json) say("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
   }
   if (!json) say("\n");
   return table;
@@ -96,9 +96,7 @@ template <class F>
 Measured attention_step(std::int64_t length, F f) {
   const auto leaf = [&] { return autograd::randn({1, 1, length, 32}).requires_grad(); };
   const Tensor q = leaf(), k = leaf(), v = leaf(), g = autograd::randn({1, 1, length, 32});
-  const auto run = [&] {
-    autograd::grad(f(q, k, v), {q, k, v}, {.grad_output = g});
-  };
+  const auto run = [&] { autograd::grad(f(q, k, v), {q, k, v}, {.grad_output = g}); };
   const auto live = autograd::pool_stats().live_bytes;
   autograd::reset_peak_bytes();
   run();
@@ -109,7 +107,8 @@ Measured attention_step(std::int64_t length, F f) {
 
 ordered_json attention_table(bool json, Progress& progress) {
   if (!json)
-    say("attention, causal, one head of 32, forward + backward\n  {:>6} {:>10} {:>12} {:>14} {:>16}\n",
+    say("attention, causal, one head of 32, forward + backward\n  {:>6} {:>10} {:>12} {:>14} "
+        "{:>16}\n",
         "T", "ms", "extra memory", "composite, ms", "composite memory");
   const autograd::AttentionOptions causal{.causal = true};
   const auto fused = [&](const Tensor& q, const Tensor& k, const Tensor& v) {

@@ -69,6 +69,7 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
     optimiser.step(config.lr, config.clip);
     return loss.item();
   };
+  autograd::reset_peak_bytes();
   // As many steps as fit into a second and a half, but enough for a median.
   const double first = step();
   Stopwatch warm_up;

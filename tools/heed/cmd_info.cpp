@@ -57,7 +57,8 @@ int info_on_file(const std::string& path, bool json) {
   }
   say("{}: {} tensors, {} numbers\n\n", path, file.tensors.size(), with_commas(count));
   for (const nn::NamedTensor& t : file.tensors)
-    say("  {:<40} {:<9} {}\n", plot::visible_text(t.name), text_of(t.tensor.dtype()), text_of(t.tensor.shape()));
+    say("  {:<40} {:<9} {}\n", plot::visible_text(t.name), text_of(t.tensor.dtype()),
+        text_of(t.tensor.shape()));
   if (!file.metadata.empty()) say("\nmetadata\n");
   for (const auto& [key, value] : file.metadata) {
     constexpr std::size_t kShown = 60;  // a generator's state has 7000 characters

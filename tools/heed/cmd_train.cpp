@@ -116,8 +116,9 @@ int resume(const TrainArguments& a, const Command& c) {
     if (const auto found = a.config.find(key); found != a.config.end())
       *value = parse_integer(found->second.where, found->second.raw);
   if (config.steps < planned && trainer.steps_done < planned)
-    usage_error("{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
-                folder.string(), trainer.steps_done, planned, config.steps);
+    usage_error(
+        "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
+        folder.string(), trainer.steps_done, planned, config.steps);
   nn::validate(config);
   trainer.schedule.total_steps = config.steps;
   if (trainer.steps_done >= config.steps)

@@ -71,15 +71,16 @@ std::unique_ptr<Comparator> load_onednn() {
   if (!sgemm) return nullptr;
   // Debian's build runs on OpenMP, whose runtime counts the threads.
   return std::make_unique<OneDnn>(
-      sgemm, function<SetThreads>(open_first({"libgomp.so.1", "libomp.so.5"}), "omp_set_num_threads"));
+      sgemm,
+      function<SetThreads>(open_first({"libgomp.so.1", "libomp.so.5"}), "omp_set_num_threads"));
 }
 
 std::unique_ptr<Comparator> load_openblas() {
   void* library = open_first({"libopenblas.so.0", "libopenblas.so"});
   auto* sgemm = function<CblasSgemm>(library, "cblas_sgemm");
   if (!sgemm) return nullptr;
-  return std::make_unique<OpenBlas>(
-      sgemm, function<SetThreads>(library, "openblas_set_num_threads"));
+  return std::make_unique<OpenBlas>(sgemm,
+                                    function<SetThreads>(library, "openblas_set_num_threads"));
 }
 
 }  // namespace heed

@@ -103,8 +103,7 @@ fs::path find_run(const std::string& given) {
     if (is_run(given))
       fail<IoError>("run", "'", given, "': this run never saved; start it again with --overwrite: ",
                     "heed train --config ", given, "/config.toml --out ", given, " --overwrite");
-    if (!fs::exists(given, error))
-      fail<IoError>("run", "there is no run or file '", given, "'");
+    if (!fs::exists(given, error)) fail<IoError>("run", "there is no run or file '", given, "'");
     fail<IoError>("run", "'", given, "' is no run: it holds no config.toml");
   }
   fs::path newest;

@@ -8,6 +8,7 @@
 #include "autograd/inplace.h"
 #include "autograd/mutation.h"
 #include "autograd/ops.h"
+#include "autograd/ops/map.h"
 
 namespace heed::autograd {
 namespace {
@@ -40,6 +41,7 @@ class Walk {
 
   // Everything `root` depends on, no older than `oldest`, latest first.
   void discover(const Ref<Node>& root, std::uint64_t oldest) {
+    visits_.reserve(16);
     add(root);
     for (std::size_t next = 0; next < visits_.size(); ++next) {
       Node& node = *visits_[next].node;
@@ -83,8 +85,11 @@ class Walk {
 };
 
 // A gradient as .grad keeps it: row-major in memory of its own, so that a write into it changes no
-// other gradient. The copy is differentiable.
-Tensor owned(const Tensor& g) { return g.is_contiguous() && g.is_sole_owner() ? g : g * 1.0; }
+// other gradient. The copy is differentiable where gradients are.
+Tensor owned(const Tensor& g) {
+  if (g.is_contiguous() && g.is_sole_owner()) return g;
+  return grad_enabled() ? g * 1.0 : copy_of(g);
+}
 
 // Whether a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
 bool is_private(const Tensor& x) {

@@ -143,6 +143,32 @@ TEST_CASE("a resumed run is the straight one, bit for bit, at any number of thre
   heed::autograd::set_num_threads(threads);
 }
 
+TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
+  RunConfig c;  // induction, large enough that every op and product is shared out
+  c.mlp = c.bias = true;
+  c.dropout = 0.1;
+  c.batch = 48, c.steps = 3, c.eval_batch = 16;
+  const auto trained = [&] {
+    Trainer t(c);
+    run_to(t, 3, 2);
+    std::vector<std::vector<float>> weights;
+    for (const auto& p : heed::nn::parameters(t.model))
+      weights.push_back(p.tensor.to_vector<float>());
+    return std::pair(t.metrics_csv(), weights);
+  };
+  const int before = heed::autograd::num_threads();
+  heed::autograd::set_num_threads(1);
+  const auto [log, weights] = trained();
+  for (const int n : {2, 3, 8}) {
+    heed::autograd::set_num_threads(n);
+    const auto [same_log, same_weights] = trained();
+    INFO(n << " threads");
+    CHECK(same_log == log);
+    CHECK(same_weights == weights);
+  }
+  heed::autograd::set_num_threads(before);
+}
+
 TEST_CASE("evaluating more often changes no weight") {
   Folder folder;
   Trainer never(tiny()), often(tiny());

@@ -51,7 +51,7 @@ tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
 expect 0 --help; out_has "Exit codes"
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate gradcheck info; do
+for command in tasks train eval generate gradcheck bench info; do
   expect 0 "$command" --help; out_has "Examples:"
 done
 expect 0 tasks; out_has "induction"; out_has "1.217479"
@@ -129,6 +129,10 @@ refuses 2 "holds no run" train --out full
 refuses 2 "holds no run" train --out full --overwrite
 refuses 4 "is a file" train --out latin1.txt
 refuses 2 "give --out" train --overwrite
+refuses 2 "needs gemm, ops or train" bench
+refuses 2 "did you mean 'gemm'" bench gem
+refuses 2 "did you mean 'small'" bench train --preset smal
+refuses 2 "goes with heed bench train" bench ops --preset micro
 checks=$((checks + 1)); [[ ! -e runs ]] || fail "refused commands made runs/"
 
 # --- config files

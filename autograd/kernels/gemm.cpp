@@ -112,26 +112,23 @@ void run_tall(const Product<T>& p) {
   parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);
 }
 
-// One large product: pack together, then share out the rows.
+// One large product: threads share out the rows. Each packs all of B for itself: lines of a common
+// copy, read by all, would be slow to write again (28 ns each between cores that share no cache).
 template <class T>
 void run_large(const Product<T>& p) {
   const Gemm<T>& g = p.g;
-  const Scratch<T> packed(p.packed_size());
-  if (!p.in_place) {
-    const std::int64_t some = std::max<std::int64_t>(1, (1 << 14) / (p.panel * kStep));
-    const std::int64_t parts = (p.panels + some - 1) / some;
-    parallel_for(p.steps * parts, 1, [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t i = from; i < to; ++i)
-        p.pack_step(packed.get(), g.b, i / parts, i % parts * some,
-                    std::min(p.panels, (i % parts + 1) * some));
-    });
-  }
-  // Enough rows at a time for a step of B to serve them from L2, few enough for all threads.
   const std::int64_t strips = (g.m + kRows - 1) / kRows;
   const std::int64_t work = std::max<std::int64_t>(1, kChunk / (kRows * g.n * g.k));
-  parallel_for(strips, std::max(work, std::min<std::int64_t>(8, strips / 16)),
+  const std::int64_t share = (strips + num_threads() - 1) / num_threads();
+  parallel_for(strips, p.in_place ? work : std::max(work, share),
                [&](std::int64_t s0, std::int64_t s1) {
-                 p.rows(g.a, g.b, packed.get(), g.c, s0 * kRows, std::min(g.m, s1 * kRows));
+                 const Scratch<T> packed(p.packed_size());
+                 for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
+                   p.pack_step(packed.get(), g.b, s, 0, p.panels);
+                 // Enough rows at a time for a step of B to serve them from L2.
+                 for (std::int64_t i = s0; i < s1; i += 8)
+                   p.rows(g.a, g.b, packed.get(), g.c, i * kRows,
+                          std::min(g.m, std::min(s1, i + 8) * kRows));
                });
 }
 

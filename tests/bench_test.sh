@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# heed bench from outside: what it prints, and of its figures those that no busy machine changes.
+# Usage: bench_test.sh PATH-TO-HEED
+set -euo pipefail
+heed=$1
+fail() { echo "FAILED: $*"; exit 1; }
+# number KEY: its value in the JSON line on stdin, the last if there are several
+number() { grep -o "\"$1\":[-0-9.e+]*" | tail -1 | cut -d: -f2; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+train=$("$heed" bench train --preset micro --threads 1 --json)
+[[ $(wc -l <<< "$train") == 1 && $train == '{"rows":['* ]] || fail "bench train --json: $train"
+for key in ms_per_step tokens_per_s mfu peak_bytes; do
+  less 0 "$(number $key <<< "$train")" || fail "bench train: $key in $train"
+done
+less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
+
+ops=$("$heed" bench ops --json)
+less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"
+# Attention's memory grows as T: eight times from 1024 to 8192, where T^2 would be 64 times.
+extra() { grep -o "\"length\":$1,[^}]*" <<< "$ops" | number extra_bytes; }
+less "$(extra 8192)" "$(awk -v a="$(extra 1024)" 'BEGIN { print 10 * a }')" ||
+  fail "attention's memory: $ops"
+less "$(extra 8192)" "$(number composite_extra_bytes <<< "$ops")" || fail "composite: $ops"
+echo "bench: passed"

@@ -33,7 +33,7 @@ void relax() {
 // microseconds), then sleep.
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads) : slots_(std::size_t(threads)) {
+  explicit ThreadPool(int threads) : slots_(std::size_t(threads)), reported_(std::size_t(threads)) {
     workers_.reserve(std::size_t(threads - 1));
     try {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(std::size_t(i)); });
@@ -52,23 +52,23 @@ class ThreadPool {
   /// False if the pool is busy.
   bool try_run(std::int64_t chunks, detail::ChunkFn call, void* f) {
     if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
-    call_ = call;
-    f_ = f;
-    done_.store(0, std::memory_order_relaxed);
     const auto threads = std::int64_t(slots_.size());
     for (std::int64_t t = threads; t-- > 0;) {  // the workers first
       Slot& slot = slots_[std::size_t(t)];
       slot.end = chunks * (t + 1) / threads;
+      slot.call = call;
+      slot.f = f;
       slot.left.store(slot.end - chunks * t / threads);  // publishes the job
     }
     if (sleepers_.load() > 0) {
       std::lock_guard lock(mutex_);
       wake_.notify_all();
     }
-    run_from(0);
+    ended_ += chunks;
+    reported_[0].chunks.store(reported_[0].chunks.load(std::memory_order_relaxed) + run_from(0),
+                              std::memory_order_relaxed);
     // Chunks end within microseconds of each other, unless another process has the core.
-    for (int i = 0; done_.load(std::memory_order_acquire) < chunks; ++i)
-      i < 4000 ? relax() : std::this_thread::yield();
+    for (int i = 0; all_reported() < ended_; ++i) i < 4000 ? relax() : std::this_thread::yield();
     const std::exception_ptr error = std::exchange(error_, nullptr);
     busy_.store(false, std::memory_order_release);
     if (error) std::rethrow_exception(error);
@@ -76,12 +76,23 @@ class ThreadPool {
   }
 
  private:
-  // Chunks [end - left, end) of the job wait for their owner. Each on a cache line of its own:
-  // claiming what one owns disturbs nobody.
-  struct alignas(64) Slot {
-    std::atomic<std::int64_t> left{0};
+  // A cache line travels between cores in a tenth of a microsecond or in half of one, and a job
+  // may last no longer: what one thread writes shares no line with what another does.
+  struct alignas(128) Slot {            // written by the caller, claimed by all
+    std::atomic<std::int64_t> left{0};  // chunks [end - left, end) wait for their owner
     std::int64_t end = 0;
+    detail::ChunkFn call = nullptr;
+    void* f = nullptr;
   };
+  struct alignas(128) Reported {          // written by one thread
+    std::atomic<std::int64_t> chunks{0};  // that it has run since it began
+  };
+
+  std::int64_t all_reported() const {
+    std::int64_t sum = 0;
+    for (const Reported& r : reported_) sum += r.chunks.load(std::memory_order_acquire);
+    return sum;
+  }
 
   void stop() {
     {
@@ -92,9 +103,9 @@ class ThreadPool {
     for (std::thread& t : workers_) t.join();
   }
 
-  // Claims and runs a chunk of a slot. The job's fields are read after the claim: until that chunk
-  // is reported the job cannot end, so they are its own, even if the count was read in an earlier
-  // job.
+  // Claims and runs a chunk of a slot. Its other fields are read after the claim: until that chunk
+  // is reported the job cannot end, so they are the job's own, even if the count was read in an
+  // earlier one.
   bool run_one(Slot& slot) {
     std::int64_t left = slot.left.load(std::memory_order_relaxed);
     do {
@@ -102,7 +113,7 @@ class ThreadPool {
     } while (!slot.left.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
                                               std::memory_order_relaxed));
     try {
-      call_(f_, slot.end - left);
+      slot.call(slot.f, slot.end - left);
     } catch (...) {
       std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
@@ -110,26 +121,28 @@ class ThreadPool {
     return true;
   }
 
-  // All that can be claimed, one's own first. Returns whether there was any.
-  bool run_from(std::size_t own) {
+  // All that can be claimed, one's own first. Returns how many chunks that was.
+  std::int64_t run_from(std::size_t own) {
     std::int64_t ran = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[(own + i) % slots_.size()];
       while (run_one(slot)) ++ran;
     }
-    if (ran > 0) done_.fetch_add(ran, std::memory_order_release);
-    return ran > 0;
+    return ran;
   }
 
   void work(std::size_t own) {
     const auto& mine = slots_[own].left;  // idle workers look at no other's cache line
+    std::int64_t ran = 0;
     for (;;) {
       for (int i = 0; i < 20000; ++i) {
         if (stop_.load(std::memory_order_relaxed)) return;
-        if (mine.load(std::memory_order_relaxed) > 0 && run_from(own))
+        if (mine.load(std::memory_order_relaxed) > 0) {
+          reported_[own].chunks.store(ran += run_from(own), std::memory_order_release);
           i = 0;
-        else
+        } else {
           relax();
+        }
       }
       std::unique_lock lock(mutex_);
       sleepers_.fetch_add(1);
@@ -138,15 +151,15 @@ class ThreadPool {
     }
   }
 
-  std::vector<Slot> slots_;  // 0 is the caller's
+  std::vector<Slot> slots_;         // 0 is the caller's
+  std::vector<Reported> reported_;  // the same
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<bool> busy_{false}, stop_{false};
+  std::atomic<bool> stop_{false};  // read by idle workers all the time
   std::atomic<int> sleepers_{0};
-  alignas(64) std::atomic<std::int64_t> done_{0};
-  alignas(64) detail::ChunkFn call_ = nullptr;
-  void* f_ = nullptr;
+  alignas(128) std::atomic<bool> busy_{false};
+  std::int64_t ended_ = 0;    // chunks of all jobs, the running one included
   std::exception_ptr error_;  // the job's first; written under mutex_, read after its last chunk
 };
 

@@ -21,37 +21,39 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kInPlaceRows = 8 * kRows;
-constexpr std::int64_t kStep = 192;       // of k between additions to C
+constexpr std::int64_t kMaxStep = 192;    // of k between additions to C
 constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
 
-// Every way through here adds up the same numbers in the same order: sums over kStep of k, then
-// these one after the other.
+// Every way through here adds up the same numbers in the same order: sums over a step of k, then
+// these one after the other. Steps are equal and their number is even, so that two threads may have
+// half of them each.
 template <class T>
 struct Product {
   const Gemm<T>& g;
-  std::int64_t panel = panel_width<T>(), panels = panels_of<T>(g.n),
-               steps = (g.k + kStep - 1) / kStep;
+  std::int64_t panel = panel_width<T>(), panels = panels_of<T>(g.n);
+  std::int64_t steps = g.k <= kMaxStep ? 1 : (g.k + 2 * kMaxStep - 1) / (2 * kMaxStep) * 2;
+  std::int64_t step = (g.k + steps - 1) / steps;
   // A few strips do not repay a copy of B.
   bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
 
-  std::int64_t step_size(std::int64_t s) const { return std::min(kStep, g.k - s * kStep); }
+  std::int64_t step_size(std::int64_t s) const { return std::min(step, g.k - s * step); }
   std::int64_t packed_size() const { return in_place ? 0 : panels * panel * g.k; }
   // Panels [p0, p1) of a step of B.
   void pack_step(T* packed, const T* b, std::int64_t s, std::int64_t p0, std::int64_t p1) const {
     const std::int64_t k = step_size(s), first = p0 * panel;
-    pack_panels(packed + s * kStep * panels * panel + first * k,
-                b + s * kStep * g.b_row + first * g.b_col, g.b_row, g.b_col, k,
+    pack_panels(packed + s * step * panels * panel + first * k,
+                b + s * step * g.b_row + first * g.b_col, g.b_row, g.b_col, k,
                 std::min(g.n, p1 * panel) - first);
   }
   Panels<T> panels_of_step(const T* packed, const T* b, std::int64_t s) const {
-    if (in_place) return {b + s * kStep * g.b_row, g.b_row, panel};
-    return packed_panels(packed + s * kStep * panels * panel, step_size(s));
+    if (in_place) return {b + s * step * g.b_row, g.b_row, panel};
+    return packed_panels(packed + s * step * panels * panel, step_size(s));
   }
   // Rows [i0, i1) of C, all steps.
   void rows(const T* a, const T* b, const T* packed, T* c, std::int64_t i0, std::int64_t i1) const {
     for (std::int64_t s = 0; s < steps; ++s)
       multiply_block(i1 - i0, g.n, step_size(s),
-                     {a + i0 * g.a_row + s * kStep * g.a_col, g.a_row, g.a_col},
+                     {a + i0 * g.a_row + s * step * g.a_col, g.a_row, g.a_col},
                      panels_of_step(packed, b, s), c + i0 * g.c_row, g.c_row, g.c_col,
                      s == 0 && !g.accumulate, g.bias);
   }
@@ -97,7 +99,7 @@ void run_tall(const Product<T>& p) {
   parallel_for(p.steps, 1, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t s = from; s < to; ++s) {
       if (!p.in_place) p.pack_step(packed.get(), g.b, s, 0, p.panels);
-      multiply_block<T>(g.m, g.n, p.step_size(s), {g.a + s * kStep * g.a_col, g.a_row, g.a_col},
+      multiply_block<T>(g.m, g.n, p.step_size(s), {g.a + s * p.step * g.a_col, g.a_row, g.a_col},
                         p.panels_of_step(packed.get(), g.b, s), sums.get() + s * size, g.n, 1, true,
                         nullptr);
     }
@@ -138,8 +140,8 @@ void run(const Gemm<T>& g) {
   const bool batched = g.batch[0] * g.batch[1] > 1;
   if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
   // Writing and adding the steps' sums must cost less than reading the operands.
-  if (num_threads() > 1 && p.steps >= 2 * num_threads() && !g.bias && !g.accumulate &&
-      g.m * g.n <= (g.m + g.n) * kStep)
+  if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&
+      g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);
   run_large(p);
 }

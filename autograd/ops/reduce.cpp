@@ -92,6 +92,31 @@ void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) 
   });
 }
 
+// The sum of many rows that are few enough columns wide: threads share out the rows, as ops on them
+// do, in parts whose sums are then added in order.
+constexpr std::int64_t kPart = 32, kWide = 4096;
+template <class T>
+void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, T* out) {
+  using Acc = Accumulator<T>;
+  const std::int64_t n = rows.inner(), part = std::max(kPart, (n + 15) / 16);
+  const std::int64_t parts = (n + part - 1) / part;
+  std::vector<Acc, PoolAllocator<Acc>> sums(std::size_t(parts * columns));
+  rows.run([&](const auto&, std::int64_t, const auto& s) {
+    parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        for (std::int64_t c = 0; c < columns; c += kColumnBlock)
+          kernels::add_columns(sums.data() + i * columns + c, x + i * part * s[0] + c,
+                               std::min(part, n - i * part), s[0],
+                               std::min(kColumnBlock, columns - c));
+    });
+  });
+  for (std::int64_t c = 0; c < columns; ++c) {
+    Acc total{};
+    for (std::int64_t i = 0; i < parts; ++i) total += sums[std::size_t(i * columns + c)];
+    out[c] = T(total);
+  }
+}
+
 // Sums rows of memory into adjacent outputs: for kept innermost axes of stride 1, where summing one
 // output at a time would stride through memory.
 template <class T>
@@ -103,6 +128,8 @@ void sum_columns(const Split& split, const Tensor& x, T* out) {
   const StridedLoop<1> outers(outer, {&outer_strides});
   const StridedLoop<1> rows(split.reduced, {&split.reduced_strides});
   const T* in = x.data<T>();
+  if (outer.numel() == 1 && rows.outer() == 1 && columns <= kWide && rows.inner() >= 2 * kPart)
+    return sum_rows_in_parts(in, rows, columns, out);
   const std::int64_t work = split.reduced.numel() * kColumnBlock;
   parallel_for(outer.numel() * blocks, std::max<std::int64_t>(1, kGrain / (work + 1)),
                [&](std::int64_t begin, std::int64_t end) {

@@ -51,7 +51,7 @@ tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
 expect 0 --help; out_has "Exit codes"
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate gradcheck bench info; do
+for command in tasks train eval generate study gradcheck bench info; do
   expect 0 "$command" --help; out_has "Examples:"
 done
 expect 0 tasks; out_has "induction"; out_has "1.217479"
@@ -250,6 +250,7 @@ for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done >
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-run --quiet
 out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
+expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "L0H0"  # a prompt needs no text
 refuses 2 "too few for context" train --text text.txt --context 512
 cp text.txt 'a#b.txt'
 refuses 2 "text: " train --text 'a#b.txt' "${tiny[@]}" --context 16 --steps 4 --out hash
@@ -266,6 +267,24 @@ expect 0 generate text-run --tokens 5 --greedy
 expect 0 info text-run; out_has "tok.weight"
 mv kept.txt text.txt
 expect 0 train --resume text-run --steps 8 --quiet
+
+# --- a look inside
+expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"
+for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
+expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
+expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out looked; out_has "diff:a-b at 1"
+has_file looked/dS.png
+expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
+for key in objective value heads layer head entropy previous_token duplicate_token induction dq dk dv files; do
+  out_has "\"$key\":"
+done
+refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
+refuses 2 "not one token" study runs/reverse-1 --of logit:ab
+refuses 2 "--at goes with" study runs/reverse-1 --at 1
+refuses 2 "--at: needs 0 to" study runs/reverse-1 --of logit:a --at 99
+refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
+refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
+refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 
 # --- numeric trouble: a norm of one number is constant, nothing before it matters; 16 layers of weights near 10 without
 # norms multiply any input beyond float32, whatever they began with

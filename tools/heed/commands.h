@@ -10,6 +10,7 @@ std::unique_ptr<Command> train_command(CLI::App& app);
 std::unique_ptr<Command> eval_command(CLI::App& app);
 std::unique_ptr<Command> generate_command(CLI::App& app);
 std::unique_ptr<Command> gradcheck_command(CLI::App& app);
+std::unique_ptr<Command> study_command(CLI::App& app);
 std::unique_ptr<Command> bench_command(CLI::App& app);
 std::unique_ptr<Command> info_command(CLI::App& app);
 

@@ -74,8 +74,8 @@ int run(int argc, char** argv) {
   bool version = false;
   app.add_flag("--version", version, "print version, compiler and threads");
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto make : {train_command, eval_command, generate_command, gradcheck_command,
-                          bench_command, info_command, tasks_command})
+  for (const auto make : {train_command, eval_command, generate_command, study_command,
+                          gradcheck_command, bench_command, info_command, tasks_command})
     commands.push_back(make(app));
 
   const auto chosen = [&]() -> Command* {

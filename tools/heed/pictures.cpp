@@ -9,6 +9,24 @@
 #include "tools/plot/heatmap.h"
 
 namespace heed {
+namespace {
+
+// The heads of one layer, [1, H, T, T], as a row of panels.
+void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& heads) {
+  const int length = static_cast<int>(heads.size(2));
+  const auto all = to(contiguous(heads), autograd::float32).to_vector<float>();
+  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(length) * length;
+  for (std::ptrdiff_t head = 0; head < heads.size(1); ++head)
+    grid.panels.push_back({fmt::format("L{}H{}", layer, head),
+                           length,
+                           length,
+                           {all.begin() + head * size, all.begin() + (head + 1) * size}});
+  grid.panel_columns = static_cast<int>(heads.size(1));
+  grid.row_axis = "query: token that looks";
+  grid.col_axis = "key: token looked at";
+}
+
+}  // namespace
 
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const nn::Evaluation& last) {
@@ -47,29 +65,50 @@ void draw_attention(const std::filesystem::path& file, const nn::Transformer& mo
     probe.record(fmt::format("blocks.{}.attn.hook_pattern", layer));
   model.forward(example.inputs, {.probe = &probe});
 
-  const int T = static_cast<int>(example.inputs.size(1));
   plot::HeatmapGrid grid;
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
-    const nn::Tensor pattern =  // [1, H, T, T]
-        probe.value(fmt::format("blocks.{}.attn.hook_pattern", layer));
-    const auto all = to(contiguous(pattern), autograd::float32).to_vector<float>();
-    const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(T) * T;
-    for (std::ptrdiff_t head = 0; head < model.options.heads; ++head)
-      grid.panels.push_back({fmt::format("L{}H{}", layer, head),
-                             T,
-                             T,
-                             {all.begin() + head * size, all.begin() + (head + 1) * size}});
-  }
-  grid.panel_columns = static_cast<int>(model.options.heads);
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
+    add_heads(grid, layer, probe.value(fmt::format("blocks.{}.attn.hook_pattern", layer)));
   for (const std::int64_t id : example.inputs.to_vector<std::int64_t>())
     grid.row_labels.push_back(task.facts().vocabulary.label(id));
   grid.col_labels = grid.row_labels;
-  grid.row_axis = "query: token that looks";
-  grid.col_axis = "key: token looked at";
   grid.title = fmt::format("{}: attention after {} steps, {} layers x {} heads", task.facts().name,
                            steps, model.options.layers, model.options.heads);
   plot::write_png(file.string(), plot::draw_heatmap(grid),
                   grid.title + ". Each row is one query position and sums to 1.");
+}
+
+std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
+                                              const nn::Study& study,
+                                              const std::vector<std::string>& tokens,
+                                              const std::string& task, const std::string& of) {
+  struct Picture {
+    const char *file, *site, *what, *how_to_read;
+    plot::ColorScale scale;
+  };
+  const Picture pictures[] = {
+      {"weights.png", "hook_pattern", "attention weights A",
+       "Each row is one query position and sums to 1.", plot::ColorScale::kSequential},
+      {"dA.png", "hook_pattern_grad", "dL/dA",
+       "Orange: more weight there would raise L. Blue: it would lower L.",
+       plot::ColorScale::kDiverging},
+      {"dS.png", "hook_attn_scores_grad", "dL/dS, S the scores before the softmax",
+       "Each row sums to 0: what one key gains the others lose.", plot::ColorScale::kDiverging}};
+  std::vector<std::filesystem::path> files;
+  for (const Picture& picture : pictures) {
+    plot::HeatmapGrid grid;
+    std::int64_t layer = 0;
+    for (const nn::NamedParameter& array : study.arrays)
+      if (array.name.ends_with(std::string(".attn.") + picture.site))
+        add_heads(grid, layer++, array.tensor);
+    grid.row_labels = grid.col_labels = tokens;
+    grid.scale = picture.scale;
+    grid.title = fmt::format("{}: {}", task, picture.what);
+    if (picture.scale == plot::ColorScale::kDiverging) grid.title += fmt::format("; L = {}", of);
+    files.push_back(folder / picture.file);
+    plot::write_png(files.back().string(), plot::draw_heatmap(grid),
+                    grid.title + ". " + picture.how_to_read);
+  }
+  return files;
 }
 
 }  // namespace heed

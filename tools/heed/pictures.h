@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "nn/study.h"
 #include "nn/train.h"
 
 namespace heed {
@@ -15,5 +16,12 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
 /// attention.png: the weights of every layer and head on the task's example sequence.
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
+
+/// weights.png, dA.png and dS.png in `folder`: the weights of every head, and L's gradients by them
+/// and by the scores. `of` says in words what L is. Returns the files.
+std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
+                                              const nn::Study& study,
+                                              const std::vector<std::string>& tokens,
+                                              const std::string& task, const std::string& of);
 
 }  // namespace heed

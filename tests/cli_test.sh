@@ -55,8 +55,8 @@ for command in tasks train eval generate study gradcheck bench info; do
   expect 0 "$command" --help; out_has "Examples:"
 done
 expect 0 tasks; out_has "induction"; out_has "1.217479"
-out_has "about 4 s on 2 cores"
-expect 0 tasks --json; is_json_line; out_has '"expected_seconds":4'
+out_has "about 2 s on 2 cores"
+expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
 # --- nothing there yet
 refuses 4 "heed train makes one" eval

@@ -12,7 +12,7 @@ namespace {
 
 // Seconds of heed train with the recipe, on 2 otherwise idle cores, measured.
 const std::map<std::string, int> kSeconds = {
-    {"induction", 4}, {"urn", 5}, {"reverse", 2}, {"copy", 2}, {"text", 120}};
+    {"induction", 2}, {"urn", 3}, {"reverse", 1}, {"copy", 1}, {"text", 75}};
 
 std::string about(int seconds) {
   return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min", seconds / 60);

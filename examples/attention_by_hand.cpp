@@ -1,0 +1,49 @@
+// The gradient of attention by hand, beside the engine's.
+//
+//   S = Q K^T / sqrt(d),  A = softmax(S) by rows,  O = A V;  dO = dL/dO is given. Then
+//   dV = A^T dO,  dA = dO V^T,  dS = A * (dA - rowsum(A * dA)),  dQ = dS K / sqrt(d),
+//   dK = dS^T Q / sqrt(d).
+#include <cmath>
+#include <cstdio>
+
+#include "autograd/engine.h"
+#include "autograd/graph.h"
+#include "autograd/ops.h"
+
+using namespace heed::autograd;
+
+int main() {
+  manual_seed(1);
+  const std::int64_t tokens = 5, d = 3;
+  const auto draw = [&] { return randn({tokens, d}, float64); };
+  const Tensor q = draw().requires_grad(), k = draw().requires_grad(), v = draw().requires_grad();
+  const Tensor d_out = draw();
+  const KeepMask causal = KeepMask::causal(tokens, tokens);
+
+  // The engine's: every intermediate is a tensor, so its gradient can be asked for.
+  const AttentionResult r = attention_with_weights(q, k, v, {.keep = causal});
+  const auto engine = grad(sum(r.output * d_out), {q, k, v, r.pattern, r.scores});
+
+  const NoGrad by_hand;
+  const double scale = 1 / std::sqrt(double(d));
+  const Tensor a = r.pattern.detach();
+  const Tensor dv = matmul(mT(a), d_out);
+  const Tensor da = matmul(d_out, mT(v));
+  const Tensor ds = a * (da - sum(a * da, {-1}, true));
+  const Tensor dq = matmul(ds, k) * scale;
+  const Tensor dk = matmul(mT(ds), q) * scale;
+
+  const Tensor hand[] = {dq, dk, dv, da, ds};
+  const char* names[] = {"dL/dQ", "dL/dK", "dL/dV", "dL/dA", "dL/dS"};
+  bool ok = true;
+  for (std::size_t i = 0; i < 5; ++i) {
+    const double error = max(abs(engine[i] - hand[i])).item();
+    ok = ok && error <= 1e-14;
+    std::printf("%s  largest difference %.1e\n", names[i], error);
+  }
+  std::printf("\nrow sums of dL/dS: at most %.1e\n", max(abs(sum(ds, {-1}))).item());
+  std::printf(
+      "Notice: dL/dS is 0 where the mask hides a key, because A is 0 there, while dL/dA is\n"
+      "not: what a weight would be worth has nothing to do with whether it may exist.\n");
+  return ok ? 0 : 1;
+}

@@ -1,0 +1,105 @@
+// Rank collapse: attention alone makes tokens alike, cubically fast, and starves its own queries
+// and keys of gradient on the way (Dong et al. 2021; Noci et al. 2022).
+//
+// Tokens m + r x_i, all alike but for r. In scores (m + r x_i) W (m + r x_j) what depends on j
+// alone is common to all queries; only r^2 x_i W x_j tells them apart, and values differ by r:
+// outputs differ by r^3. dL/dS carries one r of the values and sums to 0 over keys, so contracting
+// it with the keys gives a second: dL/dW_Q and dL/dW_K go as r^2. dL/dW_V does not care.
+#include <cstdio>
+#include <string>
+
+#include "autograd/engine.h"
+#include "autograd/graph.h"
+#include "autograd/ops.h"
+#include "examples/gradients/slope.h"
+#include "tools/plot/curves.h"
+#include "tools/plot/image.h"
+
+using namespace heed::autograd;
+
+namespace {
+
+constexpr std::int64_t kTokens = 32, kWidth = 64;
+
+double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
+// How much tokens [n, d] differ, relative to their size.
+double residual(const Tensor& x) { return norm(x - mean(x, {0}, true)) / norm(x); }
+
+struct Weights {
+  Tensor q, k, v;
+  Weights() : q(draw()), k(draw()), v(draw()) {}
+  static Tensor draw() {
+    return (randn({kWidth, kWidth}, float64) / std::sqrt(double(kWidth))).requires_grad();
+  }
+};
+
+Tensor layer(const Tensor& x, const Weights& w) {
+  return attention(matmul(x, w.q), matmul(x, w.k), matmul(x, w.v));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  manual_seed(1);
+  const Tensor common = randn({1, kWidth}, float64), noise = randn({kTokens, kWidth}, float64);
+  const Tensor cotangent = randn({kTokens, kWidth}, float64);
+  const Weights w;
+  std::vector<double> r_of;
+  heed::plot::Series out{"output's differences", {}, {}}, dq{"dL/dW_Q", {}, {}},
+      dk{"dL/dW_K", {}, {}}, dv{"dL/dW_V", {}, {}};
+  std::printf(
+      "one layer, %ld tokens of width %ld\n\n     r        output     dL/dW_Q    dL/dW_K    "
+      "dL/dW_V\n",
+      long(kTokens), long(kWidth));
+  for (const double r : {1e-1, 1e-2, 1e-3, 1e-4}) {
+    const Tensor y = layer(common + r * noise, w);
+    const auto g = grad(sum(y * cotangent), {w.q, w.k, w.v});
+    const double values[] = {residual(y.detach()), norm(g[0]), norm(g[1]), norm(g[2])};
+    std::printf("  %.0e   %.3e  %.3e  %.3e  %.3e\n", r, values[0], values[1], values[2], values[3]);
+    r_of.push_back(r);
+    heed::plot::Series* series[] = {&out, &dq, &dk, &dv};
+    for (int i = 0; i < 4; ++i) {
+      series[i]->x.push_back(std::log10(r));
+      series[i]->y.push_back(values[i]);
+    }
+  }
+  const double slopes[] = {log_log_slope(r_of, out.y), log_log_slope(r_of, dq.y),
+                           log_log_slope(r_of, dk.y), log_log_slope(r_of, dv.y)};
+  const double predicted[] = {3, 2, 2, 0};
+  bool ok = true;
+  for (int i = 0; i < 4; ++i) ok = ok && std::abs(slopes[i] - predicted[i]) <= 0.02;
+  std::printf("\npredicted  slopes 3, 2, 2, 0\nmeasured   slopes %.3f, %.3f, %.3f, %.3f\n%s\n\n",
+              slopes[0], slopes[1], slopes[2], slopes[3],
+              ok ? "the prediction holds" : "THE PREDICTION FAILS");
+
+  std::printf("six layers from N(0, 1) tokens, relative differences:\n");
+  for (const bool skip : {false, true}) {
+    const NoGrad guard;
+    manual_seed(2);
+    Tensor x = randn({kTokens, kWidth}, float64);
+    std::printf("  %-14s %.3f", skip ? "with skips" : "without skips", residual(x));
+    for (int l = 0; l < 6; ++l) {
+      const Tensor y = layer(x, Weights());
+      x = skip ? x + y : y;
+      std::printf(" -> %.2g", residual(x));
+    }
+    std::printf("\n");
+  }
+  std::printf(
+      "\nNotice: the exponent 3 per layer is 3^L over L layers, so float64 is exhausted after\n"
+      "a few; the residual stream is what keeps tokens apart, and queries and keys learning.\n");
+
+  const std::string file = argc > 1 ? argv[1] : "gradient_rank.png";
+  heed::plot::write_png(
+      file,
+      heed::plot::draw_chart({.title = "Rank collapse in one layer of attention",
+                              .x_name = "log10 of the tokens' relative differences",
+                              .y_name = "norm",
+                              .series = {out, dq, dk, dv},
+                              .hlines = {},
+                              .log_y = true}),
+      "Over the tokens' differences r: the output's differences fall as r^3, gradients of W_Q and "
+      "W_K as r^2, the gradient of W_V stays.");
+  std::printf("picture: %s\n", file.c_str());
+  return ok ? 0 : 1;
+}

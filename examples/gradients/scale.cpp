@@ -1,0 +1,117 @@
+// Why attention divides by sqrt(d_k): without it the softmax saturates, and its gradient dies.
+//
+// The Jacobian of softmax at weights a is J = diag(a) - a a^T, and dL/dS = J dL/dA. For queries and
+// keys of N(0, 1) entries the scores have deviation sqrt(d_k); then only the two largest of n
+// count, and E[tr J] -> c_n / sqrt(d_k), c_n = n (n - 1) * integral of phi(x)^2 Phi(x)^(n-2), the
+// density at 0 of the gap between the two largest of n normals. Divided by sqrt(d_k) it stays put.
+#include <algorithm>
+#include <cstdio>
+#include <numbers>
+#include <string>
+
+#include "autograd/engine.h"
+#include "autograd/ops.h"
+#include "examples/gradients/slope.h"
+#include "tools/plot/curves.h"
+#include "tools/plot/image.h"
+
+using namespace heed::autograd;
+
+namespace {
+
+constexpr std::int64_t kKeys = 64, kSets = 16, kQueries = 250;  // sets of keys, queries of each
+
+double gap_density(std::int64_t n) {
+  double sum = 0;
+  const double h = 1e-3;
+  for (double x = -10; x < 10; x += h) {
+    const double phi = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+    const double Phi = std::erfc(-x / std::numbers::sqrt2) / 2;
+    sum += phi * phi * std::pow(Phi, static_cast<double>(n - 2)) * h;
+  }
+  return static_cast<double>(n * (n - 1)) * sum;
+}
+
+struct Row {
+  double trace, median, dead;    // of tr J: mean, median, share of queries below 1e-3
+  double squared_J, squared_dS;  // mean ||J||_F^2, and ||dL/dS||^2 where dL/dA is N(0, 1)
+};
+
+Row measure(const Tensor& scores) {  // [sets, queries, keys]
+  const Tensor s = scores.detach().requires_grad();
+  const Tensor a = softmax(s, -1);
+  const Tensor squares = sum(a.detach() * a.detach(), {-1});
+  const Tensor cubes = sum(pow(a.detach(), 3), {-1});
+  std::vector<double> traces = to(1.0 - squares, float64).to_vector<double>();
+  Row row{};
+  row.trace = mean(1.0 - squares).item();
+  row.squared_J = mean(squares - 2.0 * cubes + squares * squares).item();
+  const Tensor ds = grad(sum(a * randn(a.shape(), float64)), {s})[0];
+  row.squared_dS = mean(sum(ds * ds, {-1})).item();
+  row.dead = static_cast<double>(
+                 std::count_if(traces.begin(), traces.end(), [](double t) { return t < 1e-3; })) /
+             static_cast<double>(traces.size());
+  std::nth_element(traces.begin(), traces.begin() + std::ssize(traces) / 2, traces.end());
+  row.median = traces[traces.size() / 2];
+  return row;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  manual_seed(1);
+  const double c = gap_density(kKeys);
+  std::printf("%ld keys, %ld queries, entries N(0, 1); c_%ld = %.4f\n\n", long(kKeys),
+              long(kSets * kQueries), long(kKeys), c);
+  std::printf("         without a scale                                           scaled\n");
+  std::printf(
+      "  d_k    tr J   c/sqrt(d_k)   median    below 1e-3   ||dL/dS||^2 (||J||^2)    tr J\n");
+  std::vector<double> d_of, trace_of;
+  std::vector<double> scaled;
+  heed::plot::Series mean{"mean tr J, no scale", {}, {}}, median{"median, no scale", {}, {}},
+      kept{"mean tr J, divided by sqrt(d_k)", {}, {}}, law{"c / sqrt(d_k)", {}, {}};
+  for (const std::int64_t d : {16, 64, 256, 1024, 4096}) {
+    const Tensor q = randn({kSets, kQueries, d}), k = randn({kSets, kKeys, d});
+    const Tensor s = to(matmul(q, mT(k)), float64);
+    const double root = std::sqrt(static_cast<double>(d));
+    const Row plain = measure(s), divided = measure(s / root);
+    std::printf("%5ld  %.4f   %.4f       %8.2g      %4.1f %%       %.4f (%.4f)        %.4f\n",
+                long(d), plain.trace, c / root, plain.median, plain.dead * 100, plain.squared_dS,
+                plain.squared_J, divided.trace);
+    scaled.push_back(divided.trace);
+    if (d >= 64) d_of.push_back(static_cast<double>(d)), trace_of.push_back(plain.trace);
+    const double x = std::log2(static_cast<double>(d));
+    for (auto* series : {&mean, &median, &kept, &law}) series->x.push_back(x);
+    mean.y.push_back(plain.trace), median.y.push_back(plain.median);
+    kept.y.push_back(divided.trace), law.y.push_back(c / root);
+  }
+  const double slope = log_log_slope(d_of, trace_of);
+  double constant = 0;  // geometric mean of tr J sqrt(d_k)
+  for (std::size_t i = 0; i < d_of.size(); ++i)
+    constant += std::log(trace_of[i] * std::sqrt(d_of[i])) / static_cast<double>(d_of.size());
+  constant = std::exp(constant);
+  const auto [low, high] = std::minmax_element(scaled.begin(), scaled.end());
+  const bool ok =
+      slope >= -0.55 && slope <= -0.45 && std::abs(constant / c - 1) <= 0.1 && *high - *low <= 0.01;
+  std::printf("\npredicted  slope -0.5, constant %.4f, scaled the same for every d_k\n", c);
+  std::printf("measured   slope %.3f, constant %.4f, scaled within %.4f\n", slope, constant,
+              *high - *low);
+  std::printf("%s\n\n", ok ? "the prediction holds" : "THE PREDICTION FAILS");
+  std::printf(
+      "Notice: the mean falls like 1/sqrt(d_k) because of rare near-ties; the median query\n"
+      "is dead long before. Dividing by sqrt(d_k) keeps both alive at any width.\n");
+
+  const std::string file = argc > 1 ? argv[1] : "gradient_scale.png";
+  heed::plot::write_png(
+      file,
+      heed::plot::draw_chart({.title = "How much gradient the softmax lets through",
+                              .x_name = "log2 d_k",
+                              .y_name = "trace of the softmax's Jacobian",
+                              .series = {mean, law, median, kept},
+                              .hlines = {},
+                              .log_y = true}),
+      "Trace of the softmax Jacobian over head size: falling like c / sqrt(d_k) without a scale, "
+      "constant with it; the median without a scale falls exponentially.");
+  std::printf("picture: %s\n", file.c_str());
+  return ok ? 0 : 1;
+}

@@ -1,0 +1,46 @@
+// An op of your own, and the proof that its gradient is right: nothing in heed has to change.
+#include <cmath>
+#include <iostream>
+
+#include "autograd/gradcheck.h"
+#include "autograd/ops.h"
+#include "autograd/ops/map.h"
+
+using namespace heed::autograd;
+
+namespace {
+
+Tensor softsign(const Tensor& x);
+
+// What gradcheck differentiates. Away from 0, where |x| has a kink.
+Samples softsign_samples(SampleGen& g) {
+  return {{"matrix", [](Args t) { return softsign(t[0]); }, {g.apart({3, 4})}},
+          {"size 0", [](Args t) { return softsign(t[0]); }, {g.normal({0, 2})}}};
+}
+const Op kSoftsign({.name = "softsign", .saves = Saves::kInputs, .samples = softsign_samples});
+
+// x / (1 + |x|); its derivative 1 / (1 + |x|)^2, in public ops, can be differentiated again.
+Tensor softsign(const Tensor& x) {
+  const auto f = [](auto v) { return v / (decltype(v)(1) + (v < decltype(v)(0) ? -v : v)); };
+  return record(kSoftsign, {x}, map(kSoftsign, x, f),
+                [](const Vjp& v) -> Grads { return {v.grad / pow(1.0 + abs(v.input(0)), 2)}; });
+}
+
+}  // namespace
+
+int main() {
+  manual_seed(1);
+  const Tensor x = randn({2, 3}, float64);
+  const GradcheckReport right =
+      gradcheck([](Args t) { return softsign(t[0]); }, std::vector{x}, {.order = 2});
+  std::cout << "softsign: " << right << "\n";
+
+  // The same with a sign forgotten in the formula: the checker names the entry and both values.
+  const auto wrong = [](Args t) {
+    return record(kSoftsign, {t[0]}, softsign(t[0].detach()),
+                  [](const Vjp& v) -> Grads { return {v.grad / pow(1.0 - abs(v.input(0)), 2)}; });
+  };
+  const GradcheckReport caught = gradcheck(wrong, std::vector{x});
+  std::cout << "with a wrong sign: " << caught << "\n";
+  return right.ok && !caught.ok ? 0 : 1;
+}

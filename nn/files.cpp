@@ -37,17 +37,24 @@ int create_beside(const std::string& path, std::string& temporary) {
   }
 }
 
-// Closes the file. 0, or the errno of the first step that failed.
-int write_and_close(int file, std::span<const std::byte> bytes) {
-  int error = 0;
-  while (error == 0 && !bytes.empty()) {
+// 0, or the errno of the first step that failed.
+int write_all(int file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
     if (written >= 0) {
       bytes = bytes.subspan(std::size_t(written));
     } else if (errno != EINTR) {
-      error = errno;
+      return errno;
     }
   }
+  return 0;
+}
+
+// Closes the file. 0, or the errno of the first step that failed.
+int write_and_close(int file, std::span<const std::span<const std::byte>> parts) {
+  int error = 0;
+  for (const auto& part : parts)
+    if (error == 0) error = write_all(file, part);
   if (error == 0 && ::fsync(file) != 0) error = errno;
   if (::close(file) != 0 && error == 0) error = errno;
   return error;
@@ -64,7 +71,7 @@ int sync_directory(const std::filesystem::path& directory) {
 
 }  // namespace
 
-void write_file(const std::string& path, std::span<const std::byte> bytes) {
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
   std::string target = path, temporary;
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
@@ -76,7 +83,7 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
   }
   const int file = create_beside(target, temporary);
   if (file < 0) cannot_write(path, reason(errno));
-  int error = write_and_close(file, bytes);
+  int error = write_and_close(file, parts);
   if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error != 0) {
     ::unlink(temporary.c_str());
@@ -88,7 +95,8 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  write_file(path, std::as_bytes(std::span(text)));
+  const std::span<const std::byte> all[] = {std::as_bytes(std::span(text))};
+  write_file(path, all);
 }
 
 std::string read_file(const std::string& path) {

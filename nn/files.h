@@ -14,7 +14,8 @@ namespace heed::nn {
 /// rename, fsync of the directory. A symbolic link keeps pointing where it does. IoError with path
 /// and reason, no temporary file left and the old file intact, when any step before the rename
 /// fails or `path` is something else than a regular file.
-void write_file(const std::string& path, std::span<const std::byte> bytes);
+/// `parts` are written one after the other: large arrays need no copy of their own.
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const std::string& path, std::string_view text);
 
 /// The contents of a regular file; IoError with path and reason.

@@ -244,20 +244,15 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
-  std::vector<std::byte> bytes;
-  bytes.reserve(8 + text.size() + std::size_t(end));
-  const auto append = [&](const auto& part) {
-    const auto raw = std::as_bytes(std::span(part));
-    bytes.insert(bytes.end(), raw.begin(), raw.end());
-  };
-  append(std::span(&length, 1));
-  append(text);
-  for (const auto& [name, tensor] : sorted) {
-    const Tensor x = contiguous(tensor.detach());
-    dispatch_any(x.dtype(),
-                 [&]<class T> { append(std::span(x.data<T>(), std::size_t(x.numel()))); });
+  std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(&length, 1)),
+                                                   std::as_bytes(std::span(text))};
+  for (auto& [name, x] : sorted) {
+    x = contiguous(x.detach());
+    dispatch_any(x.dtype(), [&]<class T> {
+      parts.push_back(std::as_bytes(std::span(x.template data<T>(), std::size_t(x.numel()))));
+    });
   }
-  write_file(path, bytes);
+  write_file(path, parts);
 }
 
 SafeTensors load_safetensors(const std::string& path) {

@@ -1,5 +1,6 @@
 // heed study: attention and its gradients on one sequence, as pictures, arrays and numbers.
 #include <filesystem>
+#include <future>
 
 #include "nn/safetensors.h"
 #include "nn/study.h"
@@ -105,12 +106,16 @@ int run_study(const StudyArguments& a, const Command& c) {
   std::filesystem::create_directories(out, error);
   if (error || !std::filesystem::is_directory(out))
     throw autograd::IoError(fmt::format("--out: cannot make the folder {}", out.string()));
-  const std::vector<std::filesystem::path> files = draw_study(out, s, labels, facts.name, of);
   const std::filesystem::path arrays = out / "arrays.safetensors";
-  nn::save_safetensors(arrays.string(), s.arrays,
-                       {{"objective", of},
-                        {"tokens", facts.vocabulary.decode(ids)},
-                        {"value", fmt::format("{:.17g}", s.value)}});
+  // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
+  std::future<void> saved = std::async(std::launch::async, [&] {
+    nn::save_safetensors(arrays.string(), s.arrays,
+                         {{"objective", of},
+                          {"tokens", facts.vocabulary.decode(ids)},
+                          {"value", fmt::format("{:.17g}", s.value)}});
+  });
+  const std::vector<std::filesystem::path> files = draw_study(out, s, labels, facts.name, of);
+  saved.get();
 
   nlohmann::ordered_json heads = nlohmann::ordered_json::array(),
                          names = nlohmann::ordered_json::array();

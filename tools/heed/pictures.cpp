@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "autograd/parallel.h"
 #include "nn/probe.h"
 #include "tools/plot/curves.h"
 #include "tools/plot/heatmap.h"
@@ -14,13 +15,13 @@ namespace {
 // The heads of one layer, [1, H, T, T], as a row of panels.
 void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& heads) {
   const int length = static_cast<int>(heads.size(2));
-  const auto all = to(contiguous(heads), autograd::float32).to_vector<float>();
+  const nn::Tensor all = contiguous(to(heads, autograd::float32));
   const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(length) * length;
-  for (std::ptrdiff_t head = 0; head < heads.size(1); ++head)
-    grid.panels.push_back({fmt::format("L{}H{}", layer, head),
-                           length,
-                           length,
-                           {all.begin() + head * size, all.begin() + (head + 1) * size}});
+  for (std::ptrdiff_t head = 0; head < heads.size(1); ++head) {
+    const float* values = all.data<float>() + head * size;
+    grid.panels.push_back(
+        {fmt::format("L{}H{}", layer, head), length, length, {values, values + size}});
+  }
   grid.panel_columns = static_cast<int>(heads.size(1));
   grid.row_axis = "query: token that looks";
   grid.col_axis = "key: token looked at";
@@ -94,7 +95,9 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
       {"dS.png", "hook_attn_scores_grad", "dL/dS, S the scores before the softmax",
        "Each row sums to 0: what one key gains the others lose.", plot::ColorScale::kDiverging}};
   std::vector<std::filesystem::path> files;
-  for (const Picture& picture : pictures) {
+  for (const Picture& picture : pictures) files.push_back(folder / picture.file);
+  autograd::parallel_for(std::size(pictures), 1, [&](std::int64_t i, std::int64_t) {
+    const Picture& picture = pictures[i];
     plot::HeatmapGrid grid;
     std::int64_t layer = 0;
     for (const nn::NamedParameter& array : study.arrays)
@@ -104,10 +107,9 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
     grid.scale = picture.scale;
     grid.title = fmt::format("{}: {}", task, picture.what);
     if (picture.scale == plot::ColorScale::kDiverging) grid.title += fmt::format("; L = {}", of);
-    files.push_back(folder / picture.file);
-    plot::write_png(files.back().string(), plot::draw_heatmap(grid),
+    plot::write_png(files[static_cast<std::size_t>(i)].string(), plot::draw_heatmap(grid),
                     grid.title + ". " + picture.how_to_read);
-  }
+  });
   return files;
 }
 

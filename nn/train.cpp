@@ -27,8 +27,10 @@ Generator stream(std::int64_t seed, Stream which) {
   return Generator((z ^ (z >> 31)) & 0xffffffffu);
 }
 
-RunConfig validated(RunConfig config) {
-  if (!config.text.empty()) {
+RunConfig validated(RunConfig config, const Task* own = nullptr) {
+  if (own) {
+    config.task = own->facts().name;
+  } else if (!config.text.empty()) {
     config.task = "text";
     config.text = std::filesystem::absolute(config.text).lexically_normal().string();
   }
@@ -115,9 +117,9 @@ std::string recipe_of(RunConfig config) {
 
 }  // namespace
 
-Trainer::Trainer(const RunConfig& c)
-    : config(validated(c)),
-      task(task_of(config)),
+Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
+    : config(validated(c, own.get())),
+      task(own ? std::move(own) : task_of(config)),
       model(model_of(config, *task)),
       schedule(schedule_of(config)),
       data_(stream(config.seed, Stream::kData)),
@@ -234,8 +236,8 @@ void Trainer::save(const std::filesystem::path& folder,
   save_weights(folder / kModel);
 }
 
-Trainer Trainer::resume(const std::filesystem::path& folder) {
-  Trainer t(from_toml(read_file((folder / "config.toml").string())));
+Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Task> own) {
+  Trainer t(from_toml(read_file((folder / "config.toml").string())), std::move(own));
   const std::string path = (folder / kState).string();
   const SafeTensors file = load_safetensors(path);
   check_same_text(t.config, *t.task, file, path);

@@ -25,9 +25,9 @@ struct StepReport {
 /// interrupted and resumed.
 class Trainer {
  public:
-  /// Makes task, model and streams. Errors as validate() and make_task(); ValueError if the model's
-  /// context is not the task's.
-  explicit Trainer(const RunConfig& config);
+  /// Makes task, model and streams; `own` takes the place of config.task. Errors as validate() and
+  /// make_task(); ValueError if the model's context is not the task's.
+  explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
   /// One optimiser step on the next batch, or on `fixed`. NumericError naming the loss, or the
   /// first parameter with a non-finite gradient; weights and streams are then those before the
@@ -68,8 +68,9 @@ class Trainer {
   /// Weights only, the step and the facts of the text in the metadata.
   void save_weights(const std::filesystem::path& file) const;
   /// Continues where save() stopped, bit for bit on the same binary and SIMD target; else see
-  /// warnings. IoError naming the file that does not fit, a text that changed included.
-  static Trainer resume(const std::filesystem::path& folder);
+  /// warnings. A run on a task of one's `own` needs it again. IoError naming the file that does not
+  /// fit, a text that changed included.
+  static Trainer resume(const std::filesystem::path& folder, std::unique_ptr<Task> own = nullptr);
 
  private:
   StepReport try_step(const Batch* fixed);

@@ -143,6 +143,60 @@ TEST_CASE("a resumed run is the straight one, bit for bit, at any number of thre
   heed::autograd::set_num_threads(threads);
 }
 
+// 0 1 2 3 4 0 1 ..., from anywhere on.
+class Counting : public Task {
+ public:
+  Counting()
+      : Task({.name = "counting",
+              .description = "counts",
+              .accuracy = "right",
+              .prompt = "digits",
+              .vocabulary = Vocabulary::of("01234"),
+              .classes = 5,
+              .context = 8}) {}
+
+ private:
+  Sequence draw(Generator& g) const override {
+    std::int64_t at = 0;
+    g.randint({&at, 1}, 0, 5);
+    Sequence s;
+    for (; s.inputs.size() < 8; ++at) {
+      s.inputs.push_back(at % 5);
+      s.targets.push_back((at + 1) % 5);
+    }
+    s.counted.assign(8, true);
+    return s;
+  }
+};
+
+TEST_CASE("a task of one's own trains, and resumes where it is given again") {
+  RunConfig c = tiny();
+  c.lr = 1e-2, c.steps = 60;
+  Folder straight, folder;
+  {
+    Trainer t(c, std::make_unique<Counting>());
+    CHECK(t.config.task == "counting");
+    CHECK(t.model.options.vocab == 5);
+    run_to(t, 20, 0);
+    t.save(folder.path());
+    run_to(t, 60, 0);
+    const Evaluation e = t.evaluate(true);
+    CHECK(e.accuracy == 1.0);
+    CHECK(!e.optimal);
+    t.save(straight.path());
+  }
+  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains("there is no task 'counting'"));
+  Trainer t = Trainer::resume(folder.path(), std::make_unique<Counting>());
+  run_to(t, 60, 0);
+  t.evaluate(true);
+  t.save(folder.path());
+  for (const char* file : {"model.safetensors", "state.safetensors", "config.toml"})
+    CHECK(bytes_of(folder / file) == bytes_of(straight / file));
+  c.context = 10;
+  CHECK_THROWS_WITH(Trainer(c, std::make_unique<Counting>()),
+                    Contains("counting has sequences of 8 tokens, not 10"));
+}
+
 TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
   RunConfig c;  // induction, large enough that every op and product is shared out
   c.mlp = c.bias = true;

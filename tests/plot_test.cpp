@@ -272,9 +272,11 @@ TEST_CASE("a heat map shows its cells, NaN in grey", "[plot]") {
 
   grid.scale = ColorScale::kDiverging;  // symmetric: 2 is the end of the orange side
   grid.panels[0].values[20] = -2;
+  grid.panels[0].values[21] = -0.5;  // by the root: a quarter of the limit is half way
   const Image signs = draw_heatmap(grid);
   CHECK(count(signs, diverging(1)) >= kCell);
   CHECK(count(signs, diverging(-1)) >= kCell);
+  CHECK(count(signs, diverging(-0.5)) >= kCell);
 }
 
 TEST_CASE("a heat map of zeros or NaN alone still draws", "[plot]") {

@@ -1,4 +1,5 @@
 // heed study: attention and its gradients on one sequence, as pictures, arrays and numbers.
+#include <algorithm>
 #include <filesystem>
 #include <future>
 
@@ -21,11 +22,13 @@ struct StudyArguments {
 };
 
 std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
-  const auto ids = facts.vocabulary.encode(symbol);
-  if (ids.size() != 1 || ids[0] >= facts.classes)
+  const auto& all = facts.vocabulary.symbols();
+  const std::vector<std::string> predicted(all.begin(), all.begin() + facts.classes);
+  const auto found = std::find(predicted.begin(), predicted.end(), symbol);
+  if (found == predicted.end())
     usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
-                facts.vocabulary.summary());
-  return ids[0];
+                nn::Vocabulary(predicted).summary());
+  return found - predicted.begin();
 }
 
 // loss, logit:C or diff:A-B; a token may be '-' itself.
@@ -105,7 +108,8 @@ int run_study(const StudyArguments& a, const Command& c) {
   std::error_code error;
   std::filesystem::create_directories(out, error);
   if (error || !std::filesystem::is_directory(out))
-    throw autograd::IoError(fmt::format("--out: cannot make the folder {}", out.string()));
+    throw autograd::IoError(fmt::format("--out: cannot make the folder {}: {}", out.string(),
+                                        error ? error.message() : "it is a file"));
   const std::filesystem::path arrays = out / "arrays.safetensors";
   // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {

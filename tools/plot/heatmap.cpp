@@ -102,6 +102,15 @@ bool has_non_finite(const HeatmapGrid& grid) {
   });
 }
 
+// Where a value, as a part of the limit, lies on the colour bar: 0 to 1, or -1 to 1.
+double bar_position(ColorScale scale, double part) {
+  return scale == ColorScale::kDiverging ? std::copysign(std::sqrt(std::abs(part)), part) : part;
+}
+
+Rgb color_at(ColorScale scale, double position) {
+  return scale == ColorScale::kDiverging ? diverging(position) : viridis(position);
+}
+
 // Where everything goes, in pixels.
 struct Layout {
   int cell = 1, block = 1;  // a square of `cell` pixels stands for block x block values
@@ -126,8 +135,9 @@ struct Layout {
   double pitch() const { return static_cast<double>(cell) / block; }  // pixels per value
 };
 
+// The numbers at the colour bar, evenly spaced on it.
 std::vector<double> bar_values(const HeatmapGrid& grid, double limit) {
-  if (grid.scale == ColorScale::kDiverging) return {-limit, 0, limit};
+  if (grid.scale == ColorScale::kDiverging) return {-limit, -limit / 4, 0, limit / 4, limit};
   return {0, limit / 2, limit};
 }
 
@@ -206,10 +216,6 @@ float block_value(const Panel& panel, int row, int col, int block) {
   return best;
 }
 
-Rgb color_of(ColorScale scale, double t) {
-  return scale == ColorScale::kDiverging ? diverging(t) : viridis(t);
-}
-
 void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) {
   const Panel& panel = grid.panels[static_cast<std::size_t>(p)];
   const int x = at.panel_x(p), y = at.panel_y(p), width = at.panel_width();
@@ -219,8 +225,9 @@ void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
   for (int row = 0; row < at.cells_high; ++row) {
     for (int col = 0; col < at.cells_wide; ++col) {
       const float v = block_value(panel, row * at.block, col * at.block, at.block);
+      const double part = static_cast<double>(v) / at.limit;
       const Rgb color =
-          std::isfinite(v) ? color_of(grid.scale, static_cast<double>(v) / at.limit) : kGrey;
+          std::isfinite(v) ? color_at(grid.scale, bar_position(grid.scale, part)) : kGrey;
       image.rect(x + col * at.cell, y + row * at.cell, at.cell, at.cell, color);
     }
   }
@@ -259,14 +266,15 @@ void draw_color_bar(Image& image, const HeatmapGrid& grid, const Layout& at) {
   const int height = std::min(at.grid_height(), kLongest);
   const int y = at.top + (at.grid_height() - height) / 2;
   const std::vector<double> values = bar_values(grid, at.limit);
+  const double lowest = bar_position(grid.scale, values.front() / at.limit);
   for (int row = 0; row < height; ++row) {
     const double share = height > 1 ? 1.0 - static_cast<double>(row) / (height - 1) : 1.0;
-    const double value = values.front() + share * (values.back() - values.front());
-    image.rect(x, y + row, kBarWidth, 1, color_of(grid.scale, value / at.limit));
+    image.rect(x, y + row, kBarWidth, 1, color_at(grid.scale, lowest + share * (1 - lowest)));
   }
   image.frame(x - 1, y - 1, kBarWidth + 2, height + 2, kInk);
-  for (int i = 0; i < 3; ++i) {
-    const int tick = y + (height - 1) * (2 - i) / 2;
+  const int steps = static_cast<int>(values.size()) - 1;
+  for (int i = 0; i <= steps; ++i) {
+    const int tick = y + (height - 1) * (steps - i) / steps;
     image.rect(x + kBarWidth + 1, tick, kTick, 1, kInk);
     image.text(x + kBarWidth + 1 + kTick + kLabelGap, tick - kCap / 2,
                format_number(values[static_cast<std::size_t>(i)]));

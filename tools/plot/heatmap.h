@@ -17,7 +17,9 @@ struct Panel {
 
 enum class ColorScale {
   kSequential,  ///< viridis from 0 to the largest value; below 0 looks like 0
-  kDiverging,   ///< blue-white-orange, symmetric, to the largest |value|
+  /// Blue-white-orange, symmetric, to the largest |value|; by the root of |value|, for a few
+  /// entries of a gradient are much larger than all the rest.
+  kDiverging,
 };
 
 /// Panels of one size, side by side, `panel_columns` to a row. The tokens label the left column and

@@ -280,11 +280,14 @@ for key in objective value heads layer head entropy previous_token duplicate_tok
 done
 refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
+refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
+refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # read, never predicted
 refuses 2 "--at goes with" study runs/reverse-1 --at 1
 refuses 2 "--at: needs 0 to" study runs/reverse-1 --of logit:a --at 99
 refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
+refuses 4 "cannot make the folder" study runs/reverse-1 --out out
 
 # --- numeric trouble: a norm of one number is constant, nothing before it matters; 16 layers of weights near 10 without
 # norms multiply any input beyond float32, whatever they began with

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 
+#include "autograd/engine.h"
 #include "autograd/ops.h"
+#include "nn/init.h"
 #include "nn/probe.h"
 #include "tests/catch.h"
 #include "tests/layouts.h"
@@ -53,16 +55,17 @@ TEST_CASE(
   CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
 }
 
+Transformer::Options tiny() {
+  Transformer::Options o;
+  o.vocab = 7, o.context = 8, o.d_model = 12, o.heads = 3, o.layers = 2;
+  o.dtype = float64;
+  return o;
+}
+
 struct Studied {
-  Transformer model{[] {
-    Transformer::Options o;
-    o.vocab = 7, o.context = 8, o.d_model = 12, o.heads = 3, o.layers = 2;
-    o.mlp = true;
-    o.dtype = float64;
-    return o;
-  }()};
+  Transformer model;
   Batch one;
-  Studied() {
+  explicit Studied(const Transformer::Options& o = tiny()) : model(o) {
     Sequence s;
     s.inputs = {0, 3, 1, 3, 6, 2, 1, 3};
     s.targets = {3, 1, 3, 6, 2, 1, 3, 5};
@@ -72,6 +75,17 @@ struct Studied {
   std::map<std::string, Tensor> arrays(const Objective& o) {
     std::map<std::string, Tensor> found;
     for (const NamedParameter& a : study(model, one, o).arrays) found[a.name] = a.tensor;
+    return found;
+  }
+  // The logits, and the loss's gradient by every parameter.
+  std::map<std::string, Tensor> gradients(const Pass& pass = {}) {
+    const Tensor logits = model.forward(one.inputs, pass);
+    backward(cross_entropy(logits, one.targets));
+    std::map<std::string, Tensor> found{{"logits", logits.detach()}};
+    for (const NamedParameter& p : parameters(model)) {
+      found[p.name] = p.tensor.grad();
+      p.tensor.zero_grad();
+    }
     return found;
   }
 };
@@ -103,6 +117,94 @@ TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO .
       const Tensor dz = permute(x[layer + "hook_z_grad"], {0, 2, 1, 3});
       const Tensor dv = permute(x[layer + "hook_v_grad"], {0, 2, 1, 3});
       CHECK(largest(matmul(mT(a), dz) - dv) <= 1e-12 * std::max(largest(dv), 1e-12));
+    }
+  }
+}
+
+// Of all entries, the largest difference as a part of its tensor's largest entry.
+double worst(const std::map<std::string, Tensor>& a, const std::map<std::string, Tensor>& b) {
+  REQUIRE(a.size() == b.size());
+  double error = 0;
+  for (const auto& [name, x] : a) {
+    INFO(name);
+    const double difference = largest(x - b.at(name)) / largest(x);
+    CHECK(std::isfinite(difference));
+    error = std::max(error, difference);
+  }
+  return error;
+}
+
+TEST_CASE("a constant added to a row of scores changes no output and no gradient") {
+  Studied t;
+  const auto plain = t.gradients();
+  const Tensor rows = 3.0 * randn({3, 8, 1}, float64), keys = randn({3, 1, 8}, float64);
+  CHECK(worst(plain, t.gradients({.bias = ScoreBias(rows)})) <= 1e-12);
+  CHECK(worst(plain, t.gradients({.bias = ScoreBias(keys)})) > 1e-3);  // no row's constant
+  Probe probe;  // replacing scores takes the composite
+  for (const char* site : {"blocks.0.attn.hook_attn_scores", "blocks.1.attn.hook_attn_scores"})
+    probe.replace(site, [&](const Tensor& scores) { return scores + rows; });
+  CHECK(worst(plain, t.gradients({.probe = &probe})) <= 1e-12);
+}
+
+TEST_CASE("permuted heads have permuted gradients") {
+  Transformer::Options o = tiny();
+  o.form = AttentionForm::kPerHead;
+  o.positions = Positions::kRope;  // or the gradient of b_K is rounding alone, see below
+  Studied t(o), permuted(o);
+  const std::vector<std::int64_t> order{2, 0, 1};
+  const auto of_heads = [](const std::string& name) {  // the head is the first axis
+    return name.find("W_") != std::string::npos ||
+           (name.find(".b_") != std::string::npos && !name.ends_with("b_O"));
+  };
+  const auto shuffle = [&](const Tensor& x, int axis) {
+    return index_select(x, axis, from_data(order, {3}));
+  };
+  std::int64_t shuffled = 0;
+  {
+    const NoGrad guard;
+    const auto from = parameters(t.model), to = parameters(permuted.model);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const bool heads = of_heads(from[i].name);
+      shuffled += heads;
+      if (from[i].name.find(".b_") != std::string::npos) init::normal(from[i].tensor, 0, 1);
+      copy_(to[i].tensor, heads ? shuffle(from[i].tensor, 0) : from[i].tensor);
+    }
+  }
+  CHECK(shuffled == 2 * 7);  // W_Q, W_K, W_V, W_O, b_Q, b_K, b_V of two layers
+
+  auto before = t.gradients();
+  const auto after = permuted.gradients();
+  CHECK(worst(before, after) > 1e-3);
+  for (auto& [name, x] : before)
+    if (of_heads(name)) x = shuffle(x, 0);
+  CHECK(worst(before, after) <= 1e-12);
+
+  auto inside = t.arrays({});
+  for (auto& [name, x] : inside)  // scores: [1, H, T, T] with -inf above the diagonal
+    x = name.ends_with("scores") ? tril(shuffle(x, 1)) : shuffle(x, x.size(1) == 3 ? 1 : 2);
+  auto inside_after = permuted.arrays({});
+  for (auto& [name, x] : inside_after)
+    if (name.ends_with("scores")) x = tril(x);
+  CHECK(worst(inside, inside_after) <= 1e-12);
+}
+
+TEST_CASE("a bias of the keys has no gradient, but with RoPE it has") {
+  // Without: it adds q_i . b to all of row i. With: the keys turn it by their positions.
+  for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
+    Transformer::Options o = tiny();
+    o.positions = positions;
+    Studied t(o);
+    for (Block& block : t.model.blocks) init::normal(block.attn.weights.in_proj_bias, 0, 1);
+    const auto all = t.gradients();
+    for (const std::string layer : {"blocks.0.", "blocks.1."}) {
+      INFO(layer);
+      const Tensor g = all.at(layer + "qkv.bias");  // [3 H d]: q, k, v
+      const double keys = largest(slice(g, 0, 12, 24)) / largest(g);
+      if (positions == Positions::kRope) {
+        CHECK(keys > 1e-3);
+      } else {
+        CHECK(keys <= 1e-13);
+      }
     }
   }
 }

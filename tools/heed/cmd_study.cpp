@@ -52,6 +52,13 @@ nn::Objective objective_of(const StudyArguments& a, const nn::TaskFacts& facts,
   return o;
 }
 
+std::string words_of(const nn::Objective& o, const nn::TaskFacts& facts) {
+  if (o.kind == nn::Objective::kLoss) return "the loss";
+  const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
+  const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
+  return fmt::format("{} at {}", what, o.position);
+}
+
 // The weights as ten shades, query by key.
 void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
   static constexpr char kShades[] = " .:-=+*#%@";
@@ -100,8 +107,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   const nn::Study s = nn::study(run.model, one, objective);
   if (!std::isfinite(s.value)) throw autograd::NumericError("study: the objective is not finite");
 
-  const std::string of =
-      a.of == "loss" ? "the loss" : fmt::format("{} at {}", a.of, objective.position);
+  const std::string of = words_of(objective, facts);
   std::vector<std::string> labels;
   for (const std::int64_t id : ids) labels.push_back(facts.vocabulary.label(id));
   const std::filesystem::path out = a.out.empty() ? folder / "study" : std::filesystem::path(a.out);
@@ -175,9 +181,14 @@ std::unique_ptr<Command> study_command(CLI::App& app) {
   Command* c = command.get();
   c->positional("run", a->run, "run folder (default: the newest run under runs/)");
   c->text("prompt", a->prompt, "TEXT", "the sequence (default: the task's example)");
-  c->integer("sample", a->sample, 0, INT64_MAX, "the sequence: this one of the evaluation set");
+  const auto number = [c](const std::string& key, std::int64_t& value, const std::string& help) {
+    c->option(key, "N", "", help, [&value](const std::string& where, const std::string& raw) {
+      value = parse_integer(where, raw, 0, INT64_MAX);
+    });
+  };
+  number("sample", a->sample, "the sequence: this one of the evaluation set");
   c->text("of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B");
-  c->integer("at", a->at, 0, INT64_MAX, "position of the logits (default: the last)");
+  number("at", a->at, "position of the logits (default: the last)");
   c->text("out", a->out, "DIR", "folder for the files (default: study/ in the run)");
   c->text("weights", a->weights, "FILE", "weights inside the folder");
   c->flag("ascii", a->ascii, "draw the weights in the terminal, too");

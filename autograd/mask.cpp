@@ -1,5 +1,8 @@
 #include "autograd/mask.h"
 
+#include <cmath>
+#include <cstdlib>
+
 #include "autograd/ops.h"
 
 namespace heed::autograd {
@@ -10,8 +13,15 @@ KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
   while (keep_.rank() < 2) keep_ = unsqueeze(keep_, 0);
 }
 
-KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk) {
-  return KeepMask(tril_mask(tq, tk, tk - tq));
+KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
+  return KeepMask(tril_mask(tq, tk, alignment == CausalAlignment::kBottomRight ? tk - tq : 0));
+}
+
+KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window) {
+  check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
+  const std::int64_t most = std::min(window - 1, tq + tk);  // no sum overflows
+  return KeepMask(logical_and(tril_mask(tq, tk, tk - tq + most),
+                              logical_not(tril_mask(tq, tk, tk - tq - most - 1))));
 }
 
 KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t tk) {
@@ -38,6 +48,50 @@ KeepMask operator|(const KeepMask& a, const KeepMask& b) {
 KeepMask operator!(const KeepMask& a) {
   check<ValueError>(a.defined(), "KeepMask", "the opposite of keeping everything keeps nothing");
   return KeepMask(logical_not(a.keep_));
+}
+
+namespace {
+
+// Has a 1, and nothing but 0 and 1.
+bool is_zero_one_mask(const Tensor& x) {
+  if (x.numel() == 0) return false;
+  const Tensor one = eq(x, 1.0);
+  return any(one).item() != 0 && all(logical_or(one, eq(x, 0.0))).item() != 0;
+}
+
+double alibi_slope(std::int64_t head, std::int64_t heads) {
+  std::int64_t power = 1;
+  while (2 * power <= heads) power *= 2;
+  if (head < power) return std::exp2(-8 * double(head + 1) / double(power));
+  return std::exp2(-8 * double(2 * (head - power) + 1) / double(2 * power));
+}
+
+}  // namespace
+
+ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
+  check<DTypeError>(is_floating(bias.dtype()), "ScoreBias", "needs float32 or float64, got ",
+                    bias.dtype(), "; true or false per key is a KeepMask");
+  check<ValueError>(bias.needs_grad() || bias.dtype() == dual64 || !is_zero_one_mask(bias),
+                    "ScoreBias",
+                    "holds only 0 and 1: added to scores, such a mask masks nothing. "
+                    "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
+}
+
+ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk, DType dtype) {
+  check<ValueError>(heads > 0, "ScoreBias::alibi", "needs heads > 0, got ", heads);
+  const Tensor bias = empty({heads, tq, tk}, float64);
+  double* at = bias.mutable_data<double>();
+  for (std::int64_t h = 0; h < heads; ++h)
+    for (std::int64_t i = 0; i < tq; ++i)
+      for (std::int64_t j = 0; j < tk; ++j)
+        *at++ = -alibi_slope(h, heads) * double(std::abs(i + tk - tq - j));
+  return ScoreBias(to(bias, dtype));
+}
+
+ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {
+  if (!a.defined()) return b;
+  if (!b.defined()) return a;
+  return ScoreBias(a.bias_ + b.bias_);
 }
 
 }  // namespace heed::autograd

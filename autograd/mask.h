@@ -1,4 +1,5 @@
-// Who may attend to whom. The polarity is in the type: true = may attend.
+// What is done to attention's scores: KeepMask selects who may attend to whom (true = may),
+// ScoreBias is added. Two types, because a float mask of 0 and 1 that is added masks nothing.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,12 @@
 
 namespace heed::autograd {
 
+/// Where causality lies when there are fewer or more queries than keys.
+enum class CausalAlignment {
+  kBottomRight,  ///< query i sees keys up to i + Tk - Tq: the last query sees all (a KV cache)
+  kTopLeft,      ///< query i sees keys up to i (PyTorch's is_causal)
+};
+
 /// bool8, broadcastable to [..., Tq, Tk]. Undefined (the default) keeps everything.
 class KeepMask {
  public:
@@ -14,8 +21,13 @@ class KeepMask {
   /// DTypeError unless bool8: a float mask has two meanings, so it has none here. [Tk] is taken as
   /// [1, Tk]: the keys that every query may read.
   explicit KeepMask(const Tensor& keep);
-  /// Query i sees keys up to i + Tk - Tq: aligned at the bottom right, the last query sees all.
-  static KeepMask causal(std::int64_t tq, std::int64_t tk);
+  /// [Tq, Tk]: no key after the query.
+  static KeepMask causal(std::int64_t tq, std::int64_t tk,
+                         CausalAlignment alignment = CausalAlignment::kBottomRight);
+  /// [Tq, Tk]: keys less than `window` away from the query, which stands at i + Tk - Tq as in
+  /// causal(); `& causal(tq, tk)` leaves the last `window` keys, the query's own included (Beltagy
+  /// et al. 2020). ValueError unless window > 0.
+  static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window);
   /// Sequence b has lengths[b] keys, the rest is padding: [B, 1, 1, Tk].
   static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
 
@@ -28,6 +40,28 @@ class KeepMask {
 
  private:
   Tensor keep_;
+};
+
+/// What is added to scaled scores: float32 or float64, broadcastable to [..., Tq, Tk],
+/// differentiable. Undefined (the default) adds nothing.
+class ScoreBias {
+ public:
+  ScoreBias() = default;
+  /// DTypeError for bool8 and int64. ValueError for an untracked tensor that holds only 0 and 1
+  /// (and a 1): that is a mask, and added it masks nothing.
+  explicit ScoreBias(const Tensor& bias);
+  /// -slope_h * |distance| [H, Tq, Tk], the last query beside the last key; slopes 2^(-8 h / H), h
+  /// from 1, for H a power of two, else interleaved as in ALiBi's code (Press et al. 2022).
+  static ScoreBias alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
+                         DType dtype = float32);
+
+  bool defined() const { return bias_.defined(); }
+  const Tensor& tensor() const { return bias_; }
+  /// Both.
+  friend ScoreBias operator+(const ScoreBias& a, const ScoreBias& b);
+
+ private:
+  Tensor bias_;
 };
 
 }  // namespace heed::autograd

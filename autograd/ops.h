@@ -216,11 +216,19 @@ struct AttentionWatch {
   See dropped = {};  ///< after dropout: what the values are weighted with
   See scores_grad = {}, pattern_grad = {};
 };
+/// What a query does whose largest masked score is -inf: whichever mask did it, and causality.
+enum class FullyMasked {
+  kZero,     ///< attends to nothing: weights, output and every gradient through it 0
+  kUniform,  ///< attends to all keys alike, as a finite -1e9 for -inf would; its scores' gradient 0
+  kError,    ///< ValueError naming the row
+};
 struct AttentionOptions {
   std::optional<double> scale = {};  ///< default 1/sqrt(d)
-  bool causal = false;               ///< aligned at the bottom right: the last query sees all keys
+  bool causal = false;
+  CausalAlignment alignment = CausalAlignment::kBottomRight;
   KeepMask keep = {};
-  Tensor bias = {};                ///< added to the scaled scores; broadcasts, differentiable
+  ScoreBias bias = {};
+  FullyMasked fully_masked = FullyMasked::kZero;
   double dropout = 0;              ///< on the weights; the key is drawn from `generator`
   Generator* generator = nullptr;  ///< default: the thread's
   AttentionWatch watch = {};
@@ -228,17 +236,19 @@ struct AttentionOptions {
   std::function<Tensor(const Tensor&)> on_scores = {}, on_pattern = {};
 };
 struct AttentionResult {
-  Tensor output;   ///< [..., Tq, d_value]
-  Tensor scores;   ///< [..., Tq, Tk], masked places -inf
-  Tensor pattern;  ///< [..., Tq, Tk], softmax of scores, before dropout
+  Tensor output;      ///< [..., Tq, d_value]
+  Tensor raw_scores;  ///< [..., Tq, Tk]: q k^T * scale, before bias and mask
+  Tensor scores;      ///< [..., Tq, Tk]: masked places -inf
+  Tensor pattern;     ///< [..., Tq, Tk]: softmax of scores, before dropout
+  Tensor dropped;     ///< [..., Tq, Tk]: after dropout, what the values are weighted with
 };
-/// q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value]; leading axes broadcast. A fully masked row
-/// attends to nothing: output 0, gradient 0. Keys and values that no query may read are never
-/// touched: NaN there changes nothing.
+/// q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value]; leading axes broadcast. Keys and values
+/// that no query may read are never touched: NaN there changes nothing. Every part of the result is
+/// differentiable.
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options = {});
 /// Its output alone, fused: memory O(T) unless somebody watches or replaces. Up to two leading axes
-/// and d of 256; beyond that, the composite.
+/// and d of 256; beyond that, and for kUniform, the composite.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 

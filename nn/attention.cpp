@@ -1,19 +1,33 @@
 #include "nn/attention.h"
 
+#include <cmath>
+
 #include "nn/cache.h"
-#include "nn/init.h"
 
 namespace heed::nn {
 namespace {
 
-std::int64_t d_head_of(const MultiHeadAttention::Options& o) {
-  check<ValueError>(o.d_model > 0 && o.heads > 0 && o.d_head >= 0, "MultiHeadAttention",
-                    "needs d_model > 0, heads > 0 and d_head >= 0, got ", o.d_model, ", ", o.heads,
-                    ", ", o.d_head);
-  if (o.d_head) return o.d_head;
-  check<ValueError>(o.d_model % o.heads == 0, "MultiHeadAttention", "d_model ", o.d_model,
-                    " is not divisible by heads ", o.heads, "; choose a multiple, or set d_head");
-  return o.d_model / o.heads;
+double scale_of(const MultiHeadAttention::Options& o) {
+  if (const double* number = std::get_if<double>(&o.scale)) return *number;
+  switch (std::get<ScaleRule>(o.scale)) {
+    case ScaleRule::kInvSqrtHead:
+      return 1 / std::sqrt(double(o.d_head));
+    case ScaleRule::kNone:
+      return 1;
+    case ScaleRule::kInvHead:
+      return 1 / double(o.d_head);
+    case ScaleRule::kInvSqrtModel:
+      return 1 / std::sqrt(double(o.d_model));
+  }
+  return 1;
+}
+
+// Each of Hkv heads of x [B, Hkv, T, d] stands for H / Hkv heads -> [B, H, T, d].
+Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
+  const std::int64_t own = x.size(1), group = heads / own;
+  if (group == 1) return x;
+  const Shape repeated{x.size(0), own, group, x.size(2), x.size(3)};
+  return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
 }
 
 // To look at scores and weights, the kernel that trains writes them out; to replace them, the
@@ -36,57 +50,7 @@ void probe_weights(AttentionOptions& how, const Pass& pass) {
 
 }  // namespace
 
-MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g)
-    : options([&] {
-        Options full = o;
-        full.d_head = d_head_of(o);
-        check<ValueError>(!o.rope || full.d_head % 2 == 0, "MultiHeadAttention",
-                          "RoPE needs an even d_head, got ", full.d_head);
-        check<ValueError>(o.dropout >= 0 && o.dropout < 1, "MultiHeadAttention",
-                          "needs dropout in [0, 1), got ", o.dropout);
-        return full;
-      }()),
-      out_proj({.in = options.heads * options.d_head,
-                .out = o.d_model,
-                .bias = o.bias,
-                .dtype = o.dtype},
-               g) {
-  const std::int64_t rows = options.heads * options.d_head;
-  const auto make = [&](std::int64_t n, Tensor& weight) {
-    weight = empty({n, o.d_model}, o.dtype).requires_grad();
-    init::xavier_uniform(weight, g);
-  };
-  if (o.form == AttentionForm::kPackedQKV) {
-    make(3 * rows, in_proj_weight);
-  } else {
-    make(rows, q_proj_weight);
-    make(rows, k_proj_weight);
-    make(rows, v_proj_weight);
-  }
-  if (o.bias) in_proj_bias = heed::autograd::zeros({3 * rows}, o.dtype).requires_grad();
-  if (o.bias) init::zeros(out_proj.bias);
-}
-
-MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
-                                                    const Tensor& memory) const {
-  const std::int64_t h = options.heads, d = options.d_head, rows = h * d;
-  // [B, T, H d] -> [B, T, H, d]
-  const auto split = [&](const Tensor& x) { return reshape(x, {x.size(0), x.size(1), h, d}); };
-  const auto rows_of = [&](const Tensor& x, std::int64_t i) {  // of q, k or v in a packed tensor
-    return x.defined() ? slice(x, 0, i * rows, (i + 1) * rows) : x;
-  };
-  // Packed, too, in three products: a slice of their common result would cost its gradient twice
-  // over, in zeros around it and in sums.
-  const bool packed = options.form == AttentionForm::kPackedQKV;
-  const auto part = [&](const Tensor& x, const Tensor& separate, std::int64_t i) {
-    return split(
-        linear(x, packed ? rows_of(in_proj_weight, i) : separate, rows_of(in_proj_bias, i)));
-  };
-  return {part(query, q_proj_weight, 0), part(memory, k_proj_weight, 1),
-          part(memory, v_proj_weight, 2)};
-}
-
-Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, const KeepMask& keep,
+Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
                                    const Pass& pass) const {
   for (const Tensor* x : {&query, &memory})
     check(x->rank() == 3 && x->size(-1) == options.d_model, "MultiHeadAttention",
@@ -99,6 +63,8 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, co
                     pass.training    ? "training"
                     : options.causal ? "cross attention"
                                      : "attention to later tokens");
+  check<ValueError>(!pass.cache || options.alignment == CausalAlignment::kBottomRight,
+                    "MultiHeadAttention", "a KV cache needs causality aligned at the bottom right");
   const auto heads_first = [](const Tensor& x) { return permute(x, {0, 2, 1, 3}); };
   const QKV p = project(query, memory);
   Tensor q = heads_first(pass.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
@@ -110,11 +76,16 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, co
     const KVCache::KV seen = pass.cache->append(pass.layer, k, v);
     k = seen.k, v = seen.v;
   }
-  AttentionOptions how{.causal = options.causal, .keep = keep};
+  AttentionOptions how{.scale = scale_of(options),
+                       .causal = options.causal,
+                       .alignment = options.alignment,
+                       .keep = pass.keep,
+                       .bias = pass.bias,
+                       .fully_masked = options.fully_masked};
   if (pass.training) how.dropout = options.dropout, how.generator = pass.generator;
   if (pass.probe) probe_weights(how, pass);
-  const Tensor z = pass.at("hook_z", heads_first(attention(q, k, v, how)));  // [B, T, H, d]
-  return out_proj(reshape(z, {z.size(0), z.size(1), options.heads * options.d_head}));
+  k = repeat_heads(k, options.heads), v = repeat_heads(v, options.heads);
+  return merge_heads(pass.at("hook_z", heads_first(attention(q, k, v, how))));  // [B, T, H, d]
 }
 
 }  // namespace heed::nn

@@ -9,9 +9,12 @@ namespace heed::nn {
 using namespace autograd;
 
 KVCache::KVCache(const Options& o) : options_(o) {
-  const Shape shape{o.batch, o.heads, o.capacity, o.d_head};
+  if (options_.d_value == 0) options_.d_value = o.d_head;
+  const auto room = [&](std::int64_t d) {
+    return empty({o.batch, o.heads, o.capacity, d}, o.dtype);
+  };
   for (std::int64_t i = 0; i < o.layers; ++i)
-    layers_.push_back({empty(shape, o.dtype), empty(shape, o.dtype)});
+    layers_.push_back({room(o.d_head), room(options_.d_value)});
 }
 
 KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v) {
@@ -20,13 +23,14 @@ KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v
                     "is for generation: what it holds has no history; run the pass under NoGrad");
   check<ValueError>(layer >= 0 && layer < o.layers, "KVCache", "has layers 0 to ", o.layers - 1,
                     ", got layer ", layer);
-  check(k.rank() == 4 && k.size(0) == o.batch && k.size(1) == o.heads && k.size(3) == o.d_head &&
-            v.shape() == k.shape(),
+  const std::int64_t n = k.rank() == 4 ? k.size(2) : 0;
+  check(k.shape() == Shape{o.batch, o.heads, n, o.d_head} &&
+            v.shape() == Shape{o.batch, o.heads, n, o.d_value},
         "KVCache", "needs k and v [B = ", o.batch, ", H = ", o.heads, ", n, d = ", o.d_head,
-        "], got ", k.shape(), " and ", v.shape());
+        " and ", o.d_value, "], got ", k.shape(), " and ", v.shape());
   for (const Tensor* x : {&k, &v})
     check<DTypeError>(x->dtype() == o.dtype, "KVCache", "holds ", o.dtype, ", got ", x->dtype());
-  const std::int64_t n = k.size(2), end = length_ + n;
+  const std::int64_t end = length_ + n;
   check<ValueError>(end <= o.capacity, "KVCache", "holds ", length_, " of ", o.capacity,
                     " tokens and has no room for ", n, " more; clear() starts anew");
   const auto extended = [&](const Tensor& all, const Tensor& fresh) {

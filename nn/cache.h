@@ -18,11 +18,12 @@ namespace heed::nn {
 class KVCache {
  public:
   struct Options {
-    std::int64_t layers = 1, batch = 1, heads = 1, capacity, d_head;
+    std::int64_t layers = 1, batch = 1, heads = 1, capacity, d_head;  ///< heads of k and v
+    std::int64_t d_value = 0;                                         ///< 0: d_head
     autograd::DType dtype = autograd::float32;
   };
   struct KV {
-    autograd::Tensor k, v;  // [B, H, T, d]
+    autograd::Tensor k, v;  // [B, H, T, d_head], [B, H, T, d_value]
   };
 
   /// ShapeError for a negative size.
@@ -36,7 +37,7 @@ class KVCache {
   /// Forgets all tokens and keeps the memory.
   void clear() { length_ = 0; }
 
-  /// k and v [B, H, n, d] of the next n tokens, for layer 0, 1, ... in turn; length() grows by n
+  /// k and v [B, H, n, ...] of the next n tokens, for layer 0, 1, ... in turn; length() grows by n
   /// with the last layer's, so a pass that throws before leaves the cache as it was. Returns views
   /// of all tokens so far, the new ones included, good until the next append or clear.
   /// ValueError outside NoGrad or beyond capacity, ShapeError, DTypeError.
@@ -44,7 +45,7 @@ class KVCache {
 
  private:
   Options options_;
-  std::vector<KV> layers_;  // each [B, H, capacity, d]
+  std::vector<KV> layers_;  // each [B, H, capacity, ...]
   std::int64_t length_ = 0;
 };
 

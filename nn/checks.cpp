@@ -55,8 +55,11 @@ MultiHeadAttention::Options attention_options(A form) {
 }
 const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples {
   Samples samples;
-  for (const A form : {A::kPackedQKV, A::kSeparate}) {
-    const std::string name = form == A::kSeparate ? "separate" : "packed_qkv";
+  const std::pair<A, std::string> forms[] = {{A::kPackedQKV, "packed_qkv"},
+                                             {A::kSeparate, "separate"},
+                                             {A::kPackedHeads, "packed_heads"},
+                                             {A::kPerHead, "per_head"}};
+  for (const auto& [form, name] : forms) {
     auto o = attention_options(form);
     samples.push_back(
         module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
@@ -66,15 +69,20 @@ const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples
         module_sample<MultiHeadAttention>(name + ", RoPE", o, g.normal({1, 3, 4}), kCall));
     o = attention_options(form);
     o.causal = false;
-    o.d_head = 3;
+    o.d_head = 3, o.d_value = 2;
     const std::int64_t lengths[] = {2, 0};  // the second sequence is all padding
     const KeepMask padding = KeepMask::padding(lengths, 4);
     samples.push_back(module_sample<MultiHeadAttention>(
         name + ", cross, padding", o, g.normal({2, 3, 4}),
         [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
-          return m.forward(x, memory, padding);
+          return m.forward(x, memory, {.keep = padding});
         }));
   }
+  auto o = attention_options(A::kSeparate);
+  o.kv_heads = 1, o.k_bias = false, o.scale = 0.7;
+  samples.push_back(module_sample<MultiHeadAttention>(
+      "shared keys and values, no key bias, ALiBi", o, g.normal({2, 3, 4}),
+      [](auto& m, const Tensor& x) { return m(x, {.bias = ScoreBias::alibi(2, 3, 3, float64)}); }));
   return samples;
 });
 const Check kBlock("nn.Block", [](SampleGen& g) -> Samples {
@@ -84,8 +92,7 @@ const Check kBlock("nn.Block", [](SampleGen& g) -> Samples {
         norm == NormPlacement::kPre    ? "pre-LN"
         : norm == NormPlacement::kPost ? "post-LN"
                                        : "no norm",
-        {.attention = attention_options(A::kPackedQKV), .norm = norm}, g.apart({1, 3, 4}),
-        [](auto& m, const Tensor& x) { return m(x, KeepMask(), Pass()); }));
+        {.attention = attention_options(A::kPackedQKV), .norm = norm}, g.apart({1, 3, 4}), kCall));
   return samples;
 });
 const Check kTransformer("nn.Transformer", [](SampleGen& g) -> Samples {
@@ -102,7 +109,15 @@ const Check kTransformer("nn.Transformer", [](SampleGen& g) -> Samples {
   samples.push_back(module_sample<Transformer>("tied head, loss", o, g.normal({1}), loss));
   o.mlp = false;
   o.positions = Positions::kRope;
-  samples.push_back(module_sample<Transformer>("attention only, RoPE", o, g.apart({1, 3, 4}), run));
+  const std::pair<Positions, std::string> positions[] = {{Positions::kRope, "RoPE"},
+                                                         {Positions::kSinusoidal, "sinusoidal"},
+                                                         {Positions::kAlibi, "ALiBi"},
+                                                         {Positions::kNone, "no positions"}};
+  for (const auto& [kind, name] : positions) {
+    o.positions = kind;
+    samples.push_back(
+        module_sample<Transformer>("attention only, " + name, o, g.apart({1, 3, 4}), run));
+  }
   return samples;
 });
 

@@ -152,7 +152,7 @@ void validate(const RunConfig& c) {
   in_range<I>("context", c.context, 1, 65536);
   check<ValueError>(c.d_model % c.heads == 0, "d-model", c.d_model, " is not divisible by heads ",
                     c.heads, "; choose d-model as a multiple of heads");
-  one_of("positions", c.positions, {"learned", "rope", "none"});
+  one_of("positions", c.positions, {"learned", "sinusoidal", "rope", "alibi", "none"});
   check<ValueError>(c.positions != "rope" || c.d_model / c.heads % 2 == 0, "positions",
                     "rope needs an even d-model / heads, got ", c.d_model / c.heads);
   one_of("norm", c.norm, {"pre", "post", "none"});
@@ -243,9 +243,11 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
        .bias = c.bias,
        .norm_bias = c.norm_bias,
        .tied = c.tied,
-       .positions = c.positions == "learned" ? Positions::kLearned
-                    : c.positions == "rope"  ? Positions::kRope
-                                             : Positions::kNone,
+       .positions = c.positions == "learned"      ? Positions::kLearned
+                    : c.positions == "sinusoidal" ? Positions::kSinusoidal
+                    : c.positions == "rope"       ? Positions::kRope
+                    : c.positions == "alibi"      ? Positions::kAlibi
+                                                  : Positions::kNone,
        .norm = c.norm == "pre"    ? NormPlacement::kPre
                : c.norm == "post" ? NormPlacement::kPost
                                   : NormPlacement::kNone,

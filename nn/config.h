@@ -43,7 +43,7 @@ struct RunConfig {
     f("bias", bias, "biases in linear layers");
     f("norm-bias", norm_bias, "biases in LayerNorms");
     f("tied", tied, "the output layer is the token embedding");
-    f("positions", positions, "learned, rope or none");
+    f("positions", positions, "learned, sinusoidal, rope, alibi or none");
     f("norm", norm, "LayerNorm before (pre), after (post) each sublayer, or none");
     f("form", form, "how q, k, v are stored: packed_qkv or separate");
     f("init", init, "fan-in, torch or gpt2");

@@ -78,12 +78,13 @@ void gpt2(std::span<const NamedParameter> parameters, std::int64_t layers, Gener
   check<ValueError>(layers > 0, "gpt2", "needs layers > 0, got ", layers);
   for (const auto& [name, p] : parameters) {
     const std::string_view n = name;
-    if (n.ends_with("bias")) {
+    if (is_bias(n)) {
       zeros(p);
     } else if (p.rank() < 2) {
       ones(p);
     } else {
-      const bool residual = n.ends_with("proj.weight") || n.ends_with("down.weight");
+      const bool residual =
+          n.ends_with("proj.weight") || n.ends_with("down.weight") || n.ends_with("W_O");
       normal(p, 0, residual ? 0.02 / std::sqrt(2.0 * double(layers)) : 0.02, g);
     }
   }

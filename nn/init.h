@@ -28,8 +28,8 @@ void kaiming_uniform(const Tensor& p, double a, Generator& g = default_generator
 void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_generator());
 
 /// GPT-2 (Radford et al. 2019; nanoGPT), by name, each parameter drawn once in the order given:
-/// "...bias" 0; other vectors (norms) 1; projections back into the stream ("...proj.weight",
-/// "...down.weight") N(0, 0.02 / sqrt(2 layers)); every other matrix N(0, 0.02).
+/// biases 0; other vectors (norms) 1; projections back into the stream ("...proj.weight",
+/// "...down.weight", "...W_O") N(0, 0.02 / sqrt(2 layers)); every other matrix N(0, 0.02).
 void gpt2(std::span<const NamedParameter> parameters, std::int64_t layers,
           Generator& g = default_generator());
 

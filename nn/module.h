@@ -68,6 +68,12 @@ std::int64_t count_parameters(const M& module) {
   return n;
 }
 
+/// Whether a parameter of this name is added: "...bias", or TransformerLens' "...b_Q".
+inline bool is_bias(std::string_view name) {
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  return last.ends_with("bias") || last.starts_with("b_");
+}
+
 /// An independent module with the same options and values.
 template <class M>
 M clone(const M& module) {

@@ -19,7 +19,8 @@ struct ParameterGroup {
   double weight_decay = 0;
 };
 
-/// nanoGPT's rule: weight decay on tensors of rank 2 and more, none on biases and norms. PyTorch's
+/// nanoGPT's rule: weight decay on tensors of rank 2 and more, none on norms and biases (per-head
+/// ones, b_Q [H, d], have rank 2). PyTorch's
 /// default, everything decays, is AdamW({{parameters(model), weight_decay}}).
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedParameter>& parameters,
                                          double weight_decay);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "autograd/tensor.h"
+#include "autograd/mask.h"
 
 namespace heed::nn {
 
@@ -68,8 +68,10 @@ struct Pass {
   autograd::Generator* generator = nullptr;  ///< for dropout; default: the thread's
   Probe* probe = nullptr;
   KVCache* cache = nullptr;  ///< of the tokens before the inputs; it grows by these (nn/cache.h)
-  std::int64_t layer = 0;    ///< of the cache
-  std::string prefix = {};   ///< "blocks.1.attn.", kept only while probing
+  autograd::KeepMask keep = {};   ///< besides causality, in every attention of the pass
+  autograd::ScoreBias bias = {};  ///< likewise
+  std::int64_t layer = 0;         ///< of the cache
+  std::string prefix = {};        ///< "blocks.1.attn.", kept only while probing
 
   /// The pass as a child module sees it.
   Pass in(std::string_view child) const {

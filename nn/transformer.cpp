@@ -1,5 +1,7 @@
 #include "nn/transformer.h"
 
+#include <cmath>
+
 namespace heed::nn {
 namespace {
 
@@ -50,6 +52,17 @@ std::optional<LayerNorm> norm_of(const Block::Options& o) {
 
 }  // namespace
 
+Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
+  const Tensor table = empty({count, dim}, float64);
+  double* at = table.mutable_data<double>();
+  for (std::int64_t p = 0; p < count; ++p)
+    for (std::int64_t c = 0; c < dim; ++c) {
+      const double angle = double(p) / std::pow(10000, double(c / 2 * 2) / double(dim));
+      *at++ = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
+    }
+  return to(table, dtype);
+}
+
 Block::Block(const Options& o, Generator& g)
     : options(o), ln1(norm_of(o)), ln2(o.mlp ? norm_of(o) : std::nullopt), attn(o.attention, g) {
   if (o.mlp)
@@ -59,14 +72,14 @@ Block::Block(const Options& o, Generator& g)
         g);
 }
 
-Tensor Block::operator()(const Tensor& x, const KeepMask& keep, const Pass& pass) const {
+Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   const bool pre = options.norm == NormPlacement::kPre, post = options.norm == NormPlacement::kPost;
   const auto sublayer = [&](const Tensor& in, const std::optional<LayerNorm>& norm, auto layer) {
     const Tensor out = in + dropped(layer(pre ? (*norm)(in) : in), options.dropout, pass);
     return post ? (*norm)(out) : out;
   };
   Tensor h = pass.at("hook_resid_pre", x);
-  h = sublayer(h, ln1, [&](const Tensor& u) { return attn(u, keep, pass.in("attn")); });
+  h = sublayer(h, ln1, [&](const Tensor& u) { return attn(u, pass.in("attn")); });
   if (mlp) h = sublayer(h, ln2, [&](const Tensor& u) { return (*mlp)(u); });
   return pass.at("hook_resid_post", h);
 }
@@ -75,6 +88,8 @@ Transformer::Transformer(const Options& o, Generator& g)
     : options(checked(o)), tok({.count = o.vocab, .dim = o.d_model, .dtype = o.dtype}, g) {
   if (o.positions == Positions::kLearned)
     pos.emplace(Embedding::Options{.count = o.context, .dim = o.d_model, .dtype = o.dtype}, g);
+  if (o.positions == Positions::kSinusoidal)
+    sinusoid = sinusoidal_positions(o.context, o.d_model, o.dtype);
   for (std::int64_t i = 0; i < o.layers; ++i)
     blocks.emplace_back(Block::Options{.attention = {.d_model = o.d_model,
                                                      .heads = o.heads,
@@ -106,26 +121,30 @@ KVCache Transformer::cache(std::int64_t batch) const {
                   .dtype = options.dtype});
 }
 
-Tensor Transformer::forward(const Tensor& ids, const Pass& pass, const KeepMask& keep) const {
+Tensor Transformer::forward(const Tensor& ids, const Pass& pass) const {
   check(ids.rank() == 2 && ids.size(1) <= options.context, "Transformer",
         "needs ids [B, T] with T <= context ", options.context, ", got ", ids.shape());
-  return forward_embedded(pass.at("hook_embed", tok(ids)), pass, keep);
+  return forward_embedded(pass.at("hook_embed", tok(ids)), pass);
 }
 
-Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass,
-                                     const KeepMask& keep) const {
+Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) const {
   check(embedded.rank() == 3 && embedded.size(1) <= options.context &&
             embedded.size(2) == options.d_model,
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ", options.d_model,
         "], got ", embedded.shape());
-  const std::int64_t first = first_position(options, embedded.size(1), pass);
+  const std::int64_t n = embedded.size(1), first = first_position(options, n, pass);
   Tensor x = embedded;  // [B, T, d_model]
-  if (pos) x = x + slice(pos->weight, 0, first, first + x.size(1));
+  if (pos) x = x + slice(pos->weight, 0, first, first + n);
+  if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
+  const ScoreBias alibi = options.positions == Positions::kAlibi
+                              ? ScoreBias::alibi(options.heads, n, first + n, options.dtype)
+                              : ScoreBias();
   x = dropped(x, options.dropout, pass);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     Pass inner = pass.in("blocks." + std::to_string(i));
     inner.layer = std::int64_t(i);
-    x = blocks[i](x, keep, inner);
+    if (alibi.defined()) inner.bias = inner.bias + alibi;
+    x = blocks[i](x, inner);
   }
   if (ln) x = (*ln)(x);
   return linear(x, head ? head->weight : tok.weight);

@@ -12,6 +12,19 @@ namespace heed::nn {
 /// 2017), or nowhere.
 enum class NormPlacement { kPre, kPost, kNone };
 
+/// How a model knows where a token stands.
+enum class Positions {
+  kLearned,     ///< a table added to the embeddings (GPT-2)
+  kSinusoidal,  ///< sines and cosines added to the embeddings (Vaswani et al. 2017)
+  kRope,        ///< q and k rotated (Su et al. 2021)
+  kAlibi,       ///< scores fall with the distance (Press et al. 2022)
+  kNone,        ///< only by causality
+};
+
+/// Row p, columns 2i and 2i + 1: sin and cos of p / 10000^(2i / dim) -> [count, dim], float32 or
+/// float64 (Vaswani et al. 2017, section 3.5).
+Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
+
 /// Attention and, unless attention-only, an MLP, each added to the stream [B, T, d_model].
 struct Block : Module {
   struct Options {
@@ -26,18 +39,20 @@ struct Block : Module {
   std::optional<MLP> mlp;
 
   explicit Block(const Options& o, Generator& g = default_generator());
-  Tensor operator()(const Tensor& x, const KeepMask& keep, const Pass& pass) const;
-  /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down.
+  Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
+  /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down; per head TransformerLens'.
   template <class F>
   void visit(F&& f) {
     if (ln1) f("ln1", *ln1);
     if (ln2) f("ln2", *ln2);
-    f("qkv.weight", attn.in_proj_weight);
-    f("qkv.bias", attn.in_proj_bias);
-    f("q.weight", attn.q_proj_weight);
-    f("k.weight", attn.k_proj_weight);
-    f("v.weight", attn.v_proj_weight);
-    f("proj", attn.out_proj);
+    AttentionWeights& w = attn.weights;
+    f("qkv.weight", w.in_proj_weight), f("qkv.bias", w.in_proj_bias);
+    f("q.weight", w.q_proj_weight), f("q.bias", w.q_proj_bias);
+    f("k.weight", w.k_proj_weight), f("k.bias", w.k_proj_bias);
+    f("v.weight", w.v_proj_weight), f("v.bias", w.v_proj_bias);
+    f("attn.W_Q", w.W_Q), f("attn.b_Q", w.b_Q), f("attn.W_K", w.W_K), f("attn.b_K", w.b_K);
+    f("attn.W_V", w.W_V), f("attn.b_V", w.b_V), f("attn.W_O", w.W_O), f("attn.b_O", w.b_O);
+    f("proj.weight", w.out_proj_weight), f("proj.bias", w.out_proj_bias);
     if (mlp) {
       f("up", mlp->up);
       f("down", mlp->down);
@@ -63,19 +78,19 @@ struct Transformer : Module {
   } options;
   Embedding tok;
   std::optional<Embedding> pos;
+  Tensor sinusoid;  ///< [context, d_model], no parameter; undefined unless kSinusoidal
   std::vector<Block> blocks;
   std::optional<LayerNorm> ln;
   std::optional<Linear> head;  ///< no bias
 
   /// ValueError naming the option that does not fit.
   explicit Transformer(const Options& o, Generator& g = default_generator());
-  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. `keep` masks padding; the causal
+  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. pass.keep masks padding; the causal
   /// mask is always there. With pass.cache ids are the n tokens after the cached ones, with which
   /// they count against the context -> logits [B, n, classes], those of the full pass.
-  Tensor forward(const Tensor& ids, const Pass& pass = {}, const KeepMask& keep = {}) const;
+  Tensor forward(const Tensor& ids, const Pass& pass = {}) const;
   /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
-  Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {},
-                          const KeepMask& keep = {}) const;
+  Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {}) const;
   /// An empty cache for `context` tokens of each of `batch` sequences.
   KVCache cache(std::int64_t batch = 1) const;
   template <class F>

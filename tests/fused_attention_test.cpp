@@ -39,7 +39,7 @@ std::vector<Tensor> run(const Case& c, DType dtype, bool fused) {
   Generator key(11), cotangent(12);
   AttentionOptions o = c.options;
   o.generator = &key;
-  if (xs.size() > 3) o.bias = xs[3];
+  if (xs.size() > 3) o.bias = ScoreBias(xs[3]);
   const Tensor y = fused ? attention(xs[0], xs[1], xs[2], o)
                          : attention_with_weights(xs[0], xs[1], xs[2], o).output;
   if (y.numel() > 0) CHECK((y.node()->op()->name() == "attention") == fused);
@@ -292,7 +292,7 @@ double peak_bytes(std::int64_t t, AttentionOptions o) {
   const Tensor q = leaf(), k = leaf(), v = leaf(), g = randn({1, 2, t, 8});
   const Tensor bias = randn({2, 1, t}).requires_grad();
   o.keep = KeepMask::padding(std::vector<std::int64_t>{t - 3}, t);
-  o.bias = bias;
+  o.bias = ScoreBias(bias);
   const auto live = pool_stats().live_bytes;
   reset_peak_bytes();
   grad(attention(q, k, v, o), {q, k, v, bias}, {.grad_output = g});

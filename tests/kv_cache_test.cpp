@@ -16,6 +16,8 @@ namespace {
 using namespace heed::nn;
 
 constexpr std::int64_t kContext = 9, kVocab = 11;
+constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kSinusoidal,
+                                       Positions::kRope, Positions::kAlibi, Positions::kNone};
 
 Transformer::Options tiny(DType dtype = float64) {
   return {
@@ -83,11 +85,11 @@ std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<s
   return {ids.begin() + std::ptrdiff_t(prompt), ids.end()};
 }
 
-TEST_CASE("cached logits are those of the full pass, for every kind of model") {
+TEST_CASE("B21: cached logits are those of the full pass, for every kind of model") {
   const NoGrad guard;
   for (const DType dtype : {float64, float32})
-    for (const Positions positions : {Positions::kLearned, Positions::kRope, Positions::kNone})
-      for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kSeparate})
+    for (const Positions positions : kAllPositions)
+      for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kPerHead})
         for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost})
           for (const bool tied : {false, true})
             for (const std::int64_t batch : {1, 3}) {
@@ -124,8 +126,8 @@ TEST_CASE("no kernel's sum depends on the other rows: cached logits have the ful
   CHECK(got.to_vector<float>() == full.to_vector<float>());
 }
 
-TEST_CASE("tokens are those of full passes, within the context and beyond it") {
-  for (const Positions positions : {Positions::kLearned, Positions::kRope, Positions::kNone})
+TEST_CASE("B21: tokens are those of full passes, within the context and beyond it") {
+  for (const Positions positions : kAllPositions)
     for (const DType dtype : {float32, float64}) {
       Transformer::Options o = tiny(dtype);
       o.positions = positions;
@@ -185,11 +187,11 @@ TEST_CASE("probe and key mask see cached tokens and new ones as one row of keys"
   Probe whole, parts;
   whole.record("blocks.1.attn.hook_pattern").record("blocks.1.attn.hook_k");
   parts.record("blocks.1.attn.hook_pattern").record("blocks.1.attn.hook_k");
-  const Tensor full = model.forward(ids, {.probe = &whole}, KeepMask(keep));
+  const Tensor full = model.forward(ids, {.probe = &whole, .keep = KeepMask(keep)});
   KVCache cache = model.cache(2);
-  model.forward(slice(ids, 1, 0, 4), {.cache = &cache}, KeepMask(slice(keep, 3, 0, 4)));
-  const Tensor got =
-      model.forward(slice(ids, 1, 4, 9), {.probe = &parts, .cache = &cache}, KeepMask(keep));
+  model.forward(slice(ids, 1, 0, 4), {.cache = &cache, .keep = KeepMask(slice(keep, 3, 0, 4))});
+  const Tensor got = model.forward(slice(ids, 1, 4, 9),
+                                   {.probe = &parts, .cache = &cache, .keep = KeepMask(keep)});
   CHECK(distance(got, slice(full, 1, 4, 9)) <= 1e-12);
   const Tensor pattern = parts.value("blocks.1.attn.hook_pattern");
   CHECK(pattern.shape() == Shape{2, 2, 5, 9});
@@ -206,10 +208,28 @@ TEST_CASE("an attention layer of one's own takes a cache of one layer") {
         {.d_model = 6, .heads = 2, .d_head = 4, .causal = true, .rope = rope, .dtype = float64}, g);
     const Tensor x = randn({2, 5, 6}, float64, g), full = attn(x);
     KVCache cache({.batch = 2, .heads = 2, .capacity = 5, .d_head = 4, .dtype = float64});
-    const Tensor first = attn(slice(x, 1, 0, 3), {}, {.cache = &cache});
-    const Tensor rest = attn(slice(x, 1, 3, 5), {}, {.cache = &cache});
+    const Tensor first = attn(slice(x, 1, 0, 3), {.cache = &cache});
+    const Tensor rest = attn(slice(x, 1, 3, 5), {.cache = &cache});
     CHECK(distance(cat({first, rest}, 1), full) <= 1e-12);
   }
+}
+
+TEST_CASE("B21: keys and values that heads share are cached once, values of their own width") {
+  const NoGrad guard;
+  Generator g(2);
+  const MultiHeadAttention attn({.d_model = 6,
+                                 .heads = 4,
+                                 .d_head = 2,
+                                 .d_value = 3,
+                                 .kv_heads = 2,
+                                 .causal = true,
+                                 .dtype = float64},
+                                g);
+  const Tensor x = randn({1, 5, 6}, float64, g);
+  KVCache cache({.heads = 2, .capacity = 5, .d_head = 2, .d_value = 3, .dtype = float64});
+  const Tensor first = attn(slice(x, 1, 0, 3), {.cache = &cache});
+  const Tensor rest = attn(slice(x, 1, 3, 5), {.cache = &cache});
+  CHECK(distance(cat({first, rest}, 1), attn(x)) <= 1e-12);
 }
 
 TEST_CASE("a cache allocates once: it neither moves nor grows as tokens come") {
@@ -252,7 +272,7 @@ TEST_CASE("what a cache cannot do is an error that says what to do") {
                     "Transformer: needs ids [B, T] with T <= context 9, got [1, 10]");
   CHECK_THROWS_AS(model.forward(random_ids(3, 1), {.cache = &cache}), ShapeError);
   CHECK_THROWS_WITH(model.forward(random_ids(3, 1), {.cache = &cache}),
-                    "KVCache: needs k and v [B = 1, H = 2, n, d = 4], got [3, 2, 1, 4] and "
+                    "KVCache: needs k and v [B = 1, H = 2, n, d = 4 and 4], got [3, 2, 1, 4] and "
                     "[3, 2, 1, 4]");
   const Transformer other = random_model(tiny(float32));
   CHECK_THROWS_AS(other.forward(slice(ids, 1, 0, 1), {.cache = &cache}), DTypeError);
@@ -280,11 +300,14 @@ TEST_CASE("only causal self-attention outside training takes a cache") {
   const Tensor x = zeros({1, 3, 4}), memory = zeros({1, 3, 4});
   MultiHeadAttention::Options o{.d_model = 4, .heads = 2, .causal = true};
   const MultiHeadAttention causal(o);
-  CHECK_THROWS_WITH(causal(x, {}, {.training = true, .cache = &cache}), only + "training");
-  CHECK_THROWS_WITH(causal.forward(x, memory, {}, {.cache = &cache}), only + "cross attention");
+  CHECK_THROWS_WITH(causal(x, {.training = true, .cache = &cache}), only + "training");
+  CHECK_THROWS_WITH(causal.forward(x, memory, {.cache = &cache}), only + "cross attention");
   o.causal = false;
-  CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {}, {.cache = &cache}),
+  CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {.cache = &cache}),
                     only + "attention to later tokens");
+  o.causal = true, o.alignment = CausalAlignment::kTopLeft;
+  CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {.cache = &cache}),
+                    "MultiHeadAttention: a KV cache needs causality aligned at the bottom right");
   CHECK(cache.length() == 0);
 }
 

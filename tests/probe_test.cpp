@@ -34,9 +34,9 @@ Run run(const MultiHeadAttention& attention, Probe* probe) {
   const Tensor x = randn({2, 7, 12}, float32, g).requires_grad();
   const Pass pass{
       .training = true, .generator = &dropout, .probe = probe, .prefix = probe ? "attn." : ""};
-  const Tensor y = attention(x, {}, pass);
+  const Tensor y = attention(x, pass);
   const Tensor v = randn(y.shape(), float32, g);
-  return {y, grad(y, {x, attention.in_proj_weight}, {.grad_output = v})};
+  return {y, grad(y, {x, attention.weights.in_proj_weight}, {.grad_output = v})};
 }
 
 TEST_CASE("recording changes no bit, and gives what the composite gives") {
@@ -71,7 +71,7 @@ TEST_CASE("only a replaced value leaves the fused kernel") {
   const Tensor x = randn({1, 4, 12});
   const auto ops_behind = [&](Probe& probe) {
     // The node below out_proj, reshape and permute.
-    const Tensor y = attention(x, {}, {.probe = &probe});
+    const Tensor y = attention(x, {.probe = &probe});
     auto node = y.node();
     while (node->op() && node->op()->name() != "attention" && node->op()->name() != "matmul")
       node = node->inputs()[0].node;
@@ -90,7 +90,7 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
   Probe probe;
   probe.record("hook_pattern").record("hook_patern");
   CHECK_THROWS_WITH(probe.value("hook_pattern"), "probe: no forward pass has run with this probe");
-  attention(randn({1, 4, 12}), {}, {.probe = &probe});
+  attention(randn({1, 4, 12}), {.probe = &probe});
   CHECK_THROWS_WITH(probe.value("hook_patern"),
                     "probe: no forward pass reached 'hook_patern'; the nearest site is "
                     "'hook_pattern'");

@@ -59,7 +59,7 @@ struct Head {
   }
   // Keys before the first that causality hides from query i.
   std::int64_t visible(std::int64_t i) const {
-    return a.causal ? std::clamp<std::int64_t>(i + 1 + a.tk - a.tq, 0, keys) : keys;
+    return a.causal ? std::clamp<std::int64_t>(i + 1 + a.causal_offset, 0, keys) : keys;
   }
   bool is_read(std::int64_t j) const { return !a.keep || read_.get()[j]; }
   // What is left to scale when a row of scores is finished.

@@ -27,7 +27,8 @@ struct Attention {
   HeadStrides q_at, k_at, v_at, out_at;
   T* lse = nullptr;  ///< [batch, heads, tq]: log-sum-exp of each row of scores, -inf for no keys
   double scale = 1;
-  bool causal = false;  ///< query i sees keys up to i + tk - tq
+  bool causal = false;  ///< query i sees keys up to i + causal_offset
+  std::int64_t causal_offset = 0;
 
   // Each of these may be null, or 0.
   const bool* keep = nullptr;  ///< true = may attend; what no query may read is not read as numbers

@@ -43,7 +43,7 @@ struct Cut {
   // Keys that the queries of a chunk may read, if no mask hides them.
   std::int64_t keys(std::int64_t chunk) const {
     const std::int64_t end = std::min(a.tq, (chunk + 1) * rows);
-    return a.causal ? std::clamp<std::int64_t>(end + a.tk - a.tq, 0, a.tk) : a.tk;
+    return a.causal ? std::clamp<std::int64_t>(end + a.causal_offset, 0, a.tk) : a.tk;
   }
   // Keys of all chunks before this one: where its sums lie.
   std::int64_t keys_before(std::int64_t chunk) const {

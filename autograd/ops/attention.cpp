@@ -1,5 +1,6 @@
 // Scaled dot-product attention: a composite of public ops, every part of it differentiable, and a
 // fused op whose definition it is.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -16,7 +17,7 @@ Samples attention_samples(SampleGen& g) {
       Generator fixed(7);  // of its own in every call: f must be a function
       AttentionOptions o = options;
       o.generator = &fixed;
-      if (t.size() > 3) o.bias = t[3];
+      if (t.size() > 3) o.bias = ScoreBias(t[3]);
       return attention(t[0], t[1], t[2], o);
     };
   };
@@ -45,6 +46,13 @@ Samples attention_samples(SampleGen& g) {
       {"negative scale", with({.scale = -0.7}), qkv(heads, 2, 2)},
       {"a row masked, a key unread", with({.keep = keep}), qkv(heads, 3, 3)},
       {"everything masked", with({.keep = nothing}), qkv(heads, 3, 3)},
+      {"everything masked, uniform", with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
+       qkv(heads, 3, 3)},
+      {"a row masked, uniform, dropout",
+       with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
+       and_bias(qkv({2}, 3, 3), {3})},
+      {"causal at the top left", with({.causal = true, .alignment = CausalAlignment::kTopLeft}),
+       qkv(heads, 3, 4)},
       {"padding", with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
        qkv(heads, 2, 3)},
       {"dropout", with({.dropout = 0.4}), qkv(heads, 3, 3)},
@@ -88,21 +96,48 @@ void watch(const Tensor& x, const AttentionWatch::See& value, const AttentionWat
     });
 }
 
-// `key`: dropout's.
+// Throws for the first row that may read nothing; fully_masked [..., Tq].
+void refuse_rows(const Tensor& fully_masked) {
+  const std::vector<bool> rows = fully_masked.to_vector<bool>();
+  const auto first = std::find(rows.begin(), rows.end(), true) - rows.begin();
+  check<ValueError>(first == std::ssize(rows), "attention", "row ", first, " of the queries' ",
+                    fully_masked.shape(),
+                    ", counted through, may read no key; unmask one for it, or choose "
+                    "FullyMasked::kZero or kUniform");
+}
+
+// What the softmax is taken of: scores, with the rule for rows of -inf alone applied.
+Tensor logits_of(const Tensor& scores, FullyMasked rule) {
+  if (rule == FullyMasked::kZero || scores.numel() == 0) return scores;  // softmax's own rule
+  const Tensor nothing = eq(max(scores.detach(), {-1}, true), -kInf);    // [..., Tq, 1]
+  if (rule == FullyMasked::kUniform) return masked_fill(scores, nothing, 0);
+  refuse_rows(squeeze(nothing, -1));
+  return scores;
+}
+
+// Keys that some query reads, [..., 1, Tk].
+Tensor read_keys(const Tensor& keep, FullyMasked rule) {
+  const Tensor read = any(keep, {-2}, true);
+  if (rule != FullyMasked::kUniform) return read;
+  const Tensor reads_nothing = logical_not(any(keep, {-1}, true));  // [..., Tq, 1]: then reads all
+  return logical_or(read, any(reads_nothing, {-2}, true));
+}
+
+// `bias`: that of options, or what stands for it in a graph; `key`: dropout's.
 AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_in,
-                          const AttentionOptions& options, std::uint64_t key) {
+                          const Tensor& bias, const AttentionOptions& options, std::uint64_t key) {
   check(q.rank() >= 2 && k_in.rank() >= 2 && v_in.rank() >= 2 && q.size(-1) == k_in.size(-1) &&
             k_in.size(-2) == v_in.size(-2),
         "attention", "needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got ", q.shape(),
         ", ", k_in.shape(), ", ", v_in.shape());
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   KeepMask mask = options.keep;
-  if (options.causal) mask = mask & KeepMask::causal(q.size(-2), k_in.size(-2));
+  if (options.causal) mask = mask & KeepMask::causal(q.size(-2), k_in.size(-2), options.alignment);
   const Tensor keep = mask.tensor();  // [..., Tq, Tk], or undefined: all may be read
   Tensor k = k_in, v = v_in;
   if (keep.defined()) {
     // 0 * NaN is NaN: keys that no query reads are cleared, not multiplied away.
-    const Tensor unread = logical_not(any(keep, {-2}, true));  // [..., 1, Tk]
+    const Tensor unread = logical_not(read_keys(keep, options.fully_masked));  // [..., 1, Tk]
     if (any(unread).item() != 0) {
       const Tensor gone = mT(unread);  // [..., Tk, 1]
       k = masked_fill(expand(k, broadcast("attention", k.shape(), gone.shape())), gone, 0);
@@ -110,19 +145,19 @@ AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_i
     }
   }
   AttentionResult r;
-  r.scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
-  if (options.bias.defined()) r.scores = r.scores + options.bias;
+  r.raw_scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
+  r.scores = bias.defined() ? r.raw_scores + bias : r.raw_scores;
   if (keep.defined())
     r.scores = masked_fill(expand(r.scores, broadcast("attention", r.scores.shape(), keep.shape())),
                            logical_not(keep), -kInf);
   if (options.on_scores) r.scores = options.on_scores(r.scores);
   watch(r.scores, options.watch.scores, options.watch.scores_grad);
-  r.pattern = softmax(r.scores, -1);
+  r.pattern = softmax(logits_of(r.scores, options.fully_masked), -1);
   if (options.on_pattern) r.pattern = options.on_pattern(r.pattern);
   watch(r.pattern, options.watch.pattern, options.watch.pattern_grad);
-  const Tensor dropped = dropout(r.pattern, options.dropout, key);
-  watch(dropped, options.watch.dropped, {});
-  r.output = matmul(dropped, v);
+  r.dropped = dropout(r.pattern, options.dropout, key);
+  watch(r.dropped, options.watch.dropped, {});
+  r.output = matmul(r.dropped, v);
   return r;
 }
 
@@ -157,9 +192,10 @@ bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     return false;
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;
   if (o.on_scores || o.on_pattern || !(o.dropout >= 0 && o.dropout <= 1)) return false;
+  if (o.fully_masked == FullyMasked::kUniform) return false;
   const Shape scores = scores_shape(q, k, v);
-  return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias, scores) &&
-         (!o.bias.defined() || o.bias.dtype() == q.dtype());
+  return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias.tensor(), scores) &&
+         (!o.bias.defined() || o.bias.tensor().dtype() == q.dtype());
 }
 
 // The last axis adjacent, as the kernel reads it.
@@ -206,6 +242,8 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
   a.q_at = head_strides(h.q), a.k_at = head_strides(h.k), a.v_at = head_strides(h.v);
   a.out_at = head_strides(out);
   a.scale = call.scale, a.causal = call.options.causal;
+  const bool bottom_right = call.options.alignment == CausalAlignment::kBottomRight;
+  a.causal_offset = bottom_right ? a.tk - a.tq : 0;
   if (call.keep) {
     const Tensor& keep = call.keep->get();
     a.keep = keep.data<bool>(), a.keep_at = score_strides(keep);
@@ -286,18 +324,19 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   if (options.keep.defined()) call->keep.emplace(kAttention, options.keep.tensor());
   call->key = draw_key(options);
   call->scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
-  const Tensor out = forward(Heads(q, k, v, options.bias), *call);
+  const Tensor bias = options.bias.tensor();
+  call->options.bias = {};  // the graph keeps it
+  const Tensor out = forward(Heads(q, k, v, bias), *call);
+  if (options.fully_masked == FullyMasked::kError) refuse_rows(eq(call->lse, -kInf));
   // Values are seen once; gradients by whichever backward runs.
   AttentionWatch& watch = call->options.watch;
   watch.scores = watch.pattern = watch.dropped = {};
-  const Tensor bias = std::exchange(call->options.bias, Tensor());
   return record(
       kAttention, {q, k, v, bias}, out,
       [call](Args t) {
         AttentionOptions o = call->options;
         if (call->keep) o.keep = KeepMask(call->keep->get());
-        o.bias = t[3];
-        return composite(t[0], t[1], t[2], o, call->key).output;
+        return composite(t[0], t[1], t[2], t[3], o, call->key).output;
       },
       [call](const Vjp& g) { return backward(g, *call); });
 }
@@ -323,7 +362,7 @@ Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, Attenti
 
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options) {
-  return composite(q, k, v, options, draw_key(options));
+  return composite(q, k, v, options.bias.tensor(), options, draw_key(options));
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -1,0 +1,226 @@
+// The four stored forms of attention's projections: each is read as the same seven matrices and
+// vectors, and written from them.
+#include <cmath>
+
+#include "nn/attention.h"
+#include "nn/init.h"
+
+namespace heed::nn {
+namespace {
+
+using Options = MultiHeadAttention::Options;
+using enum AttentionForm;
+
+// What every form holds, as matrices for linear(); biases may be undefined.
+struct Projections {
+  Tensor q = {}, k = {}, v = {};                 // [H d_head, D], [Hkv d_head, D], [Hkv d_value, D]
+  Tensor q_bias = {}, k_bias = {}, v_bias = {};  // their rows
+  Tensor out = {}, out_bias = {};                // [D, H d_value], [D]
+};
+
+// Rows of q, k and v in a packed weight.
+struct Rows {
+  std::int64_t q, k, v;
+  explicit Rows(const Options& o)
+      : q(o.heads * o.d_head), k(o.kv_heads * o.d_head), v(o.kv_heads * o.d_value) {}
+};
+
+// Part of each head's rows in packed heads [H, 2 d_head + d_value, ...] -> [H * part, ...].
+Tensor of_heads(const Tensor& packed, const Options& o, std::int64_t begin, std::int64_t end) {
+  const Tensor part = slice(packed, 1, begin, end);
+  return packed.rank() == 3 ? reshape(part, {o.heads * (end - begin), o.d_model})
+                            : reshape(part, {o.heads * (end - begin)});
+}
+// [H, D, d] <-> [H d, D]
+Tensor head_rows(const Tensor& w) { return reshape(mT(w), {w.size(0) * w.size(2), w.size(1)}); }
+Tensor per_head(const Tensor& rows, std::int64_t heads) {
+  return mT(reshape(rows, {heads, rows.size(0) / heads, rows.size(1)}));
+}
+// The same for what may be no bias.
+Tensor flat(const Tensor& bias) { return bias.defined() ? reshape(bias, {-1}) : bias; }
+Tensor per_head_bias(const Tensor& bias, std::int64_t heads) {
+  return bias.defined() ? reshape(bias, {heads, -1}) : bias;
+}
+
+// Differentiable: what a forward pass multiplies by.
+Projections read(const AttentionWeights& w, const Options& o) {
+  const Rows rows(o);
+  Projections p{.out = w.out_proj_weight, .out_bias = w.out_proj_bias};
+  switch (o.form) {
+    case kPackedQKV: {
+      const std::int64_t k = rows.q, v = rows.q + rows.k;
+      const auto part = [](const Tensor& x, std::int64_t begin, std::int64_t n) {
+        return x.defined() ? slice(x, 0, begin, begin + n) : x;
+      };
+      p.q = part(w.in_proj_weight, 0, rows.q), p.q_bias = part(w.in_proj_bias, 0, rows.q);
+      p.k = part(w.in_proj_weight, k, rows.k), p.k_bias = part(w.in_proj_bias, k, rows.k);
+      p.v = part(w.in_proj_weight, v, rows.v), p.v_bias = part(w.in_proj_bias, v, rows.v);
+      return p;
+    }
+    case kSeparate:
+      p.q = w.q_proj_weight, p.k = w.k_proj_weight, p.v = w.v_proj_weight;
+      p.q_bias = w.q_proj_bias, p.k_bias = w.k_proj_bias, p.v_bias = w.v_proj_bias;
+      return p;
+    case kPackedHeads: {
+      const std::int64_t d = o.d_head, end = 2 * d + o.d_value;
+      p.q = of_heads(w.in_proj_weight, o, 0, d);
+      p.k = of_heads(w.in_proj_weight, o, d, 2 * d);
+      p.v = of_heads(w.in_proj_weight, o, 2 * d, end);
+      if (!w.in_proj_bias.defined()) return p;
+      const Tensor bias = reshape(w.in_proj_bias, {o.heads, end});
+      p.q_bias = of_heads(bias, o, 0, d);
+      p.k_bias = of_heads(bias, o, d, 2 * d);
+      p.v_bias = of_heads(bias, o, 2 * d, end);
+      return p;
+    }
+    case kPerHead:
+      p.q = head_rows(w.W_Q), p.k = head_rows(w.W_K), p.v = head_rows(w.W_V);
+      p.q_bias = flat(w.b_Q), p.k_bias = flat(w.b_K), p.v_bias = flat(w.b_V);
+      p.out = mT(reshape(w.W_O, {o.heads * o.d_value, o.d_model})), p.out_bias = w.b_O;
+      return p;
+  }
+  return p;
+}
+
+// The inverse of read(), for options of the form to write.
+AttentionWeights write(const Projections& p, const Options& o) {
+  AttentionWeights w;
+  const bool biased = p.q_bias.defined();
+  if (o.form != kPerHead) w.out_proj_weight = p.out, w.out_proj_bias = p.out_bias;
+  switch (o.form) {
+    case kPackedQKV:
+      w.in_proj_weight = cat({p.q, p.k, p.v}, 0);
+      if (biased) w.in_proj_bias = cat({p.q_bias, p.k_bias, p.v_bias}, 0);
+      break;
+    case kSeparate:
+      w.q_proj_weight = p.q, w.k_proj_weight = p.k, w.v_proj_weight = p.v;
+      w.q_proj_bias = p.q_bias, w.k_proj_bias = p.k_bias, w.v_proj_bias = p.v_bias;
+      break;
+    case kPackedHeads: {
+      const auto heads = [&](const Tensor& rows, std::int64_t d) {
+        return reshape(rows, {o.heads, d, -1});
+      };
+      const auto pack = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+        return cat({heads(q, o.d_head), heads(k, o.d_head), heads(v, o.d_value)}, 1);
+      };
+      w.in_proj_weight = pack(p.q, p.k, p.v);
+      if (biased) w.in_proj_bias = flat(pack(p.q_bias, p.k_bias, p.v_bias));
+      break;
+    }
+    case kPerHead:
+      w.W_Q = per_head(p.q, o.heads), w.b_Q = per_head_bias(p.q_bias, o.heads);
+      w.W_K = per_head(p.k, o.kv_heads), w.b_K = per_head_bias(p.k_bias, o.kv_heads);
+      w.W_V = per_head(p.v, o.kv_heads), w.b_V = per_head_bias(p.v_bias, o.kv_heads);
+      w.W_O = reshape(mT(p.out), {o.heads, o.d_value, o.d_model}), w.b_O = p.out_bias;
+      break;
+  }
+  w.visit([](std::string_view, Tensor& x) {  // parameters: leaves with memory of their own
+    if (!x.defined()) return;
+    const NoGrad guard;
+    const Tensor leaf = empty(x.shape(), x.dtype());
+    copy_(leaf, x);
+    x = leaf.requires_grad();
+  });
+  return w;
+}
+
+double number(const std::variant<ScaleRule, double>& scale) {
+  const double* given = std::get_if<double>(&scale);
+  return given ? *given : 1;
+}
+
+// Fills in what was left open, and says what does not fit.
+Options checked(Options o) {
+  constexpr std::string_view kName = "MultiHeadAttention";
+  check<ValueError>(o.d_model > 0 && o.heads > 0 && o.d_head >= 0 && o.d_value >= 0, kName,
+                    "needs d_model > 0, heads > 0, d_head >= 0 and d_value >= 0, got ", o.d_model,
+                    ", ", o.heads, ", ", o.d_head, ", ", o.d_value);
+  check<ValueError>(o.d_head > 0 || o.d_model % o.heads == 0, kName, "d_model ", o.d_model,
+                    " is not divisible by heads ", o.heads, "; choose a multiple, or set d_head");
+  if (o.d_head == 0) o.d_head = o.d_model / o.heads;
+  if (o.d_value == 0) o.d_value = o.d_head;
+  if (o.kv_heads == 0) o.kv_heads = o.heads;
+  check<ValueError>(o.kv_heads > 0 && o.heads % o.kv_heads == 0, kName, "kv_heads ", o.kv_heads,
+                    " does not divide heads ", o.heads);
+  check<ValueError>(o.form != kPackedHeads || o.kv_heads == o.heads, kName,
+                    "packed_heads stores q, k and v of each head together, got heads ", o.heads,
+                    " and kv_heads ", o.kv_heads, "; choose another form");
+  const auto has = [](std::optional<bool> bias) { return *bias ? "true" : "false"; };
+  for (std::optional<bool>* bias : {&o.q_bias, &o.k_bias, &o.v_bias, &o.out_bias})
+    *bias = bias->value_or(o.bias);
+  check<ValueError>((o.form != kPackedQKV && o.form != kPackedHeads) ||
+                        (o.q_bias == o.k_bias && o.k_bias == o.v_bias),
+                    kName, "a packed bias is all or none, got q ", has(o.q_bias), ", k ",
+                    has(o.k_bias), ", v ", has(o.v_bias), "; choose the form separate or per_head");
+  check<ValueError>(std::isfinite(number(o.scale)), kName, "needs a finite scale, got ",
+                    number(o.scale));
+  check<ValueError>(!o.rope || o.d_head % 2 == 0, kName, "RoPE needs an even d_head, got ",
+                    o.d_head);
+  check<ValueError>(o.dropout >= 0 && o.dropout < 1, kName, "needs dropout in [0, 1), got ",
+                    o.dropout);
+  return o;
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options(checked(o)) {
+  const Rows rows(options);
+  // PyTorch's order: out_proj as a Linear, its bias drawn and set to 0, then q, k, v.
+  Linear out({.in = options.heads * options.d_value, .out = o.d_model, .dtype = o.dtype}, g);
+  init::zeros(out.bias);
+  const auto draw = [&](std::int64_t n) {
+    const Tensor weight = empty({n, o.d_model}, o.dtype);
+    init::xavier_uniform(weight, g);
+    return weight;
+  };
+  const auto bias = [&](bool wanted, std::int64_t n) {
+    return wanted ? heed::autograd::zeros({n}, o.dtype) : Tensor();
+  };
+  Projections p{.q_bias = bias(*options.q_bias, rows.q),
+                .k_bias = bias(*options.k_bias, rows.k),
+                .v_bias = bias(*options.v_bias, rows.v),
+                .out = out.weight,
+                .out_bias = *options.out_bias ? out.bias : Tensor()};
+  if (o.form == kPackedQKV || o.form == kPackedHeads) {
+    const Tensor all = draw(rows.q + rows.k + rows.v);
+    p.q = slice(all, 0, 0, rows.q);
+    p.k = slice(all, 0, rows.q, rows.q + rows.k);
+    p.v = slice(all, 0, rows.q + rows.k, all.size(0));
+  } else {
+    p.q = draw(rows.q), p.k = draw(rows.k), p.v = draw(rows.v);
+  }
+  weights = write(p, options);
+}
+
+MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
+                                                    const Tensor& memory) const {
+  // Packed, too, in three products: a slice of their common result would cost its gradient twice
+  // over, in zeros around it and in sums.
+  const Projections p = read(weights, options);
+  const auto part = [](const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       std::int64_t heads, std::int64_t d) {
+    return reshape(linear(x, weight, bias), {x.size(0), x.size(1), heads, d});
+  };
+  const Options& o = options;
+  return {part(query, p.q, p.q_bias, o.heads, o.d_head),
+          part(memory, p.k, p.k_bias, o.kv_heads, o.d_head),
+          part(memory, p.v, p.v_bias, o.kv_heads, o.d_value)};
+}
+
+Tensor MultiHeadAttention::merge_heads(const Tensor& z) const {
+  const Tensor joined = reshape(z, {z.size(0), z.size(1), options.heads * options.d_value});
+  if (options.form != kPerHead)
+    return linear(joined, weights.out_proj_weight, weights.out_proj_bias);
+  const Projections p = read(weights, options);
+  return linear(joined, p.out, p.out_bias);
+}
+
+AttentionWeights convert(const AttentionWeights& weights, const Options& options,
+                         AttentionForm to) {
+  const Options from = checked(options);
+  Options wanted = from;
+  wanted.form = to;
+  return write(read(weights, from), checked(wanted));
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,344 @@
+// The layer MultiHeadAttention: one function in four stored forms, and each of its options against
+// the few ops that define it. The rows B... are those of the feature table.
+#include <cmath>
+#include <type_traits>
+
+#include "autograd/engine.h"
+#include "nn/attention.h"
+#include "nn/optim.h"
+#include "tests/catch.h"
+#include "tests/layouts.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::testing::same_bits;
+using heed::autograd::testing::values;
+using Options = MultiHeadAttention::Options;
+using enum AttentionForm;
+
+constexpr AttentionForm kForms[] = {kPackedQKV, kSeparate, kPackedHeads, kPerHead};
+
+// Of all parameters, biases included, none is 0.
+MultiHeadAttention random_layer(const Options& o, std::uint64_t seed = 1) {
+  Generator g(seed);
+  MultiHeadAttention layer(o, g);
+  const NoGrad guard;
+  for (const NamedParameter& p : parameters(layer))
+    copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
+  return layer;
+}
+MultiHeadAttention converted(const MultiHeadAttention& layer, AttentionForm to) {
+  Options o = layer.options;
+  o.form = to;
+  MultiHeadAttention result(o);
+  result.weights = convert(layer.weights, layer.options, to);
+  return result;
+}
+std::vector<Tensor> tensors(const MultiHeadAttention& layer) {
+  std::vector<Tensor> list;
+  for (const NamedParameter& p : parameters(layer)) list.push_back(p.tensor);
+  return list;
+}
+Tensor draw(const Shape& shape, std::uint64_t seed) {
+  Generator g(seed);
+  return randn(shape, float64, g);
+}
+double largest(const Tensor& x) { return max(abs(x)).item(); }
+bool close(const Tensor& got, const Tensor& want, double tolerance = 1e-13) {
+  return got.shape() == want.shape() && largest(got - want) <= tolerance * largest(want);
+}
+
+// Output, gradients of both inputs, then of all parameters, these brought to packed_qkv by
+// convert(), which is as right for gradients as for weights.
+std::vector<Tensor> run(const MultiHeadAttention& layer, const Pass& pass = {}) {
+  const Tensor x = draw({2, 5, 12}, 3).requires_grad(),
+               memory = draw({2, 6, 12}, 4).requires_grad();
+  const Tensor y = layer.forward(x, memory, pass);
+  std::vector<Tensor> wanted = tensors(layer);
+  wanted.push_back(x), wanted.push_back(memory);
+  std::vector<Tensor> g = grad(y, wanted, {.grad_output = draw(y.shape(), 5)});
+  MultiHeadAttention holder(layer.options);
+  std::size_t next = 0;
+  for_each_parameter(holder, [&](const std::string&, Tensor& p) { p = g[next++]; });
+  std::vector<Tensor> all = tensors(converted(holder, kPackedQKV));
+  all.push_back(y), all.push_back(g[next]), all.push_back(g[next + 1]);
+  return all;
+}
+
+TEST_CASE("B1 B2 B3: four stored forms are one function, gradients included") {
+  const Options variants[] = {
+      {.d_model = 12, .heads = 3, .dtype = float64},
+      {.d_model = 12, .heads = 3, .d_head = 5, .d_value = 2, .bias = false, .dtype = float64},
+      {.d_model = 12,
+       .heads = 4,
+       .out_bias = false,
+       .causal = true,
+       .rope = false,
+       .dtype = float64},
+      {.d_model = 12, .heads = 2, .causal = true, .rope = true, .dtype = float64}};
+  for (const Options& o : variants) {
+    const MultiHeadAttention packed = random_layer(o);
+    const auto want = run(packed);
+    for (const AttentionForm from : kForms)
+      for (const AttentionForm to : kForms) {
+        CAPTURE(o.heads, int(from), int(to));
+        const MultiHeadAttention layer = converted(converted(packed, from), to);
+        const auto got = run(layer);
+        REQUIRE(got.size() == want.size());
+        for (std::size_t i = 0; i < got.size(); ++i) CHECK(close(got[i], want[i]));
+        const auto back = tensors(converted(layer, kPackedQKV)), first = tensors(packed);
+        for (std::size_t i = 0; i < back.size(); ++i) CHECK(same_bits(back[i], first[i]));
+      }
+  }
+}
+
+TEST_CASE("B1: packed_heads is notebook 0's layer: linear, heads, then three chunks") {
+  const Options o{.d_model = 12, .heads = 3, .form = kPackedHeads, .dtype = float64};
+  const MultiHeadAttention layer = random_layer(o);
+  const AttentionWeights& w = layer.weights;
+  CHECK(w.in_proj_weight.shape() == Shape{3, 12, 12});
+  const Tensor x = draw({2, 5, 12}, 3);
+  const Tensor qkv = linear(x, reshape(w.in_proj_weight, {36, 12}), w.in_proj_bias);
+  const auto parts = chunk(permute(reshape(qkv, {2, 5, 3, 12}), {0, 2, 1, 3}), 3, -1);
+  const Tensor z = attention(parts[0], parts[1], parts[2]);
+  const Tensor joined = reshape(permute(z, {0, 2, 1, 3}), {2, 5, 12});
+  CHECK(close(layer(x), linear(joined, w.out_proj_weight, w.out_proj_bias)));
+}
+
+TEST_CASE("B3 B4: per_head is notebook 1's layer of 30 dimensions and 2 heads of 10, in einsums") {
+  const MultiHeadAttention layer = random_layer({.d_model = 30,
+                                                 .heads = 2,
+                                                 .d_head = 10,
+                                                 .form = kPerHead,
+                                                 .causal = true,
+                                                 .dtype = float64});
+  const AttentionWeights& w = layer.weights;
+  CHECK(w.W_Q.shape() == Shape{2, 30, 10});
+  CHECK(w.b_Q.shape() == Shape{2, 10});
+  CHECK(w.W_O.shape() == Shape{2, 10, 30});
+  const Tensor x = draw({2, 5, 30}, 3);
+  const auto project = [&](const Tensor& weight, const Tensor& bias) {
+    return bias +
+           einsum("batch pos d_model, head d_model d_head -> batch pos head d_head", {x, weight});
+  };
+  const Tensor q = project(w.W_Q, w.b_Q), k = project(w.W_K, w.b_K), v = project(w.W_V, w.b_V);
+  Tensor scores = einsum(
+                      "batch q_pos head d_head, batch k_pos head d_head -> "
+                      "batch head q_pos k_pos",
+                      {q, k}) /
+                  std::sqrt(10.0);
+  scores = masked_fill(scores, logical_not(tril_mask(5, 5)), -kInf);
+  const Tensor z = einsum(
+      "batch head q_pos k_pos, batch k_pos head d_head -> "
+      "batch q_pos head d_head",
+      {softmax(scores, -1), v});
+  const Tensor out = w.b_O + einsum(
+                                 "batch pos head d_head, head d_head d_model -> "
+                                 "batch pos d_model",
+                                 {z, w.W_O});
+  CHECK(close(layer(x), out));
+}
+
+TEST_CASE("B2: a bias for each projection or not; where packed, q, k and v alike") {
+  for (const AttentionForm form : {kSeparate, kPerHead})
+    for (int bits = 0; bits < 16; ++bits) {
+      CAPTURE(int(form), bits);
+      const bool q = bits & 1, k = bits & 2, v = bits & 4, out = bits & 8;
+      Options o{.d_model = 12, .heads = 3, .form = form, .dtype = float64};
+      o.q_bias = q, o.k_bias = k, o.v_bias = v, o.out_bias = out;
+      const MultiHeadAttention layer = random_layer(o);
+      CHECK(parameters(layer).size() == std::size_t(4 + q + k + v + out));
+      // The layer with all biases, where those that are missing are 0.
+      Options full_options = o;
+      full_options.q_bias = full_options.k_bias = full_options.v_bias = full_options.out_bias =
+          true;
+      const MultiHeadAttention full_layer(full_options);
+      {
+        const NoGrad guard;
+        for (const NamedParameter& to : parameters(full_layer)) {
+          if (is_bias(to.name)) fill_(to.tensor, 0);
+          for (const NamedParameter& from : parameters(layer))
+            if (from.name == to.name) copy_(to.tensor, from.tensor);
+        }
+      }
+      const Tensor x = draw({2, 5, 12}, 3);
+      CHECK(same_bits(layer(x), full_layer(x)));
+      if (q == k && k == v) {
+        const auto got = run(converted(layer, kPackedQKV)), want = run(layer);
+        for (std::size_t i = 0; i < want.size(); ++i) CHECK(close(got[i], want[i]));
+      } else {
+        CHECK_THROWS_AS(converted(layer, kPackedHeads), ValueError);
+      }
+    }
+  CHECK_THROWS_WITH(
+      MultiHeadAttention({.d_model = 4, .heads = 2, .k_bias = false}),
+      "MultiHeadAttention: a packed bias is all or none, got q true, k false, v true; "
+      "choose the form separate or per_head");
+}
+
+TEST_CASE("B4: d_head and d_value are free") {
+  const MultiHeadAttention layer =
+      random_layer({.d_model = 12, .heads = 5, .d_head = 7, .d_value = 3, .dtype = float64});
+  CHECK(layer.weights.in_proj_weight.shape() == Shape{5 * (7 + 7 + 3), 12});
+  CHECK(layer.weights.out_proj_weight.shape() == Shape{12, 15});
+  Probe probe;
+  probe.record("hook_v").record("hook_z").record("hook_q");
+  CHECK(layer(draw({2, 4, 12}, 3), {.probe = &probe}).shape() == Shape{2, 4, 12});
+  CHECK(probe.value("hook_q").shape() == Shape{2, 4, 5, 7});
+  CHECK(probe.value("hook_v").shape() == Shape{2, 4, 5, 3});
+  CHECK(probe.value("hook_z").shape() == Shape{2, 4, 5, 3});
+}
+
+TEST_CASE("B5: the scale rules") {
+  const std::pair<std::variant<ScaleRule, double>, double> rules[] = {
+      {ScaleRule::kInvSqrtHead, 1 / std::sqrt(5.0)},
+      {ScaleRule::kNone, 1},
+      {ScaleRule::kInvHead, 1 / 5.0},
+      {ScaleRule::kInvSqrtModel, 1 / std::sqrt(12.0)},
+      {-0.3, -0.3}};
+  for (const auto& [rule, number] : rules) {
+    const MultiHeadAttention layer =
+        random_layer({.d_model = 12, .heads = 2, .d_head = 5, .scale = rule, .dtype = float64});
+    Probe probe;
+    probe.record("hook_q").record("hook_k").record("hook_attn_scores");
+    layer(draw({1, 4, 12}, 3), {.probe = &probe});
+    const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
+                 k = permute(probe.value("hook_k"), {0, 2, 3, 1});
+    CHECK(close(probe.value("hook_attn_scores"), matmul(q, k) * number));
+  }
+  CHECK_THROWS_WITH(MultiHeadAttention({.d_model = 4, .heads = 2, .scale = std::nan("")}),
+                    "MultiHeadAttention: needs a finite scale, got nan");
+}
+
+TEST_CASE("B18: heads that share keys and values are heads with equal ones") {
+  for (const std::int64_t kv : {1, 2}) {
+    const Options o{
+        .d_model = 12, .heads = 4, .d_head = 3, .kv_heads = kv, .form = kPerHead, .dtype = float64};
+    const MultiHeadAttention grouped = random_layer(o);
+    Options full_options = o;
+    full_options.kv_heads = 4;
+    MultiHeadAttention full_layer(full_options);
+    std::vector<std::int64_t> rows;
+    for (std::int64_t h = 0; h < 4; ++h) rows.push_back(h / (4 / kv));
+    const Tensor index = from_data(rows, {4});
+    full_layer.weights = grouped.weights;
+    for (Tensor* w : {&full_layer.weights.W_K, &full_layer.weights.W_V, &full_layer.weights.b_K,
+                      &full_layer.weights.b_V})
+      *w = index_select(*w, 0, index);
+    const Tensor x = draw({2, 5, 12}, 3);
+    CHECK(close(grouped(x), full_layer(x)));
+    const auto got = run(converted(grouped, kSeparate)), want = run(grouped);
+    for (std::size_t i = 0; i < want.size(); ++i) CHECK(close(got[i], want[i]));
+  }
+  CHECK_THROWS_WITH(MultiHeadAttention({.d_model = 8, .heads = 4, .kv_heads = 3}),
+                    "MultiHeadAttention: kv_heads 3 does not divide heads 4");
+  CHECK_THROWS_WITH(
+      MultiHeadAttention({.d_model = 8, .heads = 4, .kv_heads = 2, .form = kPackedHeads}),
+      "MultiHeadAttention: packed_heads stores q, k and v of each head together, got heads 4 and "
+      "kv_heads 2; choose another form");
+}
+
+TEST_CASE("B7 B8 B9 B16: cross attention under causality, padding and a learned bias") {
+  for (const CausalAlignment alignment :
+       {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft}) {
+    const MultiHeadAttention layer = random_layer(
+        {.d_model = 12, .heads = 3, .causal = true, .alignment = alignment, .dtype = float64});
+    const std::int64_t lengths[] = {6, 3};
+    const Tensor table = draw({3, 5, 6}, 8).requires_grad();
+    Probe probe;
+    probe.record("hook_attn_scores").record("hook_pattern").record("hook_q").record("hook_k");
+    const Tensor x = draw({2, 5, 12}, 3), memory = draw({2, 6, 12}, 4);
+    const Tensor y = layer.forward(
+        x, memory,
+        {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
+    const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
+    // What the table gets is what the scores get, summed over the batch.
+    CHECK(close(dbias, sum(probe.gradient("hook_attn_scores"), {0})));
+    const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
+                 k = permute(probe.value("hook_k"), {0, 2, 3, 1});
+    const Tensor raw = matmul(q, k) / 2.0 + table.detach();
+    const std::int64_t ahead = alignment == CausalAlignment::kBottomRight ? 1 : 0;
+    for (std::int64_t b = 0; b < 2; ++b)
+      for (std::int64_t i = 0; i < 5; ++i)
+        for (std::int64_t j = 0; j < 6; ++j) {
+          const bool may = j <= i + ahead && j < lengths[b];
+          const double score = probe.value("hook_attn_scores").at({b, 1, i, j});
+          CHECK((may ? std::abs(score - raw.at({b, 1, i, j})) < 1e-12 : score == -kInf));
+          if (!may) CHECK(probe.value("hook_pattern").at({b, 1, i, j}) == 0);
+        }
+  }
+}
+
+TEST_CASE("B10: one polarity, held by the types") {
+  static_assert(!std::is_convertible_v<Tensor, KeepMask>);
+  static_assert(!std::is_convertible_v<Tensor, ScoreBias>);
+  static_assert(!std::is_constructible_v<KeepMask, ScoreBias>);
+  static_assert(!std::is_constructible_v<ScoreBias, KeepMask>);
+  const Tensor mask = to(tril_mask(3, 3), float32);
+  CHECK_THROWS_WITH(
+      ScoreBias(mask),
+      "ScoreBias: holds only 0 and 1: added to scores, such a mask masks nothing. Use "
+      "KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
+  CHECK_THROWS_AS(ScoreBias(ones({2, 2}, float64)), ValueError);
+  CHECK_THROWS_WITH(ScoreBias(tril_mask(3, 3)),
+                    "ScoreBias: needs float32 or float64, got bool8; true or false per key is a "
+                    "KeepMask");
+  CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // adds nothing, and is no mask
+  CHECK_NOTHROW(ScoreBias(zeros({0, 3})));
+  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad()));  // a bias to be learned
+  CHECK_NOTHROW(ScoreBias(mask * 2.0));
+}
+
+TEST_CASE("B13 B14 B15: scores, weights and dropped weights of every head, each by itself") {
+  Generator drop(9), same(9);
+  const Tensor q = draw({2, 3, 4, 5}, 1), k = draw({2, 3, 6, 5}, 2), v = draw({2, 3, 6, 5}, 3);
+  const KeepMask keep = KeepMask::causal(4, 6);
+  const AttentionResult r = attention_with_weights(
+      q, k, v, {.keep = keep, .bias = ScoreBias(draw({6}, 4)), .dropout = 0.4, .generator = &drop});
+  CHECK(close(r.raw_scores, matmul(q, mT(k)) / std::sqrt(5.0)));
+  const Tensor biased = r.raw_scores + draw({6}, 4);
+  CHECK(same_bits(r.scores, masked_fill(biased, logical_not(keep.tensor()), -kInf)));
+  CHECK(same_bits(r.pattern, softmax(r.scores, -1)));
+  CHECK(close(sum(r.pattern, {-1}), ones({2, 3, 4}, float64)));  // undropped: rows sum to 1
+  const Tensor mask = dropout(ones({2, 3, 4, 6}, float64), 0.4, same.next_u64());
+  CHECK(close(r.dropped, r.pattern * mask));
+  CHECK(!close(r.dropped, r.pattern));
+  CHECK(close(r.output, matmul(r.dropped, v)));
+  // In the layer: per head, before dropout, while dropout is on.
+  const MultiHeadAttention layer =
+      random_layer({.d_model = 12, .heads = 3, .dropout = 0.5, .dtype = float64});
+  Probe probe;
+  probe.record("hook_pattern");
+  layer(draw({2, 4, 12}, 3), {.training = true, .probe = &probe});
+  CHECK(probe.value("hook_pattern").shape() == Shape{2, 3, 4, 4});
+  CHECK(close(sum(probe.value("hook_pattern"), {-1}), ones({2, 3, 4}, float64)));
+}
+
+TEST_CASE("a layer in any form draws the same function from the same seed as its base form") {
+  const Tensor x = draw({2, 5, 12}, 3);
+  const auto of = [&](AttentionForm form) {
+    Generator g(6);
+    return MultiHeadAttention({.d_model = 12, .heads = 3, .form = form, .dtype = float64}, g)(x);
+  };
+  CHECK(close(of(kPackedHeads), of(kPackedQKV)));
+  CHECK(close(of(kPerHead), of(kSeparate)));
+}
+
+TEST_CASE("weight decay is for matrices, not for biases, whatever their form") {
+  for (const AttentionForm form : kForms) {
+    const MultiHeadAttention layer({.d_model = 12, .heads = 3, .form = form});
+    const auto groups = decay_groups(parameters(layer), 0.1);
+    std::size_t biases = 0;
+    for (const ParameterGroup& group : groups)
+      for (const NamedParameter& p : group.parameters) {
+        CAPTURE(p.name);
+        const bool bias = p.name.starts_with("b_") || p.name.ends_with("bias");
+        CHECK(group.weight_decay == (bias ? 0 : 0.1));
+        biases += bias;
+      }
+    CHECK(biases == (form == kPackedQKV || form == kPackedHeads ? 2 : 4));
+  }
+}
+
+}  // namespace

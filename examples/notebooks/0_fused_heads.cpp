@@ -2,9 +2,10 @@
 #include <cmath>
 
 #include "autograd/engine.h"
+#include "examples/notebooks/0_printed.h"
 #include "examples/notebooks/page.h"
 #include "examples/notebooks/shared.h"
-#include "nn/layers.h"
+#include "nn/attention.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;
@@ -64,54 +65,16 @@ Tensor summary(const Tensor& y) {
 
 void one_head(Page& page) {
   page.cell("In [28]  drawn without a seed: these are the notebook's");
-  const Tensor q = tensor({{-0.17726915, -0.60715105, 0.27040047, 1.32262995},
-                           {-0.35466501, -1.00190095, 0.49971724, 0.52404003},
-                           {-0.96664612, -0.92880235, 0.31031606, 1.47667384},
-                           {2.58801299, 0.91252951, 0.47811754, -1.90542747},
-                           {0.39023975, 1.89121848, -0.77398807, 0.55986816},
-                           {-0.11781247, 0.66704404, 0.74030888, 0.80908705}},
-                          float64);
-  const Tensor k = tensor({{1.31088812, 0.03025595, 0.02526448, -0.6110974},
-                           {0.03582415, 0.53263921, -0.34596446, 0.67464531},
-                           {-0.21136, 1.38581759, -2.44668208, -0.46287517},
-                           {-0.4030099, -0.90153947, -0.72863338, -1.69069868},
-                           {-0.05841235, 0.88533137, 0.23723818, 1.64457024},
-                           {0.90458896, -0.71120042, -0.77826392, 1.28070143}},
-                          float64);
-  const Tensor v = tensor({{0.76514641, -1.69868336, -1.59656269, -0.76914076},
-                           {-0.81664305, -0.10608875, -1.38933315, -2.52314108},
-                           {0.20812633, 0.43433177, -1.68935144, -0.07477778},
-                           {1.00473554, 0.71972715, -0.40171648, -0.90225516},
-                           {-1.03943008, -2.32277988, 1.68366562, 0.53501308},
-                           {1.49572558, 0.46566221, -0.26506452, 1.31825037}},
-                          float64);
+  const Tensor q = printed::q(), k = printed::k(), v = printed::v();
   for (const Tensor& x : {q, k, v}) page.say(numpy_str(x));
 
   page.cell("In [29]");
   const Tensor mask = create_mask(6);
-  page.array("s0.in29.mask:mask", mask,
-             "array([[  0., -inf, -inf, -inf, -inf, -inf],\n"
-             "       [  0.,   0., -inf, -inf, -inf, -inf],\n"
-             "       [  0.,   0.,   0., -inf, -inf, -inf],\n"
-             "       [  0.,   0.,   0.,   0., -inf, -inf],\n"
-             "       [  0.,   0.,   0.,   0.,   0., -inf],\n"
-             "       [  0.,   0.,   0.,   0.,   0.,   0.]])");
+  page.array("s0.in29.mask:mask", mask, printed::kMask);
 
   page.cell("In [30]");
   const auto [products, w, output] = scaled_dot_product(q, k, v, mask, 1);
-  page.array("s0.in30.w:w", w,
-             "array([[1.        , 0.        , 0.        , 0.        , 0.        ,\n"
-             "        0.        ],\n"
-             "       [0.39241945, 0.60758055, 0.        , 0.        , 0.        ,\n"
-             "        0.        ],\n"
-             "       [0.06890137, 0.8818494 , 0.04924923, 0.        , 0.        ,\n"
-             "        0.        ],\n"
-             "       [0.95480366, 0.00402563, 0.01479945, 0.02637126, 0.        ,\n"
-             "        0.        ],\n"
-             "       [0.01492158, 0.06423303, 0.78734935, 0.00128508, 0.13221096,\n"
-             "        0.        ],\n"
-             "       [0.04566295, 0.15950434, 0.02440449, 0.00717102, 0.68879132,\n"
-             "        0.07446588]])");
+  page.array("s0.in30.w:w", w, printed::kWeights);
   page.keep("s0.md.claim:argmax_row2", argmax(select(w, 0, 2), 0));  // "sat" focuses on "cat",
   page.keep("s0.md.claim:argmax_row3", argmax(select(w, 0, 3), 0));  // "on" on "the"
 
@@ -133,11 +96,9 @@ void one_head(Page& page) {
       std::abs(wrong - 0.5) <= 1e-9,
       text("The weights' logarithms tell the scale: ", wrong, " where d_k = 4 asks for ", right,
            ".\nRow 1 would be ", scaled.weights.at({1, 0}), ", ", scaled.weights.at({1, 1}), "."));
-  const Tensor as_told = scaled_dot_product(q, k, v, tril(ones({6, 6}, float64)), 1).weights;
-  page.fault("the text sets the mask to 0 for the future and 1 for the past", sees_no_future(w),
-             sees_no_future(as_told),
-             text("Added to scores, that leaves weights up to ", max(triu(as_told, 1)).item(),
-                  " on the future. The code has 0 and -inf."));
+  const std::string reason = refusal([] { ScoreBias(tril(ones({6, 6}, float64))); });
+  page.fault("the text sets the mask to 0 for the future and 1 for the past",
+             refusal([&] { ScoreBias{mask}; }).empty(), reason.empty(), reason);
   const Tensor large = 1000.0 * products;
   const Tensor by_exp = exp(large) / sum(exp(large), {1}, true);
   page.fault("In [15]: a softmax that does not subtract the row's maximum",
@@ -208,6 +169,17 @@ void many_heads(Page& page) {
   page.keep("s0.derived.mha4:attention_weights", small.forward(input, create_mask(3)).a.weights);
   page.keep("s0.derived.mha4:correct_transposed_first", permuted(input));
   page.keep("s0.derived.mha4:as_in_seed_reshape_bug", as_printed(input));
+  nn::MultiHeadAttention module({.d_model = 4,
+                                 .heads = 2,
+                                 .form = nn::AttentionForm::kPackedHeads,
+                                 .causal = true,
+                                 .dtype = float64});
+  module.weights.in_proj_weight = reshape(small.qkv_weight, {2, 3 * 2, 4});
+  module.weights.in_proj_bias = small.qkv_bias;
+  module.weights.out_proj_weight = small.out_weight;
+  module.weights.out_proj_bias = small.out_bias;
+  page.check("nn::MultiHeadAttention, whose form kPackedHeads this is, says the same",
+             allclose(module(input), permuted(input), 0, 1e-14));
   const Tensor right = dependence(permuted, input), wrong = dependence(as_printed, input);
   page.fault(
       "In [54]: heads joined without the permute back", sees_no_future(right),

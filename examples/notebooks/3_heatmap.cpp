@@ -136,18 +136,10 @@ void multi_head(Page& page, const Tensor& sample_input) {
   page.keep("s3.derived.mha:positions_sqrt_embedding_size", scaled.output);
   page.keep("s3.derived.mha:literal_code_heads_attend_heads", literal.output);
 
-  std::string error;
-  const auto runs = [&](const char* second) {
-    try {
-      layer.forward(x, by_embedding, true, second);
-    } catch (const ValueError& e) {
-      error = e.what();
-      return false;
-    }
-    return true;
-  };
-  const bool letter = runs("nhql,nlhd->nqhd"), digit = runs("nhq1,nlhd->nqhd");
-  page.fault("`nhq1`, with a digit for the letter l", letter, digit, error);
+  const auto run_with = [&](const char* second) { layer.forward(x, by_head, false, second); };
+  const std::string reason = refusal([&] { run_with("nhq1,nlhd->nqhd"); });
+  page.fault("`nhq1`, with a digit for the letter l",
+             refusal([&] { run_with("nhql,nlhd->nqhd"); }).empty(), reason.empty(), reason);
 
   // With the letter in place it runs, and is still wrong.
   const auto follows_the_words = [&](bool permutes) {

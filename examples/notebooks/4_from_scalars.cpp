@@ -93,20 +93,22 @@ void eight_dimensions(Page& page) {
   page.keep("s4.derived.mask:output_a", a.output);
   page.keep("s4.derived.mask:p_b", b.p_attn);
   page.keep("s4.derived.mask:output_b", b.output);
-  const AttentionResult ours =
-      attention_with_weights(Q, K, values, {.keep = KeepMask(ne(none_left, 0.0))});
+  const KeepMask keep(ne(none_left, 0.0));
+  const AttentionResult ours = attention_with_weights(Q, K, values, {.keep = keep});
   const auto reads_nothing = [&](const Tensor& output) {
     return max(abs(grad(sum(output), {values})[0])).item() == 0;
   };
-  page.fault(
-      "-1e9 for a hidden key, in a row that has no other", reads_nothing(ours.output),
-      reads_nothing(b.output),
-      text("-1e9, weights ", to(b.p_attn.detach(), float32),
-           ": finite, so all keys are alike, and the hidden values\n"
-           "are averaged and get gradients. -inf, weights ",
-           to(ours.pattern.detach(), float32),
-           ":\nheed defines softmax of nothing as 0, output and gradients, too; by the bare\n"
-           "formula -inf - -inf is NaN."));
+  page.fault("-1e9 for a hidden key, in a row that has no other", reads_nothing(ours.output),
+             reads_nothing(b.output),
+             text("Weights of -1e9: ", b.p_attn.at({0, 0}), ", ", b.p_attn.at({0, 1}),
+                  ". It is finite, so all keys are alike, and the hidden values\nare averaged and "
+                  "get gradients. Of -inf: ",
+                  ours.pattern.at({0, 0}), ", ", ours.pattern.at({0, 1}),
+                  ". The formula would divide 0 by 0; heed\nsays that the softmax of nothing is 0, "
+                  "with gradient 0."));
+  page.check("who wants the other gets it by name: FullyMasked::kUniform",
+             allclose(attention(Q, K, V, {.keep = keep, .fully_masked = FullyMasked::kUniform}),
+                      b.output, 0, 0));
 }
 
 void batches(Page& page) {

@@ -59,6 +59,17 @@ std::string text(const Parts&... parts) {
   return out.str();
 }
 
+/// What the Error that f throws says; empty if it throws none.
+template <class F>
+std::string refusal(F f) {
+  try {
+    f();
+  } catch (const autograd::Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
 /// The main() of a notebook: runs it, and with `--numbers FILE` then compares with every verified
 /// entry that numbers.json has for it. Exit code: 0; 1 if a check, a fault or a number fails; 2
 /// usage; 77 if all is well but there is no such file.

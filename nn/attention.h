@@ -13,7 +13,7 @@ namespace heed::nn {
 /// How the projections are stored. H heads of queries, Hkv of keys and values, D = d_model.
 enum class AttentionForm {
   kPackedQKV,    ///< in_proj_weight [H d_head + Hkv d_head + Hkv d_value, D]: PyTorch, GPT-2
-  kSeparate,     ///< q_proj_weight [H d_head, D], k_proj_weight, v_proj_weight
+  kSeparate,     ///< q_proj_weight [H d_head, D], k_proj_weight, v_proj_weight: PyTorch's, too
   kPackedHeads,  ///< in_proj_weight [H, 2 d_head + d_value, D]: q, k, v of head after head
   kPerHead,      ///< W_Q [H, D, d_head], W_K, W_V, W_O [H, d_value, D]: TransformerLens
 };
@@ -28,6 +28,7 @@ enum class ScaleRule {
 /// The parameters of one layer, under the names of its form; all others are undefined.
 struct AttentionWeights {
   Tensor in_proj_weight, in_proj_bias;  ///< packed; the bias flat, in the weight's order
+  /// Separate; the biases only where one is missing, else PyTorch's in_proj_bias holds all three.
   Tensor q_proj_weight, k_proj_weight, v_proj_weight, q_proj_bias, k_proj_bias, v_proj_bias;
   Tensor out_proj_weight, out_proj_bias;  ///< [D, H d_value], [D]; all forms but per head
   Tensor W_Q, W_K, W_V, W_O;              ///< per head

@@ -42,24 +42,33 @@ Tensor per_head_bias(const Tensor& bias, std::int64_t heads) {
   return bias.defined() ? reshape(bias, {heads, -1}) : bias;
 }
 
+// n rows from `begin` on.
+Tensor part(const Tensor& x, std::int64_t begin, std::int64_t n) {
+  return slice(x, 0, begin, begin + n);
+}
+// in_proj_bias, if that is how they are stored: q's, then k's, then v's.
+void read_flat_bias(Projections& p, const AttentionWeights& w, const Rows& rows) {
+  if (!w.in_proj_bias.defined()) return;
+  p.q_bias = part(w.in_proj_bias, 0, rows.q);
+  p.k_bias = part(w.in_proj_bias, rows.q, rows.k);
+  p.v_bias = part(w.in_proj_bias, rows.q + rows.k, rows.v);
+}
+
 // Differentiable: what a forward pass multiplies by.
 Projections read(const AttentionWeights& w, const Options& o) {
   const Rows rows(o);
   Projections p{.out = w.out_proj_weight, .out_bias = w.out_proj_bias};
   switch (o.form) {
-    case kPackedQKV: {
-      const std::int64_t k = rows.q, v = rows.q + rows.k;
-      const auto part = [](const Tensor& x, std::int64_t begin, std::int64_t n) {
-        return x.defined() ? slice(x, 0, begin, begin + n) : x;
-      };
-      p.q = part(w.in_proj_weight, 0, rows.q), p.q_bias = part(w.in_proj_bias, 0, rows.q);
-      p.k = part(w.in_proj_weight, k, rows.k), p.k_bias = part(w.in_proj_bias, k, rows.k);
-      p.v = part(w.in_proj_weight, v, rows.v), p.v_bias = part(w.in_proj_bias, v, rows.v);
+    case kPackedQKV:
+      p.q = part(w.in_proj_weight, 0, rows.q);
+      p.k = part(w.in_proj_weight, rows.q, rows.k);
+      p.v = part(w.in_proj_weight, rows.q + rows.k, rows.v);
+      read_flat_bias(p, w, rows);
       return p;
-    }
     case kSeparate:
       p.q = w.q_proj_weight, p.k = w.k_proj_weight, p.v = w.v_proj_weight;
       p.q_bias = w.q_proj_bias, p.k_bias = w.k_proj_bias, p.v_bias = w.v_proj_bias;
+      read_flat_bias(p, w, rows);
       return p;
     case kPackedHeads: {
       const std::int64_t d = o.d_head, end = 2 * d + o.d_value;
@@ -85,16 +94,20 @@ Projections read(const AttentionWeights& w, const Options& o) {
 // The inverse of read(), for options of the form to write.
 AttentionWeights write(const Projections& p, const Options& o) {
   AttentionWeights w;
-  const bool biased = p.q_bias.defined();
+  const bool biased = p.q_bias.defined() && p.k_bias.defined() && p.v_bias.defined();
+  const auto flat_bias = [&] { return cat({p.q_bias, p.k_bias, p.v_bias}, 0); };
   if (o.form != kPerHead) w.out_proj_weight = p.out, w.out_proj_bias = p.out_bias;
   switch (o.form) {
     case kPackedQKV:
       w.in_proj_weight = cat({p.q, p.k, p.v}, 0);
-      if (biased) w.in_proj_bias = cat({p.q_bias, p.k_bias, p.v_bias}, 0);
+      if (biased) w.in_proj_bias = flat_bias();
       break;
     case kSeparate:
       w.q_proj_weight = p.q, w.k_proj_weight = p.k, w.v_proj_weight = p.v;
-      w.q_proj_bias = p.q_bias, w.k_proj_bias = p.k_bias, w.v_proj_bias = p.v_bias;
+      if (biased)
+        w.in_proj_bias = flat_bias();
+      else
+        w.q_proj_bias = p.q_bias, w.k_proj_bias = p.k_bias, w.v_proj_bias = p.v_bias;
       break;
     case kPackedHeads: {
       const auto heads = [&](const Tensor& rows, std::int64_t d) {
@@ -183,9 +196,9 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
                 .out_bias = *options.out_bias ? out.bias : Tensor()};
   if (o.form == kPackedQKV || o.form == kPackedHeads) {
     const Tensor all = draw(rows.q + rows.k + rows.v);
-    p.q = slice(all, 0, 0, rows.q);
-    p.k = slice(all, 0, rows.q, rows.q + rows.k);
-    p.v = slice(all, 0, rows.q + rows.k, all.size(0));
+    p.q = part(all, 0, rows.q);
+    p.k = part(all, rows.q, rows.k);
+    p.v = part(all, rows.q + rows.k, rows.v);
   } else {
     p.q = draw(rows.q), p.k = draw(rows.k), p.v = draw(rows.v);
   }

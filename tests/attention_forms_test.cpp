@@ -141,36 +141,35 @@ TEST_CASE("B3 B4: per_head is notebook 1's layer of 30 dimensions and 2 heads of
 }
 
 TEST_CASE("B2: a bias for each projection or not; where packed, q, k and v alike") {
-  for (const AttentionForm form : {kSeparate, kPerHead})
-    for (int bits = 0; bits < 16; ++bits) {
-      CAPTURE(int(form), bits);
-      const bool q = bits & 1, k = bits & 2, v = bits & 4, out = bits & 8;
-      Options o{.d_model = 12, .heads = 3, .form = form, .dtype = float64};
-      o.q_bias = q, o.k_bias = k, o.v_bias = v, o.out_bias = out;
-      const MultiHeadAttention layer = random_layer(o);
-      CHECK(parameters(layer).size() == std::size_t(4 + q + k + v + out));
-      // The layer with all biases, where those that are missing are 0.
-      Options full_options = o;
-      full_options.q_bias = full_options.k_bias = full_options.v_bias = full_options.out_bias =
-          true;
-      const MultiHeadAttention full_layer(full_options);
-      {
-        const NoGrad guard;
-        for (const NamedParameter& to : parameters(full_layer)) {
-          if (is_bias(to.name)) fill_(to.tensor, 0);
-          for (const NamedParameter& from : parameters(layer))
-            if (from.name == to.name) copy_(to.tensor, from.tensor);
-        }
-      }
-      const Tensor x = draw({2, 5, 12}, 3);
-      CHECK(same_bits(layer(x), full_layer(x)));
-      if (q == k && k == v) {
-        const auto got = run(converted(layer, kPackedQKV)), want = run(layer);
-        for (std::size_t i = 0; i < want.size(); ++i) CHECK(close(got[i], want[i]));
-      } else {
-        CHECK_THROWS_AS(converted(layer, kPackedHeads), ValueError);
+  for (int bits = 0; bits < 16; ++bits) {
+    CAPTURE(bits);
+    const bool q = bits & 1, k = bits & 2, v = bits & 4, out = bits & 8;
+    Options o{.d_model = 12, .heads = 3, .form = kPerHead, .dtype = float64};
+    const MultiHeadAttention all(o);  // the layer with all biases, 0 where the other has none
+    o.q_bias = q, o.k_bias = k, o.v_bias = v, o.out_bias = out;
+    const MultiHeadAttention layer = random_layer(o);
+    CHECK(parameters(layer).size() == std::size_t(4 + q + k + v + out));
+    {
+      const NoGrad guard;
+      for (const NamedParameter& to : parameters(all)) {
+        if (is_bias(to.name)) fill_(to.tensor, 0);
+        for (const NamedParameter& from : parameters(layer))
+          if (from.name == to.name) copy_(to.tensor, from.tensor);
       }
     }
+    const Tensor x = draw({2, 5, 12}, 3);
+    CHECK(same_bits(layer(x), all(x)));
+    const MultiHeadAttention separate = converted(layer, kSeparate);
+    CHECK(close(separate(x), all(x)));
+    CHECK(separate.weights.in_proj_bias.defined() == (q && k && v));  // as PyTorch stores them
+    CHECK(separate.weights.q_proj_bias.defined() == (q && !(k && v)));
+    if (q == k && k == v) {
+      const auto got = run(converted(layer, kPackedQKV)), want = run(layer);
+      for (std::size_t i = 0; i < want.size(); ++i) CHECK(close(got[i], want[i]));
+    } else {
+      CHECK_THROWS_AS(converted(layer, kPackedHeads), ValueError);
+    }
+  }
   CHECK_THROWS_WITH(
       MultiHeadAttention({.d_model = 4, .heads = 2, .k_bias = false}),
       "MultiHeadAttention: a packed bias is all or none, got q true, k false, v true; "
@@ -337,7 +336,7 @@ TEST_CASE("weight decay is for matrices, not for biases, whatever their form") {
         CHECK(group.weight_decay == (bias ? 0 : 0.1));
         biases += bias;
       }
-    CHECK(biases == (form == kPackedQKV || form == kPackedHeads ? 2 : 4));
+    CHECK(biases == (form == kPerHead ? 4 : 2));
   }
 }
 

@@ -120,8 +120,8 @@ int run(int argc, char** argv, int seed, void (*notebook)(Page&)) {
   }
   Page page;
   notebook(page);
-  std::cout << text("\n", page.checks(), " checks and ", page.faults(),
-                    " faults: ", page.failures(), " failed\n");
+  std::cout << text("\nchecks: ", page.checks(), ", faults: ", page.faults(),
+                    ", failed: ", page.failures(), "\n");
   if (page.failures()) return 1;
   if (!compares) return 0;
   if (!std::filesystem::exists(argv[2])) {

@@ -31,6 +31,7 @@ std::vector<std::string> numpy_cells(const Tensor& x) {
     width = std::max(width, cell.whole.size() + cell.rest.size());
   }
   std::vector<std::string> out;
+  out.reserve(cells.size());
   for (const Cell& cell : cells)
     out.push_back(std::string(width - cell.whole.size() - cell.rest.size(), ' ') + cell.whole +
                   cell.rest);

@@ -10,9 +10,10 @@ namespace heed::notebook {
 /// Element i, in row-major order, is ((step i + first) mod modulus - modulus / 2) * unit.
 inline autograd::Tensor counted(const autograd::Shape& shape, std::int64_t step, std::int64_t first,
                                 std::int64_t modulus, double unit) {
+  const std::int64_t middle = modulus / 2;
   std::vector<double> values;
   for (std::int64_t i = 0; i < shape.numel(); ++i)
-    values.push_back(double((step * i + first) % modulus - modulus / 2) * unit);
+    values.push_back(double((step * i + first) % modulus - middle) * unit);
   return autograd::from_data(values, shape);
 }
 

@@ -113,7 +113,7 @@ void eight_dimensions(Page& page) {
 
 void batches(Page& page) {
   page.cell("In [58] to In [61]  Q [3, 8, 4], K and V [3, 3, 8, 4]");
-  const Tensor Q = ones64({3, 8, 4}), K = ones64({3, 3, 8, 4}), V = K;
+  const Tensor Q = ones64({3, 8, 4}), K = ones64({3, 3, 8, 4}), V = ones64({3, 3, 8, 4});
   const Attended o = dotproduct_attention(Q, K, V, 0.5);
   page.size("s4.in61.size:o", o.output, "torch.Size([3, 3, 8, 4])");
   page.keep("s4.derived.ones:o", o.output);

@@ -160,6 +160,9 @@ TEST_CASE("attention and its masks") {
   CHECK_THROWS_WITH(KeepMask::padding(std::vector<std::int64_t>{2, 5}, 4),
                     "KeepMask::padding: length 5 of sequence 1 is outside 0 to 4");
   CHECK_THROWS_AS(!KeepMask(), ValueError);
+  CHECK_THROWS_WITH(KeepMask::sliding_window(2, 2, 0),
+                    "KeepMask::sliding_window: needs window > 0, got 0");
+  CHECK_THROWS_WITH(ScoreBias::alibi(0, 2, 2), "ScoreBias::alibi: needs heads > 0, got 0");
 }
 
 TEST_CASE("creation") {

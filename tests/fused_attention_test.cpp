@@ -115,11 +115,9 @@ TEST_CASE("fused attention equals the composite, values and gradients, over gene
         CAPTURE(k);
         const double scale = k == 0 ? largest(exact[0]) : of_gradients;
         CHECK(distance(double_fused[k], exact[k]) <= 1e-12 * scale);
-        // A few roundings are allowed where the composite is exact by luck. dO . O of long rows
-        // is summed in another order than what it is taken from.
-        const double roundings = k == 0 ? 4 : 24;
+        // A few roundings are allowed where the composite is exact by luck.
         CHECK(distance(single_fused[k], exact[k]) <=
-              4 * distance(single[k], exact[k]) + roundings * 0x1p-24 * scale);
+              4 * distance(single[k], exact[k]) + 8 * 0x1p-24 * scale);
       }
     }
   });

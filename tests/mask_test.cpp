@@ -42,11 +42,20 @@ bool all_zero(const Tensor& x) {
 }
 bool all_finite(const Tensor& x) { return all(isfinite(x)).item() != 0; }
 
-TEST_CASE("KeepMask: polarity, alignment, padding, logic") {
+TEST_CASE("B7 B8 B10 B20: KeepMask: polarity, alignment, window, padding, logic") {
   CHECK(values(KeepMask::causal(3, 3).tensor()) == V{1, 0, 0, 1, 1, 0, 1, 1, 1});
   // Bottom right: the last query sees all keys, with more keys and with fewer.
   CHECK(values(KeepMask::causal(2, 4).tensor()) == V{1, 1, 1, 0, 1, 1, 1, 1});
   CHECK(values(KeepMask::causal(3, 2).tensor()) == V{0, 0, 1, 0, 1, 1});
+  CHECK(values(KeepMask::causal(2, 4, CausalAlignment::kTopLeft).tensor()) ==
+        V{1, 0, 0, 0, 1, 1, 0, 0});
+  // Both sides of the query, which stands as in causal().
+  CHECK(values(KeepMask::sliding_window(3, 3, 1).tensor()) == V{1, 0, 0, 0, 1, 0, 0, 0, 1});
+  CHECK(values(KeepMask::sliding_window(2, 4, 2).tensor()) == V{0, 1, 1, 1, 0, 0, 1, 1});
+  CHECK(values(KeepMask::sliding_window(3, 2, 2).tensor()) == V{1, 0, 1, 1, 1, 1});
+  CHECK(values(KeepMask::sliding_window(2, 2, std::int64_t{1} << 62).tensor()) == V{1, 1, 1, 1});
+  CHECK(values((KeepMask::sliding_window(1, 4, 2) & KeepMask::causal(1, 4)).tensor()) ==
+        V{0, 0, 1, 1});
   const KeepMask padding = KeepMask::padding(std::vector<std::int64_t>{2, 0, 3}, 3);
   CHECK(padding.tensor().shape() == Shape{3, 1, 1, 3});
   CHECK(values(padding.tensor()) == V{1, 1, 0, 0, 0, 0, 1, 1, 1});

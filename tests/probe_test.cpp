@@ -2,6 +2,8 @@
 // bits.
 #include "nn/probe.h"
 
+#include <cmath>
+
 #include "autograd/engine.h"
 #include "autograd/graph.h"
 #include "autograd/ops.h"
@@ -101,6 +103,74 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
                     "probe: no backward pass reached 'hook_pattern'");
   CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_k", "hook_pattern",
                                                   "hook_q", "hook_v", "hook_z"});
+}
+
+// A model, one batch, its loss and the gradients of all parameters.
+struct Trained {
+  Generator g{7};
+  Transformer model{{.vocab = 5,
+                     .d_model = 8,
+                     .heads = 2,
+                     .layers = 2,
+                     .context = 6,
+                     .dropout = 0.2,
+                     .dtype = autograd::float64},
+                    g};
+  Tensor ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
+
+  Tensor loss(Probe* probe) const {
+    Generator dropout(8);
+    return cross_entropy(
+        model.forward(ids, {.training = true, .generator = &dropout, .probe = probe}), targets);
+  }
+  std::vector<Tensor> grads(Probe* probe) const {
+    std::vector<Tensor> wanted;
+    for (const NamedParameter& p : parameters(model)) wanted.push_back(p.tensor);
+    return grad(loss(probe), wanted);
+  }
+  std::vector<std::string> sites() const {
+    Probe probe;
+    loss(&probe);
+    return probe.sites();
+  }
+};
+
+TEST_CASE("every site of a model can be read, and a training step keeps its bits meanwhile") {
+  const Trained t;
+  const std::vector<std::string> sites = t.sites();
+  CHECK(sites.size() == 1 + 2 * 8);  // hook_embed; per block resid_pre, resid_post and six heads'
+  Probe probe;
+  for (const std::string& site : sites) probe.record(site);
+  const auto alone = t.grads(nullptr), watched = t.grads(&probe);
+  for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], watched[i]));
+  CHECK(same_bits(t.loss(nullptr), t.loss(&probe)));
+  for (const std::string& site : sites) CHECK(probe.value(site).numel() > 0);
+}
+
+TEST_CASE("every site of a model can be replaced, and its gradient says what that does") {
+  const Trained t;
+  for (const std::string& site : t.sites()) {
+    CAPTURE(site);
+    Probe reader;
+    reader.record(site);
+    const double loss = t.loss(&reader).item();
+    t.grads(&reader);
+    const Tensor value = reader.value(site), gradient = reader.gradient(site);
+    CHECK(gradient.shape() == value.shape());
+    // Nudged along u both ways: the loss changes by <gradient, u>. Masked scores stay -inf.
+    Generator g(9);
+    const Tensor u = masked_fill(randn(value.shape(), value.dtype(), g), eq(value, -kInf), 0);
+    const auto nudged = [&](double h) {
+      Probe probe;
+      probe.replace(site, [&](const Tensor& x) { return x + u * h; });
+      return t.loss(&probe).item();
+    };
+    const double h = 1e-5, slope = (nudged(h) - nudged(-h)) / (2 * h);
+    const double predicted = sum(gradient * u).item();
+    CHECK(std::abs(nudged(0) - loss) <= 1e-12);
+    CHECK(std::abs(slope - predicted) <= 1e-7 * std::max(1.0, std::abs(predicted)));
+    CHECK(std::abs(predicted) > 1e-6);
+  }
 }
 
 }  // namespace

@@ -53,10 +53,12 @@ struct Cut {
   }
 };
 
-// Where a task adds what it finds for all keys. dbias: of its head.
+// Where a task adds what it finds for all keys. dbias: of its head, in double, for a bias may be
+// shared by all heads and rows.
 template <class T>
 struct Sums {
-  T *dk, *dv, *dbias;
+  T *dk, *dv;
+  double* dbias;
   std::int64_t dk_row, dv_row, keys;
 };
 
@@ -82,6 +84,25 @@ HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y,
   }
 }
 
+// Whether all keys of query i come in one block. Then its weights are divided by their sum again,
+// which a rounded log-sum-exp misses, and delta_i is the sum of weights times their gradients:
+// their rounding cancels in dS, which that of dO . O does not.
+template <class T>
+bool in_one_block(const Head<T>& h, std::int64_t i) {
+  return h.visible(i) <= kKeys;
+}
+template <class T>
+HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
+  const Full<T> d;
+  auto total = hn::Zero(d);
+  for (std::int64_t c = 0; c < n; c += std::int64_t(hn::Lanes(d))) {
+    const auto weight = hn::Load(d, p + c);
+    const auto none = hn::Eq(weight, hn::Zero(d));  // masked: 0 * NaN would be NaN
+    total = hn::Add(total, hn::IfThenZeroElse(none, hn::Mul(weight, hn::Load(d, ds + c))));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, total));
+}
+
 // Row i: q k^T becomes the weights in p, dO v^T the gradient of the scores in ds. `columns` of ds
 // are dropped, and written to dpattern if wanted; the first n can be seen.
 template <class T>
@@ -91,13 +112,19 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   if (!h.plain) finish_scores(h, p, i, j0, n);
-  exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], n, s_row);
+  const T total = exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], n, s_row);
   if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
   if (dpattern) std::copy_n(ds, columns, dpattern);
+  T scale = 1;
+  if (in_one_block(h, i)) {
+    scale = total > 0 ? 1 / total : T(0);
+    delta = weighted_sum(p, ds, s_row) * scale;
+  }
   for (std::int64_t c = 0; c < s_row; c += lanes) {
-    const auto weight = hn::Load(d, p + c);
+    const auto weight = hn::Mul(hn::Load(d, p + c), hn::Set(d, scale));
     const auto spread = hn::Sub(hn::Load(d, ds + c), hn::Set(d, delta));
     const auto none = hn::Eq(weight, hn::Zero(d));  // masked: 0 * NaN would be NaN
+    hn::Store(weight, d, p + c);
     hn::Store(hn::IfThenZeroElse(none, hn::Mul(weight, spread)), d, ds + c);
   }
 }
@@ -167,8 +194,9 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   const T* grad_out =
       g.grad_out + h.b * g.grad_out_at.batch + h.h * g.grad_out_at.head + i0 * g.grad_out_at.row;
   T* dq = g.dq + h.b * g.dq_at.batch + h.h * g.dq_at.head + i0 * g.dq_at.row;
-  T delta[kQueries];
-  dot_rows(delta, grad_out, g.grad_out_at.row, h.out + i0 * a.out_at.row, a.out_at.row, rows, dv);
+  T delta[kQueries] = {};
+  if (!in_one_block(h, i0 + rows - 1))
+    dot_rows(delta, grad_out, g.grad_out_at.row, h.out + i0 * a.out_at.row, a.out_at.row, rows, dv);
   for (std::int64_t r = 0; r < rows; ++r) std::fill_n(dq + r * g.dq_at.row, d, T(0));
   pack_panels(x.q.get(), q, a.q_at.row, 1, rows, d);
   x.scale_all(x.q.get(), rows * padded<T>(d), T(a.scale));
@@ -187,8 +215,8 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
       if (keep) drop_row(p, keep, dropout_scale(a), n);
       if (sums.dbias) {
         const std::int64_t step = g.dbias_at.column;
-        T* dbias = sums.dbias + i * g.dbias_at.row + j0 * step;
-        for (std::int64_t j = 0; j < n; ++j) dbias[j * step] += ds[j];
+        double* dbias = sums.dbias + i * g.dbias_at.row + j0 * step;
+        for (std::int64_t j = 0; j < n; ++j) dbias[j * step] += double(ds[j]);
       }
     }
     multiply_block<T>(rows, d, columns, {x.ds, s_row, 1}, packed_rows(h, x.keys.get(), j0, d), dq,
@@ -226,13 +254,13 @@ void add_chunks(const Cut<T>& cut, T* out, const T* first, std::int64_t width, s
 template <class T>
 void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
   const Cut<T> cut(a, g);
-  const bool apart = cut.chunks > 1, bias_apart = apart && g.dbias && g.dbias_at.row == 0;
+  const bool apart = cut.chunks > 1;
+  const std::int64_t bias_parts = !g.dbias ? 0 : apart && g.dbias_at.row == 0 ? cut.chunks : 1;
   const std::int64_t heads = a.batch * a.heads, all_keys = cut.keys_before(cut.chunks);
   const Scratch<T> dk(apart ? heads * all_keys * a.d : 0),
-      dv(apart ? heads * all_keys * a.d_value : 0),
-      dbias(bias_apart ? cut.chunks * g.dbias_size : 0);
-  if (g.dbias) std::fill_n(g.dbias, g.dbias_size, T(0));
-  std::fill_n(dbias.get(), bias_apart ? cut.chunks * g.dbias_size : 0, T(0));
+      dv(apart ? heads * all_keys * a.d_value : 0);
+  const Scratch<double> dbias(bias_parts * g.dbias_size);
+  std::fill_n(dbias.get(), bias_parts * g.dbias_size, 0.0);
   parallel_for(cut.groups * cut.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t chunk = cut.chunks - 1 - task / cut.groups;  // the longest first
@@ -250,7 +278,7 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
                   cut.keys(chunk)};
         if (g.dbias)
           sums.dbias =
-              (bias_apart ? dbias.get() + chunk * g.dbias_size : g.dbias) + h.offset(g.dbias_at);
+              dbias.get() + (bias_parts > 1 ? chunk * g.dbias_size : 0) + h.offset(g.dbias_at);
         backward_chunk(h, g, sums, chunk * cut.rows, std::min(a.tq, (chunk + 1) * cut.rows));
       }
     }
@@ -265,8 +293,11 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
                    dv.get() + head * all_keys * a.d_value, a.d_value, j);
       }
     });
-  for (std::int64_t c = 0; bias_apart && c < cut.chunks; ++c)
-    for (std::int64_t i = 0; i < g.dbias_size; ++i) g.dbias[i] += dbias.get()[c * g.dbias_size + i];
+  for (std::int64_t i = 0; g.dbias && i < g.dbias_size; ++i) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < bias_parts; ++c) sum += dbias.get()[c * g.dbias_size + i];
+    g.dbias[i] = T(sum);
+  }
 }
 
 void backward_float(const Attention<float>& a, const AttentionGrads<float>& g) { backward(a, g); }

@@ -1,0 +1,176 @@
+// Notebook 3: self-attention of three words, its heat map, and a multi-head layer that never ran.
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "examples/notebooks/page.h"
+#include "examples/notebooks/shared.h"
+#include "nn/layers.h"
+#include "tools/plot/colormap.h"
+#include "tools/plot/heatmap.h"
+
+using namespace heed::autograd;
+using namespace heed::notebook;
+namespace nn = heed::nn;
+namespace plot = heed::plot;
+
+namespace {
+
+struct Attended {
+  Tensor output, attention_weights;
+};
+Attended compute_self_attention(const Tensor& queries, const Tensor& keys, const Tensor& values) {
+  const Tensor scores = matmul(queries, mT(keys)) / std::sqrt(double(keys.size(-1)));
+  const Tensor attention_weights = softmax(scores, -1);
+  return {matmul(attention_weights, values), attention_weights};
+}
+
+// plt.imshow(weights, cmap='viridis') with a colour bar, and a description in words.
+void display_attention_weights(const Tensor& weights, const std::string& file,
+                               const std::string& alt_text) {
+  plot::HeatmapGrid grid;
+  grid.title = "Attention Weights Visualization";
+  grid.panels = {{"", 3, 3, to(weights, float32).to_vector<float>()}};
+  grid.row_axis = "Output Sequence";
+  grid.col_axis = "Input Sequence";
+  plot::write_png(file, plot::draw_heatmap(grid), alt_text);
+}
+
+// Relative luminance of an sRGB colour, 0 (black) to 1 (white).
+double luminance(plot::Rgb c) {
+  const auto linear = [](double v) {
+    return v <= 0.04045 * 255 ? v / 255 / 12.92 : std::pow((v / 255 + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(c.r) + 0.7152 * linear(c.g) + 0.0722 * linear(c.b);
+}
+
+struct MultiHeadAttentionLayer {
+  static constexpr std::int64_t embedding_size = 4, heads = 2, head_dim = 2;
+  // Drawn in the notebook's order, in float32 as torch does; used in float64.
+  nn::Linear values_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
+  nn::Linear keys_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
+  nn::Linear queries_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
+  nn::Linear output_layer{{.in = embedding_size, .out = embedding_size}};
+
+  struct Result {
+    Tensor output, energy, weights;
+  };
+  // `permutes` and `second` are the notebook's: see the faults.
+  Result forward(const Tensor& x, double scale, bool permutes = false,
+                 const char* second = "nhql,nlhd->nqhd") const {
+    const std::int64_t batch = x.size(0), length = x.size(1);
+    const auto project = [&](const nn::Linear& layer) {
+      const Tensor y =
+          reshape(linear(x, to(layer.weight, float64)), {batch, length, heads, head_dim});
+      return permutes ? permute(y, {0, 2, 1, 3}) : y;
+    };
+    const Tensor values = project(values_layer), keys = project(keys_layer),
+                 queries = project(queries_layer);
+    const Tensor energy = einsum("nqhd,nkhd->nhqk", {queries, keys});
+    const Tensor weights = softmax(energy * scale, 3);
+    const Tensor out = reshape(einsum(second, {weights, values}), {batch, length, embedding_size});
+    return {linear(out, to(output_layer.weight, float64), to(output_layer.bias, float64)), energy,
+            weights};
+  }
+};
+
+void self_attention(Page& page, const Tensor& sample_input) {
+  page.cell("1. Self-Attention Mechanism");
+  const auto [output, weights] = compute_self_attention(sample_input, sample_input, sample_input);
+  page.say("Attention Output:");
+  page.tensor("s3.sa.out:output", output,
+              "tensor([[0.8137, 0.4935, 0.5065, 0.1863],\n"
+              "        [0.4935, 0.8137, 0.1863, 0.5065],\n"
+              "        [0.7259, 0.7259, 0.2741, 0.2741]])");
+  page.say("Attention Weights:");
+  page.tensor("s3.sa.w:weights", weights,
+              "tensor([[0.5065, 0.1863, 0.3072],\n"
+              "        [0.1863, 0.5065, 0.3072],\n"
+              "        [0.2741, 0.2741, 0.4519]])");
+  page.check("attention(), fused, says the same",
+             allclose(attention(sample_input, sample_input, sample_input), output, 0, 1e-14));
+
+  page.cell("2. Visualizing Attention Weights");
+  const std::string file = "notebook_3.png";
+  const auto at = [&weights = weights](std::int64_t i, std::int64_t j) {
+    return plot::format_number(weights.at({i, j}));
+  };
+  const std::string alt_text =
+      text("Attention weights of three words, 3 x 3, bright is strong. Each word attends most to ",
+           "itself: ", at(0, 0), ", ", at(1, 1), ", ", at(2, 2),
+           ". Words 0 and 1 attend least to each other: ", at(0, 1), ".");
+  display_attention_weights(weights, file, alt_text);
+  page.say(text("picture: ", file, "\n  ", alt_text));
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  page.check("the file carries its description (the notebook promises one, and has none)",
+             bytes.find("iTXtDescription") != bytes.npos && bytes.find(alt_text) != bytes.npos);
+
+  // Of every two weights that differ, has the stronger one the lighter colour?
+  const double largest = max(weights).item();
+  const auto light = [&](double weight) { return luminance(plot::viridis(weight / largest)); };
+  const auto values = weights.to_vector<double>();
+  const auto stronger_is = [&](bool lighter) {
+    for (const double a : values)
+      for (const double b : values)
+        if (a > b + 1e-9 && (light(a) > light(b)) != lighter) return false;
+    return true;
+  };
+  page.fault("\"Darker colors represent stronger attention\"", stronger_is(true),
+             stronger_is(false),
+             text("Under viridis the luminance of ", values[1], " is ", light(values[1]), ", of ",
+                  values[0], " it is ", light(values[0]), ": bright is strong."));
+}
+
+void multi_head(Page& page, const Tensor& sample_input) {
+  page.cell("3. Multi-Head Attention  unseeded there, from manual_seed(0) here: the size is all");
+  manual_seed(0);
+  const MultiHeadAttentionLayer layer;
+  const Tensor x = unsqueeze(sample_input, 0);
+  const double by_head = 1 / std::sqrt(2), by_embedding = 1 / std::sqrt(4);
+  const auto right = layer.forward(x, by_head), scaled = layer.forward(x, by_embedding);
+  const auto literal = layer.forward(x, by_embedding, true);
+  page.say("Output from Multi-Head Attention:");
+  page.tensor("s3.mha.shape:output", right.output);
+  page.keep("s3.derived.mha:correct_positions_sqrt_head_dim", right.output);
+  page.keep("s3.derived.mha:positions_sqrt_embedding_size", scaled.output);
+  page.keep("s3.derived.mha:literal_code_heads_attend_heads", literal.output);
+
+  const auto run_with = [&](const char* second) { layer.forward(x, by_head, false, second); };
+  const std::string reason = refusal([&] { run_with("nhq1,nlhd->nqhd"); });
+  page.fault("`nhq1`, with a digit for the letter l",
+             refusal([&] { run_with("nhql,nlhd->nqhd"); }).empty(), reason.empty(), reason);
+
+  // With the letter in place it runs, and is still wrong.
+  const auto follows_the_words = [&](bool permutes) {
+    const Tensor back = layer.forward(flip(x, 1), by_embedding, permutes).output;
+    return allclose(flip(back, 1), layer.forward(x, by_embedding, permutes).output);
+  };
+  page.fault("the permutes before an einsum that reads \"nqhd\"", follows_the_words(false),
+             follows_the_words(true),
+             text("The energy is ", literal.energy.shape(), ", head against head, not ",
+                  right.energy.shape(), ". Words in reverse order\n",
+                  "should give the outputs in reverse order, and do not."));
+  const auto scale_in = [](const auto& r) {
+    return scale_of(select(select(r.weights, 0, 0), 0, 0), select(select(r.energy, 0, 0), 0, 0));
+  };
+  page.fault("divides by sqrt(embedding_size), not sqrt(head_dim)",
+             std::abs(scale_in(right) - by_head) <= 1e-9,
+             std::abs(scale_in(scaled) - by_head) <= 1e-9,
+             text("The weights' logarithms tell the scale: ", scale_in(scaled),
+                  " where heads of 2 ask for ", scale_in(right), "."));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run(argc, argv, 3, [](Page& page) {
+    const Tensor sample_input = tensor({{1, 0, 1, 0}, {0, 1, 0, 1}, {1, 1, 0, 0}}, float64);
+    self_attention(page, sample_input);
+    multi_head(page, sample_input);
+    page.say(
+        "\nNotice: of the layer's faults one is an error, the others run and have the right\n"
+        "size. Each breaks a law that needs no reference: outputs follow their words, and the\n"
+        "ratio of two weights is exp(scale * difference of scores).");
+  });
+}

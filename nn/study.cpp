@@ -100,8 +100,7 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
         contiguous(to(probe.value(site_of(layer, "hook_pattern")), autograd::float32));
     const std::size_t size = tokens.size() * tokens.size();
     for (std::int64_t head = 0; head < o.heads; ++head) {
-      HeadReport r =
-          head_scores({patterns.data<float>() + std::size_t(head) * size, size}, tokens);
+      HeadReport r = head_scores({patterns.data<float>() + std::size_t(head) * size, size}, tokens);
       r.layer = layer, r.head = head;
       r.dq = head_norm(probe.gradient(site_of(layer, "hook_q")), head);
       r.dk = head_norm(probe.gradient(site_of(layer, "hook_k")), head);

@@ -34,9 +34,10 @@ const Probe::Entry& Probe::recorded_entry(const std::string& site) const {
   return found->second;
 }
 
-Tensor Probe::value(const std::string& site) const { return recorded_entry(site).value; }
-
-Tensor Probe::gradient(const std::string& site) const {
+Tensor Probe::value(const std::string& name) const {
+  constexpr std::string_view kGrad = "_grad";
+  if (!name.ends_with(kGrad)) return recorded_entry(name).value;
+  const std::string site = name.substr(0, name.size() - kGrad.size());
   const Entry& entry = recorded_entry(site);
   check<ValueError>(entry.gradient.defined(), "probe", "no backward pass reached '", site, "'");
   return entry.gradient;

@@ -3,6 +3,7 @@
 //   blocks.1.attn.hook_q | hook_k | hook_v | hook_z      [B, T, H, d_head]
 //   blocks.1.attn.hook_attn_scores | hook_pattern        [B, H, Tq, Tk], scores after the mask
 //   hook_embed, blocks.1.hook_resid_pre | hook_resid_post  [B, T, d_model]
+// and a site's gradient is that of its name + "_grad": blocks.1.attn.hook_pattern_grad.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,10 @@ class Probe {
   /// Runs f on the value at `site`; what it returns (same shape) takes its place.
   Probe& replace(const std::string& site, Replace f);
 
-  /// The value at a recorded site, detached. ValueError if no forward pass reached a site of this
-  /// name (with the nearest one that was) or it was not recorded.
-  Tensor value(const std::string& site) const;
-  /// dL/d(value); ValueError likewise, or if no backward pass reached it.
-  Tensor gradient(const std::string& site) const;
+  /// The value at a recorded site, detached, or with the site's name + "_grad" dL/d(value).
+  /// ValueError if no forward pass reached a site of this name (with the nearest one that was), it
+  /// was not recorded, or no backward pass reached it.
+  Tensor value(const std::string& name) const;
   /// Names of all sites that forward passes have reached.
   std::vector<std::string> sites() const;
 

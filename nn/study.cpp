@@ -94,7 +94,7 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
     for (const char* site : kSites) {
       const std::string name = site_of(layer, site);
       s.arrays.push_back({name, probe.value(name)});
-      s.arrays.push_back({name + "_grad", probe.gradient(name)});
+      s.arrays.push_back({name + "_grad", probe.value(name + "_grad")});
     }
     const Tensor patterns =
         contiguous(to(probe.value(site_of(layer, "hook_pattern")), autograd::float32));
@@ -102,9 +102,9 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
     for (std::int64_t head = 0; head < o.heads; ++head) {
       HeadReport r = head_scores({patterns.data<float>() + std::size_t(head) * size, size}, tokens);
       r.layer = layer, r.head = head;
-      r.dq = head_norm(probe.gradient(site_of(layer, "hook_q")), head);
-      r.dk = head_norm(probe.gradient(site_of(layer, "hook_k")), head);
-      r.dv = head_norm(probe.gradient(site_of(layer, "hook_v")), head);
+      r.dq = head_norm(probe.value(site_of(layer, "hook_q_grad")), head);
+      r.dk = head_norm(probe.value(site_of(layer, "hook_k_grad")), head);
+      r.dv = head_norm(probe.value(site_of(layer, "hook_v_grad")), head);
       s.heads.push_back(r);
     }
   }

@@ -253,7 +253,7 @@ TEST_CASE("B7 B8 B9 B16: cross attention under causality, padding and a learned 
         {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
     const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
     // What the table gets is what the scores get, summed over the batch.
-    CHECK(close(dbias, sum(probe.gradient("hook_attn_scores"), {0})));
+    CHECK(close(dbias, sum(probe.value("hook_attn_scores_grad"), {0})));
     const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
                  k = permute(probe.value("hook_k"), {0, 2, 3, 1});
     const Tensor raw = matmul(q, k) / 2.0 + table.detach();

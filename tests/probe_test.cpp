@@ -60,8 +60,8 @@ TEST_CASE("recording changes no bit, and gives what the composite gives") {
       const Tensor masked = logical_not(isfinite(composite.value(site)));
       const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
       CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
-      CHECK(allclose(fused.gradient(site), composite.gradient(site), 1e-4, 1e-5));
-      CHECK(largest_of(fused.gradient(site)) > 0);
+      CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
+      CHECK(largest_of(fused.value(site + "_grad")) > 0);
     }
     CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
     CHECK(allclose(sum(fused.value(kPattern), {-1}), ones({2, 3, 7}), 1e-6, 0));
@@ -99,7 +99,7 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
   CHECK_THROWS_WITH(probe.value("hook_attn_scores"),
                     "probe: 'hook_attn_scores' was not recorded; call "
                     "record(\"hook_attn_scores\") before the forward pass");
-  CHECK_THROWS_WITH(probe.gradient("hook_pattern"),
+  CHECK_THROWS_WITH(probe.value("hook_pattern_grad"),
                     "probe: no backward pass reached 'hook_pattern'");
   CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_k", "hook_pattern",
                                                   "hook_q", "hook_v", "hook_z"});
@@ -155,7 +155,7 @@ TEST_CASE("every site of a model can be replaced, and its gradient says what tha
     reader.record(site);
     const double loss = t.loss(&reader).item();
     t.grads(&reader);
-    const Tensor value = reader.value(site), gradient = reader.gradient(site);
+    const Tensor value = reader.value(site), gradient = reader.value(site + "_grad");
     CHECK(gradient.shape() == value.shape());
     // Nudged along u both ways: the loss changes by <gradient, u>. Masked scores stay -inf.
     Generator g(9);

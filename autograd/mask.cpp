@@ -1,11 +1,21 @@
 #include "autograd/mask.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "autograd/ops.h"
 
 namespace heed::autograd {
+
+namespace {
+
+// Where query 0 stands among the keys.
+std::int64_t first_place(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
+  return alignment == CausalAlignment::kBottomRight ? tk - tq : 0;
+}
+
+}  // namespace
 
 KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
   check<DTypeError>(keep.dtype() == bool8, "KeepMask", "needs bool8 (true = may attend), got ",
@@ -14,14 +24,16 @@ KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
 }
 
 KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
-  return KeepMask(tril_mask(tq, tk, alignment == CausalAlignment::kBottomRight ? tk - tq : 0));
+  return KeepMask(tril_mask(tq, tk, first_place(tq, tk, alignment)));
 }
 
-KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window) {
+KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
+                                  CausalAlignment alignment) {
   check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
   const std::int64_t most = std::min(window - 1, tq + tk);  // no sum overflows
-  return KeepMask(logical_and(tril_mask(tq, tk, tk - tq + most),
-                              logical_not(tril_mask(tq, tk, tk - tq - most - 1))));
+  const std::int64_t first = first_place(tq, tk, alignment);
+  return KeepMask(logical_and(tril_mask(tq, tk, first + most),
+                              logical_not(tril_mask(tq, tk, first - most - 1))));
 }
 
 KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t tk) {
@@ -77,21 +89,26 @@ ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
                     "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
 }
 
-ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk, DType dtype) {
+ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk, DType dtype,
+                           CausalAlignment alignment) {
   check<ValueError>(heads > 0, "ScoreBias::alibi", "needs heads > 0, got ", heads);
   const Tensor bias = empty({heads, tq, tk}, float64);
   double* at = bias.mutable_data<double>();
-  for (std::int64_t h = 0; h < heads; ++h)
+  const std::int64_t first = first_place(tq, tk, alignment);
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const double slope = alibi_slope(h, heads);
     for (std::int64_t i = 0; i < tq; ++i)
-      for (std::int64_t j = 0; j < tk; ++j)
-        *at++ = -alibi_slope(h, heads) * double(std::abs(i + tk - tq - j));
+      for (std::int64_t j = 0; j < tk; ++j) *at++ = -slope * double(std::abs(i + first - j));
+  }
   return ScoreBias(to(bias, dtype));
 }
 
 ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;
-  return ScoreBias(a.bias_ + b.bias_);
+  ScoreBias both;  // each was checked; a sum that happens to be 0 and 1 is no mask
+  both.bias_ = a.bias_ + b.bias_;
+  return both;
 }
 
 }  // namespace heed::autograd

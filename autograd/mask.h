@@ -24,10 +24,11 @@ class KeepMask {
   /// [Tq, Tk]: no key after the query.
   static KeepMask causal(std::int64_t tq, std::int64_t tk,
                          CausalAlignment alignment = CausalAlignment::kBottomRight);
-  /// [Tq, Tk]: keys less than `window` away from the query, which stands at i + Tk - Tq as in
-  /// causal(); `& causal(tq, tk)` leaves the last `window` keys, the query's own included (Beltagy
-  /// et al. 2020). ValueError unless window > 0.
-  static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window);
+  /// [Tq, Tk]: keys less than `window` away from the query, which stands where causal() puts it;
+  /// `& causal(tq, tk)` leaves the last `window` keys, the query's own included (Beltagy et al.
+  /// 2020). ValueError unless window > 0.
+  static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
+                                 CausalAlignment alignment = CausalAlignment::kBottomRight);
   /// Sequence b has lengths[b] keys, the rest is padding: [B, 1, 1, Tk].
   static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
 
@@ -48,12 +49,14 @@ class ScoreBias {
  public:
   ScoreBias() = default;
   /// DTypeError for bool8 and int64. ValueError for an untracked tensor that holds only 0 and 1
-  /// (and a 1): that is a mask, and added it masks nothing.
+  /// (and a 1): that is a mask, and added it masks nothing. A parameter is tracked; what is
+  /// computed from one under NoGrad is not.
   explicit ScoreBias(const Tensor& bias);
-  /// -slope_h * |distance| [H, Tq, Tk], the last query beside the last key; slopes 2^(-8 h / H), h
+  /// -slope_h * |distance| [H, Tq, Tk] from where causal() puts the query; slopes 2^(-8 h / H), h
   /// from 1, for H a power of two, else interleaved as in ALiBi's code (Press et al. 2022).
   static ScoreBias alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
-                         DType dtype = float32);
+                         DType dtype = float32,
+                         CausalAlignment alignment = CausalAlignment::kBottomRight);
 
   bool defined() const { return bias_.defined(); }
   const Tensor& tensor() const { return bias_; }

@@ -1,26 +1,12 @@
 #include "nn/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "nn/cache.h"
 
 namespace heed::nn {
 namespace {
-
-double scale_of(const MultiHeadAttention::Options& o) {
-  if (const double* number = std::get_if<double>(&o.scale)) return *number;
-  switch (std::get<ScaleRule>(o.scale)) {
-    case ScaleRule::kInvSqrtHead:
-      return 1 / std::sqrt(double(o.d_head));
-    case ScaleRule::kNone:
-      return 1;
-    case ScaleRule::kInvHead:
-      return 1 / double(o.d_head);
-    case ScaleRule::kInvSqrtModel:
-      return 1 / std::sqrt(double(o.d_model));
-  }
-  return 1;
-}
 
 // Each of Hkv heads of x [B, Hkv, T, d] stands for H / Hkv heads -> [B, H, T, d].
 Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
@@ -50,6 +36,21 @@ void probe_weights(AttentionOptions& how, const Pass& pass) {
 
 }  // namespace
 
+double MultiHeadAttention::scale() const {
+  if (const double* number = std::get_if<double>(&options.scale)) return *number;
+  switch (std::get<ScaleRule>(options.scale)) {
+    case ScaleRule::kInvSqrtHead:
+      return 1 / std::sqrt(double(options.d_head));
+    case ScaleRule::kInvHead:
+      return 1 / double(options.d_head);
+    case ScaleRule::kInvSqrtModel:
+      return 1 / std::sqrt(double(options.d_model));
+    case ScaleRule::kNone:
+      break;
+  }
+  return 1;
+}
+
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
                                    const Pass& pass) const {
   for (const Tensor* x : {&query, &memory})
@@ -70,13 +71,19 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
   Tensor q = heads_first(pass.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
   Tensor k = heads_first(pass.at("hook_k", p.k));
   Tensor v = heads_first(pass.at("hook_v", p.v));
-  const RopeOptions positions{.offset = pass.cache ? pass.cache->length() : 0};
-  if (options.rope) q = rope(q, positions), k = rope(k, positions);
+  if (options.rope) {
+    // Queries stand where the causal mask has them: at the bottom right beside the last keys.
+    const std::int64_t cached = pass.cache ? pass.cache->length() : 0;
+    const bool aligned = options.causal && options.alignment == CausalAlignment::kBottomRight;
+    const std::int64_t ahead = aligned ? k.size(2) - q.size(2) : 0;
+    q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});
+    k = rope(k, {.offset = cached + std::max<std::int64_t>(-ahead, 0)});
+  }
   if (pass.cache) {
     const KVCache::KV seen = pass.cache->append(pass.layer, k, v);
     k = seen.k, v = seen.v;
   }
-  AttentionOptions how{.scale = scale_of(options),
+  AttentionOptions how{.scale = scale(),
                        .causal = options.causal,
                        .alignment = options.alignment,
                        .keep = pass.keep,

@@ -60,7 +60,7 @@ struct MultiHeadAttention : Module {
     bool causal = false;
     CausalAlignment alignment = CausalAlignment::kBottomRight;
     FullyMasked fully_masked = FullyMasked::kZero;
-    bool rope = false;   ///< rotate q and k by their positions
+    bool rope = false;   ///< rotate q and k by their positions, queries where causality has them
     double dropout = 0;  ///< on the weights
     DType dtype = float32;
   } options;  ///< as given, with every 0 and unset bias filled in
@@ -84,6 +84,7 @@ struct MultiHeadAttention : Module {
   struct QKV {
     Tensor q, k, v;  // [B, T, H, d]; k and v of the kv_heads
   };
+  double scale() const;
   QKV project(const Tensor& query, const Tensor& memory) const;
   Tensor merge_heads(const Tensor& z) const;  // [B, T, H, d_value] -> [B, T, d_model]
 };

@@ -1,6 +1,7 @@
 // The four stored forms of attention's projections: each is read as the same seven matrices and
 // vectors, and written from them.
 #include <cmath>
+#include <sstream>
 
 #include "nn/attention.h"
 #include "nn/init.h"
@@ -54,10 +55,10 @@ void read_flat_bias(Projections& p, const AttentionWeights& w, const Rows& rows)
   p.v_bias = part(w.in_proj_bias, rows.q + rows.k, rows.v);
 }
 
-// Differentiable: what a forward pass multiplies by.
-Projections read(const AttentionWeights& w, const Options& o) {
+// Differentiable: what a forward pass multiplies its inputs by.
+Projections read_in(const AttentionWeights& w, const Options& o) {
   const Rows rows(o);
-  Projections p{.out = w.out_proj_weight, .out_bias = w.out_proj_bias};
+  Projections p;
   switch (o.form) {
     case kPackedQKV:
       p.q = part(w.in_proj_weight, 0, rows.q);
@@ -85,13 +86,19 @@ Projections read(const AttentionWeights& w, const Options& o) {
     case kPerHead:
       p.q = head_rows(w.W_Q), p.k = head_rows(w.W_K), p.v = head_rows(w.W_V);
       p.q_bias = flat(w.b_Q), p.k_bias = flat(w.b_K), p.v_bias = flat(w.b_V);
-      p.out = mT(reshape(w.W_O, {o.heads * o.d_value, o.d_model})), p.out_bias = w.b_O;
       return p;
   }
   return p;
 }
 
-// The inverse of read(), for options of the form to write.
+// The same for what merges the heads.
+void read_out(Projections& p, const AttentionWeights& w, const Options& o) {
+  const bool heads = o.form == kPerHead;
+  p.out = heads ? mT(reshape(w.W_O, {o.heads * o.d_value, o.d_model})) : w.out_proj_weight;
+  p.out_bias = heads ? w.b_O : w.out_proj_bias;
+}
+
+// The inverse of both, for options of the form to write.
 AttentionWeights write(const Projections& p, const Options& o) {
   AttentionWeights w;
   const bool biased = p.q_bias.defined() && p.k_bias.defined() && p.v_bias.defined();
@@ -137,11 +144,6 @@ AttentionWeights write(const Projections& p, const Options& o) {
   return w;
 }
 
-double number(const std::variant<ScaleRule, double>& scale) {
-  const double* given = std::get_if<double>(&scale);
-  return given ? *given : 1;
-}
-
 // Fills in what was left open, and says what does not fit.
 Options checked(Options o) {
   constexpr std::string_view kName = "MultiHeadAttention";
@@ -165,8 +167,6 @@ Options checked(Options o) {
                         (o.q_bias == o.k_bias && o.k_bias == o.v_bias),
                     kName, "a packed bias is all or none, got q ", has(o.q_bias), ", k ",
                     has(o.k_bias), ", v ", has(o.v_bias), "; choose the form separate or per_head");
-  check<ValueError>(std::isfinite(number(o.scale)), kName, "needs a finite scale, got ",
-                    number(o.scale));
   check<ValueError>(!o.rope || o.d_head % 2 == 0, kName, "RoPE needs an even d_head, got ",
                     o.d_head);
   check<ValueError>(o.dropout >= 0 && o.dropout < 1, kName, "needs dropout in [0, 1), got ",
@@ -174,26 +174,65 @@ Options checked(Options o) {
   return o;
 }
 
+// Zeros of the shapes that a layer of these options has.
+Projections blank(const Options& o) {
+  const Rows rows(o);
+  const auto matrix = [&](std::int64_t n, std::int64_t m) { return empty({n, m}, o.dtype); };
+  const auto bias = [&](bool wanted, std::int64_t n) {
+    return wanted ? heed::autograd::zeros({n}, o.dtype) : Tensor();
+  };
+  return {.q = matrix(rows.q, o.d_model),
+          .k = matrix(rows.k, o.d_model),
+          .v = matrix(rows.v, o.d_model),
+          .q_bias = bias(*o.q_bias, rows.q),
+          .k_bias = bias(*o.k_bias, rows.k),
+          .v_bias = bias(*o.v_bias, rows.v),
+          .out = matrix(o.d_model, o.heads * o.d_value),
+          .out_bias = bias(*o.out_bias, o.d_model)};
+}
+
+// Says which of the weights is not what a layer of these options has.
+void check_fits(AttentionWeights got, const Options& o) {
+  AttentionWeights wanted = write(blank(o), o);
+  std::vector<Tensor> shapes;
+  wanted.visit([&](std::string_view, Tensor& x) { shapes.push_back(x); });
+  std::size_t next = 0;
+  const auto shape_of = [](const Tensor& x) {
+    std::ostringstream out;
+    if (x.defined())
+      out << x.shape();
+    else
+      out << "none";
+    return out.str();
+  };
+  got.visit([&](std::string_view name, Tensor& x) {
+    const Tensor& want = shapes[next++];
+    const bool fits = x.defined() == want.defined() && (!x.defined() || x.shape() == want.shape());
+    check(fits, "convert", "a layer of these options has ", name, " ", shape_of(want), ", got ",
+          shape_of(x), "; give the options that the weights were made with");
+  });
+}
+
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options(checked(o)) {
+  check<ValueError>(std::isfinite(scale()), "MultiHeadAttention", "needs a finite scale, got ",
+                    scale());
   const Rows rows(options);
   // PyTorch's order: out_proj as a Linear, its bias drawn and set to 0, then q, k, v.
-  Linear out({.in = options.heads * options.d_value, .out = o.d_model, .dtype = o.dtype}, g);
-  init::zeros(out.bias);
+  Linear out({.in = options.heads * options.d_value,
+              .out = o.d_model,
+              .bias = *options.out_bias,
+              .dtype = o.dtype},
+             g);
+  if (out.bias.defined()) init::zeros(out.bias);
+  Projections p = blank(options);
+  p.out = out.weight, p.out_bias = out.bias;
   const auto draw = [&](std::int64_t n) {
     const Tensor weight = empty({n, o.d_model}, o.dtype);
     init::xavier_uniform(weight, g);
     return weight;
   };
-  const auto bias = [&](bool wanted, std::int64_t n) {
-    return wanted ? heed::autograd::zeros({n}, o.dtype) : Tensor();
-  };
-  Projections p{.q_bias = bias(*options.q_bias, rows.q),
-                .k_bias = bias(*options.k_bias, rows.k),
-                .v_bias = bias(*options.v_bias, rows.v),
-                .out = out.weight,
-                .out_bias = *options.out_bias ? out.bias : Tensor()};
   if (o.form == kPackedQKV || o.form == kPackedHeads) {
     const Tensor all = draw(rows.q + rows.k + rows.v);
     p.q = part(all, 0, rows.q);
@@ -209,7 +248,7 @@ MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
                                                     const Tensor& memory) const {
   // Packed, too, in three products: a slice of their common result would cost its gradient twice
   // over, in zeros around it and in sums.
-  const Projections p = read(weights, options);
+  const Projections p = read_in(weights, options);
   const auto part = [](const Tensor& x, const Tensor& weight, const Tensor& bias,
                        std::int64_t heads, std::int64_t d) {
     return reshape(linear(x, weight, bias), {x.size(0), x.size(1), heads, d});
@@ -221,10 +260,9 @@ MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
 }
 
 Tensor MultiHeadAttention::merge_heads(const Tensor& z) const {
+  Projections p;
+  read_out(p, weights, options);
   const Tensor joined = reshape(z, {z.size(0), z.size(1), options.heads * options.d_value});
-  if (options.form != kPerHead)
-    return linear(joined, weights.out_proj_weight, weights.out_proj_bias);
-  const Projections p = read(weights, options);
   return linear(joined, p.out, p.out_bias);
 }
 
@@ -233,7 +271,11 @@ AttentionWeights convert(const AttentionWeights& weights, const Options& options
   const Options from = checked(options);
   Options wanted = from;
   wanted.form = to;
-  return write(read(weights, from), checked(wanted));
+  wanted = checked(wanted);
+  check_fits(weights, from);
+  Projections p = read_in(weights, from);
+  read_out(p, weights, from);
+  return write(p, wanted);
 }
 
 }  // namespace heed::nn

@@ -34,7 +34,7 @@ function(room_of path result)
 endfunction()
 
 file(GLOB_RECURSE files RELATIVE ${root} ${root}/autograd/*.h ${root}/autograd/*.cpp ${root}/nn/*.h
-     ${root}/nn/*.cpp ${root}/tools/*.h ${root}/tools/*.cpp ${root}/examples/*.cpp)
+     ${root}/nn/*.cpp ${root}/tools/*.h ${root}/tools/*.cpp ${root}/examples/*.h ${root}/examples/*.cpp)
 set(failures "")
 set(count 0)
 foreach(path ${files})

@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "nn/attention.h"
+#include "nn/init.h"
 #include "nn/optim.h"
 #include "tests/catch.h"
 #include "tests/layouts.h"
@@ -322,6 +323,52 @@ TEST_CASE("a layer in any form draws the same function from the same seed as its
   };
   CHECK(close(of(kPackedHeads), of(kPackedQKV)));
   CHECK(close(of(kPerHead), of(kSeparate)));
+}
+
+TEST_CASE("convert refuses weights that are not of the options given") {
+  const Options o{.d_model = 12, .heads = 3};
+  const MultiHeadAttention layer(o);
+  Options wider = o;
+  wider.d_head = 5;
+  CHECK_THROWS_WITH(convert(layer.weights, wider, kPerHead),
+                    "convert: a layer of these options has in_proj_weight [45, 12], got [36, 12]; "
+                    "give the options that the weights were made with");
+  Options other = o;
+  other.form = kSeparate;
+  CHECK_THROWS_WITH(convert(layer.weights, other, kPerHead),
+                    "convert: a layer of these options has in_proj_weight none, got [36, 12]; give "
+                    "the options that the weights were made with");
+}
+
+TEST_CASE("a layer draws what torch.nn.MultiheadAttention draws, with and without biases") {
+  for (const bool bias : {true, false}) {
+    Generator g(9), same(9);
+    const MultiHeadAttention layer({.d_model = 8, .heads = 2, .bias = bias}, g);
+    const Linear out({.in = 8, .out = 8, .bias = bias}, same);  // draws a bias only if it has one
+    const Tensor in = empty({24, 8});
+    init::xavier_uniform(in, same);
+    CHECK(same_bits(layer.weights.out_proj_weight, out.weight));
+    CHECK(same_bits(layer.weights.in_proj_weight, in));
+    CHECK(layer.weights.out_proj_bias.defined() == bias);
+    if (bias) CHECK(largest(layer.weights.out_proj_bias) == 0);
+  }
+}
+
+TEST_CASE("rotated queries stand where causality has them") {
+  const Options o{.d_model = 12, .heads = 3, .causal = true, .rope = true, .dtype = float64};
+  const MultiHeadAttention layer = random_layer(o);
+  const Tensor x = draw({2, 7, 12}, 3), all = layer(x);
+  // The last three queries with all keys: the last rows of the full pass.
+  CHECK(close(layer.forward(slice(x, 1, 4, 7), x), slice(all, 1, 4, 7)));
+  // At the top left the first three are the first.
+  Options top = o;
+  top.alignment = CausalAlignment::kTopLeft;
+  MultiHeadAttention first(top);
+  first.weights = convert(layer.weights, o, o.form);
+  CHECK(close(first.forward(slice(x, 1, 0, 3), x), slice(all, 1, 0, 3)));
+  // More queries than keys: the last keys are the last queries' own.
+  const Tensor few = layer.forward(x, slice(x, 1, 4, 7));
+  CHECK(close(slice(few, 1, 4, 7), layer(slice(x, 1, 4, 7))));
 }
 
 TEST_CASE("weight decay is for matrices, not for biases, whatever their form") {

@@ -331,12 +331,39 @@ TEST_CASE("B11: a row that may read nothing: zero, uniform or an error, by choic
   CHECK(values(d[2]) == values(full({2, 5, 4}, 0.4, float64)));
   CHECK(allclose(select(uniform, 1, 2), select(with(FullyMasked::kZero), 1, 2), 1e-14, 1e-14));
   const std::string error =
-      "attention: row 1 of the queries' [2, 3], counted through, may read no key; unmask one for "
-      "it, or choose FullyMasked::kZero or kUniform";
+      "attention: query [0, 1] of [..., Tq] = [2, 3] may read no key; unmask one for it, or choose "
+      "FullyMasked::kZero or kUniform";
   CHECK_THROWS_AS(with(FullyMasked::kError), ValueError);
+  CHECK_THROWS_WITH(with(FullyMasked::kError), error);
   CHECK_THROWS_WITH(
       attention_with_weights(q, k, v, {.keep = keep, .fully_masked = FullyMasked::kError}), error);
   CHECK_NOTHROW(attention(q, k, v, {.fully_masked = FullyMasked::kError}));
+}
+
+TEST_CASE("B11: a row is fully masked when its largest score is -inf, whichever mask did it") {
+  // Key 1 is hidden from all by the mask, key 0 from query 0 by the bias.
+  const Tensor q = ones({2, 3}, float64), k = ones({2, 3}, float64);
+  const Tensor v = from_data(std::vector<double>{1, 5}, {2, 1}).requires_grad();
+  const KeepMask keep(from_data(std::vector<bool>{true, false}, {1, 2}));
+  const Tensor bias = tensor({{-kInf, 0}, {0, 0}}, float64);
+  const auto with = [&](FullyMasked rule) {
+    return attention(q, k, v, {.keep = keep, .bias = ScoreBias(bias), .fully_masked = rule});
+  };
+  CHECK(values(with(FullyMasked::kZero)) == std::vector<double>{0, 1});
+  const Tensor uniform = with(FullyMasked::kUniform);
+  CHECK(values(uniform) == std::vector<double>{3, 1});
+  CHECK(values(grad(sum(uniform), {v})[0]) == std::vector<double>{1.5, 0.5});
+  CHECK_THROWS_WITH(with(FullyMasked::kError), Contains("query [0] of [..., Tq] = [2]"));
+}
+
+TEST_CASE("B11: without keys every row is fully masked") {
+  const Tensor q = ones({2, 3}, float64), k = ones({0, 3}, float64), v = ones({0, 4}, float64);
+  for (const FullyMasked rule : {FullyMasked::kZero, FullyMasked::kUniform})
+    CHECK(values(attention(q, k, v, {.fully_masked = rule})) == std::vector<double>(8, 0));
+  CHECK_THROWS_WITH(attention(q, k, v, {.fully_masked = FullyMasked::kError}),
+                    Contains("query [0] of [..., Tq] = [2]"));
+  CHECK(attention(slice(q, 0, 0, 0), k, v, {.fully_masked = FullyMasked::kError}).shape() ==
+        Shape{0, 4});
 }
 
 }  // namespace

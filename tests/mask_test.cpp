@@ -52,6 +52,10 @@ TEST_CASE("B7 B8 B10 B20: KeepMask: polarity, alignment, window, padding, logic"
   // Both sides of the query, which stands as in causal().
   CHECK(values(KeepMask::sliding_window(3, 3, 1).tensor()) == V{1, 0, 0, 0, 1, 0, 0, 0, 1});
   CHECK(values(KeepMask::sliding_window(2, 4, 2).tensor()) == V{0, 1, 1, 1, 0, 0, 1, 1});
+  CHECK(values(KeepMask::sliding_window(2, 4, 2, CausalAlignment::kTopLeft).tensor()) ==
+        V{1, 1, 0, 0, 1, 1, 1, 0});
+  CHECK(ScoreBias::alibi(1, 2, 4, float64, CausalAlignment::kTopLeft).tensor().at({0, 0, 3}) ==
+        -3 * std::exp2(-8));
   CHECK(values(KeepMask::sliding_window(3, 2, 2).tensor()) == V{1, 0, 1, 1, 1, 1});
   CHECK(values(KeepMask::sliding_window(2, 2, std::int64_t{1} << 62).tensor()) == V{1, 1, 1, 1});
   CHECK(values((KeepMask::sliding_window(1, 4, 2) & KeepMask::causal(1, 4)).tensor()) ==

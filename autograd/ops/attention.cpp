@@ -96,31 +96,29 @@ void watch(const Tensor& x, const AttentionWatch::See& value, const AttentionWat
     });
 }
 
-// Throws for the first row that may read nothing; fully_masked [..., Tq].
-void refuse_rows(const Tensor& fully_masked) {
-  const std::vector<bool> rows = fully_masked.to_vector<bool>();
-  const auto first = std::find(rows.begin(), rows.end(), true) - rows.begin();
-  check<ValueError>(first == std::ssize(rows), "attention", "row ", first, " of the queries' ",
-                    fully_masked.shape(),
-                    ", counted through, may read no key; unmask one for it, or choose "
-                    "FullyMasked::kZero or kUniform");
+// Throws for the first row that may read nothing, by its index in reads_nothing [..., Tq].
+void refuse_rows(const Tensor& reads_nothing) {
+  const std::vector<bool> rows = reads_nothing.to_vector<bool>();
+  std::int64_t flat = std::find(rows.begin(), rows.end(), true) - rows.begin();
+  if (flat == std::ssize(rows)) return;
+  Dims index = reads_nothing.shape();
+  for (int i = index.rank() - 1; i >= 0; --i) {
+    const std::int64_t size = index[i];
+    index[i] = flat % size;
+    flat /= size;
+  }
+  fail<ValueError>("attention", "query ", index, " of [..., Tq] = ", reads_nothing.shape(),
+                   " may read no key; unmask one for it, or choose FullyMasked::kZero or kUniform");
 }
 
-// What the softmax is taken of: scores, with the rule for rows of -inf alone applied.
-Tensor logits_of(const Tensor& scores, FullyMasked rule) {
-  if (rule == FullyMasked::kZero || scores.numel() == 0) return scores;  // softmax's own rule
-  const Tensor nothing = eq(max(scores.detach(), {-1}, true), -kInf);    // [..., Tq, 1]
-  if (rule == FullyMasked::kUniform) return masked_fill(scores, nothing, 0);
-  refuse_rows(squeeze(nothing, -1));
-  return scores;
-}
-
-// Keys that some query reads, [..., 1, Tk].
-Tensor read_keys(const Tensor& keep, FullyMasked rule) {
-  const Tensor read = any(keep, {-2}, true);
-  if (rule != FullyMasked::kUniform) return read;
-  const Tensor reads_nothing = logical_not(any(keep, {-1}, true));  // [..., Tq, 1]: then reads all
-  return logical_or(read, any(reads_nothing, {-2}, true));
+// Rows of scores [..., Tq, Tk] whose largest is -inf, [..., Tq, 1].
+Tensor rows_of_nothing(const Tensor& scores) {
+  if (scores.size(-1) == 0) {
+    Shape rows = scores.shape();
+    rows[rows.rank() - 1] = 1;
+    return full(rows, 1, bool8);
+  }
+  return eq(max(scores.detach(), {-1}, true), -kInf);
 }
 
 // `bias`: that of options, or what stands for it in a graph; `key`: dropout's.
@@ -134,16 +132,14 @@ AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_i
   KeepMask mask = options.keep;
   if (options.causal) mask = mask & KeepMask::causal(q.size(-2), k_in.size(-2), options.alignment);
   const Tensor keep = mask.tensor();  // [..., Tq, Tk], or undefined: all may be read
-  Tensor k = k_in, v = v_in;
-  if (keep.defined()) {
-    // 0 * NaN is NaN: keys that no query reads are cleared, not multiplied away.
-    const Tensor unread = logical_not(read_keys(keep, options.fully_masked));  // [..., 1, Tk]
-    if (any(unread).item() != 0) {
-      const Tensor gone = mT(unread);  // [..., Tk, 1]
-      k = masked_fill(expand(k, broadcast("attention", k.shape(), gone.shape())), gone, 0);
-      v = masked_fill(expand(v, broadcast("attention", v.shape(), gone.shape())), gone, 0);
-    }
-  }
+  // 0 * NaN is NaN: keys and values that no query reads are cleared, not multiplied away.
+  const auto cleared = [](const Tensor& x, const Tensor& unread) {  // [..., 1, Tk]
+    if (!unread.defined() || any(unread).item() == 0) return x;
+    const Tensor gone = mT(unread);  // [..., Tk, 1]
+    return masked_fill(expand(x, broadcast("attention", x.shape(), gone.shape())), gone, 0);
+  };
+  Tensor unread = keep.defined() ? logical_not(any(keep, {-2}, true)) : Tensor();
+  const Tensor k = cleared(k_in, unread);
   AttentionResult r;
   r.raw_scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
   r.scores = bias.defined() ? r.raw_scores + bias : r.raw_scores;
@@ -152,7 +148,16 @@ AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_i
                            logical_not(keep), -kInf);
   if (options.on_scores) r.scores = options.on_scores(r.scores);
   watch(r.scores, options.watch.scores, options.watch.scores_grad);
-  r.pattern = softmax(logits_of(r.scores, options.fully_masked), -1);
+  Tensor logits = r.scores;
+  if (options.fully_masked != FullyMasked::kZero) {  // which is softmax's own rule
+    const Tensor nothing = rows_of_nothing(r.scores);
+    if (options.fully_masked == FullyMasked::kError) refuse_rows(squeeze(nothing, -1));
+    logits = masked_fill(r.scores, nothing, 0);
+    if (unread.defined())  // a uniform row reads the value of every key
+      unread = logical_and(unread, logical_not(any(nothing, {-2}, true)));
+  }
+  const Tensor v = cleared(v_in, unread);
+  r.pattern = softmax(logits, -1);
   if (options.on_pattern) r.pattern = options.on_pattern(r.pattern);
   watch(r.pattern, options.watch.pattern, options.watch.pattern_grad);
   r.dropped = dropout(r.pattern, options.dropout, key);
@@ -316,8 +321,9 @@ Grads backward(const Vjp& v, const Call& call) {
   return {dq, dk, dv, dbias};
 }
 
-// q, k, v [B, H, T, d] of one B and H.
-Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+// q, k, v [B, H, T, d] of one B and H; rows: [..., Tq] as the caller counts queries.
+Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
+             const Shape& rows) {
   const auto call = std::allocate_shared<Call>(PoolAllocator<Call>());
   call->options = options;
   call->options.generator = nullptr;  // drawn from, and never again
@@ -327,7 +333,7 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   const Tensor bias = options.bias.tensor();
   call->options.bias = {};  // the graph keeps it
   const Tensor out = forward(Heads(q, k, v, bias), *call);
-  if (options.fully_masked == FullyMasked::kError) refuse_rows(eq(call->lse, -kInf));
+  if (options.fully_masked == FullyMasked::kError) refuse_rows(reshape(eq(call->lse, -kInf), rows));
   // Values are seen once; gradients by whichever backward runs.
   AttentionWatch& watch = call->options.watch;
   watch.scores = watch.pattern = watch.dropped = {};
@@ -353,7 +359,7 @@ Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, Attenti
   for (AttentionWatch::See* see :
        {&w.scores, &w.pattern, &w.dropped, &w.scores_grad, &w.pattern_grad})
     if (*see) *see = [see = *see, scores](const Tensor& x) { see(reshape(x, scores)); };
-  Tensor out = fused(heads(q), heads(k), heads(v), options);
+  Tensor out = fused(heads(q), heads(k), heads(v), options, scores.sub(0, scores.rank() - 1));
   while (out.rank() > scores.rank()) out = squeeze(out, 0);
   return out;
 }
@@ -370,7 +376,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   if (!fits_kernel(q, k, v, options)) return attention_with_weights(q, k, v, options).output;
   const bool heads = q.rank() == 4 && k.shape().sub(0, 2) == q.shape().sub(0, 2) &&
                      v.shape().sub(0, 2) == q.shape().sub(0, 2) && k.rank() == 4 && v.rank() == 4;
-  return heads ? fused(q, k, v, options) : fused_as_heads(q, k, v, options);
+  return heads ? fused(q, k, v, options, q.shape().sub(0, 3)) : fused_as_heads(q, k, v, options);
 }
 
 }  // namespace heed::autograd

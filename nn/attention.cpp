@@ -92,7 +92,9 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
   if (pass.training) how.dropout = options.dropout, how.generator = pass.generator;
   if (pass.probe) probe_weights(how, pass);
   k = repeat_heads(k, options.heads), v = repeat_heads(v, options.heads);
-  return merge_heads(pass.at("hook_z", heads_first(attention(q, k, v, how))));  // [B, T, H, d]
+  const Tensor z = pass.at("hook_z", heads_first(attention(q, k, v, how)));  // [B, T, H, d]
+  pass.end();
+  return merge_heads(z);
 }
 
 }  // namespace heed::nn

@@ -26,8 +26,8 @@ KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v
   const std::int64_t n = k.rank() == 4 ? k.size(2) : 0;
   check(k.shape() == Shape{o.batch, o.heads, n, o.d_head} &&
             v.shape() == Shape{o.batch, o.heads, n, o.d_value},
-        "KVCache", "needs k and v [B = ", o.batch, ", H = ", o.heads, ", n, d = ", o.d_head,
-        " and ", o.d_value, "], got ", k.shape(), " and ", v.shape());
+        "KVCache", "needs k [", o.batch, ", ", o.heads, ", n, ", o.d_head, "] and v [", o.batch,
+        ", ", o.heads, ", n, ", o.d_value, "], got ", k.shape(), " and ", v.shape());
   for (const Tensor* x : {&k, &v})
     check<DTypeError>(x->dtype() == o.dtype, "KVCache", "holds ", o.dtype, ", got ", x->dtype());
   const std::int64_t end = length_ + n;

@@ -156,7 +156,7 @@ void validate(const RunConfig& c) {
   check<ValueError>(c.positions != "rope" || c.d_model / c.heads % 2 == 0, "positions",
                     "rope needs an even d-model / heads, got ", c.d_model / c.heads);
   one_of("norm", c.norm, {"pre", "post", "none"});
-  one_of("form", c.form, {"packed_qkv", "separate"});
+  one_of("form", c.form, {"packed_qkv", "separate", "packed_heads", "per_head"});
   one_of("init", c.init, {"fan-in", "torch", "gpt2"});
   one_of("dtype", c.dtype, {"float32", "float64"});
   one_of("schedule", c.schedule, {"constant", "linear", "cosine"});
@@ -231,30 +231,32 @@ RunConfig from_toml(const std::string& text) {
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
   check_memory(c, vocab, classes);
+  // Drawn as matrices, then stored as asked for: the form does not change the model.
+  const bool apart = c.form == "separate" || c.form == "per_head";
+  const AttentionForm base = apart ? AttentionForm::kSeparate : AttentionForm::kPackedQKV;
   Generator replaced;  // fan-in and gpt2 draw every parameter anew: once, in order, from g
-  Transformer model(
-      {.vocab = vocab,
-       .classes = classes,
-       .d_model = c.d_model,
-       .heads = c.heads,
-       .layers = c.layers,
-       .context = c.context,
-       .mlp = c.mlp,
-       .bias = c.bias,
-       .norm_bias = c.norm_bias,
-       .tied = c.tied,
-       .positions = c.positions == "learned"      ? Positions::kLearned
-                    : c.positions == "sinusoidal" ? Positions::kSinusoidal
-                    : c.positions == "rope"       ? Positions::kRope
-                    : c.positions == "alibi"      ? Positions::kAlibi
-                                                  : Positions::kNone,
-       .norm = c.norm == "pre"    ? NormPlacement::kPre
-               : c.norm == "post" ? NormPlacement::kPost
-                                  : NormPlacement::kNone,
-       .form = c.form == "separate" ? AttentionForm::kSeparate : AttentionForm::kPackedQKV,
-       .dropout = c.dropout,
-       .dtype = c.dtype == "float64" ? float64 : float32},
-      c.init == "torch" ? g : replaced);
+  Transformer model({.vocab = vocab,
+                     .classes = classes,
+                     .d_model = c.d_model,
+                     .heads = c.heads,
+                     .layers = c.layers,
+                     .context = c.context,
+                     .mlp = c.mlp,
+                     .bias = c.bias,
+                     .norm_bias = c.norm_bias,
+                     .tied = c.tied,
+                     .positions = c.positions == "learned"      ? Positions::kLearned
+                                  : c.positions == "sinusoidal" ? Positions::kSinusoidal
+                                  : c.positions == "rope"       ? Positions::kRope
+                                  : c.positions == "alibi"      ? Positions::kAlibi
+                                                                : Positions::kNone,
+                     .norm = c.norm == "pre"    ? NormPlacement::kPre
+                             : c.norm == "post" ? NormPlacement::kPost
+                                                : NormPlacement::kNone,
+                     .form = base,
+                     .dropout = c.dropout,
+                     .dtype = c.dtype == "float64" ? float64 : float32},
+                    c.init == "torch" ? g : replaced);
   if (c.init == "gpt2") init::gpt2(parameters(model), c.layers, g);
   // "fan-in": matrices U(+-1/sqrt(fan_in)), embeddings N(0, 0.5), 0.5 being the variance.
   const auto bound = [](const Tensor& w) { return 1 / std::sqrt(double(w.size(1))); };
@@ -265,6 +267,8 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
       else if (p.tensor.rank() == 2)
         init::uniform(p.tensor, -bound(p.tensor), bound(p.tensor), g);
     }
+  if (c.form == "packed_heads") return convert(std::move(model), AttentionForm::kPackedHeads);
+  if (c.form == "per_head") return convert(std::move(model), AttentionForm::kPerHead);
   return model;
 }
 

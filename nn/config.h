@@ -45,7 +45,7 @@ struct RunConfig {
     f("tied", tied, "the output layer is the token embedding");
     f("positions", positions, "learned, sinusoidal, rope, alibi or none");
     f("norm", norm, "LayerNorm before (pre), after (post) each sublayer, or none");
-    f("form", form, "how q, k, v are stored: packed_qkv or separate");
+    f("form", form, "how q, k, v are stored: packed_qkv, separate, packed_heads or per_head");
     f("init", init, "fan-in, torch or gpt2");
     f("dropout", dropout, "probability, 0 to below 1");
     f("dtype", dtype, "float32 or float64");

@@ -9,33 +9,50 @@ using autograd::check;
 using autograd::fail;
 using autograd::ValueError;
 
+namespace {
+constexpr std::string_view kGrad = "_grad";
+}  // namespace
+
 Probe::Probe() : entries_(std::make_shared<std::map<std::string, Entry>>()) {}
 
+Probe::Entry& Probe::ask(const std::string& site) {
+  check<ValueError>(!site.ends_with(kGrad), "probe", "'", site,
+                    "' is no site but the gradient of one; name the site, and its gradient can be "
+                    "read after a backward pass");
+  return (*entries_)[site];
+}
+
 Probe& Probe::record(const std::string& site) {
-  (*entries_)[site].recorded = true;
+  ask(site).recorded = true;
   return *this;
 }
 
 Probe& Probe::replace(const std::string& site, Replace f) {
-  (*entries_)[site].replace = std::move(f);
+  ask(site).replace = std::move(f);
   return *this;
+}
+
+void Probe::fail_unreached(const std::string& site) const {
+  const std::vector<std::string> reached = sites();
+  if (reached.empty()) fail<ValueError>("probe", "no forward pass has run with this probe");
+  fail<ValueError>("probe", "no forward pass reached '", site, "'; the nearest site is '",
+                   nearest(site, reached), "'");
+}
+
+void Probe::check_reached() const {
+  for (const auto& [site, entry] : *entries_)
+    if (!entry.reached) fail_unreached(site);
 }
 
 const Probe::Entry& Probe::recorded_entry(const std::string& site) const {
   const auto found = entries_->find(site);
-  if (found == entries_->end() || !found->second.reached) {
-    const std::vector<std::string> reached = sites();
-    if (reached.empty()) fail<ValueError>("probe", "no forward pass has run with this probe");
-    fail<ValueError>("probe", "no forward pass reached '", site, "'; the nearest site is '",
-                     nearest(site, reached), "'");
-  }
+  if (found == entries_->end() || !found->second.reached) fail_unreached(site);
   check<ValueError>(found->second.recorded, "probe", "'", site,
                     "' was not recorded; call record(\"", site, "\") before the forward pass");
   return found->second;
 }
 
 Tensor Probe::value(const std::string& name) const {
-  constexpr std::string_view kGrad = "_grad";
   if (!name.ends_with(kGrad)) return recorded_entry(name).value;
   const std::string site = name.substr(0, name.size() - kGrad.size());
   const Entry& entry = recorded_entry(site);

@@ -25,9 +25,11 @@ class Probe {
   using Replace = std::function<Tensor(const Tensor&)>;
 
   Probe();
-  /// Records the value at `site` in the next forward pass, and its gradient in the next backward.
+  /// Records the value at `site` in the next forward pass, and its gradient in the next backward. A
+  /// forward pass that ends without reaching it throws ValueError, with the nearest site it
+  /// reached.
   Probe& record(const std::string& site);
-  /// Runs f on the value at `site`; what it returns (same shape) takes its place.
+  /// Runs f on the value at `site`; what it returns (same shape) takes its place. As for record().
   Probe& replace(const std::string& site, Replace f);
 
   /// The value at a recorded site, detached, or with the site's name + "_grad" dL/d(value).
@@ -36,6 +38,8 @@ class Probe {
   Tensor value(const std::string& name) const;
   /// Names of all sites that forward passes have reached.
   std::vector<std::string> sites() const;
+  /// For modules, at the end of a forward pass: throws for a site asked for and not reached.
+  void check_reached() const;
 
   /// For modules: the site itself. Returns x, or what replaces it.
   Tensor at(const std::string& site, const Tensor& x);
@@ -55,7 +59,9 @@ class Probe {
     Replace replace;
     Tensor value, gradient;
   };
+  Entry& ask(const std::string& site);
   Entry& reach(const std::string& site);
+  [[noreturn]] void fail_unreached(const std::string& site) const;
   const Entry& recorded_entry(const std::string& site) const;
   std::shared_ptr<std::map<std::string, Entry>> entries_;  // gradient hooks share it
 };
@@ -78,6 +84,10 @@ struct Pass {
     Pass p = *this;
     if (probe) p.prefix += std::string(child) + ".";
     return p;
+  }
+  /// The end of the outermost module's forward pass.
+  void end() const {
+    if (probe && prefix.empty()) probe->check_reached();
   }
   /// A named site.
   Tensor at(std::string_view site, const Tensor& x) const {

@@ -81,7 +81,9 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   Tensor h = pass.at("hook_resid_pre", x);
   h = sublayer(h, ln1, [&](const Tensor& u) { return attn(u, pass.in("attn")); });
   if (mlp) h = sublayer(h, ln2, [&](const Tensor& u) { return (*mlp)(u); });
-  return pass.at("hook_resid_post", h);
+  h = pass.at("hook_resid_post", h);
+  pass.end();
+  return h;
 }
 
 Transformer::Transformer(const Options& o, Generator& g)
@@ -112,6 +114,28 @@ Transformer::Transformer(const Options& o, Generator& g)
         g);
 }
 
+std::string Block::name_of(std::string_view attention) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"in_proj_", "qkv."},
+                                                                      {"out_proj.", "proj."},
+                                                                      {"q_proj_", "q."},
+                                                                      {"k_proj_", "k."},
+                                                                      {"v_proj_", "v."}};
+  for (const auto& [from, to] : kNames)
+    if (attention.starts_with(from))
+      return std::string(to) + std::string(attention.substr(from.size()));
+  return "attn." + std::string(attention);
+}
+
+Transformer convert(Transformer model, AttentionForm to) {
+  for (Block& block : model.blocks) {
+    MultiHeadAttention& attn = block.attn;
+    attn.weights = convert(attn.weights, attn.options, to);
+    attn.options.form = block.options.attention.form = to;
+  }
+  model.options.form = to;
+  return model;
+}
+
 KVCache Transformer::cache(std::int64_t batch) const {
   return KVCache({.layers = options.layers,
                   .batch = batch,
@@ -136,16 +160,16 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) c
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);
   if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
-  const ScoreBias alibi = options.positions == Positions::kAlibi
-                              ? ScoreBias::alibi(options.heads, n, first + n, options.dtype)
-                              : ScoreBias();
+  Pass whole = pass;
+  if (options.positions == Positions::kAlibi)
+    whole.bias = pass.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
   x = dropped(x, options.dropout, pass);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    Pass inner = pass.in("blocks." + std::to_string(i));
+    Pass inner = whole.in("blocks." + std::to_string(i));
     inner.layer = std::int64_t(i);
-    if (alibi.defined()) inner.bias = inner.bias + alibi;
     x = blocks[i](x, inner);
   }
+  pass.end();
   if (ln) x = (*ln)(x);
   return linear(x, head ? head->weight : tok.weight);
 }

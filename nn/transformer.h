@@ -45,19 +45,15 @@ struct Block : Module {
   void visit(F&& f) {
     if (ln1) f("ln1", *ln1);
     if (ln2) f("ln2", *ln2);
-    AttentionWeights& w = attn.weights;
-    f("qkv.weight", w.in_proj_weight), f("qkv.bias", w.in_proj_bias);
-    f("q.weight", w.q_proj_weight), f("q.bias", w.q_proj_bias);
-    f("k.weight", w.k_proj_weight), f("k.bias", w.k_proj_bias);
-    f("v.weight", w.v_proj_weight), f("v.bias", w.v_proj_bias);
-    f("attn.W_Q", w.W_Q), f("attn.b_Q", w.b_Q), f("attn.W_K", w.W_K), f("attn.b_K", w.b_K);
-    f("attn.W_V", w.W_V), f("attn.b_V", w.b_V), f("attn.W_O", w.W_O), f("attn.b_O", w.b_O);
-    f("proj.weight", w.out_proj_weight), f("proj.bias", w.out_proj_bias);
+    attn.weights.visit([&](std::string_view name, Tensor& x) { f(name_of(name), x); });
     if (mlp) {
       f("up", mlp->up);
       f("down", mlp->down);
     }
   }
+
+ private:
+  static std::string name_of(std::string_view attention);
 };
 
 struct Transformer : Module {
@@ -102,5 +98,9 @@ struct Transformer : Module {
     if (head) f("head", *head);
   }
 };
+
+/// The same model with its attention stored in another form. Optimisers of the old parameters do
+/// not know the new ones.
+Transformer convert(Transformer model, AttentionForm to);
 
 }  // namespace heed::nn

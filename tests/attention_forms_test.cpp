@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "nn/attention.h"
+#include "nn/config.h"
 #include "nn/init.h"
 #include "nn/optim.h"
 #include "tests/catch.h"
@@ -351,6 +352,22 @@ TEST_CASE("a layer draws what torch.nn.MultiheadAttention draws, with and withou
     CHECK(same_bits(layer.weights.in_proj_weight, in));
     CHECK(layer.weights.out_proj_bias.defined() == bias);
     if (bias) CHECK(largest(layer.weights.out_proj_bias) == 0);
+  }
+}
+
+TEST_CASE("the form that a run asks for does not change its model") {
+  Generator draws(2);
+  const Tensor ids = randint(0, 33, {2, 9}, draws);
+  const auto logits = [&](const char* form, const char* init) {
+    RunConfig c;
+    c.form = form, c.init = init, c.bias = true, c.dtype = "float64";
+    Generator g(1);
+    return make_model(c, 33, 32, g).forward(ids);
+  };
+  for (const char* init : {"fan-in", "torch", "gpt2"}) {
+    CAPTURE(init);
+    CHECK(close(logits("packed_heads", init), logits("packed_qkv", init), 1e-12));
+    CHECK(close(logits("per_head", init), logits("separate", init), 1e-12));
   }
 }
 

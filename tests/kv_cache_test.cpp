@@ -272,7 +272,7 @@ TEST_CASE("what a cache cannot do is an error that says what to do") {
                     "Transformer: needs ids [B, T] with T <= context 9, got [1, 10]");
   CHECK_THROWS_AS(model.forward(random_ids(3, 1), {.cache = &cache}), ShapeError);
   CHECK_THROWS_WITH(model.forward(random_ids(3, 1), {.cache = &cache}),
-                    "KVCache: needs k and v [B = 1, H = 2, n, d = 4 and 4], got [3, 2, 1, 4] and "
+                    "KVCache: needs k [1, 2, n, 4] and v [1, 2, n, 4], got [3, 2, 1, 4] and "
                     "[3, 2, 1, 4]");
   const Transformer other = random_model(tiny(float32));
   CHECK_THROWS_AS(other.forward(slice(ids, 1, 0, 1), {.cache = &cache}), DTypeError);

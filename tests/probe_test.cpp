@@ -89,13 +89,14 @@ TEST_CASE("only a replaced value leaves the fused kernel") {
 
 TEST_CASE("what was not recorded, not reached, or had no backward is an error that helps") {
   const MultiHeadAttention attention = layer(0);
+  const Tensor x = randn({1, 4, 12});
   Probe probe;
-  probe.record("hook_pattern").record("hook_patern");
+  probe.record("hook_pattern");
   CHECK_THROWS_WITH(probe.value("hook_pattern"), "probe: no forward pass has run with this probe");
-  attention(randn({1, 4, 12}), {.probe = &probe});
-  CHECK_THROWS_WITH(probe.value("hook_patern"),
-                    "probe: no forward pass reached 'hook_patern'; the nearest site is "
-                    "'hook_pattern'");
+  attention(x, {.probe = &probe});
+  const std::string nearest =
+      "probe: no forward pass reached 'hook_patern'; the nearest site is 'hook_pattern'";
+  CHECK_THROWS_WITH(probe.value("hook_patern"), nearest);
   CHECK_THROWS_WITH(probe.value("hook_attn_scores"),
                     "probe: 'hook_attn_scores' was not recorded; call "
                     "record(\"hook_attn_scores\") before the forward pass");
@@ -103,6 +104,15 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
                     "probe: no backward pass reached 'hook_pattern'");
   CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_k", "hook_pattern",
                                                   "hook_q", "hook_v", "hook_z"});
+  // A misspelt site would patch nothing: the pass says so.
+  Probe recorder, replacer;
+  recorder.record("hook_patern");
+  CHECK_THROWS_WITH(attention(x, {.probe = &recorder}), nearest);
+  replacer.replace("hook_patern", [](const Tensor& p) { return p; });
+  CHECK_THROWS_WITH(attention(x, {.probe = &replacer}), nearest);
+  CHECK_THROWS_WITH(recorder.record("hook_q_grad"),
+                    "probe: 'hook_q_grad' is no site but the gradient of one; name the site, and "
+                    "its gradient can be read after a backward pass");
 }
 
 // A model, one batch, its loss and the gradients of all parameters.

@@ -62,7 +62,7 @@ struct Sums {
   std::int64_t dk_row, dv_row, keys;
 };
 
-// delta_i = dO_i . O_i, each summed as dO v^T is: a query with one key has dS = 0, exactly.
+// delta_i = dO_i . O_i, each summed as dO v^T is.
 template <class T>
 HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y, std::int64_t y_row,
                            std::int64_t rows, std::int64_t n) {
@@ -260,7 +260,10 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
   const Scratch<T> dk(apart ? heads * all_keys * a.d : 0),
       dv(apart ? heads * all_keys * a.d_value : 0);
   const Scratch<double> dbias(bias_parts * g.dbias_size);
-  std::fill_n(dbias.get(), bias_parts * g.dbias_size, 0.0);
+  constexpr std::int64_t kGrain = 1 << 14;
+  parallel_for(bias_parts * g.dbias_size, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(dbias.get() + begin, dbias.get() + end, 0.0);
+  });
   parallel_for(cut.groups * cut.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t chunk = cut.chunks - 1 - task / cut.groups;  // the longest first
@@ -293,11 +296,13 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
                    dv.get() + head * all_keys * a.d_value, a.d_value, j);
       }
     });
-  for (std::int64_t i = 0; g.dbias && i < g.dbias_size; ++i) {
-    double sum = 0;
-    for (std::int64_t c = 0; c < bias_parts; ++c) sum += dbias.get()[c * g.dbias_size + i];
-    g.dbias[i] = T(sum);
-  }
+  parallel_for(g.dbias ? g.dbias_size : 0, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < bias_parts; ++c) sum += dbias.get()[c * g.dbias_size + i];
+      g.dbias[i] = T(sum);
+    }
+  });
 }
 
 void backward_float(const Attention<float>& a, const AttentionGrads<float>& g) { backward(a, g); }

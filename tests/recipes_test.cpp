@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "nn/study.h"
 #include "nn/train.h"
 #include "tests/catch.h"
 
@@ -50,14 +51,46 @@ double mean_attention(const Trainer& trainer, F column) {
 
 }  // namespace
 
+// The circuit that tasks.md 1.2 describes: a head of layer 0 looks at the token before, one of
+// layer 1 at what followed the same token last time.
+void check_circuit(const Trained& t) {
+  const auto best = [](const Study& s, std::int64_t layer, double HeadReport::*score) {
+    double most = 0;
+    for (const HeadReport& head : s.heads)
+      if (head.layer == layer) most = std::max(most, head.*score);
+    return most;
+  };
+  const Study s = study(t.trainer.model, t.trainer.task->evaluation(0, 1), {});
+  const double previous = best(s, 0, &HeadReport::previous_token),
+               induction = best(s, 1, &HeadReport::induction);
+  std::cout << "  layer 0 previous token " << previous << ", layer 1 induction " << induction
+            << std::endl;
+  CHECK(previous >= 0.4);
+  CHECK(induction >= 0.85);
+  CHECK(best(s, 0, &HeadReport::induction) < 0.3);
+  // heed study --prompt abcab --of diff:c-d: c more than where d came after ab.
+  const Vocabulary& spelling = t.trainer.task->facts().vocabulary;
+  const std::int64_t c = spelling.encode("c")[0], d = spelling.encode("d")[0];
+  const auto difference = [&](const std::string& prompt) {
+    const Batch one = t.trainer.task->prompt(prompt);
+    return study(
+               t.trainer.model, one,
+               {.kind = Objective::kDifference, .a = c, .b = d, .position = one.inputs.size(1) - 1})
+        .value;
+  };
+  CHECK(difference("abcab") > difference("abdab") + 0.1);
+}
+
 TEST_CASE("induction is learnt for seeds 1 to 5, never better than Bayes") {
   for (const std::int64_t seed : {1, 2, 3, 4, 5}) {
     RunConfig config = preset("induction");
     config.seed = seed;
-    const Evaluation e = trained(config).result;
+    const Trained t = trained(config);
+    const Evaluation& e = t.result;
     CHECK(*e.accuracy >= 0.99);
     CHECK(gap(e) >= -4 * *e.standard_error);
     CHECK(e.loss <= 1.42);
+    check_circuit(t);
   }
 }
 

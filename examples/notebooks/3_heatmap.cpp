@@ -140,6 +140,8 @@ void multi_head(Page& page, const Tensor& sample_input) {
   const std::string reason = refusal([&] { run_with("nhq1,nlhd->nqhd"); });
   page.fault("`nhq1`, with a digit for the letter l",
              refusal([&] { run_with("nhql,nlhd->nqhd"); }).empty(), reason.empty(), reason);
+  page.check("the error points at it",
+             reason.find("\n  nhq1,nlhd->nqhd\n     ^") != std::string::npos);
 
   // With the letter in place it runs, and is still wrong.
   const auto follows_the_words = [&](bool permutes) {

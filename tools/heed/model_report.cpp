@@ -26,7 +26,7 @@ ModelReport report_on(nn::Transformer& model) {
     r.count += p.tensor.numel();
     const bool looked_up =
         p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
-    if (p.tensor.rank() >= 2 && !looked_up) in_products += p.tensor.numel();
+    if (p.tensor.rank() >= 2 && !nn::is_bias(p.name) && !looked_up) in_products += p.tensor.numel();
   }
   const nn::Transformer::Options& o = model.options;
   r.flops_per_token = 6.0 * static_cast<double>(in_products) +

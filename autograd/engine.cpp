@@ -108,11 +108,14 @@ Tensor add_up(Tensor sum, Tensor g) {
   return sum + g;
 }
 
-// A gradient as the op's vjp returned it, brought to the input's shape, or an internal error.
+// A gradient as the op's vjp returned it, brought to the input's shape.
 Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
+  const bool lifted = g.dtype() == dual64 || input.dtype() == dual64;  // inside jvp
+  check<DTypeError>(g.dtype() == input.dtype() || lifted, op, "its vjp gave input ", i,
+                    " a gradient of ", g.dtype(), ", needs ", input.dtype());
   if (g.shape() == input.shape()) return g;
-  check(op.broadcasts(), op, "internal error: its vjp gave input ", i, " a gradient of shape ",
-        g.shape(), ", needs ", input.shape());
+  check(op.broadcasts(), op, "its vjp gave input ", i, " a gradient of shape ", g.shape(),
+        ", needs ", input.shape());
   return sum_to(g, input.shape());
 }
 
@@ -185,8 +188,8 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     }
     if (!wanted) continue;
     Grads grads = run_vjp(*node, g, options.create_graph);
-    check(grads.size() <= inputs.size(), *node->op(), "internal error: its vjp gave ", grads.size(),
-          " gradients for ", inputs.size(), " inputs");
+    check(grads.size() == inputs.size(), *node->op(), "its vjp gave ", grads.size(),
+          " gradients for ", inputs.size(), " inputs; {} stands for none");
     for (std::size_t k = 0; k < grads.size(); ++k) {
       Walk::Visit* v = grads[k].defined() ? walk.find(inputs[k].node.get()) : nullptr;
       if (!v || !v->needed) continue;

@@ -41,6 +41,8 @@ const Tensor& Captured::get() const {
 }
 
 const Tensor& Vjp::input(int i) const {
+  check<ValueError>(i >= 0 && std::uint32_t(i) < node_.n_inputs_, *node_.op_,
+                    "its vjp reads input ", i, " of ", node_.n_inputs_);
   const Node::Input& input = node_.inputs_[i];
   if (input.value.defined())
     check_version(*node_.op_, "input", i, input.value, input.version);

@@ -14,7 +14,8 @@ enum class CausalAlignment {
   kTopLeft,      ///< query i sees keys up to i (PyTorch's is_causal)
 };
 
-/// bool8, broadcastable to [..., Tq, Tk]. Undefined (the default) keeps everything.
+/// bool8, broadcastable to [..., Tq, Tk]: a mask per sequence of [B, H, Tq, Tk] scores is
+/// [B, 1, Tq, Tk]. Undefined (the default) keeps everything.
 class KeepMask {
  public:
   KeepMask() = default;

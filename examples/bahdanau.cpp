@@ -55,7 +55,7 @@ int main() {
   const auto f = [&](Args t) { return additive(t[0], t[1], t[2], t[3], t[4], keep).output; };
   const GradcheckReport report =
       gradcheck(f, std::vector{queries, memory, w_q, w_k, v}, {.order = 2});
-  std::cout << "gradcheck: " << report << "\n\n";
+  std::cout << report << "\n\n";
 
   // NaN in the padding; then the same, cleared before use: what no query may read becomes 0.
   const Tensor unread = mT(logical_not(any(keep.tensor(), {-2}, true)));  // [batch, 1, tk, 1]

@@ -167,6 +167,8 @@ Options checked(Options o) {
                         (o.q_bias == o.k_bias && o.k_bias == o.v_bias),
                     kName, "a packed bias is all or none, got q ", has(o.q_bias), ", k ",
                     has(o.k_bias), ", v ", has(o.v_bias), "; choose the form separate or per_head");
+  check<DTypeError>(o.dtype == float32 || o.dtype == float64, kName,
+                    "needs dtype float32 or float64, got ", o.dtype);
   check<ValueError>(!o.rope || o.d_head % 2 == 0, kName, "RoPE needs an even d_head, got ",
                     o.d_head);
   check<ValueError>(o.dropout >= 0 && o.dropout < 1, kName, "needs dropout in [0, 1), got ",

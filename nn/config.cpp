@@ -201,8 +201,10 @@ RunConfig from_toml(const std::string& text) {
   RunConfig config;
   std::vector<std::string> keys;
   config.visit([&](std::string_view key, auto&, std::string_view) { keys.emplace_back(key); });
+  std::vector<std::string> missing = keys;
   for (const TomlItem& item : read_toml(text, "config")) {
     if (item.key.empty()) continue;
+    std::erase(missing, item.key);
     check<ValueError>(item.section == "train" && item.values.size() == 1, "config", "'", item.key,
                       "' in [", item.section, "] is not a [train] key with one value");
     bool known = false;
@@ -226,6 +228,8 @@ RunConfig from_toml(const std::string& text) {
     check<ValueError>(known, "config", "unknown key '", item.key, "'; did you mean '",
                       nearest(item.key, keys), "'?");
   }
+  // A default in place of a lost value would be another model, often of the same shapes.
+  check<ValueError>(missing.empty(), "config", "has no '", missing.empty() ? "" : missing[0], "'");
   return config;
 }
 

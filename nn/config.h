@@ -81,7 +81,7 @@ void validate(const RunConfig& config);
 /// config.toml: a [train] section, doubles with 17 digits; the same text gives the same run bit for
 /// bit. `extra` goes above as comments (compiler, SIMD target).
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
-/// Reads what to_toml wrote. ValueError naming line and key otherwise.
+/// Reads what to_toml wrote, every key of it. ValueError naming line and key otherwise.
 RunConfig from_toml(const std::string& text);
 
 /// The model of a run on a task with these vocabulary sizes, drawn from `g` as config.init says.

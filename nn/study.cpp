@@ -25,7 +25,7 @@ Tensor value_of(const Tensor& logits, const Batch& one, const Objective& o) {
       any_target = any_target || t != kIgnored;
     check<ValueError>(any_target, "study",
                       "the sequence has no target, so no loss; take more of "
-                      "it, or the gradient of a logit");
+                      "it, 2 tokens at least, or the gradient of a logit");
     return cross_entropy(logits, one.targets);
   }
   check<ValueError>(o.position >= 0 && o.position < length, "study", "position ", o.position,

@@ -115,6 +115,18 @@ std::string recipe_of(RunConfig config) {
   return to_toml(config);
 }
 
+// A run's own config.toml. IoError with its path unless it is as it was written.
+RunConfig config_of(const std::filesystem::path& folder) {
+  const std::string path = (folder / "config.toml").string(), text = read_file(path);
+  try {
+    const RunConfig config = from_toml(text);
+    validate(config);
+    return config;
+  } catch (const Error& e) {
+    fail<IoError>(path, e.what(), "; heed train wrote it otherwise: restore it");
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
@@ -203,6 +215,7 @@ std::map<std::string, std::string> Trainer::metadata(std::int64_t step) const {
   std::map<std::string, std::string> facts = task->facts().data;
   facts["format"] = "pt";
   facts["step"] = std::to_string(step);
+  facts["recipe"] = recipe_of(config);
   return facts;
 }
 
@@ -229,7 +242,6 @@ void Trainer::save(const std::filesystem::path& folder,
   facts["best_loss"] = best_loss_ ? fmt::format("{:.17g}", *best_loss_) : "";
   facts["data_stream"] = data_.state();
   facts["dropout_stream"] = dropout_.state();
-  facts["recipe"] = recipe_of(config);
   facts["compiler"] = compiler_text();
   facts["simd_target"] = simd_target_text();
   save_safetensors((folder / kState).string(), state, facts);
@@ -237,7 +249,7 @@ void Trainer::save(const std::filesystem::path& folder,
 }
 
 Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Task> own) {
-  Trainer t(from_toml(read_file((folder / "config.toml").string())), std::move(own));
+  Trainer t(config_of(folder), std::move(own));
   const std::string path = (folder / kState).string();
   const SafeTensors file = load_safetensors(path);
   check_same_text(t.config, *t.task, file, path);
@@ -288,9 +300,13 @@ Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Tas
 }
 
 LoadedRun load_run(const std::filesystem::path& folder, const std::string& weights, Use use) {
-  const RunConfig config = validated(from_toml(read_file((folder / "config.toml").string())));
+  const RunConfig config = config_of(folder);
   const std::string path = (folder / weights).string();
   const SafeTensors file = load_safetensors(path);
+  const auto recipe = file.metadata.find("recipe");  // weights from elsewhere have none
+  check<IoError>(recipe == file.metadata.end() || recipe->second == recipe_of(config),
+                 (folder / "config.toml").string(), "is not what ", path,
+                 " was trained with (a value was changed); restore it");
   std::unique_ptr<Task> task;
   if (config.task == "text" && use == Use::kPrompts) {
     metadata_of(file, path, "vocabulary");

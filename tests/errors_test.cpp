@@ -2,6 +2,8 @@
 // Views: views_test. Indexing, joining: index_test. einsum, norms, losses: in their own files.
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
+#include "autograd/graph.h"
+#include "autograd/samples.h"
 #include "autograd/ops.h"
 #include "tests/catch.h"
 
@@ -162,7 +164,25 @@ TEST_CASE("attention and its masks") {
   CHECK_THROWS_AS(!KeepMask(), ValueError);
   CHECK_THROWS_WITH(KeepMask::sliding_window(2, 2, 0),
                     "KeepMask::sliding_window: needs window > 0, got 0");
+  CHECK_THROWS_WITH(attention(a, a, a, {.bias = ScoreBias::alibi(1, 2, 2, float64)}),
+                    "attention: needs a bias of the queries' float32, got float64");
   CHECK_THROWS_WITH(ScoreBias::alibi(0, 2, 2), "ScoreBias::alibi: needs heads > 0, got 0");
+}
+
+TEST_CASE("a vjp that is wrong in form says so, whosever op it is") {
+  const Op op({.name = "cube", .saves = Saves::kInputs, .samples = [](SampleGen& g) {
+                 return Samples{{"one", [](Args t) { return t[0]; }, {g.normal({2})}}};
+               }});
+  const Tensor x = ones({2}, float64).requires_grad();
+  const auto with = [&](auto vjp) { backward(sum(record(op, {x}, x.detach() * 1.0, vjp))); };
+  CHECK_THROWS_WITH(with([](const Vjp& v) -> Grads { return {v.input(3)}; }),
+                    "cube: its vjp reads input 3 of 1");
+  CHECK_THROWS_WITH(with([](const Vjp&) -> Grads { return {}; }),
+                    "cube: its vjp gave 0 gradients for 1 inputs; {} stands for none");
+  CHECK_THROWS_WITH(with([](const Vjp&) -> Grads { return {ones({2})}; }),
+                    "cube: its vjp gave input 0 a gradient of float32, needs float64");
+  CHECK_THROWS_WITH(with([](const Vjp&) -> Grads { return {ones({3}, float64)}; }),
+                    "cube: its vjp gave input 0 a gradient of shape [3], needs [2]");
 }
 
 TEST_CASE("creation") {

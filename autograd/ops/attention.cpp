@@ -128,6 +128,10 @@ AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_i
             k_in.size(-2) == v_in.size(-2),
         "attention", "needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got ", q.shape(),
         ", ", k_in.shape(), ", ", v_in.shape());
+  check<DTypeError>(
+      !bias.defined() || bias.dtype() == q.dtype() || bias.dtype() == dual64 || q.dtype() == dual64,
+      "attention", "needs a bias of the queries' ", q.dtype(), ", got ",
+      bias.defined() ? bias.dtype() : q.dtype());
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   KeepMask mask = options.keep;
   if (options.causal) mask = mask & KeepMask::causal(q.size(-2), k_in.size(-2), options.alignment);

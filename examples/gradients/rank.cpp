@@ -6,6 +6,7 @@
 // outputs differ by r^3. dL/dS carries one r of the values and sums to 0 over keys, so contracting
 // it with the keys gives a second: dL/dW_Q and dL/dW_K go as r^2. dL/dW_V does not care.
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include "autograd/engine.h"
@@ -39,7 +40,7 @@ Tensor layer(const Tensor& x, const Weights& w) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() try {
   manual_seed(1);
   const Tensor common = randn({1, kWidth}, float64), noise = randn({kTokens, kWidth}, float64);
   const Tensor cotangent = randn({kTokens, kWidth}, float64);
@@ -89,7 +90,7 @@ int main(int argc, char** argv) {
       "\nNotice: the exponent 3 per layer is 3^L over L layers, so float64 is exhausted after\n"
       "a few; the residual stream is what keeps tokens apart, and queries and keys learning.\n");
 
-  const std::string file = argc > 1 ? argv[1] : "gradient_rank.png";
+  const std::string file = "gradient_rank.png";
   heed::plot::write_png(
       file,
       heed::plot::draw_chart({.title = "Rank collapse in one layer of attention",
@@ -102,4 +103,7 @@ int main(int argc, char** argv) {
       "W_K as r^2, the gradient of W_V stays.");
   std::printf("picture: %s\n", file.c_str());
   return ok ? 0 : 1;
+} catch (const std::exception& e) {  // the picture cannot be written
+  std::fprintf(stderr, "%s\n", e.what());
+  return 4;
 }

@@ -6,6 +6,7 @@
 // density at 0 of the gap between the two largest of n normals. Divided by sqrt(d_k) it stays put.
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <numbers>
 #include <string>
 
@@ -58,7 +59,7 @@ Row measure(const Tensor& scores) {  // [sets, queries, keys]
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() try {
   manual_seed(1);
   const double c = gap_density(kKeys);
   std::printf("%ld keys, %ld queries, entries N(0, 1); c_%ld = %.4f\n\n", long(kKeys),
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
       "Notice: the mean falls like 1/sqrt(d_k) because of rare near-ties; the median query\n"
       "is dead long before. Dividing by sqrt(d_k) keeps both alive at any width.\n");
 
-  const std::string file = argc > 1 ? argv[1] : "gradient_scale.png";
+  const std::string file = "gradient_scale.png";
   heed::plot::write_png(
       file,
       heed::plot::draw_chart({.title = "How much gradient the softmax lets through",
@@ -114,4 +115,7 @@ int main(int argc, char** argv) {
       "constant with it; the median without a scale falls exponentially.");
   std::printf("picture: %s\n", file.c_str());
   return ok ? 0 : 1;
+} catch (const std::exception& e) {  // the picture cannot be written
+  std::fprintf(stderr, "%s\n", e.what());
+  return 4;
 }

@@ -113,7 +113,7 @@ void Page::fault(std::string_view name, bool right_passes, bool wrong_passes,
   if (!right_passes) std::cout << "(the check fails on the right code, too)\n";
 }
 
-int run(int argc, char** argv, int seed, void (*notebook)(Page&)) {
+int run(int argc, char** argv, int seed, void (*notebook)(Page&)) try {
   const bool compares = argc == 3 && std::string_view(argv[1]) == "--numbers";
   if (argc != 1 && !compares) {
     std::cerr << "usage: " << argv[0] << " [--numbers FILE]\n";
@@ -134,6 +134,9 @@ int run(int argc, char** argv, int seed, void (*notebook)(Page&)) {
                     " differences\n");
   for (const std::string& line : differences) std::cout << "DIFFERS: " << line << "\n";
   return differences.empty() ? 0 : 1;
+} catch (const std::exception& e) {  // a file that cannot be read or written
+  std::cerr << e.what() << "\n";
+  return 4;
 }
 
 }  // namespace heed::notebook

@@ -72,7 +72,7 @@ std::string refusal(F f) {
 
 /// The main() of a notebook: runs it, and with `--numbers FILE` then compares with every verified
 /// entry that numbers.json has for it. Exit code: 0; 1 if a check, a fault or a number fails; 2
-/// usage; 77 if all is well but there is no such file.
+/// usage; 4 if a file cannot be read or written; 77 if all is well but there is no such file.
 int run(int argc, char** argv, int seed, void (*notebook)(Page&));
 
 struct Comparison {

@@ -85,6 +85,7 @@ void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
 std::string score_text(double x) { return std::isfinite(x) ? fmt::format("{:.3f}", x) : "-"; }
 
 int run_study(const StudyArguments& a, const Command& c) {
+  if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
   if (c.given("prompt") && c.given("sample"))
     usage_error("--prompt and --sample both name a sequence; give one");
   const std::filesystem::path folder = find_run(a.run);
@@ -176,7 +177,8 @@ std::unique_ptr<Command> study_command(CLI::App& app) {
       "head\n"
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
       "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
-      "L is what --of names.");
+      "L is what --of names. Gradients' colours go by the root of the value; dL/dA is not 0 where\n"
+      "the mask hides a key: what a weight would be worth does not ask whether it may exist.");
   auto a = std::make_shared<StudyArguments>();
   Command* c = command.get();
   c->positional("run", a->run, "run folder (default: the newest run under runs/)");
@@ -188,7 +190,7 @@ std::unique_ptr<Command> study_command(CLI::App& app) {
   };
   number("sample", a->sample, "the sequence: this one of the evaluation set");
   c->text("of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B");
-  number("at", a->at, "position of the logits (default: the last)");
+  number("at", a->at, "place of the logits, from 0, a BOS counted (default: the last)");
   c->text("out", a->out, "DIR", "folder for the files (default: study/ in the run)");
   c->text("weights", a->weights, "FILE", "weights inside the folder");
   c->flag("ascii", a->ascii, "draw the weights in the terminal, too");

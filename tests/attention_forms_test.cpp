@@ -14,6 +14,7 @@
 namespace {
 
 using namespace heed::nn;
+using heed::autograd::testing::largest;
 using heed::autograd::testing::same_bits;
 using heed::autograd::testing::values;
 using Options = MultiHeadAttention::Options;
@@ -46,7 +47,6 @@ Tensor draw(const Shape& shape, std::uint64_t seed) {
   Generator g(seed);
   return randn(shape, float64, g);
 }
-double largest(const Tensor& x) { return max(abs(x)).item(); }
 bool close(const Tensor& got, const Tensor& want, double tolerance = 1e-13) {
   return got.shape() == want.shape() && largest(got - want) <= tolerance * largest(want);
 }

@@ -10,28 +10,19 @@
 #include "nn/generate.h"
 #include "nn/transformer.h"
 #include "tests/catch.h"
+#include "tests/models.h"
 
 namespace {
 
 using namespace heed::nn;
+using heed::nn::testing::kAllPositions;
+using heed::nn::testing::random_model;
 
 constexpr std::int64_t kContext = 9, kVocab = 11;
-constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kSinusoidal,
-                                       Positions::kRope, Positions::kAlibi, Positions::kNone};
 
 Transformer::Options tiny(DType dtype = float64) {
   return {
       .vocab = kVocab, .d_model = 8, .heads = 2, .layers = 2, .context = kContext, .dtype = dtype};
-}
-
-// A model none of whose parameters, biases and norms included, is 0 or 1.
-Transformer random_model(const Transformer::Options& o, std::int64_t seed = 3) {
-  Generator g(seed);
-  Transformer model(o, g);
-  const NoGrad guard;
-  for (const NamedParameter& p : parameters(model))
-    copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
-  return model;
 }
 
 Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {

@@ -61,6 +61,15 @@ inline std::size_t place(const Dims& index, const Shape& shape) {
   return std::size_t(flat);
 }
 
+/// The largest entry of |x|; 0 of none.
+inline double largest(const Tensor& x) { return x.numel() ? max(abs(x)).item() : 0; }
+/// The largest difference, in float64.
+inline double distance(const Tensor& a, const Tensor& b) {
+  return largest(to(a, float64) - to(b, float64));
+}
+/// Whether every entry is 0; NaN is not.
+inline bool is_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
+
 /// Half the distance of neighbours at 1: the largest relative rounding error.
 inline double unit_roundoff(DType dtype) { return dtype == float32 ? 0x1p-24 : 0x1p-53; }
 

@@ -11,6 +11,7 @@
 namespace {
 
 using namespace heed::autograd;
+using testing::is_zero;
 using testing::same_bits;
 using testing::values;
 using V = std::vector<double>;
@@ -35,11 +36,6 @@ struct Qkv {
   }
 };
 
-bool all_zero(const Tensor& x) {
-  for (const double v : values(x))
-    if (!(v == 0.0)) return false;
-  return true;
-}
 bool all_finite(const Tensor& x) { return all(isfinite(x)).item() != 0; }
 
 TEST_CASE("B7 B8 B10 B20: KeepMask: polarity, alignment, window, padding, logic") {
@@ -107,13 +103,13 @@ TEST_CASE("causal: the gradient of output t is exactly 0 in every later key and 
         for (const Tensor& out : {y, r.output}) {
           const Tensor one = sum(select(out, 2, t) * 1.5);
           const auto g = grad(one, {x.q, x.k, x.v}, {.retain_graph = true});
-          CHECK(all_zero(slice(g[1], 2, last + 1, tk)));
-          CHECK(all_zero(slice(g[2], 2, last + 1, tk)));
-          CHECK(all_zero(slice(g[0], 2, 0, t)));
-          CHECK(all_zero(slice(g[0], 2, t + 1, tq)));
-          CHECK(!all_zero(slice(g[2], 2, last, last + 1)));  // and not in the key at the border
+          CHECK(is_zero(slice(g[1], 2, last + 1, tk)));
+          CHECK(is_zero(slice(g[2], 2, last + 1, tk)));
+          CHECK(is_zero(slice(g[0], 2, 0, t)));
+          CHECK(is_zero(slice(g[0], 2, t + 1, tq)));
+          CHECK(!is_zero(slice(g[2], 2, last, last + 1)));  // and not in the key at the border
         }
-        CHECK(all_zero(slice(select(r.pattern, 2, t), 2, last + 1, tk)));
+        CHECK(is_zero(slice(select(r.pattern, 2, t), 2, last + 1, tk)));
       }
     }
 }
@@ -141,23 +137,23 @@ TEST_CASE("fully masked rows: output 0, gradients 0, no NaN, whichever mask did 
     for (const AttentionOptions& options : {by_keep, by_scores}) {
       const AttentionResult r = attention_with_weights(x.q, x.k, x.v, options);
       for (const Tensor& y : {x(options), r.output}) {
-        CHECK(all_zero(select(y, 2, 1)));
+        CHECK(is_zero(select(y, 2, 1)));
         CHECK(all_finite(y));
         for (const Tensor& g : x.gradients(y)) CHECK(all_finite(g));
-        CHECK(all_zero(select(x.gradients(y)[0], 2, 1)));
+        CHECK(is_zero(select(x.gradients(y)[0], 2, 1)));
         for (const Tensor& g : grad(sum(select(y, 2, 1)), {x.q, x.k, x.v}, {.retain_graph = true}))
-          CHECK(all_zero(g));
+          CHECK(is_zero(g));
       }
-      CHECK(all_zero(select(r.pattern, 2, 1)));
+      CHECK(is_zero(select(r.pattern, 2, 1)));
     }
     const Qkv few(4, 2, dtype);
     const Tensor y = few({.causal = true});
-    CHECK(all_zero(slice(y, 2, 0, 2)));
-    CHECK(!all_zero(slice(y, 2, 2, 3)));
+    CHECK(is_zero(slice(y, 2, 0, 2)));
+    CHECK(!is_zero(slice(y, 2, 2, 3)));
     for (const Tensor& g : few.gradients(y)) CHECK(all_finite(g));
     const Tensor nothing = x({.keep = KeepMask(zeros({3, 3}, bool8))});
-    CHECK(all_zero(nothing));
-    for (const Tensor& g : x.gradients(nothing)) CHECK(all_zero(g));
+    CHECK(is_zero(nothing));
+    for (const Tensor& g : x.gradients(nothing)) CHECK(is_zero(g));
   }
 }
 
@@ -177,8 +173,8 @@ TEST_CASE("NaN or inf in padded keys and values changes no bit, of values or gra
       CHECK(same_bits(y, z));
       const auto g = clean.gradients(y), h = dirty.gradients(z);
       for (std::size_t i = 0; i < 3; ++i) CHECK(same_bits(g[i], h[i]));
-      CHECK(all_zero(slice(select(h[1], 0, 1), 1, 2, 4)));
-      CHECK(all_zero(slice(select(h[2], 0, 1), 1, 2, 4)));
+      CHECK(is_zero(slice(select(h[1], 0, 1), 1, 2, 4)));
+      CHECK(is_zero(slice(select(h[2], 0, 1), 1, 2, 4)));
     }
 }
 
@@ -226,7 +222,7 @@ TEST_CASE("a mask of rank 1 or 0 is one for every query") {
   CHECK(same_bits(x({.keep = row}), x({.keep = KeepMask(keep_of(bits, {1, 3}))})));
   CHECK(same_bits(x({.causal = true, .keep = row}),
                   x({.causal = true, .keep = KeepMask(keep_of(bits, {1, 3}))})));
-  CHECK(all_zero(x({.keep = KeepMask(full({}, 0, bool8))})));
+  CHECK(is_zero(x({.keep = KeepMask(full({}, 0, bool8))})));
 }
 
 TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orders") {
@@ -244,11 +240,11 @@ TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orde
     for (const Tensor& y : {p, log_p, expand(unsqueeze(lse, 1), {2, 3})}) {
       const Tensor g = grad(y, {x}, {.grad_output = w, .create_graph = true})[0];
       CHECK(all_finite(g));
-      CHECK(all_zero(slice(g, 0, 0, 1)));
-      CHECK(!all_zero(slice(g, 0, 1, 2)));
+      CHECK(is_zero(slice(g, 0, 0, 1)));
+      CHECK(!is_zero(slice(g, 0, 1, 2)));
       const Tensor second = grad(sum(g * w), {x}, {.retain_graph = true, .allow_unused = true})[0];
       CHECK(all_finite(second));
-      CHECK(all_zero(slice(second, 0, 0, 1)));
+      CHECK(is_zero(slice(second, 0, 0, 1)));
     }
     CHECK(grad(sum(p * w), {x}, {.retain_graph = true})[0].at({1, 1}) == 0);
   }

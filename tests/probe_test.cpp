@@ -15,6 +15,7 @@ namespace {
 
 using namespace heed::nn;
 namespace autograd = heed::autograd;
+using autograd::testing::largest;
 using autograd::testing::same_bits;
 
 const std::string kScores = "attn.hook_attn_scores", kPattern = "attn.hook_pattern";
@@ -23,8 +24,6 @@ MultiHeadAttention layer(double dropout) {
   Generator g(1);
   return MultiHeadAttention({.d_model = 12, .heads = 3, .causal = true, .dropout = dropout}, g);
 }
-
-double largest_of(const Tensor& x) { return max(abs(x)).item(); }
 
 struct Run {
   Tensor y;
@@ -61,7 +60,7 @@ TEST_CASE("recording changes no bit, and gives what the composite gives") {
       const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
       CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
       CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
-      CHECK(largest_of(fused.value(site + "_grad")) > 0);
+      CHECK(largest(fused.value(site + "_grad")) > 0);
     }
     CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
     CHECK(allclose(sum(fused.value(kPattern), {-1}), ones({2, 3, 7}), 1e-6, 0));
@@ -178,7 +177,9 @@ TEST_CASE("every site of a model can be replaced, and its gradient says what tha
     const double h = 1e-5, slope = (nudged(h) - nudged(-h)) / (2 * h);
     const double predicted = sum(gradient * u).item();
     CHECK(std::abs(nudged(0) - loss) <= 1e-12);
-    CHECK(std::abs(slope - predicted) <= 1e-7 * std::max(1.0, std::abs(predicted)));
+    INFO(slope << " measured, " << predicted << " predicted");
+    // The second term: what rounding leaves of a difference of two losses.
+    CHECK(std::abs(slope - predicted) <= 1e-7 * std::abs(predicted) + loss * 1e-16 / h);
     CHECK(std::abs(predicted) > 1e-6);
   }
 }

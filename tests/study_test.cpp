@@ -17,6 +17,7 @@ namespace {
 using namespace heed::nn;
 using heed::autograd::float64;
 using heed::autograd::from_data;
+using heed::autograd::testing::largest;
 using heed::autograd::testing::values;
 
 constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three, twice
@@ -89,9 +90,6 @@ struct Studied {
     return found;
   }
 };
-
-// The largest entry of |x|.
-double largest(const Tensor& x) { return heed::autograd::max(heed::autograd::abs(x)).item(); }
 
 TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO . O)") {
   Studied t;

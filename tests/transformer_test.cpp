@@ -7,33 +7,19 @@
 #include "autograd/engine.h"
 #include "tests/catch.h"
 #include "tests/layouts.h"
+#include "tests/models.h"
 
 namespace {
 
 using namespace heed::nn;
+using heed::autograd::testing::is_zero;
 using heed::autograd::testing::same_bits;
 using heed::autograd::testing::values;
+using heed::nn::testing::kAllPositions;
+using heed::nn::testing::random_model;
 
-constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kSinusoidal,
-                                       Positions::kRope, Positions::kAlibi, Positions::kNone};
 constexpr AttentionForm kForms[] = {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
                                     AttentionForm::kPackedHeads, AttentionForm::kPerHead};
-
-// A model none of whose parameters is 0 or 1.
-Transformer random_model(const Transformer::Options& o) {
-  Generator g(3);
-  Transformer model(o, g);
-  const NoGrad guard;
-  for (const NamedParameter& p : parameters(model))
-    copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
-  return model;
-}
-
-bool is_zero(const Tensor& x) {
-  for (const double v : values(x))
-    if (!(v == 0.0)) return false;
-  return true;
-}
 
 // Whether d output[t] / d input[s] is exactly 0 for every s > t, and for no s <= t.
 void check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {

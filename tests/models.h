@@ -1,0 +1,22 @@
+// Models of every kind to test, none of whose parameters is 0 or 1.
+#pragma once
+
+#include "nn/transformer.h"
+
+namespace heed::nn::testing {
+
+inline constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kSinusoidal,
+                                              Positions::kRope, Positions::kAlibi,
+                                              Positions::kNone};
+
+/// Initialised, then every parameter moved, biases and norms included.
+inline Transformer random_model(const Transformer::Options& o, std::int64_t seed = 3) {
+  Generator g(seed);
+  Transformer model(o, g);
+  const NoGrad guard;
+  for (const NamedParameter& p : parameters(model))
+    copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
+  return model;
+}
+
+}  // namespace heed::nn::testing

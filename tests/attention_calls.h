@@ -30,13 +30,14 @@ struct Call {
   }
   std::int64_t tq() const { return scores[scores.rank() - 2]; }
   std::int64_t tk() const { return scores.back(); }
-  /// Whether the kernel must take it: two leading axes at most, nothing empty, no uniform rows.
+  /// Whether the kernel must take it: two leading axes at most, none that v alone has, nothing
+  /// empty, no uniform rows.
   bool fits_kernel() const {
-    return scores.rank() <= 4 && scores.numel() > 0 && inputs[0].numel() > 0 &&
+    return scores.rank() <= 4 && !v_has_own_axes() && scores.numel() > 0 && inputs[0].numel() > 0 &&
            inputs[2].numel() > 0 && options.fully_masked != FullyMasked::kUniform;
   }
-  /// Whether v has leading axes that neither q nor k has: the composite's weights are without them,
-  /// the kernel's with them, each with a dropout of its own.
+  /// Whether v has leading axes that neither q nor k has: the weights, and so dropout, are without
+  /// them.
   bool v_has_own_axes() const {
     const auto lead = [&](std::size_t i) {
       const Shape shape = arranged(i).shape();
@@ -46,12 +47,6 @@ struct Call {
   }
   /// Whether the bias to differentiate is one number per row: softmax does not see it.
   bool row_shares_bias() const { return inputs.size() > 3 && arranged(3).size(-1) == 1; }
-  /// Whether kernel and composite show the same to who watches. The kernel also shows the gradient
-  /// of weights of keys that causality alone hides from every query, which the composite clears.
-  bool seen_alike() const {
-    return !v_has_own_axes() &&
-           !(options.causal && tk() > tq() && options.alignment == CausalAlignment::kTopLeft);
-  }
   /// What the masks alone let a query read: bool8, of the scores' shape.
   Tensor kept() const {
     KeepMask keep = options.keep;

@@ -357,12 +357,12 @@ TEST_CASE("a config.toml that the run was not trained with is refused") {
   other.lr *= 2;
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
   CHECK_THROWS_AS(Trainer::resume(folder.path()), IoError);
-  CHECK_THROWS_AS(load_run(folder.path()), IoError);
+  CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);
   // A lost value is not its default.
   const std::string whole = to_toml(t.config);
   for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
     write_file((folder / "config.toml").string(), std::string_view(whole).substr(0, length));
-    CHECK_THROWS_AS(load_run(folder.path()), IoError);
+    CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);
   }
 }
 

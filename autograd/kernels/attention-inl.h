@@ -54,7 +54,7 @@ struct Head {
     out = a.out + b * a.out_at.batch + h * a.out_at.head;
     lse = a.lse + index * a.tq;
     plain = !a.keep && !a.bias && a.scale > 0;  // a negative scale makes the largest the smallest
-    keys = a.tk;
+    keys = a.causal ? std::clamp<std::int64_t>(a.tq + a.causal_offset, 0, a.tk) : a.tk;
     if (a.keep) find_read();
   }
   // Keys before the first that causality hides from query i.

@@ -203,6 +203,7 @@ bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   if (o.on_scores || o.on_pattern || !(o.dropout >= 0 && o.dropout <= 1)) return false;
   if (o.fully_masked == FullyMasked::kUniform) return false;
   const Shape scores = scores_shape(q, k, v);
+  if (scores_shape(q, k, k) != scores) return false;  // an axis that v alone has, weights have not
   return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias.tensor(), scores) &&
          (!o.bias.defined() || o.bias.tensor().dtype() == q.dtype());
 }

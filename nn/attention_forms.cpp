@@ -176,7 +176,7 @@ Options checked(Options o) {
   return o;
 }
 
-// Zeros of the shapes that a layer of these options has.
+// What a layer of these options has: biases 0, matrices to be filled in.
 Projections blank(const Options& o) {
   const Rows rows(o);
   const auto matrix = [&](std::int64_t n, std::int64_t m) { return empty({n, m}, o.dtype); };

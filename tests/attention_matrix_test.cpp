@@ -5,6 +5,8 @@
 
 namespace {
 
+constexpr int kCalls = kSanitized ? 40 : 300;
+
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
@@ -30,7 +32,7 @@ void check_float64(const Call& c, const std::vector<Tensor>& got, const std::vec
 TEST_CASE("B9 B11 B22 B23: fused, composite and einsums agree in float64, at orders 1 and 2") {
   for_each_simd_target([] {
     std::mt19937 random(1);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < kCalls; ++i) {
       const Call c = draw_call(random);
       CAPTURE(i, c.text);
       const auto want = run(c, Way::kEinsum, float64, true);
@@ -57,7 +59,7 @@ TEST_CASE("B9 B11 B22 B23: fused, composite and einsums agree in float64, at ord
 TEST_CASE("in float32 fused kernel and einsums err no more than 4 times as much as the composite") {
   for_each_simd_target([] {
     std::mt19937 random(2);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < kCalls; ++i) {
       const Call c = draw_call(random);
       CAPTURE(i, c.text);
       const auto exact = run(c, Way::kComposite, float64),
@@ -111,7 +113,7 @@ Tensor unread(const Tensor& reads, const Shape& keys) {
 TEST_CASE("B12: NaN in keys and values that nobody may read changes no bit, in every call drawn") {
   std::mt19937 random(3);
   std::int64_t hidden = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < kCalls; ++i) {
     Call c = draw_call(random);
     if (!c.options.keep.defined() && !c.options.causal) continue;
     CAPTURE(i, c.text);

@@ -11,3 +11,11 @@ inline auto Contains(const std::string& text) { return Catch::Matchers::Contains
 #include <catch2/catch.hpp>
 using Catch::Matchers::Contains;
 #endif
+
+/// Under AddressSanitizer or ThreadSanitizer tests take 20 times as long: there, loops that only
+/// repeat are cut short.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif

@@ -8,14 +8,9 @@
 
 namespace heed::autograd {
 
-namespace {
-
-// Where query 0 stands among the keys.
-std::int64_t first_place(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
+std::int64_t first_query(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
   return alignment == CausalAlignment::kBottomRight ? tk - tq : 0;
 }
-
-}  // namespace
 
 KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
   check<DTypeError>(keep.dtype() == bool8, "KeepMask", "needs bool8 (true = may attend), got ",
@@ -24,14 +19,14 @@ KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
 }
 
 KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
-  return KeepMask(tril_mask(tq, tk, first_place(tq, tk, alignment)));
+  return KeepMask(tril_mask(tq, tk, first_query(tq, tk, alignment)));
 }
 
 KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
                                   CausalAlignment alignment) {
   check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
   const std::int64_t most = std::min(window - 1, tq + tk);  // no sum overflows
-  const std::int64_t first = first_place(tq, tk, alignment);
+  const std::int64_t first = first_query(tq, tk, alignment);
   return KeepMask(logical_and(tril_mask(tq, tk, first + most),
                               logical_not(tril_mask(tq, tk, first - most - 1))));
 }
@@ -94,7 +89,7 @@ ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
   check<ValueError>(heads > 0, "ScoreBias::alibi", "needs heads > 0, got ", heads);
   const Tensor bias = empty({heads, tq, tk}, float64);
   double* at = bias.mutable_data<double>();
-  const std::int64_t first = first_place(tq, tk, alignment);
+  const std::int64_t first = first_query(tq, tk, alignment);
   for (std::int64_t h = 0; h < heads; ++h) {
     const double slope = alibi_slope(h, heads);
     for (std::int64_t i = 0; i < tq; ++i)

@@ -14,6 +14,10 @@ enum class CausalAlignment {
   kTopLeft,      ///< query i sees keys up to i (PyTorch's is_causal)
 };
 
+/// Where query 0 stands among the keys; query i stands i further. Below 0 where a bottom-right
+/// alignment leaves no key for it.
+std::int64_t first_query(std::int64_t tq, std::int64_t tk, CausalAlignment alignment);
+
 /// bool8, broadcastable to [..., Tq, Tk]: a mask per sequence of [B, H, Tq, Tk] scores is
 /// [B, 1, Tq, Tk]. Undefined (the default) keeps everything.
 class KeepMask {

@@ -74,8 +74,8 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
   if (options.rope) {
     // Queries stand where the causal mask has them: at the bottom right beside the last keys.
     const std::int64_t cached = pass.cache ? pass.cache->length() : 0;
-    const bool aligned = options.causal && options.alignment == CausalAlignment::kBottomRight;
-    const std::int64_t ahead = aligned ? k.size(2) - q.size(2) : 0;
+    const std::int64_t ahead =
+        options.causal ? first_query(q.size(2), k.size(2), options.alignment) : 0;
     q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});
     k = rope(k, {.offset = cached + std::max<std::int64_t>(-ahead, 0)});
   }

@@ -100,6 +100,7 @@ void read_out(Projections& p, const AttentionWeights& w, const Options& o) {
 
 // The inverse of both, for options of the form to write.
 AttentionWeights write(const Projections& p, const Options& o) {
+  const NoGrad guard;  // parameters: leaves, each with memory of its own
   AttentionWeights w;
   const bool biased = p.q_bias.defined() && p.k_bias.defined() && p.v_bias.defined();
   const auto flat_bias = [&] { return cat({p.q_bias, p.k_bias, p.v_bias}, 0); };
@@ -134,9 +135,8 @@ AttentionWeights write(const Projections& p, const Options& o) {
       w.W_O = reshape(mT(p.out), {o.heads, o.d_value, o.d_model}), w.b_O = p.out_bias;
       break;
   }
-  w.visit([](std::string_view, Tensor& x) {  // parameters: leaves with memory of their own
+  w.visit([](std::string_view, Tensor& x) {
     if (!x.defined()) return;
-    const NoGrad guard;
     const Tensor leaf = empty(x.shape(), x.dtype());
     copy_(leaf, x);
     x = leaf.requires_grad();
@@ -176,26 +176,10 @@ Options checked(Options o) {
   return o;
 }
 
-// What a layer of these options has: biases 0, matrices to be filled in.
-Projections blank(const Options& o) {
-  const Rows rows(o);
-  const auto matrix = [&](std::int64_t n, std::int64_t m) { return empty({n, m}, o.dtype); };
-  const auto bias = [&](bool wanted, std::int64_t n) {
-    return wanted ? heed::autograd::zeros({n}, o.dtype) : Tensor();
-  };
-  return {.q = matrix(rows.q, o.d_model),
-          .k = matrix(rows.k, o.d_model),
-          .v = matrix(rows.v, o.d_model),
-          .q_bias = bias(*o.q_bias, rows.q),
-          .k_bias = bias(*o.k_bias, rows.k),
-          .v_bias = bias(*o.v_bias, rows.v),
-          .out = matrix(o.d_model, o.heads * o.d_value),
-          .out_bias = bias(*o.out_bias, o.d_model)};
-}
-
 // Says which of the weights is not what a layer of these options has.
 void check_fits(AttentionWeights got, const Options& o) {
-  AttentionWeights wanted = write(blank(o), o);
+  Generator scratch;  // only the shapes are looked at
+  AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
   std::vector<Tensor> shapes;
   wanted.visit([&](std::string_view, Tensor& x) { shapes.push_back(x); });
   std::size_t next = 0;
@@ -228,8 +212,14 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
               .dtype = o.dtype},
              g);
   if (out.bias.defined()) init::zeros(out.bias);
-  Projections p = blank(options);
-  p.out = out.weight, p.out_bias = out.bias;
+  const auto bias = [&](bool wanted, std::int64_t n) {
+    return wanted ? heed::autograd::zeros({n}, o.dtype) : Tensor();
+  };
+  Projections p{.q_bias = bias(*options.q_bias, rows.q),
+                .k_bias = bias(*options.k_bias, rows.k),
+                .v_bias = bias(*options.v_bias, rows.v),
+                .out = out.weight,
+                .out_bias = out.bias};
   const auto draw = [&](std::int64_t n) {
     const Tensor weight = empty({n, o.d_model}, o.dtype);
     init::xavier_uniform(weight, g);
@@ -275,6 +265,7 @@ AttentionWeights convert(const AttentionWeights& weights, const Options& options
   wanted.form = to;
   wanted = checked(wanted);
   check_fits(weights, from);
+  const NoGrad guard;
   Projections p = read_in(weights, from);
   read_out(p, weights, from);
   return write(p, wanted);

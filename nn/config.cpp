@@ -235,9 +235,15 @@ RunConfig from_toml(const std::string& text) {
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
   check_memory(c, vocab, classes);
+  using enum AttentionForm;
+  const AttentionForm form = c.form == "separate"       ? kSeparate
+                             : c.form == "packed_heads" ? kPackedHeads
+                             : c.form == "per_head"     ? kPerHead
+                                                        : kPackedQKV;
   // Drawn as matrices, then stored as asked for: the form does not change the model.
-  const bool apart = c.form == "separate" || c.form == "per_head";
-  const AttentionForm base = apart ? AttentionForm::kSeparate : AttentionForm::kPackedQKV;
+  const AttentionForm drawn = form == kPackedHeads ? kPackedQKV
+                              : form == kPerHead   ? kSeparate
+                                                   : form;
   Generator replaced;  // fan-in and gpt2 draw every parameter anew: once, in order, from g
   Transformer model({.vocab = vocab,
                      .classes = classes,
@@ -257,7 +263,7 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
                      .norm = c.norm == "pre"    ? NormPlacement::kPre
                              : c.norm == "post" ? NormPlacement::kPost
                                                 : NormPlacement::kNone,
-                     .form = base,
+                     .form = drawn,
                      .dropout = c.dropout,
                      .dtype = c.dtype == "float64" ? float64 : float32},
                     c.init == "torch" ? g : replaced);
@@ -271,9 +277,7 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
       else if (p.tensor.rank() == 2)
         init::uniform(p.tensor, -bound(p.tensor), bound(p.tensor), g);
     }
-  if (c.form == "packed_heads") return convert(std::move(model), AttentionForm::kPackedHeads);
-  if (c.form == "per_head") return convert(std::move(model), AttentionForm::kPerHead);
-  return model;
+  return form == drawn ? std::move(model) : convert(std::move(model), form);
 }
 
 }  // namespace heed::nn

@@ -67,6 +67,15 @@ inline double largest(const Tensor& x) { return x.numel() ? max(abs(x)).item() :
 inline double distance(const Tensor& a, const Tensor& b) {
   return largest(to(a, float64) - to(b, float64));
 }
+/// Whether no entry is farther off than the tolerance, as a part of the largest wanted.
+inline bool close(const Tensor& got, const Tensor& want, double tolerance = 1e-13) {
+  return got.shape() == want.shape() && largest(got - want) <= tolerance * largest(want);
+}
+/// Standard normal, float64, the same for the same seed.
+inline Tensor draw(const Shape& shape, std::uint64_t seed) {
+  Generator g(seed);
+  return randn(shape, float64, g);
+}
 /// Whether every entry is 0; NaN is not.
 inline bool is_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 

@@ -1,4 +1,4 @@
-// Models of every kind to test, none of whose parameters is 0 or 1.
+// Models and layers to test, none of whose parameters is 0 or 1.
 #pragma once
 
 #include "nn/transformer.h"
@@ -10,13 +10,17 @@ inline constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kS
                                               Positions::kNone};
 
 /// Initialised, then every parameter moved, biases and norms included.
-inline Transformer random_model(const Transformer::Options& o, std::int64_t seed = 3) {
+template <class M>
+M random_module(const typename M::Options& o, std::int64_t seed = 3) {
   Generator g(seed);
-  Transformer model(o, g);
+  M module(o, g);
   const NoGrad guard;
-  for (const NamedParameter& p : parameters(model))
+  for (const NamedParameter& p : parameters(module))
     copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
-  return model;
+  return module;
+}
+inline Transformer random_model(const Transformer::Options& o) {
+  return random_module<Transformer>(o);
 }
 
 }  // namespace heed::nn::testing

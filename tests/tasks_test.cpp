@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "autograd/error.h"
-#include "nn/nearest.h"
 #include "nn/task.h"
 #include "tests/catch.h"
 
@@ -391,14 +390,6 @@ TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(error_of([] { make_task("text"); }) ==
           "task: 'text' needs a file: --text FILE. Without one: induction, urn, reverse, copy");
   REQUIRE_THROWS_AS(make_task(""), ValueError);
-  REQUIRE(edit_distance("kitten", "sitting") == 3);
-  REQUIRE(edit_distance("", "abc") == 3);
-  REQUIRE(edit_distance("abc", "") == 3);
-  REQUIRE(edit_distance("same", "same") == 0);
-  REQUIRE(nearest("ind", task_names()) == "induction");
-  REQUIRE(nearest("un", task_names()) == "urn");
-  REQUIRE(nearest("reverse", {"reversed", "reverse"}) == "reversed");
-  REQUIRE(nearest("x", {}).empty());
 }
 
 TEST_CASE("a batch needs sequences of one length", "[tasks]") {

@@ -62,7 +62,7 @@ struct Sums {
   std::int64_t dk_row, dv_row, keys;
 };
 
-// delta_i = dO_i . O_i, each summed as dO v^T is.
+// delta_i = dO_i . O_i, each summed as dO v^T is: where one key is left, dS is 0.
 template <class T>
 HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y, std::int64_t y_row,
                            std::int64_t rows, std::int64_t n) {

@@ -252,8 +252,7 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
   a.q_at = head_strides(h.q), a.k_at = head_strides(h.k), a.v_at = head_strides(h.v);
   a.out_at = head_strides(out);
   a.scale = call.scale, a.causal = call.options.causal;
-  const bool bottom_right = call.options.alignment == CausalAlignment::kBottomRight;
-  a.causal_offset = bottom_right ? a.tk - a.tq : 0;
+  a.causal_offset = first_query(a.tq, a.tk, call.options.alignment);
   if (call.keep) {
     const Tensor& keep = call.keep->get();
     a.keep = keep.data<bool>(), a.keep_at = score_strides(keep);

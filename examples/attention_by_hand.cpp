@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "autograd/engine.h"
-#include "autograd/graph.h"
-#include "autograd/ops.h"
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
 
 using namespace heed::autograd;
 

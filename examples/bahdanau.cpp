@@ -6,9 +6,9 @@
 #include <iostream>
 #include <limits>
 
-#include "autograd/engine.h"
-#include "autograd/gradcheck.h"
-#include "autograd/ops.h"
+#include "autograd/check/gradcheck.h"
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
 
 using namespace heed::autograd;
 

@@ -1,12 +1,12 @@
 // A GPT in under 100 lines: it learns a nursery rhyme by heart and goes on where you begin.
 #include <cstdio>
 
-#include "autograd/engine.h"
-#include "nn/generate.h"
-#include "nn/layers.h"
-#include "nn/optim.h"
-#include "nn/schedule.h"
+#include "autograd/engine/engine.h"
+#include "nn/layers/layers.h"
 #include "nn/tasks/vocabulary.h"
+#include "nn/train/generate.h"
+#include "nn/train/optim.h"
+#include "nn/train/schedule.h"
 
 using namespace heed::nn;
 

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <iostream>
 
-#include "autograd/gradcheck.h"
-#include "autograd/ops.h"
+#include "autograd/check/gradcheck.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 using namespace heed::autograd;
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "nn/generate.h"
-#include "nn/train.h"
+#include "nn/train/generate.h"
+#include "nn/train/trainer.h"
 
 using namespace heed::nn;
 
@@ -49,7 +49,8 @@ class Sorting : public Task {
 }  // namespace
 
 int main() {
-  RunConfig config;  // two layers of two heads, as heed train alone; all of it is in nn/config.h
+  RunConfig
+      config;  // two layers of two heads, as heed train alone; all of it is in nn/train/config.h
   config.context = 2 * kDigits, config.mlp = true;
   config.batch = 64, config.steps = 500, config.schedule = "cosine";
   Trainer trainer(config, std::make_unique<Sorting>());

@@ -1,9 +1,10 @@
-// The library in 30 lines: a model of two matrices, its gradients, and the proof that they are right.
+// The library in 30 lines: a model of two matrices, its gradients, and the proof that they are
+// right.
 #include <iostream>
 
-#include "autograd/engine.h"
-#include "autograd/gradcheck.h"
-#include "autograd/ops.h"
+#include "autograd/check/gradcheck.h"
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
 
 using namespace heed::autograd;
 

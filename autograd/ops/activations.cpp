@@ -2,9 +2,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "autograd/kernels/vector.h"
-#include "autograd/ops.h"
+#include "autograd/kernels/simd/vector.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

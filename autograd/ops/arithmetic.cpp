@@ -1,6 +1,6 @@
 // + - * / maximum minimum, with broadcasting.
-#include "autograd/ops.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

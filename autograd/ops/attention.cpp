@@ -1,12 +1,13 @@
 // Scaled dot-product attention: a composite of public ops, every part of it differentiable, and a
 // fused op whose definition it is.
+#include "autograd/kernels/simd/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "autograd/graph.h"
-#include "autograd/kernels/attention.h"
-#include "autograd/ops.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -1,8 +1,8 @@
 // Comparisons and logic: bool8, no gradients.
 #include <cmath>
 
-#include "autograd/ops.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

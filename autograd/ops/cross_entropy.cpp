@@ -1,9 +1,9 @@
 // cross_entropy: the mean negative log-likelihood of target classes, straight from logits.
-#include "autograd/kernels/cross_entropy.h"
-#include "autograd/kernels/vector.h"
+#include "autograd/kernels/reference/cross_entropy.h"
 
-#include "autograd/ops.h"
+#include "autograd/kernels/simd/vector.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -1,9 +1,9 @@
 // dropout: zeroes elements at random, by a mask that is a function of (key, element) alone.
 #include <array>
 
-#include "autograd/kernels/philox.h"
-#include "autograd/ops.h"
+#include "autograd/kernels/reference/philox.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <string>
 
-#include "autograd/ops.h"
-#include "autograd/samples.h"
+#include "autograd/graph/samples.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

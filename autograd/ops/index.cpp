@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "autograd/ops.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

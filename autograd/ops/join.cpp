@@ -1,8 +1,8 @@
 // cat and stack join tensors along an axis; split and chunk cut one into views.
 #include <algorithm>
 
-#include "autograd/ops.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

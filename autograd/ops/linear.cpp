@@ -1,7 +1,7 @@
 // linear: x W^T + b in one kernel.
-#include "autograd/kernels/gemm.h"
-#include "autograd/ops.h"
+#include "autograd/kernels/simd/gemm.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "autograd/create.h"
-#include "autograd/graph.h"
-#include "autograd/strided.h"
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 

@@ -1,9 +1,9 @@
 // matmul: 1-D, 2-D and batched operands, batch axes broadcast; any strides, no copies.
 #include <algorithm>
 
-#include "autograd/kernels/gemm.h"
-#include "autograd/ops.h"
+#include "autograd/kernels/simd/gemm.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -1,10 +1,10 @@
 // layer_norm and rms_norm over the last axis. One is the other with the mean set to 0, so they
 // share their loops over rows.
-#include "autograd/kernels/norm.h"
-#include "autograd/kernels/vector.h"
+#include "autograd/kernels/reference/norm.h"
 
-#include "autograd/ops.h"
+#include "autograd/kernels/simd/vector.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

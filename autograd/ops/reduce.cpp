@@ -1,10 +1,9 @@
 // Reductions over any set of axes: sum mean var max min argmax logsumexp, and sum_to.
-#include "autograd/kernels/vector.h"
-
 #include <cmath>
 
-#include "autograd/ops.h"
+#include "autograd/kernels/simd/vector.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <map>
 
-#include "autograd/ops.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -1,9 +1,9 @@
 // softmax and log_softmax along one axis.
-#include "autograd/kernels/softmax.h"
-#include "autograd/kernels/vector.h"
+#include "autograd/kernels/reference/softmax.h"
 
-#include "autograd/ops.h"
+#include "autograd/kernels/simd/vector.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

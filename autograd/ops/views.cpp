@@ -1,8 +1,8 @@
 // Shape ops. Each is a new Layout on the same storage, where strides allow; its vjp undoes it.
 #include <algorithm>
 
-#include "autograd/ops.h"
 #include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {

@@ -9,9 +9,9 @@
 #include <exception>
 #include <string>
 
-#include "autograd/engine.h"
-#include "autograd/graph.h"
-#include "autograd/ops.h"
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
 #include "examples/gradients/slope.h"
 #include "tools/plot/curves.h"
 #include "tools/plot/image.h"

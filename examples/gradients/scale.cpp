@@ -10,8 +10,8 @@
 #include <numbers>
 #include <string>
 
-#include "autograd/engine.h"
-#include "autograd/ops.h"
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
 #include "examples/gradients/slope.h"
 #include "tools/plot/curves.h"
 #include "tools/plot/image.h"

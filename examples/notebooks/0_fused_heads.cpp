@@ -1,11 +1,11 @@
 // Notebook 0: causal self-attention in NumPy, then many heads from one fused projection in torch.
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "examples/notebooks/0_printed.h"
-#include "examples/notebooks/page.h"
+#include "autograd/engine/engine.h"
 #include "examples/notebooks/shared.h"
-#include "nn/attention.h"
+#include "nn/layers/attention.h"
+#include "tests/golden/0_printed.h"
+#include "tests/golden/page.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

@@ -2,10 +2,10 @@
 // labels are names.
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "autograd/inplace.h"
-#include "examples/notebooks/page.h"
-#include "nn/attention.h"
+#include "autograd/engine/engine.h"
+#include "autograd/graph/inplace.h"
+#include "nn/layers/attention.h"
+#include "tests/golden/page.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

@@ -2,9 +2,9 @@
 // manual_seed(123). Drawn in float32 as there, computed in float64.
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "examples/notebooks/page.h"
-#include "nn/layers.h"
+#include "autograd/engine/engine.h"
+#include "nn/layers/layers.h"
+#include "tests/golden/page.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

@@ -3,9 +3,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "examples/notebooks/page.h"
 #include "examples/notebooks/shared.h"
-#include "nn/layers.h"
+#include "nn/layers/layers.h"
+#include "tests/golden/page.h"
 #include "tools/plot/colormap.h"
 #include "tools/plot/heatmap.h"
 

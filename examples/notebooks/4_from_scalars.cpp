@@ -1,9 +1,9 @@
 // Notebook 4: dot-product attention from two keys up, why it is scaled, and masks of -1e9.
 #include <cmath>
 
-#include "autograd/engine.h"
-#include "examples/notebooks/page.h"
+#include "autograd/engine/engine.h"
 #include "examples/notebooks/shared.h"
+#include "tests/golden/page.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

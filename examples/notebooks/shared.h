@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "autograd/ops.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::notebook {
 

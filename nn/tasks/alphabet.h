@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 #include "nn/tasks/vocabulary.h"
 
 namespace heed::nn {

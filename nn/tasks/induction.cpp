@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
 #include "nn/tasks/tasks.h"
 

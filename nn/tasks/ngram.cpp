@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 
 namespace heed::nn {
 

@@ -1,7 +1,7 @@
 // Reversing and copying. Everything in the answer is determined, so the optimal loss is 0.
 #include <algorithm>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
 #include "nn/tasks/tasks.h"
 

@@ -1,9 +1,9 @@
 // What all tasks share, and the list of the built-in ones.
-#include "nn/task.h"
+#include "nn/tasks/task.h"
 
-#include "autograd/create.h"
-#include "autograd/error.h"
-#include "nn/nearest.h"
+#include "autograd/base/error.h"
+#include "autograd/tensor/create.h"
+#include "nn/io/nearest.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {

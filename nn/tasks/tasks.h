@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "nn/task.h"
+#include "nn/tasks/task.h"
 
 namespace heed::nn {
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <system_error>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
+#include "nn/io/utf8.h"
 #include "nn/tasks/ngram.h"
 #include "nn/tasks/tasks.h"
-#include "nn/tasks/utf8.h"
 
 namespace heed::nn {
 

@@ -3,7 +3,7 @@
 // of the next ball are the best prediction.
 #include <cmath>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
 #include "nn/tasks/tasks.h"
 

@@ -1,10 +1,10 @@
 // Everything registered is still there after linking through a static library: ops and layers.
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <iostream>
 
-#include "autograd/engine.h"
-#include "autograd/ops.h"
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
 
 std::size_t count_checks();
 std::int64_t count_model();

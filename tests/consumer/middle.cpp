@@ -1,5 +1,5 @@
-#include "autograd/samples.h"
-#include "nn/transformer.h"
+#include "autograd/graph/samples.h"
+#include "nn/layers/transformer.h"
 
 std::size_t count_checks() { return heed::autograd::registered_checks().size(); }
 

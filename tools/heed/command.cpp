@@ -3,10 +3,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "autograd/parallel.h"
-#include "nn/files.h"
-#include "nn/nearest.h"
-#include "nn/toml.h"
+#include "autograd/base/parallel.h"
+#include "nn/io/files.h"
+#include "nn/io/nearest.h"
+#include "nn/io/toml.h"
 #include "tools/heed/output.h"
 
 namespace heed {

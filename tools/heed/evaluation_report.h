@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "nn/evaluate.h"
+#include "nn/train/evaluate.h"
 
 namespace heed {
 

@@ -7,8 +7,8 @@
 #include <new>
 #include <system_error>
 
-#include "autograd/parallel.h"
-#include "nn/nearest.h"
+#include "autograd/base/parallel.h"
+#include "nn/io/nearest.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/output.h"
 

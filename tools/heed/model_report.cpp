@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "autograd/create.h"
-#include "autograd/pool.h"
-#include "nn/probe.h"
+#include "autograd/base/pool.h"
+#include "autograd/tensor/create.h"
+#include "nn/layers/probe.h"
 #include "tools/heed/output.h"
 
 namespace heed {
@@ -22,7 +22,7 @@ ModelReport report_on(nn::Transformer& model) {
   ModelReport r;
   r.parameters = nn::parameters(model);
   std::int64_t in_products = 0;
-  for (const nn::NamedParameter& p : r.parameters) {
+  for (const nn::NamedTensor& p : r.parameters) {
     r.count += p.tensor.numel();
     const bool looked_up =
         p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
@@ -54,7 +54,7 @@ ModelReport report_on(nn::Transformer& model) {
 }
 
 void print_parameters(const ModelReport& report) {
-  for (const nn::NamedParameter& p : report.parameters)
+  for (const nn::NamedTensor& p : report.parameters)
     say("  {:<28} {:<14} {:>12}\n", p.name, text_of(p.tensor.shape()),
         with_commas(p.tensor.numel()));
   say("  {:<28} {:<14} {:>12}\n\n", "total", "", with_commas(report.count));
@@ -62,7 +62,7 @@ void print_parameters(const ModelReport& report) {
 
 nlohmann::ordered_json to_json(const ModelReport& report) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const nn::NamedParameter& p : report.parameters) {
+  for (const nn::NamedTensor& p : report.parameters) {
     nlohmann::ordered_json shape = nlohmann::ordered_json::array();
     for (int i = 0; i < p.tensor.rank(); ++i) shape.push_back(p.tensor.size(i));
     list.push_back({{"name", p.name}, {"shape", shape}});

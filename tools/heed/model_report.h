@@ -3,12 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nn/train.h"
+#include "nn/train/trainer.h"
 
 namespace heed {
 
 struct ModelReport {
-  std::vector<nn::NamedParameter> parameters;
+  std::vector<nn::NamedTensor> parameters;
   std::int64_t count = 0;  ///< of numbers in all parameters
   /// Forward and backward of one token in a full context: 6 x parameters of matrix products + 12 x
   /// layers x context x d_model (Chowdhery et al. 2022, appendix B; masked work counted).

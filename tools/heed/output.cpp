@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "nn/build.h"
+#include "nn/train/build.h"
 
 namespace heed {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 
 namespace heed {
 

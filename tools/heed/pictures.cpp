@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "autograd/parallel.h"
-#include "nn/probe.h"
+#include "autograd/base/parallel.h"
+#include "nn/layers/probe.h"
 #include "tools/plot/curves.h"
 #include "tools/plot/heatmap.h"
 
@@ -103,7 +103,7 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
     const Picture& picture = pictures[i];
     plot::HeatmapGrid grid;
     std::int64_t layer = 0;
-    for (const nn::NamedParameter& array : study.arrays)
+    for (const nn::NamedTensor& array : study.arrays)
       if (array.name.ends_with(std::string(".attn.") + picture.site))
         add_heads(grid, layer++, array.tensor);
     grid.row_labels = grid.col_labels = tokens;

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "nn/study.h"
-#include "nn/train.h"
+#include "nn/study/study.h"
+#include "nn/train/trainer.h"
 
 namespace heed {
 

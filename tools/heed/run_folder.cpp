@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 #include "tools/heed/output.h"
 
 namespace heed {

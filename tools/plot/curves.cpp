@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 
 namespace heed::plot {
 namespace {

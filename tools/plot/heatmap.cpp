@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 #include "tools/plot/colormap.h"
 
 namespace heed::plot {

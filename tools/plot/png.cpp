@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "autograd/error.h"
+#include "autograd/base/error.h"
 #include "tools/plot/image.h"
 
 // The one place with stb's implementation; STATIC keeps its names out of the rest of the program.

@@ -1,0 +1,99 @@
+// Run-time element types and the one place where they become C++ types.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+#include "autograd/base/dual.h"
+#include "autograd/base/error.h"
+
+namespace heed::autograd {
+
+/// float32, float64: may require grad. int64: indices. bool8: masks, one byte each.
+/// dual64: a float64 with a tangent; exists inside jvp and nowhere else.
+enum class DType : std::uint8_t { float32, float64, int64, bool8, dual64 };
+using enum DType;
+
+std::string_view name_of(DType dtype);
+std::int64_t size_of(DType dtype);
+/// True for float32, float64 and dual64.
+constexpr bool is_floating(DType d) { return d == float32 || d == float64 || d == dual64; }
+inline std::ostream& operator<<(std::ostream& out, DType d) { return out << name_of(d); }
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = float32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = float64;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = int64;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = bool8;
+};
+template <>
+struct DTypeOf<Dual> {
+  static constexpr DType value = dual64;
+};
+template <class T>
+inline constexpr DType kDTypeOf = DTypeOf<T>::value;
+
+/// `value` as a T, fractions of an int64 cut off. ValueError naming op and value where int64 cannot
+/// hold it: the plain cast is undefined there.
+template <class T>
+T checked_cast(std::string_view op, double value) {
+  if constexpr (kDTypeOf<T> == int64)
+    check<ValueError>(value >= -0x1p63 && value < 0x1p63, op, value,
+                      " is outside the range of int64");
+  return T(value);
+}
+
+/// Calls f.template operator()<T>() with T = float, double or Dual; DTypeError for the rest.
+template <class F>
+decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
+  switch (dtype) {
+    case float32:
+      return f.template operator()<float>();
+    case float64:
+      return f.template operator()<double>();
+    case dual64:
+      return f.template operator()<Dual>();
+    default:
+      fail<DTypeError>(op, "needs float32 or float64, got ", dtype);
+  }
+}
+
+/// As dispatch_floating, with int64 too.
+template <class F>
+decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
+  if (dtype == int64) return f.template operator()<std::int64_t>();
+  check<DTypeError>(dtype != bool8, op, "needs float32, float64 or int64, got bool8");
+  return dispatch_floating(dtype, op, f);
+}
+
+/// Every dtype.
+template <class F>
+decltype(auto) dispatch_any(DType dtype, F&& f) {
+  switch (dtype) {
+    case float32:
+      return f.template operator()<float>();
+    case float64:
+      return f.template operator()<double>();
+    case int64:
+      return f.template operator()<std::int64_t>();
+    case bool8:
+      return f.template operator()<bool>();
+    default:
+      return f.template operator()<Dual>();
+  }
+}
+
+}  // namespace heed::autograd

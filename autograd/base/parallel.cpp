@@ -1,0 +1,186 @@
+#include "autograd/base/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "autograd/base/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace heed::autograd {
+namespace {
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+// One job at a time: a number of chunks, of which each thread owns a run, the same part of every
+// job, so that rows of a matrix stay in one core's cache from op to op. Who is done with its own
+// takes from the others. The caller waits only for chunks that a worker has claimed, never for a
+// worker to wake up. Workers spin briefly for the next job (kernels follow one another within
+// microseconds), then sleep.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads) : slots_(std::size_t(threads)), reported_(std::size_t(threads)) {
+    workers_.reserve(std::size_t(threads - 1));
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(std::size_t(i)); });
+    } catch (const std::system_error& e) {
+      const int started = size();
+      stop();
+      fail<ValueError>("set_num_threads", "the system starts only ", started, " of ", threads,
+                       " threads (", e.what(), ")");
+    }
+  }
+
+  ~ThreadPool() { stop(); }
+
+  int size() const { return int(workers_.size()) + 1; }
+
+  /// False if the pool is busy.
+  bool try_run(std::int64_t chunks, detail::ChunkFn call, void* f) {
+    if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
+    const auto threads = std::int64_t(slots_.size());
+    for (std::int64_t t = threads; t-- > 0;) {  // the workers first
+      Slot& slot = slots_[std::size_t(t)];
+      slot.end = chunks * (t + 1) / threads;
+      slot.call = call;
+      slot.f = f;
+      slot.left.store(slot.end - chunks * t / threads);  // publishes the job
+    }
+    if (sleepers_.load() > 0) {
+      std::lock_guard lock(mutex_);
+      wake_.notify_all();
+    }
+    ended_ += chunks;
+    reported_[0].chunks.store(reported_[0].chunks.load(std::memory_order_relaxed) + run_from(0),
+                              std::memory_order_relaxed);
+    // Chunks end within microseconds of each other, unless another process has the core.
+    for (int i = 0; all_reported() < ended_; ++i) i < 4000 ? relax() : std::this_thread::yield();
+    const std::exception_ptr error = std::exchange(error_, nullptr);
+    busy_.store(false, std::memory_order_release);
+    if (error) std::rethrow_exception(error);
+    return true;
+  }
+
+ private:
+  // A cache line travels between cores in a tenth of a microsecond or in half of one, and a job
+  // may last no longer: what one thread writes shares no line with what another does.
+  struct alignas(128) Slot {            // written by the caller, claimed by all
+    std::atomic<std::int64_t> left{0};  // chunks [end - left, end) wait for their owner
+    std::int64_t end = 0;
+    detail::ChunkFn call = nullptr;
+    void* f = nullptr;
+  };
+  struct alignas(128) Reported {          // written by one thread
+    std::atomic<std::int64_t> chunks{0};  // that it has run since it began
+  };
+
+  std::int64_t all_reported() const {
+    std::int64_t sum = 0;
+    for (const Reported& r : reported_) sum += r.chunks.load(std::memory_order_acquire);
+    return sum;
+  }
+
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& t : workers_) t.join();
+  }
+
+  // Claims and runs a chunk of a slot. Its other fields are read after the claim: until that chunk
+  // is reported the job cannot end, so they are the job's own, even if the count was read in an
+  // earlier one.
+  bool run_one(Slot& slot) {
+    std::int64_t left = slot.left.load(std::memory_order_relaxed);
+    do {
+      if (left == 0) return false;
+    } while (!slot.left.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
+                                              std::memory_order_relaxed));
+    try {
+      slot.call(slot.f, slot.end - left);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+    return true;
+  }
+
+  // All that can be claimed, one's own first. Returns how many chunks that was.
+  std::int64_t run_from(std::size_t own) {
+    std::int64_t ran = 0;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[(own + i) % slots_.size()];
+      while (run_one(slot)) ++ran;
+    }
+    return ran;
+  }
+
+  void work(std::size_t own) {
+    const auto& mine = slots_[own].left;  // idle workers look at no other's cache line
+    std::int64_t ran = 0;
+    for (;;) {
+      for (int i = 0; i < 20000; ++i) {
+        if (stop_.load(std::memory_order_relaxed)) return;
+        if (mine.load(std::memory_order_relaxed) > 0) {
+          reported_[own].chunks.store(ran += run_from(own), std::memory_order_release);
+          i = 0;
+        } else {
+          relax();
+        }
+      }
+      std::unique_lock lock(mutex_);
+      sleepers_.fetch_add(1);
+      wake_.wait(lock, [&] { return stop_.load() || mine.load() > 0; });
+      sleepers_.fetch_sub(1);
+    }
+  }
+
+  std::vector<Slot> slots_;         // 0 is the caller's
+  std::vector<Reported> reported_;  // the same
+  std::vector<std::thread> workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<bool> stop_{false};  // read by idle workers all the time
+  std::atomic<int> sleepers_{0};
+  alignas(128) std::atomic<bool> busy_{false};
+  std::int64_t ended_ = 0;    // chunks of all jobs, the running one included
+  std::exception_ptr error_;  // the job's first; written under mutex_, read after its last chunk
+};
+
+std::unique_ptr<ThreadPool>& pool() {
+  static auto p =
+      std::make_unique<ThreadPool>(std::clamp(int(std::thread::hardware_concurrency()), 1, 256));
+  return p;
+}
+
+}  // namespace
+
+int num_threads() { return pool()->size(); }
+
+void set_num_threads(int n) {
+  check<ValueError>(n >= 1 && n <= 256, "set_num_threads", "needs 1 to 256 threads, got ", n);
+  if (n != pool()->size()) pool() = std::make_unique<ThreadPool>(n);
+}
+
+void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {
+  if (pool()->try_run(chunks, call, f)) return;
+  for (std::int64_t c = 0; c < chunks; ++c) call(f, c);
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,153 @@
+#include "autograd/base/pool.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HEED_POOL_OFF 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEED_POOL_OFF 1
+#endif
+#endif
+
+namespace heed::autograd {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+#ifdef NDEBUG
+constexpr bool kPoisoned = false;
+#else
+constexpr bool kPoisoned = true;  // fresh and freed blocks are all ones: NaN in every float
+#endif
+#ifdef HEED_POOL_OFF
+constexpr bool kPooled = false;
+#else
+constexpr bool kPooled = true;
+#endif
+// Classes: multiples of 64 up to 1 KiB, then four steps per power of two, up to 2^40 bytes.
+constexpr int kSmall = 16;
+constexpr int kClasses = kSmall + 4 * 30;
+constexpr std::size_t kMaxCached = std::size_t{1} << 30;  // bytes a thread keeps for reuse
+
+struct SizeClass {
+  int index;
+  std::size_t bytes;
+};
+
+SizeClass size_class(std::size_t bytes) {
+  if (bytes <= kSmall * kAlign) {
+    const std::size_t i = bytes == 0 ? 0 : (bytes - 1) / kAlign;
+    return {int(i), (i + 1) * kAlign};
+  }
+  const int log = int(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log+1), log >= 10
+  const std::size_t step = std::size_t{1} << (log - 2);
+  const std::size_t quarter = (bytes - 1 - (std::size_t{1} << log)) / step;  // 0..3
+  const int index = kSmall + 4 * (log - 10) + int(quarter);
+  if (index >= kClasses) throw std::bad_alloc();
+  return {index, (std::size_t{1} << log) + (quarter + 1) * step};
+}
+
+std::atomic<std::int64_t> g_live{0}, g_peak{0};
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+// Trivial state that outlives the thread's destructors: tensors in statics are freed after them.
+struct ThreadState {
+  std::array<FreeBlock*, kClasses> free;
+  std::size_t cached;
+  std::uint64_t system_allocations;
+  bool opened, closed;
+};
+thread_local ThreadState t_state;
+
+struct Closer {
+  ~Closer() {
+    for (FreeBlock*& head : t_state.free)
+      while (head) {
+        FreeBlock* next = head->next;
+        ::operator delete (head, std::align_val_t{kAlign});
+        head = next;
+      }
+    t_state.closed = true;
+  }
+};
+
+// Before the thread caches its first block: its end gives all back, also if it only ever frees.
+void open() {
+  thread_local Closer closer;
+  (void)closer;
+  t_state.opened = true;
+}
+
+void count(std::int64_t bytes) {
+  const std::int64_t live = g_live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  std::int64_t peak = g_peak.load(std::memory_order_relaxed);
+  while (live > peak && !g_peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+  }
+}
+
+void* system_allocate(std::size_t bytes) {
+  ++t_state.system_allocations;
+  // Not the throwing form: AddressSanitizer ends the process there instead of throwing.
+  void* memory = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* pool_allocate(std::size_t bytes) {
+  if constexpr (!kPooled) {
+    void* memory = system_allocate(bytes ? bytes : 1);
+    count(std::int64_t(bytes));
+    return memory;
+  }
+  const SizeClass size = size_class(bytes);
+  FreeBlock*& head = t_state.free[std::size_t(size.index)];
+  void* memory = head;
+  if (head) {
+    head = head->next;
+    t_state.cached -= size.bytes;
+  } else {
+    memory = system_allocate(size.bytes);
+  }
+  if constexpr (kPoisoned) std::memset(memory, 0xFF, size.bytes);
+  // Small blocks are nodes and handles: counting them would cost more than making them.
+  if (size.index >= kSmall) count(std::int64_t(size.bytes));
+  return memory;
+}
+
+void pool_free(void* memory, std::size_t bytes) noexcept {
+  if constexpr (!kPooled) {
+    count(-std::int64_t(bytes));
+    ::operator delete (memory, std::align_val_t{kAlign});
+    return;
+  }
+  const SizeClass size = size_class(bytes);
+  if (size.index >= kSmall) count(-std::int64_t(size.bytes));
+  if (t_state.closed || t_state.cached + size.bytes > kMaxCached) {
+    ::operator delete (memory, std::align_val_t{kAlign});
+    return;
+  }
+  if (!t_state.opened) open();
+  if constexpr (kPoisoned) std::memset(memory, 0xFF, size.bytes);
+  auto* block = static_cast<FreeBlock*>(memory);
+  FreeBlock*& head = t_state.free[std::size_t(size.index)];
+  block->next = head;
+  head = block;
+  t_state.cached += size.bytes;
+}
+
+PoolStats pool_stats() {
+  return {t_state.system_allocations, std::uint64_t(g_live.load(std::memory_order_relaxed)),
+          std::uint64_t(g_peak.load(std::memory_order_relaxed))};
+}
+
+void reset_peak_bytes() { g_peak.store(g_live.load(std::memory_order_relaxed)); }
+
+}  // namespace heed::autograd

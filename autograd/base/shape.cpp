@@ -1,0 +1,178 @@
+#include "autograd/base/shape.h"
+
+#include <algorithm>
+
+namespace heed::autograd {
+
+Dims::Dims(std::span<const std::int64_t> dims) {
+  check(dims.size() <= kMaxRank, "shape", "needs rank 0 to 8, got rank ", dims.size());
+  rank_ = int(dims.size());
+  std::copy(dims.begin(), dims.end(), dims_.begin());
+}
+
+Dims Dims::filled(int rank, std::int64_t value) {
+  Dims d;
+  for (int i = 0; i < rank; ++i) d.push_back(value);
+  return d;
+}
+
+std::int64_t Dims::numel() const {
+  std::int64_t n = 1;
+  for (const std::int64_t d : *this) n *= d;
+  return n;
+}
+
+void Dims::push_back(std::int64_t value) { insert(rank_, value); }
+
+void Dims::insert(int at, std::int64_t value) {
+  check(rank_ < kMaxRank, "shape", "needs rank 0 to 8, got rank 9");
+  for (int i = rank_; i > at; --i) (*this)[i] = (*this)[i - 1];
+  (*this)[at] = value;
+  ++rank_;
+}
+
+void Dims::erase(int at) {
+  for (int i = at; i + 1 < rank_; ++i) (*this)[i] = (*this)[i + 1];
+  --rank_;
+}
+
+Dims Dims::sub(int from, int to) const {
+  return Dims(std::span(begin() + from, std::size_t(std::max(0, to - from))));
+}
+
+std::ostream& operator<<(std::ostream& out, const Dims& dims) {
+  out << '[';
+  for (int i = 0; i < dims.rank(); ++i) out << (i ? ", " : "") << dims[i];
+  return out << ']';
+}
+
+Dims unravel(std::int64_t flat, const Shape& shape) {
+  Dims index = shape;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    index[i] = flat % shape[i];
+    flat /= shape[i];
+  }
+  return index;
+}
+
+Layout Layout::contiguous(const Shape& shape) {
+  Layout layout{shape, shape, 0};
+  std::int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    layout.strides[i] = stride;
+    stride *= shape[i];
+  }
+  return layout;
+}
+
+bool Layout::is_contiguous() const {
+  std::int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != stride) return false;
+    stride *= shape[i];
+  }
+  return true;
+}
+
+int axis_of(std::string_view op, const Shape& shape, std::int64_t axis) {
+  const std::int64_t rank = shape.rank();
+  check(axis >= -rank && axis < rank, op, "axis ", axis, " is out of range for shape ", shape);
+  return int(axis < 0 ? axis + rank : axis);
+}
+
+Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
+  if (a == b) return a;
+  const int rank = std::max(a.rank(), b.rank());
+  Shape out = Dims::filled(rank, 1);
+  for (int i = 1; i <= rank; ++i) {
+    const std::int64_t x = i <= a.rank() ? a[a.rank() - i] : 1;
+    const std::int64_t y = i <= b.rank() ? b[b.rank() - i] : 1;
+    check(x == y || x == 1 || y == 1, op, "shapes ", a, " and ", b, " do not broadcast: ", x,
+          " against ", y, " in axis ", -i);
+    out[rank - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+Layout permuted(std::string_view op, const Layout& x, const Dims& axes) {
+  const int rank = x.shape.rank();
+  check(axes.rank() == rank, op, "needs ", rank, " axes for shape ", x.shape, ", got ", axes);
+  Layout out = x;
+  unsigned seen = 0;
+  for (int i = 0; i < rank; ++i) {
+    const int from = axis_of(op, x.shape, axes[i]);
+    check(!(seen & (1u << from)), op, "axis ", axes[i], " appears twice in ", axes);
+    seen |= 1u << from;
+    out.shape[i] = x.shape[from];
+    out.strides[i] = x.strides[from];
+  }
+  return out;
+}
+
+Layout expanded(std::string_view op, const Layout& x, const Shape& shape) {
+  const int lead = shape.rank() - x.shape.rank();
+  check(lead >= 0, op, "cannot expand ", x.shape, " to the lower rank of ", shape);
+  Layout out{shape, Dims::filled(shape.rank(), 0), x.offset};
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    const std::int64_t from = x.shape[i], to = shape[lead + i];
+    check(from == to || from == 1, op, "cannot expand ", x.shape, " to ", shape, ": axis ", i,
+          " has size ", from, ", only size 1 expands");
+    out.strides[lead + i] = from == to ? x.strides[i] : 0;
+  }
+  return out;
+}
+
+Layout sliced(const Layout& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
+  Layout out = x;
+  out.shape[axis] = end <= start ? 0 : (end - start + step - 1) / step;
+  if (out.shape[axis] > 0) out.offset += start * x.strides[axis];
+  out.strides[axis] = x.strides[axis] * step;
+  return out;
+}
+
+std::optional<Layout> reshaped(const Layout& x, const Shape& shape) {
+  if (x.is_contiguous()) {
+    Layout out = Layout::contiguous(shape);
+    out.offset = x.offset;
+    return out;
+  }
+  // Walk both shapes from the front in groups of equal size; a group is a view if its old axes
+  // lie one inside the other without a gap.
+  Layout out{shape, shape, x.offset};
+  int i = 0, j = 0;
+  const int old_rank = x.shape.rank(), new_rank = shape.rank();
+  if (shape.numel() == 0) return Layout{shape, Layout::contiguous(shape).strides, x.offset};
+  while (i < old_rank || j < new_rank) {
+    int i_end = i, j_end = j;
+    std::int64_t n = i_end < old_rank ? x.shape[i_end++] : 1;
+    std::int64_t m = j_end < new_rank ? shape[j_end++] : 1;
+    while (n != m) {
+      if (n < m)
+        n *= x.shape[i_end++];
+      else
+        m *= shape[j_end++];
+    }
+    // Axes of size 1 carry no step: leave them out of the test.
+    std::int64_t inner = 1, run = 1;
+    bool first = true;
+    for (int a = i_end - 1; a >= i; --a) {
+      if (x.shape[a] == 1) continue;
+      if (first)
+        inner = x.strides[a], run = inner * x.shape[a], first = false;
+      else if (x.strides[a] != run)
+        return std::nullopt;
+      else
+        run *= x.shape[a];
+    }
+    for (int b = j_end - 1; b >= j; --b) {
+      out.strides[b] = inner;
+      inner *= shape[b];
+    }
+    i = i_end;
+    j = j_end;
+  }
+  return out;
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,322 @@
+// The walk: find every node that y depends on, put them in falling order of time, hand each its
+// complete gradient once, and add what its vjp returns to the nodes of its inputs. No recursion.
+#include "autograd/engine/engine.h"
+
+#include <algorithm>
+
+#include "autograd/graph/graph.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/graph/mutation.h"
+#include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
+
+namespace heed::autograd {
+namespace {
+
+void check_alive(const Node& node) {
+  if (node.released())
+    fail<ValueError>("backward", "the graph behind ", node.op()->name(), " ", node.shape(),
+                     " was freed by an earlier backward; pass retain_graph = true to that one");
+}
+
+template <class T>
+using PoolVector = std::vector<T, PoolAllocator<T>>;
+
+// The nodes of one walk. A node knows its place by its slot; a nested walk (a hook, a fused op's
+// definition) may take over slots, and gives them back when it ends.
+class Walk {
+ public:
+  struct Visit {
+    Ref<Node> node;
+    int old_slot;
+    bool needed = true;
+    Tensor grad = {};
+  };
+
+  Walk() = default;
+  Walk(const Walk&) = delete;
+  ~Walk() {
+    for (const Visit& v : visits_) v.node->slot = v.old_slot;
+  }
+
+  // Everything `root` depends on, no older than `oldest`, latest first.
+  void discover(const Ref<Node>& root, std::uint64_t oldest) {
+    visits_.reserve(16);
+    add(root);
+    for (std::size_t next = 0; next < visits_.size(); ++next) {
+      Node& node = *visits_[next].node;
+      check_alive(node);
+      for (const Node::Input& input : node.inputs())
+        if (input.node && input.node->sequence() >= oldest) add(input.node);
+    }
+    std::sort(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) {
+      return a.node->sequence() > b.node->sequence();
+    });
+    for (std::size_t i = 0; i < visits_.size(); ++i) visits_[i].node->slot = int(i);
+  }
+
+  // Null if the walk does not reach the node.
+  Visit* find(const Node* node) {
+    if (!node || node->slot < 0 || std::size_t(node->slot) >= visits_.size()) return nullptr;
+    Visit& v = visits_[std::size_t(node->slot)];
+    return v.node.get() == node ? &v : nullptr;
+  }
+
+  // Keeps only nodes that lead to one of `wrt` (oldest first: an op is needed if an input is).
+  void keep_paths_to(std::span<const Tensor> wrt) {
+    for (Visit& v : visits_) v.needed = false;
+    for (const Tensor& x : wrt)
+      if (Visit* v = find(x.node().get())) v->needed = true;
+    for (std::size_t i = visits_.size(); i-- > 0;)
+      for (const Node::Input& input : visits_[i].node->inputs())
+        if (const Visit* v = find(input.node.get()); v && v->needed) visits_[i].needed = true;
+  }
+
+  PoolVector<Visit>& visits() { return visits_; }
+
+ private:
+  void add(const Ref<Node>& node) {
+    if (find(node.get())) return;
+    visits_.push_back({node, node->slot});
+    node->slot = int(visits_.size()) - 1;
+  }
+
+  PoolVector<Visit> visits_;
+};
+
+// A gradient as .grad keeps it: row-major in memory of its own, so that a write into it changes no
+// other gradient. The copy is differentiable where gradients are.
+Tensor owned(const Tensor& g) {
+  if (g.is_contiguous() && g.is_sole_owner()) return g;
+  return grad_enabled() ? g * 1.0 : copy_of(g);
+}
+
+// Whether a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
+bool is_private(const Tensor& x) {
+  for (int i = 0; i < x.rank(); ++i)
+    if (x.strides()[i] == 0 && x.shape()[i] > 1) return false;
+  return x.is_sole_owner();
+}
+
+// Into one of them where nobody else sees it. The order of a sum of two does not change its bits.
+Tensor add_up(Tensor sum, Tensor g) {
+  if (!sum.defined()) return g;
+  if (!grad_enabled() && sum.dtype() == g.dtype() && g.dtype() != dual64) {
+    if (is_private(sum)) return add_(sum, g), sum;
+    if (is_private(g)) return add_(g, sum), g;
+  }
+  return sum + g;
+}
+
+// A gradient as the op's vjp returned it, brought to the input's shape.
+Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
+  const bool lifted = g.dtype() == dual64 || input.dtype() == dual64;  // inside jvp
+  check<DTypeError>(g.dtype() == input.dtype() || lifted, op, "its vjp gave input ", i,
+                    " a gradient of ", g.dtype(), ", needs ", input.dtype());
+  if (g.shape() == input.shape()) return g;
+  check(op.broadcasts(), op, "its vjp gave input ", i, " a gradient of shape ", g.shape(),
+        ", needs ", input.shape());
+  return sum_to(g, input.shape());
+}
+
+// The gradients of a fused op through its definition: an engine walk over public ops.
+Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
+  const int n = int(node.inputs().size());
+  std::vector<Tensor> inputs, wrt;
+  const GradMode recording(true);
+  for (int i = 0; i < n; ++i) {
+    Tensor x = v.input(i);
+    if (v.needs(i)) {
+      // A fresh end for the walk: connected to the graph that is being made, or to nothing.
+      x = create_graph ? permute(x,
+                                 [&] {
+                                   Dims same;
+                                   for (int a = 0; a < x.rank(); ++a) same.push_back(a);
+                                   return same;
+                                 }())
+                       : x.detach().requires_grad();
+      wrt.push_back(x);
+    }
+    inputs.push_back(x);
+  }
+  const Tensor y = node.definition(inputs);
+  const std::vector<Tensor> found =
+      grad(y, wrt, {.grad_output = v.grad, .create_graph = create_graph, .allow_unused = true});
+  Grads grads(static_cast<std::size_t>(n));
+  for (int i = 0, next = 0; i < n; ++i)
+    if (v.needs(i)) grads[std::size_t(i)] = found[std::size_t(next++)];
+  return grads;
+}
+
+Grads run_vjp(Node& node, const Tensor& g, bool create_graph) {
+  const Vjp v(node, g);
+  if (node.is_fused() && (create_graph || g.dtype() == dual64 || node.dtype() == dual64))
+    return through_definition(node, v, create_graph);
+  return node.vjp(v);
+}
+
+// Runs the nodes in order. `keep(visit)` sees each complete gradient.
+template <class Keep>
+void run(Walk& walk, const GradOptions& options, Keep keep) {
+  const GradMode mode(options.create_graph);
+  const bool retain = options.retain_graph || options.create_graph;
+  auto& visits = walk.visits();
+  for (std::size_t i = 0; i < visits.size(); ++i) {
+    if (!visits[i].needed || !visits[i].grad.defined()) continue;
+    const Ref<Node> node = visits[i].node;
+    Tensor g = std::move(visits[i].grad);
+    if (node->has_extras()) {
+      const auto hooks = node->extras().hooks;  // a hook may remove itself
+      for (const auto& [id, hook] : hooks) {
+        const Tensor replaced = hook(g);
+        if (!replaced.defined()) continue;
+        check(replaced.shape() == g.shape() && replaced.dtype() == g.dtype(), "hook", "returned ",
+              replaced.shape(), " ", replaced.dtype(), " for a gradient of ", g.shape(), " ",
+              g.dtype());
+        g = replaced;
+      }
+    }
+    keep(*node, g);
+    if (!node->op()) continue;
+    check_alive(*node);  // a hook's own backward may have freed it
+    const auto inputs = node->inputs();
+    bool wanted = false;
+    for (Node::Input& input : inputs) {
+      const Walk::Visit* v = walk.find(input.node.get());
+      input.wanted = v && v->needed;
+      wanted = wanted || input.wanted;
+    }
+    if (!wanted) continue;
+    Grads grads = run_vjp(*node, g, options.create_graph);
+    check(grads.size() == inputs.size(), *node->op(), "its vjp gave ", grads.size(),
+          " gradients for ", inputs.size(), " inputs; {} stands for none");
+    for (std::size_t k = 0; k < grads.size(); ++k) {
+      Walk::Visit* v = grads[k].defined() ? walk.find(inputs[k].node.get()) : nullptr;
+      if (!v || !v->needed) continue;
+      Tensor part = fit(*node->op(), k, std::move(grads[k]), *v->node);
+      v->grad = add_up(std::move(v->grad), MutateGradients::apply(*node->op(), k, std::move(part)));
+    }
+    if (!retain) node->release();
+  }
+}
+
+Tensor first_gradient(std::string_view op, const Tensor& y, const GradOptions& options) {
+  check<ValueError>(y.needs_grad(), op, "the ", y.shape(), " tensor has no graph: no input of it ",
+                    "requires grad, or it was computed under NoGrad");
+  if (!options.grad_output.defined()) {
+    check(y.numel() == 1, op, "a tensor of shape ", y.shape(),
+          " needs .grad_output of that shape; only one element differentiates by itself");
+    return ones_like(y);
+  }
+  check(options.grad_output.shape() == y.shape(), op, "grad_output ", options.grad_output.shape(),
+        " does not fit the tensor, ", y.shape());
+  check<DTypeError>(options.grad_output.dtype() == y.dtype() || y.dtype() == dual64 ||
+                        options.grad_output.dtype() == dual64,
+                    op, "grad_output is ", options.grad_output.dtype(), ", the tensor ", y.dtype());
+  return options.grad_output;
+}
+
+}  // namespace
+
+std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt, const GradOptions& options) {
+  const Tensor start = first_gradient("grad", y, options);
+  std::uint64_t oldest = y.node()->sequence();
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    check<ValueError>(wrt[i].needs_grad(), "grad", "tensor ", i, " of wrt, ", wrt[i].shape(),
+                      ", does not require grad");
+    oldest = std::min(oldest, wrt[i].node()->sequence());
+  }
+  Walk walk;
+  walk.discover(y.node(), oldest);
+  walk.keep_paths_to(wrt);
+  std::vector<Tensor> result(wrt.size());
+  if (Walk::Visit& root = *walk.find(y.node().get()); root.needed) root.grad = start;
+  run(walk, options, [&](const Node& node, const Tensor& g) {
+    for (std::size_t i = 0; i < wrt.size(); ++i)
+      if (wrt[i].node().get() == &node) result[i] = g;
+  });
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    if (result[i].defined()) continue;
+    check<ValueError>(options.allow_unused, "grad", "the result does not depend on tensor ", i,
+                      " of wrt, ", wrt[i].shape(), "; allow_unused = true gives 0 for it");
+    result[i] = zeros_like(wrt[i]);
+  }
+  return result;
+}
+
+std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> wrt,
+                         const GradOptions& options) {
+  return grad(y, std::span(wrt.begin(), wrt.size()), options);
+}
+
+void backward(const Tensor& loss, const GradOptions& options) {
+  const Tensor start = first_gradient("backward", loss, options);
+  Walk walk;
+  walk.discover(loss.node(), 0);
+  walk.find(loss.node().get())->grad = start;
+  run(walk, options, [](Node& node, const Tensor& g) {
+    if (node.op() && !(node.has_extras() && node.extras().retain)) return;
+    Tensor& sum = node.extras().grad;
+    sum = sum.defined() ? sum + g : owned(g);
+  });
+}
+
+JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
+  check(inputs.size() == tangents.size(), "jvp", "needs a tangent per input, got ", tangents.size(),
+        " for ", inputs.size());
+  std::vector<Tensor> duals;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check<DTypeError>(inputs[i].dtype() == float64 && tangents[i].dtype() == float64, "jvp",
+                      "needs float64 inputs and tangents, got ", inputs[i].dtype(), " and ",
+                      tangents[i].dtype());
+    check(inputs[i].shape() == tangents[i].shape(), "jvp", "input ", i, " is ", inputs[i].shape(),
+          ", its tangent ", tangents[i].shape());
+    const auto x = inputs[i].to_vector<double>(), t = tangents[i].to_vector<double>();
+    std::vector<Dual> both;
+    for (std::size_t k = 0; k < x.size(); ++k) both.emplace_back(x[k], t[k]);
+    duals.push_back(from_data(both, inputs[i].shape()));
+  }
+  const GradMode recording(true);  // f may call grad()
+  const Tensor y = f(duals);
+  Tensor value = empty(y.shape(), float64), tangent = zeros(y.shape(), float64);
+  if (y.dtype() == float64) return {y.detach(), tangent};  // f does not depend on its inputs
+  check<DTypeError>(y.dtype() == dual64, "jvp", "f must return float64, returned ", y.dtype());
+  const auto both = y.to_vector<Dual>();
+  for (std::size_t k = 0; k < both.size(); ++k) {
+    value.mutable_data<double>()[k] = both[k].value;
+    tangent.mutable_data<double>()[k] = both[k].tangent;
+  }
+  return {value, tangent};
+}
+
+Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v) {
+  check(v.shape() == x.shape(), "hvp", "needs v of x's shape ", x.shape(), ", got ", v.shape());
+  const GradMode recording(true);
+  const Tensor leaf = x.detach().requires_grad();
+  const Tensor g = grad(f(leaf), {leaf}, {.create_graph = true})[0];
+  if (!g.needs_grad()) return zeros_like(x);  // f is linear
+  return grad(sum(g * v), {leaf}, {.allow_unused = true})[0];
+}
+
+Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  const GradMode recording(true);
+  const Tensor leaf = x.detach().requires_grad();
+  const Tensor y = f(leaf);
+  std::vector<Tensor> rows;
+  for (std::int64_t i = 0; i < y.numel(); ++i) {
+    if (!y.needs_grad()) {
+      rows.push_back(zeros_like(x));
+      continue;
+    }
+    std::vector<double> unit(static_cast<std::size_t>(y.numel()), 0.0);
+    unit[std::size_t(i)] = 1;
+    const Tensor e = to(from_data(unit, y.shape()), y.dtype());
+    rows.push_back(
+        grad(y, {leaf}, {.grad_output = e, .retain_graph = true, .allow_unused = true})[0]);
+  }
+  Shape shape = y.shape();
+  for (const std::int64_t d : x.shape()) shape.push_back(d);
+  return rows.empty() ? empty(shape, x.dtype()) : reshape(stack(rows, 0), shape);
+}
+
+}  // namespace heed::autograd

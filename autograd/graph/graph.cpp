@@ -1,0 +1,141 @@
+#include "autograd/graph/graph.h"
+
+#include <algorithm>
+
+namespace heed::autograd {
+namespace {
+
+thread_local bool t_grad_enabled = true;
+
+// Sequence numbers order a graph by time, across threads.
+std::uint64_t next_sequence() {
+  static std::atomic<std::uint64_t> counter{0};
+  return counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+class LeafNode final : public Node {
+ public:
+  LeafNode(const Tensor& x, std::size_t allocated) : Node(nullptr, x, allocated) {}
+  Grads vjp(const Vjp&) override { return {}; }
+};
+
+void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
+                   std::uint32_t saved) {
+  if (t.version() == saved) return;
+  std::ostringstream which;
+  which << what;
+  if (i >= 0) which << ' ' << i;
+  fail<ValueError>(op, which.str(), " ", t.shape(), " ", t.dtype(), " was saved at version ", saved,
+                   " and is now at version ", t.version(), " (changed in place after use)");
+}
+
+}  // namespace
+
+bool grad_enabled() { return t_grad_enabled; }
+GradMode::GradMode(bool enabled) : before_(t_grad_enabled) { t_grad_enabled = enabled; }
+GradMode::~GradMode() { t_grad_enabled = before_; }
+
+const Tensor& Captured::get() const {
+  check_version(*op_, "mask or index", -1, tensor_, version_);
+  return tensor_;
+}
+
+const Tensor& Vjp::input(int i) const {
+  check<ValueError>(i >= 0 && std::uint32_t(i) < node_.n_inputs_, *node_.op_,
+                    "its vjp reads input ", i, " of ", node_.n_inputs_);
+  const Node::Input& input = node_.inputs_[i];
+  if (input.value.defined())
+    check_version(*node_.op_, "input", i, input.value, input.version);
+  else
+    check<ValueError>(node_.op_->saves() == Saves::kInputs || node_.op_->saves() == Saves::kBoth,
+                      *node_.op_, "its vjp reads input ", i, ", which it did not save");
+  return input.value;
+}
+
+Tensor Vjp::output() const {
+  const Tensor& y = node_.output_;
+  check<ValueError>(y.defined(), *node_.op_, "its vjp reads the output, which it did not save");
+  check_version(*node_.op_, "output", -1, y, node_.output_version_);
+  if (!grad_enabled()) return y;
+  Tensor attached = y.view(y.layout());  // a graph is being made: give the output its history back
+  attached.set_node(Ref<Node>(&node_));
+  return attached;
+}
+
+bool Vjp::needs(int i) const { return node_.inputs_[i].wanted; }
+
+Node::Node(const Op* op, const Tensor& tensor, std::size_t allocated)
+    : op_(op),
+      sequence_(next_sequence()),
+      shape_(tensor.shape()),
+      dtype_(tensor.dtype()),
+      allocated_(allocated) {}
+
+Node::~Node() {
+  for (Input& input : inputs()) input.~Input();
+  delete extras_;
+}
+
+void Node::destroy(Node* node) {
+  // A node's death can drop the last reference to the next one, a million times in a row: queue.
+  thread_local Node* pending = nullptr;
+  thread_local bool draining = false;
+  node->next_dead_ = pending;
+  pending = node;
+  if (draining) return;
+  draining = true;
+  while (pending) {
+    Node* dead = pending;
+    pending = dead->next_dead_;
+    const std::size_t bytes = dead->allocated_;
+    dead->~Node();
+    pool_free(dead, bytes);
+  }
+  draining = false;
+}
+
+Ref<Node> Node::make_leaf(const Tensor& x) {
+  return Ref<Node>(new (pool_allocate(sizeof(LeafNode))) LeafNode(x, sizeof(LeafNode)));
+}
+
+Node::Extras& Node::extras() {
+  if (!extras_) extras_ = new Extras;
+  return *extras_;
+}
+
+void Node::release() {
+  released_ = true;
+  output_ = Tensor();
+  for (Input& input : inputs()) input = Input();
+}
+
+bool must_record(const Inputs& inputs) {
+  if (!t_grad_enabled) return false;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined() && inputs[i].node()) return true;
+  return false;
+}
+
+void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory) {
+  const Ref<Node> owner(node);  // frees the node if anything below throws
+  const Saves saves = node->op_->saves();
+  const bool keep = saves == Saves::kInputs || saves == Saves::kBoth;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& x = inputs[i];
+    auto* input = new (memory + i) Node::Input;
+    node->inputs_ = memory;
+    node->n_inputs_ = std::uint32_t(i + 1);
+    if (!x.defined()) continue;
+    input->node = x.node();
+    if (!keep) continue;
+    input->value = x;
+    input->version = x.version();
+  }
+  if (saves == Saves::kOutput || saves == Saves::kBoth) {
+    node->output_ = output.view(output.layout());
+    node->output_version_ = output.version();
+  }
+  output.set_node(owner);
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,73 @@
+// What of Tensor needs the whole Node: gradients, hooks, identity, and the lifetime of Impl, which
+// holds one.
+#include <algorithm>
+
+#include "autograd/graph/graph.h"
+
+namespace heed::autograd {
+
+HookHandle::HookHandle(Ref<Node> node, std::uint64_t id) : node_(std::move(node)), id_(id) {}
+HookHandle::HookHandle(const HookHandle&) = default;
+HookHandle::HookHandle(HookHandle&&) noexcept = default;
+HookHandle::~HookHandle() = default;
+void HookHandle::remove() {
+  if (!node_) return;
+  auto& hooks = node_->extras().hooks;
+  std::erase_if(hooks, [this](const auto& hook) { return hook.first == id_; });
+  node_ = nullptr;
+}
+
+Tensor::Impl::Impl(DType d, const Layout& l, Ref<Storage> s)
+    : dtype(d), layout(l), storage(std::move(s)) {}
+Tensor::Impl::~Impl() = default;
+void Tensor::Impl::destroy(Impl* impl) {
+  impl->~Impl();
+  pool_free(impl, sizeof(Impl));
+}
+
+Tensor Tensor::requires_grad() const {
+  check<DTypeError>(is_floating(dtype()), "requires_grad", "needs float32 or float64, got ",
+                    dtype());
+  check<ValueError>(is_leaf(), "requires_grad", "this tensor is the result of ",
+                    is_leaf() ? "" : node()->op()->name(),
+                    "; for its gradient call retain_grad() or grad(y, {x}), or detach() it first");
+  if (!node()) set_node(Node::make_leaf(*this));
+  return *this;
+}
+
+bool Tensor::needs_grad() const { return defined() && bool(impl_->node); }
+bool Tensor::is_leaf() const { return !node() || !node()->op(); }
+
+Tensor Tensor::grad() const {
+  if (!node()) return {};
+  check<ValueError>(is_leaf() || (node()->has_extras() && node()->extras().retain), "grad", "this ",
+                    shape(), " tensor is the result of ", is_leaf() ? "" : node()->op()->name(),
+                    ", whose gradient is not kept: call retain_grad() before backward()");
+  return node()->has_extras() ? node()->extras().grad : Tensor();
+}
+
+void Tensor::zero_grad() const {
+  if (node() && node()->has_extras()) node()->extras().grad = Tensor();
+}
+
+Tensor Tensor::retain_grad() const {
+  check<ValueError>(needs_grad(), "retain_grad", "no gradient flows to this ", shape(), " tensor");
+  node()->extras().retain = true;
+  return *this;
+}
+
+HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> f) const {
+  check<ValueError>(needs_grad(), "register_hook", "no gradient flows to this ", shape(),
+                    " tensor; call requires_grad() on a leaf first");
+  Node::Extras& extras = node()->extras();
+  const std::uint64_t id = extras.next_hook++;
+  extras.hooks.emplace_back(id, std::move(f));
+  return {node(), id};
+}
+
+const Ref<Node>& Tensor::node() const {
+  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
+  return impl_->node;
+}
+void Tensor::set_node(Ref<Node> node) const { impl_->node = std::move(node); }
+}  // namespace heed::autograd

@@ -1,0 +1,69 @@
+#include "autograd/graph/inplace.h"
+
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
+
+namespace heed::autograd {
+
+void prepare_in_place(std::string_view op, const Tensor& x) {
+  check<DTypeError>(x.dtype() != dual64, op, "does not write into a dual64 tensor");
+  check<ValueError>(!x.needs_grad() || (x.is_leaf() && !grad_enabled()), op,
+                    "writes in place only into untracked leaves, or leaves under NoGrad; got a ",
+                    x.shape(), x.is_leaf() ? " leaf that requires grad" : " result of an op");
+  for (int i = 0; i < x.rank(); ++i)
+    check(x.strides()[i] != 0 || x.shape()[i] <= 1, op,
+          "cannot write into an expanded tensor: ", x.shape(), " has stride 0 in axis ", i);
+  ++x.storage()->version;
+}
+
+void fill_(const Tensor& x, double value) {
+  dispatch_any(x.dtype(), [&]<class T> {
+    const T fill = checked_cast<T>("fill_", value);
+    prepare_in_place("fill_", x);
+    T* out = x.mutable_data<T>();
+    StridedLoop<1>(x.shape(), {&x.strides()})
+        .run([&](const auto& offset, std::int64_t n, const auto& s) {
+          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = fill;
+        });
+  });
+}
+
+void copy_(const Tensor& x, const Tensor& source) {
+  check(x.shape() == source.shape(), "copy_", "needs equal shapes, got ", x.shape(), " and ",
+        source.shape());
+  check<DTypeError>(x.dtype() == source.dtype(), "copy_", "needs equal dtypes, got ", x.dtype(),
+                    " and ", source.dtype());
+  prepare_in_place("copy_", x);
+  dispatch_any(x.dtype(), [&]<class T> {
+    T* out = x.mutable_data<T>();
+    // Overlapping views of one storage: read everything before writing.
+    const std::vector<T> values = source.to_vector<T>();
+    std::size_t next = 0;
+    StridedLoop<1>(x.shape(), {&x.strides()})
+        .run([&](const auto& offset, std::int64_t n, const auto& s) {
+          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = values[next++];
+        });
+  });
+}
+
+void add_(const Tensor& x, const Tensor& y) {
+  check(x.shape() == y.shape(), "add_", "needs equal shapes, got ", x.shape(), " and ", y.shape());
+  check<DTypeError>(x.dtype() == y.dtype(), "add_", "needs equal dtypes, got ", x.dtype(), " and ",
+                    y.dtype());
+  prepare_in_place("add_", x);
+  dispatch_floating(x.dtype(), "add_", [&]<class T> {
+    T* out = x.mutable_data<T>();
+    const T* in = y.data<T>();
+    for_each_run(StridedLoop<2>(x.shape(), {&x.strides(), &y.strides()}),
+                 [&](const auto& at, std::int64_t n, const auto& s) {
+                   T* to = out + at[0];
+                   const T* from = in + at[1];
+                   if (s[0] == 1 && s[1] == 1)
+                     for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+                   else
+                     for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] += from[i * s[1]];
+                 });
+  });
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,224 @@
+// Prints tensors in torch's layout: the rules are those of torch/_tensor_str.py, at its defaults.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "autograd/graph/graph.h"
+
+namespace heed::autograd {
+namespace {
+
+constexpr std::int64_t kThreshold = 1000;  // elements; above, only the edges are shown
+constexpr std::int64_t kEdgeItems = 3;
+constexpr std::int64_t kLineWidth = 80;
+constexpr int kPrecision = 4;
+
+// The elements that are shown, as text, in row-major order.
+struct Cells {
+  std::vector<std::string> text;
+  std::int64_t width = 1;
+};
+
+// Not printf: it would follow the locale.
+std::string to_text(double v, std::chars_format format, int precision) {
+  if (std::isnan(v)) return "nan";
+  std::array<char, 400> buffer;  // DBL_MAX has 309 digits
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), v, format, precision);
+  return std::string(buffer.data(), end.ptr);
+}
+
+std::string padded(std::string text, std::int64_t width) {
+  const std::int64_t missing = width - std::int64_t(text.size());
+  return missing > 0 ? std::string(std::size_t(missing), ' ') + text : text;
+}
+
+Cells format_integers(const std::vector<std::int64_t>& values, bool is_bool) {
+  Cells cells;
+  for (const std::int64_t v : values) {
+    cells.text.push_back(!is_bool ? std::to_string(v) : v ? "True" : "False");
+    cells.width = std::max(cells.width, std::int64_t(cells.text.back().size()));
+  }
+  for (std::string& t : cells.text) t = padded(t, cells.width);
+  return cells;
+}
+
+Cells format_floats(const std::vector<double>& values) {
+  // The nonzero finite values decide on the form of all, and on the width.
+  bool whole = true;
+  double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+  const auto counts = [](double v) { return std::isfinite(v) && v != 0; };
+  for (const double v : values) {
+    if (!counts(v)) continue;
+    whole = whole && v == std::ceil(v);
+    smallest = std::min(smallest, std::abs(v));
+    largest = std::max(largest, std::abs(v));
+  }
+  const bool scientific =
+      largest > 0 && (largest / smallest > 1000 || largest > 1e8 || smallest < 1e-4);
+  const auto form = [&](double v) {
+    if (scientific) return to_text(v, std::chars_format::scientific, kPrecision);
+    if (!whole) return to_text(v, std::chars_format::fixed, kPrecision);
+    return to_text(v, std::chars_format::fixed, 0) + (std::isfinite(v) ? "." : "");
+  };
+  Cells cells;
+  for (const double v : values) {
+    cells.text.push_back(form(v));
+    if (counts(v)) cells.width = std::max(cells.width, std::int64_t(cells.text.back().size()));
+  }
+  for (std::string& t : cells.text) t = padded(t, cells.width);
+  return cells;
+}
+
+// value+tangent and an e, as torch prints complex numbers.
+Cells format_duals(const std::vector<Dual>& values) {
+  std::vector<double> reals, tangents;
+  for (const Dual& v : values) {
+    reals.push_back(v.value);
+    tangents.push_back(v.tangent);
+  }
+  Cells cells = format_floats(reals);
+  const Cells e = format_floats(tangents);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string tangent = e.text[i].substr(e.text[i].find_first_not_of(' '));
+    cells.text[i] += (tangent[0] == '-' ? "" : "+") + tangent + "e";
+  }
+  cells.width += e.width + 1;
+  return cells;
+}
+
+bool is_cut(std::int64_t size, bool summarize) { return summarize && size > 2 * kEdgeItems; }
+
+// Appends the shown elements from axis `axis` on, starting at `x`.
+template <class T, class V>
+void collect(const T* x, const Layout& layout, int axis, bool summarize, std::vector<V>& out) {
+  if (axis == layout.shape.rank()) return out.push_back(V(*x));
+  const std::int64_t n = layout.shape[axis];
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (is_cut(n, summarize) && i == kEdgeItems) i = n - kEdgeItems;
+    collect(x + i * layout.strides[axis], layout, axis + 1, summarize, out);
+  }
+}
+
+Cells cells_of(const Tensor& x, bool summarize) {
+  const auto shown = [&]<class T, class V>(const T* data, std::vector<V> out) {
+    collect(data, x.layout(), 0, summarize, out);
+    return out;
+  };
+  switch (x.dtype()) {
+    case float32:
+      return format_floats(shown(x.data<float>(), std::vector<double>()));
+    case float64:
+      return format_floats(shown(x.data<double>(), std::vector<double>()));
+    case int64:
+      return format_integers(shown(x.data<std::int64_t>(), std::vector<std::int64_t>()), false);
+    case bool8:
+      return format_integers(shown(x.data<bool>(), std::vector<std::int64_t>()), true);
+    default:
+      return format_duals(shown(x.data<Dual>(), std::vector<Dual>()));
+  }
+}
+
+// Nested brackets around cells, which it takes one after the other.
+class Writer {
+ public:
+  Writer(const Shape& shape, bool summarize, const Cells& cells)
+      : shape_(shape), summarize_(summarize), cells_(cells) {}
+
+  std::string write(int axis, std::int64_t indent) {
+    if (axis == shape_.rank()) return cells_.text[next_++];
+    if (axis == shape_.rank() - 1) return row(indent);
+    const std::int64_t n = shape_[axis];
+    std::string separator = ",";
+    separator.append(std::size_t(shape_.rank() - axis - 1), '\n');
+    separator.append(std::size_t(indent + 1), ' ');
+    std::string out = "[";
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (i > 0) out += separator;
+      if (is_cut(n, summarize_) && i == kEdgeItems) {
+        out.append("...").append(separator);
+        i = n - kEdgeItems;
+      }
+      out += write(axis + 1, indent + 1);
+    }
+    return out + "]";
+  }
+
+ private:
+  std::string row(std::int64_t indent) {
+    const std::int64_t n = shape_.back();
+    const std::int64_t per_line =
+        std::max<std::int64_t>(1, (kLineWidth - indent) / (cells_.width + 2));
+    const std::string new_line = ",\n" + std::string(std::size_t(indent + 1), ' ');
+    std::string out = "[";
+    std::int64_t items = 0;
+    const auto add = [&](const std::string& item) {
+      if (items > 0) out += items % per_line == 0 ? new_line : ", ";
+      out += item;
+      ++items;
+    };
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (is_cut(n, summarize_) && i == kEdgeItems) {
+        add(" ...");
+        i = n - kEdgeItems;
+      }
+      add(cells_.text[next_++]);
+    }
+    return out + "]";
+  }
+
+  const Shape& shape_;
+  bool summarize_;
+  const Cells& cells_;
+  std::size_t next_ = 0;
+};
+
+// What follows the values: size (0, 3), a dtype that is not the default, where gradients come from.
+std::vector<std::string> suffixes_of(const Tensor& x) {
+  std::vector<std::string> suffixes;
+  const bool is_empty = x.numel() == 0;  // no element shows the dtype
+  if (is_empty && x.rank() != 1) {
+    std::string size = "size=(";
+    for (int i = 0; i < x.rank(); ++i) size += (i ? ", " : "") + std::to_string(x.shape()[i]);
+    suffixes.push_back(size + ")");
+  }
+  if (x.dtype() != float32 && (is_empty || is_floating(x.dtype())))
+    suffixes.push_back("dtype=" + std::string(name_of(x.dtype())));
+  if (!x.is_leaf())
+    suffixes.push_back("grad_fn=<" + std::string(x.node()->op()->name()) + ">");
+  else if (x.needs_grad())
+    suffixes.push_back("requires_grad=True");
+  return suffixes;
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Tensor& x) {
+  if (!x.defined()) return out << "tensor(undefined)";
+  constexpr std::string_view prefix = "tensor(";
+  std::string text(prefix);
+  if (x.numel() == 0) {
+    text += "[]";
+  } else {
+    const bool summarize = x.numel() > kThreshold;
+    const Cells cells = cells_of(x, summarize);
+    text += Writer(x.shape(), summarize, cells).write(0, std::int64_t(prefix.size()));
+  }
+  // torch counts the first suffix's line as two longer than it is.
+  std::size_t line = text.size() - (text.rfind('\n') + 1) + 2;
+  for (const std::string& suffix : suffixes_of(x)) {
+    if (line + suffix.size() + 2 > std::size_t(kLineWidth)) {
+      text += ",\n" + std::string(prefix.size(), ' ') + suffix;
+      line = prefix.size() + suffix.size();
+    } else {
+      text += ", " + suffix;
+      line += suffix.size() + 2;
+    }
+  }
+  return out << text + ")";
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,59 @@
+// Softmax of one row of raw memory: the plain reference, and what dual numbers run on.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "autograd/kernels/reference/reduce.h"
+
+namespace heed::autograd::kernels {
+
+/// The largest element's real part; -inf for none. NaN if there is one.
+template <class T>
+double row_max(const T* x, std::int64_t n, std::int64_t stride) {
+  double top = -std::numeric_limits<double>::infinity();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double v = double(real(x[i * stride]));
+    if (v > top || v != v) top = v;
+    if (top != top) break;
+  }
+  return top;
+}
+
+/// y = softmax(x). A row that is all -inf gives zeros: it attends to nothing.
+template <class T>
+void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
+  using std::exp;
+  const double top = row_max(x, n, x_stride);
+  if (top == -std::numeric_limits<double>::infinity()) {
+    for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = T(0);
+    return;
+  }
+  Accumulator<T> total{};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T e = exp(x[i * x_stride] - T(top));  // at most 1: no overflow
+    y[i * y_stride] = e;
+    total += Accumulator<T>(e);
+  }
+  const T scale = T(Accumulator<T>(1) / total);
+  for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = y[i * y_stride] * scale;
+}
+
+/// y = x - logsumexp(x). A row that is all -inf stays so.
+template <class T>
+void log_softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
+                     std::int64_t n) {
+  using std::exp, std::log;
+  const double top = row_max(x, n, x_stride);
+  if (top == -std::numeric_limits<double>::infinity()) {
+    for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = x[i * x_stride];
+    return;
+  }
+  Accumulator<T> total{};
+  for (std::int64_t i = 0; i < n; ++i) total += Accumulator<T>(exp(x[i * x_stride] - T(top)));
+  const T log_total = T(log(total));
+  for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = (x[i * x_stride] - T(top)) - log_total;
+}
+
+}  // namespace heed::autograd::kernels

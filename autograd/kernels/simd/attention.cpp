@@ -1,0 +1,146 @@
+// The forward of fused attention, once per SIMD target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "autograd/kernels/simd/attention.cpp"
+#include "autograd/kernels/simd/attention.h"
+
+#include <cmath>
+
+#include "autograd/kernels/simd/attention-inl.h"
+#include "autograd/kernels/simd/targets.h"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::autograd::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Scores and weights of a block of queries, for a probe, from what the forward has found: a pass
+// of its own, so that looking changes no bit.
+template <class T>
+HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std::int64_t i0,
+                              std::int64_t rows, const T* top, const T* total) {
+  const Attention<T>& a = h.a;
+  const std::int64_t seen = h.visible(i0 + rows - 1);
+  KeptRow memory;
+  for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
+    const std::int64_t columns = std::min(kKeys, a.tk - j0);
+    const std::int64_t some = std::clamp<std::int64_t>(seen - j0, 0, columns);
+    const std::int64_t s_row = padded<T>(some);
+    if (some > 0)
+      times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, packed_keys, j0,
+                       some);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
+      const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
+      T* row = s + r * s_row;
+      finish_scores(h, row, i0 + r, j0, n);
+      write_row(moved(a.scores, at), row, n, columns, kMinusInf<T>);
+      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], n, s_row);
+      const T inverse = total[r] == T(0) ? T(0) : T(1) / total[r];
+      for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
+      write_row(moved(a.pattern, at), row, n, columns);
+      if (a.dropout > 0) {
+        const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, j0, n);
+        drop_row(row, keep, dropout_scale(a), n);
+      }
+      write_row(moved(a.dropped, at), row, n, columns);
+    }
+  }
+}
+
+template <class T>
+HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
+                                std::int64_t i0) {
+  const Attention<T>& a = h.a;
+  const std::int64_t rows = std::min(kQueries, a.tq - i0), dv = a.d_value;
+  const std::int64_t seen = h.visible(i0 + rows - 1);
+  const T scale = h.scale();
+  HWY_ALIGN T s[kQueries * kKeys];
+  HWY_ALIGN T acc[kQueries * kMaxHead];
+  KeptRow memory;
+  T top[kQueries], total[kQueries];
+  std::fill_n(top, rows, kMinusInf<T>);
+  std::fill_n(total, rows, T(0));
+  std::fill_n(acc, rows * dv, T(0));
+  for (std::int64_t j0 = 0; j0 < seen; j0 += kKeys) {
+    const std::int64_t columns = std::min(kKeys, seen - j0), s_row = padded<T>(columns);
+    times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, packed_keys, j0,
+                     columns);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
+      T* row = s + r * s_row;
+      if (!h.plain) finish_scores(h, row, i0 + r, j0, n);
+      // Online softmax: when a larger score appears, what was summed shrinks (Milakov &
+      // Gimelshein 2018).
+      const T now = std::max(top[r], n > 0 ? max_row(row, n) * scale : top[r]);
+      const T shift = now == kMinusInf<T> ? T(0) : now;
+      const T shrink = j0 == 0 ? T(0) : std::exp(top[r] - shift);
+      total[r] = total[r] * shrink + exp_row(row, row, scale, shift, n, s_row);
+      if (a.dropout > 0) {  // after the sum: softmax does not know of it
+        const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, j0, n);
+        drop_row(row, keep, T(1), n);
+      }
+      if (j0 > 0 && shrink != T(1))
+        for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
+      top[r] = now;
+    }
+    multiply_block<T>(rows, dv, columns, {s, s_row, 1}, packed_rows(h, packed_values, j0, dv), acc,
+                      dv, 1, false, nullptr);
+  }
+  const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T inverse = total[r] > T(0) ? kept / total[r] : T(0);  // no key: output 0
+    T* out = h.out + (i0 + r) * a.out_at.row;
+    for (std::int64_t c = 0; c < dv; ++c) out[c] = acc[r * dv + c] * inverse;
+    h.lse[i0 + r] = top[r] + std::log(total[r]);
+    if (total[r] != total[r])  // NaN came in: NaN goes out
+      std::fill_n(out, dv, total[r]);
+  }
+  if (a.scores || a.pattern || a.dropped) write_block(h, packed_keys, s, i0, rows, top, total);
+}
+
+template <class T>
+void forward(const Attention<T>& a) {
+  const std::int64_t heads = a.batch * a.heads;
+  const std::int64_t blocks = (a.tq + kQueries - 1) / kQueries;
+  const auto run = [&](std::int64_t index, auto over_blocks) HWY_ATTR {
+    const Head<T> h(a, index);
+    const Scratch<T> keys(padded<T>(h.keys) * a.d);
+    const Scratch<T> values(h.keys * padded<T>(a.d_value));
+    pack_transposed(h, keys.get(), h.k, a.k_at.row, a.d);
+    pack_rows(h, values.get(), h.v, a.v_at.row, a.d_value);
+    over_blocks(blocks, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+      for (std::int64_t i = begin; i < end; ++i)
+        forward_block(h, keys.get(), values.get(), i * kQueries);
+    });
+  };
+  // Many heads are shared out whole; of few, the blocks of queries.
+  if (heads >= 8)
+    return parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+      for (std::int64_t i = begin; i < end; ++i)
+        run(i, [](std::int64_t n, auto f) HWY_ATTR { f(0, n); });
+    });
+  for (std::int64_t i = 0; i < heads; ++i)
+    run(i, [](std::int64_t n, auto f) { parallel_for(n, 1, f); });
+}
+
+void forward_float(const Attention<float>& a) { forward(a); }
+void forward_double(const Attention<double>& a) { forward(a); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::autograd::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::autograd::kernels {
+namespace {
+HWY_EXPORT(forward_float);
+HWY_EXPORT(forward_double);
+}  // namespace
+
+void attention(const Attention<float>& a) { HWY_DYNAMIC_DISPATCH(forward_float)(a); }
+void attention(const Attention<double>& a) { HWY_DYNAMIC_DISPATCH(forward_double)(a); }
+
+}  // namespace heed::autograd::kernels
+#endif

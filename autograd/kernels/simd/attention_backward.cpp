@@ -1,0 +1,330 @@
+// The backward of fused attention, once per SIMD target. With P the weights before dropout, D what
+// dropout does to them, and delta_i = dO_i . O_i = sum_j P_ij dP_ij:
+//   dV = D(P)^T dO   dP = D(dO V^T)   dS = P (dP - delta)   dQ = dS K scale   dK = dS^T Q scale
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "autograd/kernels/simd/attention_backward.cpp"
+#include "autograd/kernels/simd/attention-inl.h"
+#include "autograd/kernels/simd/attention.h"
+#include "autograd/kernels/simd/targets.h"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::autograd::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// How the work is cut into tasks, by shape alone. A chunk is some blocks of queries: tasks of one
+// head that run side by side have dk and dv of their own, which are then added in order. Heads that
+// share a bias are one group, and follow each other in one task.
+template <class T>
+struct Cut {
+  static constexpr std::int64_t kTasks = 8, kMinBlocks = 2;
+  const Attention<T>& a;
+  std::int64_t batches = 1, heads = 1;  // of a group
+  std::int64_t groups, rows, chunks;    // rows: of a chunk
+
+  Cut(const Attention<T>& all, const AttentionGrads<T>& g) : a(all) {
+    if (g.dbias && g.dbias_at.batch == 0) batches = a.batch;
+    if (g.dbias && g.dbias_at.head == 0) heads = a.heads;
+    groups = a.batch * a.heads / (batches * heads);
+    const std::int64_t wanted = (kTasks + groups - 1) / groups;
+    const std::int64_t blocks = (a.tq + kQueries - 1) / kQueries;
+    rows = std::max(kMinBlocks, (blocks + wanted - 1) / wanted) * kQueries;
+    chunks = (a.tq + rows - 1) / rows;
+  }
+  // Head i of group g.
+  std::int64_t head(std::int64_t g, std::int64_t i) const {
+    const std::int64_t across = a.heads / heads;  // groups of one batch element
+    return (g / across * batches + i / heads) * a.heads + g % across * heads + i % heads;
+  }
+  // Keys that the queries of a chunk may read, if no mask hides them.
+  std::int64_t keys(std::int64_t chunk) const {
+    const std::int64_t end = std::min(a.tq, (chunk + 1) * rows);
+    return a.causal ? std::clamp<std::int64_t>(end + a.causal_offset, 0, a.tk) : a.tk;
+  }
+  // Keys of all chunks before this one: where its sums lie.
+  std::int64_t keys_before(std::int64_t chunk) const {
+    std::int64_t total = 0;
+    for (std::int64_t c = 0; c < chunk; ++c) total += keys(c);
+    return total;
+  }
+};
+
+// Where a task adds what it finds for all keys. dbias: of its head, in double, for a bias may be
+// shared by all heads and rows.
+template <class T>
+struct Sums {
+  T *dk, *dv;
+  double* dbias;
+  std::int64_t dk_row, dv_row, keys;
+};
+
+// delta_i = dO_i . O_i, each summed as dO v^T is: where one key is left, dS is 0.
+template <class T>
+HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y, std::int64_t y_row,
+                           std::int64_t rows, std::int64_t n) {
+  const hn::CappedTag<T, 1> d;
+  constexpr int kTogether = 8;  // sums that do not wait for each other
+  const auto row = [&](std::int64_t r) { return std::min(r, rows - 1); };
+  for (std::int64_t r0 = 0; r0 < rows; r0 += kTogether) {
+    hn::Vec<decltype(d)> total[kTogether];
+    const T *a[kTogether], *b[kTogether];
+    HWY_UNROLL(8)
+    for (int r = 0; r < kTogether; ++r) {
+      total[r] = hn::Zero(d);
+      a[r] = x + row(r0 + r) * x_row, b[r] = y + row(r0 + r) * y_row;
+    }
+    for (std::int64_t c = 0; c < n; ++c) HWY_UNROLL(8)
+    for (int r = 0; r < kTogether; ++r)
+      total[r] = hn::MulAdd(hn::LoadU(d, a[r] + c), hn::LoadU(d, b[r] + c), total[r]);
+    for (int r = 0; r < kTogether && r0 + r < rows; ++r) delta[r0 + r] = hn::GetLane(total[r]);
+  }
+}
+
+// Whether all keys of query i come in one block. Then its weights are divided by their sum again,
+// which a rounded log-sum-exp misses, and delta_i is the sum of weights times their gradients:
+// their rounding cancels in dS, which that of dO . O does not.
+template <class T>
+bool in_one_block(const Head<T>& h, std::int64_t i) {
+  return h.visible(i) <= kKeys;
+}
+template <class T>
+HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
+  const Full<T> d;
+  auto total = hn::Zero(d);
+  for (std::int64_t c = 0; c < n; c += std::int64_t(hn::Lanes(d))) {
+    const auto weight = hn::Load(d, p + c);
+    const auto none = hn::Eq(weight, hn::Zero(d));  // masked: 0 * NaN would be NaN
+    total = hn::Add(total, hn::IfThenZeroElse(none, hn::Mul(weight, hn::Load(d, ds + c))));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, total));
+}
+
+// Row i: q k^T becomes the weights in p, dO v^T the gradient of the scores in ds. `columns` of ds
+// are dropped, and written to dpattern if wanted; the first n can be seen.
+template <class T>
+HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep,
+                               std::int64_t i, std::int64_t j0, std::int64_t n,
+                               std::int64_t columns, std::int64_t s_row, T delta, T* dpattern) {
+  const Full<T> d;
+  const auto lanes = std::int64_t(hn::Lanes(d));
+  if (!h.plain) finish_scores(h, p, i, j0, n);
+  const T total = exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], n, s_row);
+  if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
+  if (dpattern) std::copy_n(ds, columns, dpattern);
+  T scale = 1;
+  if (in_one_block(h, i)) {
+    scale = total > 0 ? 1 / total : T(0);
+    delta = weighted_sum(p, ds, s_row) * scale;
+  }
+  for (std::int64_t c = 0; c < s_row; c += lanes) {
+    const auto weight = hn::Mul(hn::Load(d, p + c), hn::Set(d, scale));
+    const auto spread = hn::Sub(hn::Load(d, ds + c), hn::Set(d, delta));
+    const auto none = hn::Eq(weight, hn::Zero(d));  // masked: 0 * NaN would be NaN
+    hn::Store(weight, d, p + c);
+    hn::Store(hn::IfThenZeroElse(none, hn::Mul(weight, spread)), d, ds + c);
+  }
+}
+
+// One head's keys and values, packed, and room for a block of scores.
+template <class T>
+struct Packed {
+  Scratch<T> keys_t, values_t, keys, block, q, g;
+  T *p, *ds;
+  KeptRow kept;
+
+  explicit Packed(const Head<T>& h)
+      : keys_t(padded<T>(h.keys) * h.a.d),
+        values_t(padded<T>(h.keys) * h.a.d_value),
+        keys(h.keys * padded<T>(h.a.d)),
+        block(2 * kQueries * kKeys),
+        q(kQueries * padded<T>(h.a.d)),
+        g(kQueries * padded<T>(h.a.d_value)),
+        p(block.get()),
+        ds(block.get() + kQueries * kKeys) {
+    pack_transposed(h, keys_t.get(), h.k, h.a.k_at.row, h.a.d);
+    pack_transposed(h, values_t.get(), h.v, h.a.v_at.row, h.a.d_value);
+    pack_rows(h, keys.get(), h.k, h.a.k_at.row, h.a.d);
+    scale_all(keys.get(), h.keys * padded<T>(h.a.d), T(h.a.scale));
+  }
+  static void scale_all(T* x, std::int64_t n, T scale) {
+    for (std::int64_t i = 0; i < n; ++i) x[i] *= scale;
+  }
+};
+
+// Gradients of scores and weights of a block of queries, for a probe: a pass of its own, so that
+// looking changes no bit. dP of a weight that a mask holds at 0 is a number like any other.
+template <class T>
+HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
+                              const T* grad_out, std::int64_t i0, std::int64_t rows,
+                              const T* delta) {
+  const Attention<T>& a = h.a;
+  for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
+    const std::int64_t columns = std::min(kKeys, a.tk - j0);
+    const std::int64_t some = std::clamp<std::int64_t>(h.keys - j0, 0, columns);
+    const std::int64_t s_row = padded<T>(some);
+    if (some > 0) {
+      times_transposed(x.p, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, x.keys_t.get(), j0,
+                       some);
+      times_transposed(x.ds, s_row, grad_out, g.grad_out_at.row, rows, a.d_value, x.values_t.get(),
+                       j0, some);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
+      const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
+      T* ds = x.ds + r * s_row;
+      const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, some) : nullptr;
+      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, n, some, s_row, delta[r],
+                   moved(g.dpattern, at));
+      if (g.dpattern) std::fill(g.dpattern + at + some, g.dpattern + at + columns, T(0));
+      write_row(moved(g.dscores, at), ds, n, columns);
+    }
+  }
+}
+
+template <class T>
+HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
+                                 const Sums<T>& sums, std::int64_t i0, std::int64_t rows) {
+  const Attention<T>& a = h.a;
+  const std::int64_t d = a.d, dv = a.d_value, seen = h.visible(i0 + rows - 1);
+  const T* q = h.q + i0 * a.q_at.row;
+  const T* grad_out =
+      g.grad_out + h.b * g.grad_out_at.batch + h.h * g.grad_out_at.head + i0 * g.grad_out_at.row;
+  T* dq = g.dq + h.b * g.dq_at.batch + h.h * g.dq_at.head + i0 * g.dq_at.row;
+  T delta[kQueries] = {};
+  if (!in_one_block(h, i0 + rows - 1))
+    dot_rows(delta, grad_out, g.grad_out_at.row, h.out + i0 * a.out_at.row, a.out_at.row, rows, dv);
+  for (std::int64_t r = 0; r < rows; ++r) std::fill_n(dq + r * g.dq_at.row, d, T(0));
+  pack_panels(x.q.get(), q, a.q_at.row, 1, rows, d);
+  x.scale_all(x.q.get(), rows * padded<T>(d), T(a.scale));
+  pack_panels(x.g.get(), grad_out, g.grad_out_at.row, 1, rows, dv);
+  for (std::int64_t j0 = 0; j0 < seen; j0 += kKeys) {
+    const std::int64_t columns = std::min(kKeys, seen - j0), s_row = padded<T>(columns);
+    times_transposed(x.p, s_row, q, a.q_at.row, rows, d, x.keys_t.get(), j0, columns);
+    times_transposed(x.ds, s_row, grad_out, g.grad_out_at.row, rows, dv, x.values_t.get(), j0,
+                     columns);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t i = i0 + r;
+      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i) - j0, 0, columns);
+      T *p = x.p + r * s_row, *ds = x.ds + r * s_row;
+      const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i, j0, n) : nullptr;
+      backward_row(h, p, ds, keep, i, j0, n, n, s_row, delta[r], static_cast<T*>(nullptr));
+      if (keep) drop_row(p, keep, dropout_scale(a), n);
+      if (sums.dbias) {
+        const std::int64_t step = g.dbias_at.column;
+        double* dbias = sums.dbias + i * g.dbias_at.row + j0 * step;
+        for (std::int64_t j = 0; j < n; ++j) dbias[j * step] += double(ds[j]);
+      }
+    }
+    multiply_block<T>(rows, d, columns, {x.ds, s_row, 1}, packed_rows(h, x.keys.get(), j0, d), dq,
+                      g.dq_at.row, 1, false, nullptr);
+    multiply_block<T>(columns, dv, rows, {x.p, 1, s_row}, packed_panels(x.g.get(), rows),
+                      sums.dv + j0 * sums.dv_row, sums.dv_row, 1, false, nullptr);
+    multiply_block<T>(columns, d, rows, {x.ds, 1, s_row}, packed_panels(x.q.get(), rows),
+                      sums.dk + j0 * sums.dk_row, sums.dk_row, 1, false, nullptr);
+  }
+  if (g.dscores || g.dpattern) write_block(h, g, x, grad_out, i0, rows, delta);
+}
+
+// One chunk of queries of one head.
+template <class T>
+HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, const Sums<T>& sums,
+                                 std::int64_t begin, std::int64_t end) {
+  for (std::int64_t j = 0; j < sums.keys; ++j) {
+    std::fill_n(sums.dk + j * sums.dk_row, h.a.d, T(0));
+    std::fill_n(sums.dv + j * sums.dv_row, h.a.d_value, T(0));
+  }
+  Packed<T> x(h);
+  for (std::int64_t i0 = begin; i0 < end; i0 += kQueries)
+    backward_block(h, g, x, sums, i0, std::min(kQueries, end - i0));
+}
+
+// Row j of a head's dk or dv = the sum of its chunks' in order.
+template <class T>
+void add_chunks(const Cut<T>& cut, T* out, const T* first, std::int64_t width, std::int64_t j) {
+  std::fill_n(out, width, T(0));
+  for (std::int64_t c = 0, before = 0; c < cut.chunks; before += cut.keys(c++))
+    if (j < cut.keys(c))
+      for (std::int64_t i = 0; i < width; ++i) out[i] += first[(before + j) * width + i];
+}
+
+template <class T>
+void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
+  const Cut<T> cut(a, g);
+  const bool apart = cut.chunks > 1;
+  const std::int64_t bias_parts = !g.dbias ? 0 : apart && g.dbias_at.row == 0 ? cut.chunks : 1;
+  const std::int64_t heads = a.batch * a.heads, all_keys = cut.keys_before(cut.chunks);
+  const Scratch<T> dk(apart ? heads * all_keys * a.d : 0),
+      dv(apart ? heads * all_keys * a.d_value : 0);
+  const Scratch<double> dbias(bias_parts * g.dbias_size);
+  constexpr std::int64_t kGrain = 1 << 14;
+  parallel_for(bias_parts * g.dbias_size, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(dbias.get() + begin, dbias.get() + end, 0.0);
+  });
+  parallel_for(cut.groups * cut.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t chunk = cut.chunks - 1 - task / cut.groups;  // the longest first
+      for (std::int64_t i = 0; i < cut.batches * cut.heads; ++i) {
+        const Head<T> h(a, cut.head(task % cut.groups, i));
+        const std::int64_t row = h.index * all_keys + cut.keys_before(chunk);
+        Sums<T> sums{g.dk + h.b * g.dk_at.batch + h.h * g.dk_at.head,
+                     g.dv + h.b * g.dv_at.batch + h.h * g.dv_at.head,
+                     nullptr,
+                     g.dk_at.row,
+                     g.dv_at.row,
+                     a.tk};
+        if (apart)
+          sums = {dk.get() + row * a.d, dv.get() + row * a.d_value, nullptr, a.d, a.d_value,
+                  cut.keys(chunk)};
+        if (g.dbias)
+          sums.dbias =
+              dbias.get() + (bias_parts > 1 ? chunk * g.dbias_size : 0) + h.offset(g.dbias_at);
+        backward_chunk(h, g, sums, chunk * cut.rows, std::min(a.tq, (chunk + 1) * cut.rows));
+      }
+    }
+  });
+  if (apart)
+    parallel_for(heads * a.tk, 64, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+      for (std::int64_t at = begin; at < end; ++at) {
+        const std::int64_t head = at / a.tk, j = at % a.tk, b = head / a.heads, h = head % a.heads;
+        add_chunks(cut, g.dk + b * g.dk_at.batch + h * g.dk_at.head + j * g.dk_at.row,
+                   dk.get() + head * all_keys * a.d, a.d, j);
+        add_chunks(cut, g.dv + b * g.dv_at.batch + h * g.dv_at.head + j * g.dv_at.row,
+                   dv.get() + head * all_keys * a.d_value, a.d_value, j);
+      }
+    });
+  parallel_for(g.dbias ? g.dbias_size : 0, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < bias_parts; ++c) sum += dbias.get()[c * g.dbias_size + i];
+      g.dbias[i] = T(sum);
+    }
+  });
+}
+
+void backward_float(const Attention<float>& a, const AttentionGrads<float>& g) { backward(a, g); }
+void backward_double(const Attention<double>& a, const AttentionGrads<double>& g) {
+  backward(a, g);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::autograd::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::autograd::kernels {
+namespace {
+HWY_EXPORT(backward_float);
+HWY_EXPORT(backward_double);
+}  // namespace
+
+void attention_backward(const Attention<float>& a, const AttentionGrads<float>& g) {
+  HWY_DYNAMIC_DISPATCH(backward_float)(a, g);
+}
+void attention_backward(const Attention<double>& a, const AttentionGrads<double>& g) {
+  HWY_DYNAMIC_DISPATCH(backward_double)(a, g);
+}
+
+}  // namespace heed::autograd::kernels
+#endif

@@ -1,0 +1,174 @@
+// The fast gemm, once per SIMD target (Highway compiles this file again for each).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemm.cpp"
+#include "autograd/kernels/simd/gemm.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/simd/gemm-inl.h"
+#include "autograd/kernels/simd/scratch.h"
+#include "autograd/kernels/simd/targets.h"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::autograd::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::int64_t kInPlaceRows = 8 * kRows;
+constexpr std::int64_t kMaxStep = 192;    // of k between additions to C
+constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
+
+// Every way through here adds up the same numbers in the same order: sums over a step of k, then
+// these one after the other. Steps are equal and their number is even, so that two threads may have
+// half of them each.
+template <class T>
+struct Product {
+  const Gemm<T>& g;
+  std::int64_t panel = panel_width<T>(), panels = panels_of<T>(g.n);
+  std::int64_t steps = g.k <= kMaxStep ? 1 : (g.k + 2 * kMaxStep - 1) / (2 * kMaxStep) * 2;
+  std::int64_t step = (g.k + steps - 1) / steps;
+  // A few strips do not repay a copy of B.
+  bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
+
+  std::int64_t step_size(std::int64_t s) const { return std::min(step, g.k - s * step); }
+  std::int64_t packed_size() const { return in_place ? 0 : panels * panel * g.k; }
+  // Panels [p0, p1) of a step of B.
+  void pack_step(T* packed, const T* b, std::int64_t s, std::int64_t p0, std::int64_t p1) const {
+    const std::int64_t k = step_size(s), first = p0 * panel;
+    pack_panels(packed + s * step * panels * panel + first * k,
+                b + s * step * g.b_row + first * g.b_col, g.b_row, g.b_col, k,
+                std::min(g.n, p1 * panel) - first);
+  }
+  Panels<T> panels_of_step(const T* packed, const T* b, std::int64_t s) const {
+    if (in_place) return {b + s * step * g.b_row, g.b_row, panel};
+    return packed_panels(packed + s * step * panels * panel, step_size(s));
+  }
+  // Rows [i0, i1) of C, all steps.
+  void rows(const T* a, const T* b, const T* packed, T* c, std::int64_t i0, std::int64_t i1) const {
+    for (std::int64_t s = 0; s < steps; ++s)
+      multiply_block(i1 - i0, g.n, step_size(s),
+                     {a + i0 * g.a_row + s * step * g.a_col, g.a_row, g.a_col},
+                     panels_of_step(packed, b, s), c + i0 * g.c_row, g.c_row, g.c_col,
+                     s == 0 && !g.accumulate, g.bias);
+  }
+};
+
+// Whole products per thread.
+template <class T>
+void run_batch(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const auto at = [&](std::int64_t i, const std::int64_t* stride) {
+    return i / g.batch[1] * stride[0] + i % g.batch[1] * stride[1];
+  };
+  parallel_for(g.batch[0] * g.batch[1], kChunk / (g.m * g.n * g.k + 1),
+               [&](std::int64_t from, std::int64_t to) {
+                 const Scratch<T> packed(p.packed_size());
+                 for (std::int64_t i = from; i < to; ++i) {
+                   const T* b = g.b + at(i, g.b_batch);
+                   for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
+                     p.pack_step(packed.get(), b, s, 0, p.panels);
+                   p.rows(g.a + at(i, g.a_batch), b, packed.get(), g.c + at(i, g.c_batch), 0, g.m);
+                 }
+               });
+}
+
+// x += y, adjacent.
+template <class T>
+void add_into(T* HWY_RESTRICT x, const T* HWY_RESTRICT y, std::int64_t n) {
+  const Full<T> d;
+  const auto lanes = std::int64_t(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, x + i);
+  for (; i < n; ++i) x[i] += y[i];
+}
+
+// A small C of long sums (a weight's gradient): threads share out the steps of k, and so the rows
+// of both operands, as the ops that made them did; then the steps' sums are added in order.
+template <class T>
+void run_tall(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const std::int64_t size = g.m * g.n;
+  const Scratch<T> packed(p.packed_size()), sums(p.steps * size);
+  parallel_for(p.steps, 1, [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t s = from; s < to; ++s) {
+      if (!p.in_place) p.pack_step(packed.get(), g.b, s, 0, p.panels);
+      multiply_block<T>(g.m, g.n, p.step_size(s), {g.a + s * p.step * g.a_col, g.a_row, g.a_col},
+                        p.panels_of_step(packed.get(), g.b, s), sums.get() + s * size, g.n, 1, true,
+                        nullptr);
+    }
+  });
+  const auto add_up = [&](std::int64_t i0, std::int64_t i1) HWY_ATTR {
+    for (std::int64_t i = i0; i < i1; ++i) {
+      T* row = sums.get() + i * g.n;
+      for (std::int64_t s = 1; s < p.steps; ++s) add_into(row, row + s * size, g.n);
+      for (std::int64_t j = 0; j < g.n; ++j) g.c[i * g.c_row + j * g.c_col] = row[j];
+    }
+  };
+  parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);
+}
+
+// One large product: threads share out the rows. Each packs all of B for itself: lines of a common
+// copy, read by all, would be slow to write again (28 ns each between cores that share no cache).
+template <class T>
+void run_large(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const std::int64_t strips = (g.m + kRows - 1) / kRows;
+  const std::int64_t work = std::max<std::int64_t>(1, kChunk / (kRows * g.n * g.k));
+  const std::int64_t share = (strips + num_threads() - 1) / num_threads();
+  parallel_for(strips, p.in_place ? work : std::max(work, share),
+               [&](std::int64_t s0, std::int64_t s1) {
+                 const Scratch<T> packed(p.packed_size());
+                 for (std::int64_t s = 0; !p.in_place && s < p.steps; ++s)
+                   p.pack_step(packed.get(), g.b, s, 0, p.panels);
+                 // Enough rows at a time for a step of B to serve them from L2.
+                 for (std::int64_t i = s0; i < s1; i += 8)
+                   p.rows(g.a, g.b, packed.get(), g.c, i * kRows,
+                          std::min(g.m, std::min(s1, i + 8) * kRows));
+               });
+}
+
+template <class T>
+void run(const Gemm<T>& g) {
+  const Product<T> p{g};
+  const bool batched = g.batch[0] * g.batch[1] > 1;
+  if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
+  // Writing and adding the steps' sums must cost less than reading the operands.
+  if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&
+      g.m * g.n <= (g.m + g.n) * p.step)
+    return run_tall(p);
+  run_large(p);
+}
+
+void run_float(const Gemm<float>& g) { run(g); }
+void run_double(const Gemm<double>& g) { run(g); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::autograd::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::autograd::kernels {
+namespace {
+
+HWY_EXPORT(run_float);
+HWY_EXPORT(run_double);
+
+template <class T, class Run>
+void checked(const Gemm<T>& g, Run run) {
+  if (g.m <= 0 || g.n <= 0 || g.batch[0] <= 0 || g.batch[1] <= 0) return;
+  if (g.k <= 0) return gemm_reference(g);  // an empty sum: zero, bias, or C as it was
+  run(g);
+}
+
+}  // namespace
+
+void gemm(const Gemm<float>& g) { checked(g, HWY_DYNAMIC_DISPATCH(run_float)); }
+void gemm(const Gemm<double>& g) { checked(g, HWY_DYNAMIC_DISPATCH(run_double)); }
+
+}  // namespace heed::autograd::kernels
+#endif

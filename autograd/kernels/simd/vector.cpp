@@ -1,0 +1,337 @@
+// float32 loops, compiled once per SIMD target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "autograd/kernels/simd/vector.cpp"
+#include "autograd/kernels/simd/vector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "autograd/kernels/simd/targets.h"
+#include "autograd/kernels/simd/vector_math-inl.h"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::autograd::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+HWY_INLINE std::int64_t lanes() { return std::int64_t(hn::Lanes(D())); }
+
+// f(i, load, store) for whole vectors, then once for the rest: load(p) reads p[i...], the lanes
+// beyond the end as 0; store(v, p) writes those that exist.
+template <class F>
+HWY_INLINE void for_each_vector(std::int64_t n, F f) {
+  const D d;
+  std::int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes())
+    f(
+        hn::FirstN(d, hn::Lanes(d)), [=](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); },
+        [=](V v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
+  if (i == n) return;
+  const auto mask = hn::FirstN(d, std::size_t(n - i));
+  f(
+      mask, [=](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, d, p + i); },
+      [=](V v, float* p) HWY_ATTR { hn::BlendedStore(v, mask, d, p + i); });
+}
+
+HWY_INLINE float sum_lanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
+
+void exp_loop(float* y, const float* x, std::int64_t n) {
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(exp_of(D(), load(x)), y); });
+}
+void tanh_loop(float* y, const float* x, std::int64_t n) {
+  for_each_vector(n,
+                  [&](auto, auto load, auto store) HWY_ATTR { store(hn::Tanh(D(), load(x)), y); });
+}
+void erf_loop(float* y, const float* x, std::int64_t n) {
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(erf_of(D(), load(x)), y); });
+}
+void gelu_loop(float* y, const float* x, std::int64_t n) {
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V v = load(x);
+    store(hn::Mul(v, normal_of(D(), v).Phi), y);
+  });
+}
+void gelu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V v = load(x);
+    const auto normal = normal_of(D(), v);
+    store(hn::Mul(load(g), hn::MulAdd(v, normal.phi, normal.Phi)), dx);
+  });
+}
+
+float row_max_loop(const float* x, std::int64_t n) {
+  const D d;
+  const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  V top = lowest;
+  auto any_nan = hn::FirstN(d, 0);
+  for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
+    const V v = load(x);
+    any_nan = hn::Or(any_nan, hn::IsNaN(v));
+    top = hn::Max(top, hn::IfThenElse(mask, v, lowest));
+  });
+  if (!hn::AllFalse(d, any_nan)) return std::numeric_limits<float>::quiet_NaN();
+  return hn::GetLane(hn::MaxOfLanes(d, top));
+}
+
+float sum_exp_loop(const float* x, float top, std::int64_t n) {
+  const D d;
+  V total = hn::Zero(d);
+  for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
+    total = hn::Add(total,
+                    hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top)))));
+  });
+  return sum_lanes(total);
+}
+
+void softmax_row_loop(float* y, const float* x, std::int64_t n) {
+  const D d;
+  const float top = row_max_loop(x, n);
+  if (top == -std::numeric_limits<float>::infinity()) {  // fully masked: attends to nothing
+    std::fill_n(y, n, 0.0f);
+    return;
+  }
+  V total = hn::Zero(d);
+  for_each_vector(n, [&](auto mask, auto load, auto store) HWY_ATTR {
+    const V e = hn::IfThenElseZero(mask, exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top))));
+    total = hn::Add(total, e);
+    store(e, y);
+  });
+  const V scale = hn::Set(d, 1.0f / sum_lanes(total));
+  for_each_vector(n,
+                  [&](auto, auto load, auto store) HWY_ATTR { store(hn::Mul(load(y), scale), y); });
+}
+
+void scaled_probabilities_loop(float* dx, const float* x, float top, float log_total, float scale,
+                               float offset, std::int64_t n) {
+  const D d;
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V log_p = hn::Sub(hn::Sub(load(x), hn::Set(d, top)), hn::Set(d, log_total));
+    store(hn::MulSub(hn::Set(d, scale), exp_near_zero(d, log_p), hn::Set(d, offset)), dx);
+  });
+}
+
+void layer_norm_moments_loop(const float* x, std::int64_t n, float* mean_out, float* variance_out) {
+  const D d;
+  V total = hn::Zero(d);
+  for_each_vector(n, [&](auto, auto load, auto) HWY_ATTR { total = hn::Add(total, load(x)); });
+  const float mean = sum_lanes(total) / float(n);
+  V squares = hn::Zero(d);
+  for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
+    const V centred = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
+    squares = hn::MulAdd(centred, centred, squares);
+  });
+  *mean_out = mean;
+  *variance_out = sum_lanes(squares) / float(n);
+}
+
+void normalise_loop(float* y, const float* x, float mean, float rstd, const float* weight,
+                    const float* bias, std::int64_t n) {
+  const D d;
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    V v = hn::Mul(hn::Sub(load(x), hn::Set(d, mean)), hn::Set(d, rstd));
+    if (weight) v = hn::Mul(v, load(weight));
+    if (bias) v = hn::Add(v, load(bias));
+    store(v, y);
+  });
+}
+
+void normalise_backward_loop(float* dx, const float* g, const float* x, float mean, float rstd,
+                             const float* weight, std::int64_t n, bool centred) {
+  const D d;
+  V sum_h = hn::Zero(d), sum_hu = hn::Zero(d);
+  const auto u_of = [&](auto load) HWY_ATTR {
+    return hn::Mul(hn::Sub(load(x), hn::Set(d, mean)), hn::Set(d, rstd));
+  };
+  const auto h_of = [&](auto load)
+                        HWY_ATTR { return weight ? hn::Mul(load(g), load(weight)) : load(g); };
+  for_each_vector(n, [&](auto, auto load, auto) HWY_ATTR {
+    const V h = h_of(load);  // 0 beyond the end
+    sum_h = hn::Add(sum_h, h);
+    sum_hu = hn::MulAdd(h, u_of(load), sum_hu);
+  });
+  const V mean_h = hn::Set(d, centred ? sum_lanes(sum_h) / float(n) : 0.0f);
+  const V mean_hu = hn::Set(d, sum_lanes(sum_hu) / float(n));
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V h = hn::Sub(h_of(load), mean_h);
+    store(hn::Mul(hn::Set(d, rstd), hn::NegMulAdd(u_of(load), mean_hu, h)), dx);
+  });
+}
+
+void add_parameter_grads_loop(float* dweight, float* dbias, const float* g, const float* x,
+                              float mean, float rstd, std::int64_t n) {
+  const D d;
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V u = hn::Mul(hn::Sub(load(x), hn::Set(d, mean)), hn::Set(d, rstd));
+    store(hn::MulAdd(load(g), u, load(dweight)), dweight);
+    store(hn::Add(load(dbias), load(g)), dbias);
+  });
+}
+
+#if HWY_TARGET == HWY_SCALAR
+void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                      std::int64_t columns) {
+  add_columns<float>(out, x, rows, row_stride, columns);
+}
+double sum_of_squares_loop(const float* x, std::int64_t n) { return sum_of_squares<float>(x, n); }
+#else
+using DD = hn::RepartitionToWide<D>;  // half as many lanes
+using Half = hn::Rebind<float, DD>;
+
+void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                      std::int64_t columns) {
+  const DD wide;
+  const Half half;
+  const std::int64_t step = std::int64_t(hn::Lanes(wide));
+  std::int64_t c = 0;
+  for (; c + 4 * step <= columns; c += 4 * step) {
+    auto s0 = hn::LoadU(wide, out + c), s1 = hn::LoadU(wide, out + c + step),
+         s2 = hn::LoadU(wide, out + c + 2 * step), s3 = hn::LoadU(wide, out + c + 3 * step);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* from = x + r * row_stride + c;
+      s0 = hn::Add(s0, hn::PromoteTo(wide, hn::LoadU(half, from)));
+      s1 = hn::Add(s1, hn::PromoteTo(wide, hn::LoadU(half, from + step)));
+      s2 = hn::Add(s2, hn::PromoteTo(wide, hn::LoadU(half, from + 2 * step)));
+      s3 = hn::Add(s3, hn::PromoteTo(wide, hn::LoadU(half, from + 3 * step)));
+    }
+    hn::StoreU(s0, wide, out + c), hn::StoreU(s1, wide, out + c + step);
+    hn::StoreU(s2, wide, out + c + 2 * step), hn::StoreU(s3, wide, out + c + 3 * step);
+  }
+  for (; c < columns; ++c)
+    for (std::int64_t r = 0; r < rows; ++r) out[c] += double(x[r * row_stride + c]);
+}
+
+double sum_of_squares_loop(const float* x, std::int64_t n) {
+  const DD wide;
+  const Half half;
+  const std::int64_t step = std::int64_t(hn::Lanes(wide));
+  auto s0 = hn::Zero(wide), s1 = hn::Zero(wide);
+  std::int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    const auto a = hn::PromoteTo(wide, hn::LoadU(half, x + i));
+    const auto b = hn::PromoteTo(wide, hn::LoadU(half, x + i + step));
+    s0 = hn::MulAdd(a, a, s0);
+    s1 = hn::MulAdd(b, b, s1);
+  }
+  double total = hn::GetLane(hn::SumOfLanes(wide, hn::Add(s0, s1)));
+  for (; i < n; ++i) total += double(x[i]) * double(x[i]);
+  return total;
+}
+#endif
+
+void adamw_loop(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& s) {
+  const D d;
+  const auto c = [d](double value) HWY_ATTR { return hn::Set(d, float(value)); };
+  const V b1 = c(s.beta1), b2 = c(s.beta2), c1 = c(1 - s.beta1), c2 = c(1 - s.beta2);
+  const V scale = c(s.grad_scale), keep = c(s.keep), rate = c(s.step_size), eps = c(s.eps);
+  const V inverse_root = c(1 / s.root);
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V gi = hn::Mul(load(g), scale);
+    const V mi = hn::MulAdd(b1, load(m), hn::Mul(c1, gi));
+    const V vi = hn::MulAdd(b2, load(v), hn::Mul(hn::Mul(c2, gi), gi));
+    const V size = hn::Div(hn::Mul(rate, mi), hn::MulAdd(hn::Sqrt(vi), inverse_root, eps));
+    store(mi, m), store(vi, v);
+    store(hn::MulSub(load(p), keep, size), p);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::autograd::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::autograd::kernels {
+namespace {
+
+HWY_EXPORT(exp_loop);
+HWY_EXPORT(tanh_loop);
+HWY_EXPORT(erf_loop);
+HWY_EXPORT(gelu_loop);
+HWY_EXPORT(gelu_backward_loop);
+HWY_EXPORT(row_max_loop);
+HWY_EXPORT(sum_exp_loop);
+HWY_EXPORT(softmax_row_loop);
+HWY_EXPORT(scaled_probabilities_loop);
+HWY_EXPORT(layer_norm_moments_loop);
+HWY_EXPORT(normalise_loop);
+HWY_EXPORT(normalise_backward_loop);
+HWY_EXPORT(add_parameter_grads_loop);
+HWY_EXPORT(add_columns_loop);
+HWY_EXPORT(sum_of_squares_loop);
+HWY_EXPORT(adamw_loop);
+
+}  // namespace
+
+void exp(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(exp_loop)(y, x, n); }
+void tanh(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(y, x, n); }
+void erf(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(erf_loop)(y, x, n); }
+void gelu(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(y, x, n); }
+void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(gelu_backward_loop)(dx, g, x, n);
+}
+void softmax_row(float* y, const float* x, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(softmax_row_loop)(y, x, n);
+}
+double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std::int64_t target,
+                     double smoothing) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const float top = HWY_DYNAMIC_DISPATCH(row_max_loop)(x, n);
+  lse = {double(top), 0};
+  if (double(top) == -kInfinity) return kInfinity;
+  lse.log_total = std::log(double(HWY_DYNAMIC_DISPATCH(sum_exp_loop)(x, top, n)));
+  double loss = 0;
+  if (smoothing < 1) loss += (1 - smoothing) * (lse.log_total + (lse.top - double(x[target])));
+  if (smoothing > 0) {
+    double below_top = 0;
+    for (std::int64_t i = 0; i < n; ++i) below_top += lse.top - double(x[i]);
+    loss += smoothing * (lse.log_total + below_top / double(n));
+  }
+  return loss;
+}
+void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int64_t target,
+                            double smoothing, LogSumExp<float> lse, double scale) {
+  if (lse.top == -std::numeric_limits<double>::infinity()) {
+    std::fill_n(dx, n, 0.0f);
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(scaled_probabilities_loop)
+  (dx, x, float(lse.top), float(lse.log_total), float(scale), float(scale * smoothing / double(n)),
+   n);
+  dx[target] -= float(scale * (1 - smoothing));
+}
+Moments<float> layer_norm_moments(const float* x, std::int64_t n, double eps) {
+  float mean = 0, variance = 0;
+  HWY_DYNAMIC_DISPATCH(layer_norm_moments_loop)(x, n, &mean, &variance);
+  return {mean, 1 / std::sqrt(double(variance) + eps)};
+}
+void normalise(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
+               std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(normalise_loop)(y, x, float(m.mean), float(m.rstd), weight, bias, n);
+}
+void normalise_backward(float* dx, const float* g, const float* x, Moments<float> m,
+                        const float* weight, std::int64_t n, bool centred) {
+  HWY_DYNAMIC_DISPATCH(normalise_backward_loop)
+  (dx, g, x, float(m.mean), float(m.rstd), weight, n, centred);
+}
+void add_parameter_grads(float* dweight, float* dbias, const float* g, const float* x,
+                         Moments<float> m, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_parameter_grads_loop)
+  (dweight, dbias, g, x, float(m.mean), float(m.rstd), n);
+}
+void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                 std::int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(add_columns_loop)(out, x, rows, row_stride, columns);
+}
+double sum_of_squares(const float* x, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares_loop)(x, n);
+}
+void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step) {
+  HWY_DYNAMIC_DISPATCH(adamw_loop)(p, g, m, v, n, step);
+}
+}  // namespace heed::autograd::kernels
+#endif

@@ -1,0 +1,50 @@
+// float32 loops over adjacent values, on the widest SIMD this machine has. Each is an overload of
+// the plain reference of the same name (adamw.h, cross_entropy.h, norm.h, reduce.h, softmax.h),
+// which other scalars and the tests' oracle run.
+#pragma once
+
+#include <cstdint>
+
+#include "autograd/kernels/reference/adamw.h"
+#include "autograd/kernels/reference/cross_entropy.h"
+#include "autograd/kernels/reference/norm.h"
+#include "autograd/kernels/reference/reduce.h"
+
+namespace heed::autograd::kernels {
+
+/// y[i] = f(x[i]) for n values; y may be x. Largest error over all floats: exp 2 ulp, tanh 5 ulp,
+/// erf 2 ulp (tests/autograd/kernels/vector_test.cpp).
+void exp(float* y, const float* x, std::int64_t n);
+void tanh(float* y, const float* x, std::int64_t n);
+void erf(float* y, const float* x, std::int64_t n);
+/// y = x Phi(x); dx = g (Phi(x) + x phi(x)).
+void gelu(float* y, const float* x, std::int64_t n);
+void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n);
+
+void softmax_row(float* y, const float* x, std::int64_t n);
+
+/// Sums run in float32 lanes: rows are short.
+Moments<float> layer_norm_moments(const float* x, std::int64_t n, double eps);
+void normalise(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
+               std::int64_t n);
+void normalise_backward(float* dx, const float* g, const float* x, Moments<float> m,
+                        const float* weight, std::int64_t n, bool centred);
+/// As the reference, into float32 sums: of a chunk of rows, not of all.
+void add_parameter_grads(float* dweight, float* dbias, const float* g, const float* x,
+                         Moments<float> m, std::int64_t n);
+
+/// As the references, with exponentials in float32.
+double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std::int64_t target,
+                     double smoothing);
+void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int64_t target,
+                            double smoothing, LogSumExp<float> lse, double scale);
+
+/// As the references, accumulating in float64.
+void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
+                 std::int64_t columns);
+double sum_of_squares(const float* x, std::int64_t n);
+
+/// As the reference.
+void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);
+
+}  // namespace heed::autograd::kernels

@@ -1,0 +1,109 @@
+#include "autograd/ops/mask.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "autograd/ops/ops.h"
+
+namespace heed::autograd {
+
+std::int64_t first_query(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
+  return alignment == CausalAlignment::kBottomRight ? tk - tq : 0;
+}
+
+KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
+  check<DTypeError>(keep.dtype() == bool8, "KeepMask", "needs bool8 (true = may attend), got ",
+                    keep.dtype(), "; compare first, as in ne(mask, 0)");
+  while (keep_.rank() < 2) keep_ = unsqueeze(keep_, 0);
+}
+
+KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
+  return KeepMask(tril_mask(tq, tk, first_query(tq, tk, alignment)));
+}
+
+KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
+                                  CausalAlignment alignment) {
+  check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
+  const std::int64_t most = std::min(window - 1, tq + tk);  // no sum overflows
+  const std::int64_t first = first_query(tq, tk, alignment);
+  return KeepMask(logical_and(tril_mask(tq, tk, first + most),
+                              logical_not(tril_mask(tq, tk, first - most - 1))));
+}
+
+KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t tk) {
+  const std::int64_t batch = std::int64_t(lengths.size());
+  Tensor keep = empty({batch, 1, 1, tk}, bool8);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t length = lengths[std::size_t(b)];
+    check<ValueError>(length >= 0 && length <= tk, "KeepMask::padding", "length ", length,
+                      " of sequence ", b, " is outside 0 to ", tk);
+    for (std::int64_t t = 0; t < tk; ++t) keep.mutable_data<bool>()[b * tk + t] = t < length;
+  }
+  return KeepMask(keep);
+}
+
+KeepMask operator&(const KeepMask& a, const KeepMask& b) {
+  if (!a.defined()) return b;
+  if (!b.defined()) return a;
+  return KeepMask(logical_and(a.keep_, b.keep_));
+}
+KeepMask operator|(const KeepMask& a, const KeepMask& b) {
+  if (!a.defined() || !b.defined()) return {};
+  return KeepMask(logical_or(a.keep_, b.keep_));
+}
+KeepMask operator!(const KeepMask& a) {
+  check<ValueError>(a.defined(), "KeepMask", "the opposite of keeping everything keeps nothing");
+  return KeepMask(logical_not(a.keep_));
+}
+
+namespace {
+
+// Has a 1, and nothing but 0 and 1.
+bool is_zero_one_mask(const Tensor& x) {
+  if (x.numel() == 0) return false;
+  const Tensor one = eq(x, 1.0);
+  return any(one).item() != 0 && all(logical_or(one, eq(x, 0.0))).item() != 0;
+}
+
+double alibi_slope(std::int64_t head, std::int64_t heads) {
+  std::int64_t power = 1;
+  while (2 * power <= heads) power *= 2;
+  if (head < power) return std::exp2(-8 * double(head + 1) / double(power));
+  return std::exp2(-8 * double(2 * (head - power) + 1) / double(2 * power));
+}
+
+}  // namespace
+
+ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
+  check<DTypeError>(is_floating(bias.dtype()), "ScoreBias", "needs float32 or float64, got ",
+                    bias.dtype(), "; true or false per key is a KeepMask");
+  check<ValueError>(bias.needs_grad() || bias.dtype() == dual64 || !is_zero_one_mask(bias),
+                    "ScoreBias",
+                    "holds only 0 and 1: added to scores, such a mask masks nothing. "
+                    "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
+}
+
+ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk, DType dtype,
+                           CausalAlignment alignment) {
+  check<ValueError>(heads > 0, "ScoreBias::alibi", "needs heads > 0, got ", heads);
+  const Tensor bias = empty({heads, tq, tk}, float64);
+  double* at = bias.mutable_data<double>();
+  const std::int64_t first = first_query(tq, tk, alignment);
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const double slope = alibi_slope(h, heads);
+    for (std::int64_t i = 0; i < tq; ++i)
+      for (std::int64_t j = 0; j < tk; ++j) *at++ = -slope * double(std::abs(i + first - j));
+  }
+  return ScoreBias(to(bias, dtype));
+}
+
+ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {
+  if (!a.defined()) return b;
+  if (!b.defined()) return a;
+  ScoreBias both;  // each was checked; a sum that happens to be 0 and 1 is no mask
+  both.bias_ = a.bias_ + b.bias_;
+  return both;
+}
+
+}  // namespace heed::autograd

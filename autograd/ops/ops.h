@@ -1,0 +1,255 @@
+// Every op, on one page. All are differentiable unless they return int64 or bool8, take any
+// strides, never promote dtypes (float32 and float64 do not mix) and throw ShapeError / DTypeError
+// naming the op and both shapes. A `double` operand takes the tensor's dtype. Names and meaning are
+// PyTorch's.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "autograd/ops/mask.h"
+#include "autograd/tensor/create.h"
+#include "autograd/tensor/tensor.h"
+
+namespace heed::autograd {
+
+// ---- elementwise, two operands: shapes broadcast (ops/arithmetic.cpp)
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& x);
+Tensor operator+(const Tensor& a, double b);
+Tensor operator+(double a, const Tensor& b);
+Tensor operator-(const Tensor& a, double b);
+Tensor operator-(double a, const Tensor& b);
+Tensor operator*(const Tensor& a, double b);
+Tensor operator*(double a, const Tensor& b);
+Tensor operator/(const Tensor& a, double b);
+Tensor operator/(double a, const Tensor& b);
+/// Equal values share the gradient half and half.
+Tensor maximum(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);
+
+// ---- elementwise, one operand (ops/elementwise.cpp, ops/activations.cpp)
+Tensor pow(const Tensor& x, double exponent);
+Tensor exp(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor rsqrt(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);
+Tensor erf(const Tensor& x);
+/// Gradient 0 at 0.
+Tensor abs(const Tensor& x);
+/// Into [low, high]; the gradient passes inside and at the borders.
+Tensor clamp(const Tensor& x, double low, double high);
+/// Gradient 0 at 0.
+Tensor relu(const Tensor& x);
+/// x * Phi(x), exact (Hendrycks & Gimpel 2016).
+Tensor gelu(const Tensor& x);
+/// GPT-2's approximation: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+Tensor gelu_tanh(const Tensor& x);
+/// x * sigmoid(x).
+Tensor silu(const Tensor& x);
+/// float32 <-> float64, differentiable; any dtype to any other without a gradient (bool8: != 0).
+Tensor to(const Tensor& x, DType dtype);
+
+// ---- comparisons and logic, bool8 (ops/compare.cpp)
+Tensor eq(const Tensor& a, const Tensor& b);
+Tensor ne(const Tensor& a, const Tensor& b);
+Tensor lt(const Tensor& a, const Tensor& b);
+Tensor le(const Tensor& a, const Tensor& b);
+Tensor gt(const Tensor& a, const Tensor& b);
+Tensor ge(const Tensor& a, const Tensor& b);
+Tensor eq(const Tensor& a, double b);
+Tensor ne(const Tensor& a, double b);
+Tensor lt(const Tensor& a, double b);
+Tensor le(const Tensor& a, double b);
+Tensor gt(const Tensor& a, double b);
+Tensor ge(const Tensor& a, double b);
+Tensor isfinite(const Tensor& x);
+Tensor logical_and(const Tensor& a, const Tensor& b);
+Tensor logical_or(const Tensor& a, const Tensor& b);
+Tensor logical_not(const Tensor& x);
+/// True where any (all) elements along the axes are true. Axes empty = every axis.
+Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+/// Same shape and |a - b| <= atol + rtol * |b| everywhere; NaN is never close.
+bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
+/// Throws ShapeError unless x has this shape: expect_shape(q, {B, T, H, d}). Returns x.
+const Tensor& expect_shape(const Tensor& x, const Shape& shape);
+
+// ---- selection: these select, they never multiply, so unselected NaN or inf changes nothing
+//      (ops/select.cpp)
+/// condition ? a : b, elementwise; all three broadcast.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+/// `value` where mask is true. The mask broadcasts to x.
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+/// Keeps elements on and below (above) a diagonal of the last two axes, 0 elsewhere.
+Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
+Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
+/// bool8 [rows, columns], true where column <= row + diagonal.
+Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal = 0);
+
+// ---- reductions over a set of axes (empty = all) (ops/reduce.cpp, ops/scan.cpp)
+Tensor sum(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+Tensor mean(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+/// Divides by n - correction (1: Bessel's; 0: the population variance).
+Tensor var(const Tensor& x, const Dims& axes = {}, bool keepdim = false, int correction = 1);
+/// torch.amax / amin: equal extremes share the gradient evenly. ShapeError on an empty reduction.
+Tensor max(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+/// Index of the first largest element along one axis, int64.
+Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
+/// log(sum(exp(x))), stable; -inf with gradient 0 where every element is -inf.
+Tensor logsumexp(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+Tensor cumsum(const Tensor& x, std::int64_t axis);
+/// Sums broadcast axes so that the result has `shape`: what the engine does to gradients.
+Tensor sum_to(const Tensor& x, const Shape& shape);
+
+// ---- softmax (ops/softmax.cpp). A row that is all -inf gives 0 (log_softmax: -inf), gradient 0.
+Tensor softmax(const Tensor& x, std::int64_t axis);
+Tensor log_softmax(const Tensor& x, std::int64_t axis);
+
+// ---- products (ops/matmul.cpp, ops/linear.cpp, ops/einsum.cpp)
+/// torch.matmul: 1-D, 2-D or batched operands, batch axes broadcast.
+Tensor matmul(const Tensor& a, const Tensor& b);
+/// x [..., in] times weight [out, in] transposed, plus bias [out] if defined -> [..., out]. Fused.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// Einstein summation. Labels are single letters ("nqhd,nkhd->nhqk"), or names if any term has two
+/// words or an underscore ("batch pos d_model, head d_model d_head -> batch pos head d_head").
+/// A repeated label takes the diagonal; sizes never broadcast; operands contract left to right.
+/// ValueError points at a bad label with a caret.
+Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
+Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
+
+// ---- shape: views where strides allow (ops/views.cpp)
+Tensor reshape(const Tensor& x, const Shape& shape);  ///< one size may be -1
+Tensor permute(const Tensor& x, const Dims& axes);
+Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1);
+Tensor mT(const Tensor& x);                          ///< transposes the last two axes
+Tensor expand(const Tensor& x, const Shape& shape);  ///< -1 keeps a size
+Tensor squeeze(const Tensor& x, std::int64_t axis);
+Tensor unsqueeze(const Tensor& x, std::int64_t axis);
+Tensor flatten(const Tensor& x, std::int64_t first = 0, std::int64_t last = -1);
+/// Elements start, start + step, ... below end of one axis; Python's rules for negative and large
+/// bounds.
+Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
+             std::int64_t step = 1);
+/// One index of an axis, which disappears.
+Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index);
+Tensor flip(const Tensor& x, std::int64_t axis);
+/// The diagonal of two axes, appended as the last axis.
+Tensor diagonal(const Tensor& x, std::int64_t axis0 = 0, std::int64_t axis1 = 1);
+/// The same values in row-major storage; x itself when it is so already.
+Tensor contiguous(const Tensor& x);
+
+// ---- joining and splitting (ops/join.cpp)
+Tensor cat(std::span<const Tensor> xs, std::int64_t axis);
+Tensor cat(std::initializer_list<Tensor> xs, std::int64_t axis);
+Tensor stack(std::span<const Tensor> xs, std::int64_t axis);
+Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis);
+/// Views of `size` elements each along an axis, the last maybe shorter.
+std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis);
+/// Into at most n views of equal size (torch.chunk).
+std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis);
+
+// ---- indexing; an index out of range is a ValueError naming value, bound and place
+// (ops/index.cpp)
+/// out[i][j][k] = x[i][index[i][j][k]][k] for axis 1. index: int64, of x's rank.
+Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index);
+/// x with src added at the places gather would read; repeated places accumulate.
+Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& src);
+/// Slices of one axis, in the order of a 1-D int64 index.
+Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index);
+/// x with the slices of src added at `index` of one axis; the vjp of index_select.
+Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& src);
+/// Rows of weight [V, D] at int64 ids of any shape -> [..., D].
+Tensor embedding(const Tensor& weight, const Tensor& ids);
+
+// ---- norms and losses (ops/norm.cpp, ops/cross_entropy.cpp, ops/dropout.cpp). Fused.
+/// Over the last axis, D: (x - mean) / sqrt(var + eps) * weight [D] + bias [D]; either may be
+/// undefined (Ba et al. 2016).
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-5);
+/// Over the last axis: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019).
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps = 1e-5);
+
+enum class Reduction { kMean, kSum, kNone };
+struct CrossEntropyOptions {
+  std::int64_t ignore_index = -100;  ///< targets of this value count nowhere
+  double label_smoothing = 0;        ///< in [0, 1]: share of the target spread over all classes
+  Reduction reduction = Reduction::kMean;
+};
+/// logits [..., C] and int64 targets [...] -> scalar (kNone: [...]), in nats. The mean is over the
+/// targets that count; with none it is 0 with gradient 0 (PyTorch: NaN).
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const CrossEntropyOptions& options = {});
+/// Zeroes elements with probability p and scales the rest by 1/(1-p). Draws one key from g; element
+/// i is then kept by Philox(key, i), so every path and thread count sees the same mask. p = 0
+/// returns x itself and draws nothing.
+Tensor dropout(const Tensor& x, double p, Generator& g = default_generator());
+/// The same with the key given: equal keys drop equal elements.
+Tensor dropout(const Tensor& x, double p, std::uint64_t key);
+
+struct RopeOptions {
+  double base = 10000;      ///< > 1
+  std::int64_t offset = 0;  ///< position of the first row: how many came before, as in a KV cache
+};
+/// Rotates pairs (i, i + d/2) of the last axis of x [..., T, d] by position * base^(-2i/d),
+/// positions offset to offset + T - 1; d even (RoPE, Su et al. 2021; ops/rope.cpp).
+Tensor rope(const Tensor& x, const RopeOptions& options = {});
+
+// ---- attention (ops/attention.cpp): softmax(q k^T * scale + bias, masked) v (Vaswani et al. 2017)
+
+/// Who watches an attention call; nothing that it computes changes by a bit. Each is called with a
+/// detached [..., Tq, Tk]: the values before attention() returns, the gradients during a backward.
+struct AttentionWatch {
+  using See = std::function<void(const Tensor&)>;
+  See scores = {};   ///< after bias and mask: masked places -inf
+  See pattern = {};  ///< softmax of scores, before dropout
+  See dropped = {};  ///< after dropout: what the values are weighted with
+  See scores_grad = {}, pattern_grad = {};
+};
+/// What a query does whose largest masked score is -inf: whichever mask did it, and causality.
+enum class FullyMasked {
+  kZero,     ///< attends to nothing: weights, output and every gradient through it 0
+  kUniform,  ///< attends to all keys alike, as a finite -1e9 for -inf would; its scores' gradient 0
+  kError,    ///< ValueError naming the row
+};
+struct AttentionOptions {
+  std::optional<double> scale = {};  ///< default 1/sqrt(d)
+  bool causal = false;
+  CausalAlignment alignment = CausalAlignment::kBottomRight;
+  KeepMask keep = {};
+  ScoreBias bias = {};
+  FullyMasked fully_masked = FullyMasked::kZero;
+  double dropout = 0;              ///< on the weights; the key is drawn from `generator`
+  Generator* generator = nullptr;  ///< default: the thread's
+  AttentionWatch watch = {};
+  /// May replace the masked scores and the weights before dropout, which costs the memory of both.
+  std::function<Tensor(const Tensor&)> on_scores = {}, on_pattern = {};
+};
+struct AttentionResult {
+  Tensor output;      ///< [..., Tq, d_value]
+  Tensor raw_scores;  ///< [..., Tq, Tk]: q k^T * scale, before bias and mask
+  Tensor scores;      ///< [..., Tq, Tk]: masked places -inf
+  Tensor pattern;     ///< [..., Tq, Tk]: softmax of scores, before dropout
+  Tensor dropped;     ///< [..., Tq, Tk]: after dropout, what the values are weighted with
+};
+/// q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value]; leading axes broadcast. Keys and values
+/// that no query may read are never touched: NaN there changes nothing. Every part of the result is
+/// differentiable.
+AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const AttentionOptions& options = {});
+/// Its output alone, fused: memory O(T) unless somebody watches or replaces. Up to two leading axes
+/// and d of 256; beyond that, and for kUniform, the composite.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options = {});
+
+}  // namespace heed::autograd

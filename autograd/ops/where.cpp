@@ -1,0 +1,103 @@
+// where, masked_fill, tril, triu. They select and never multiply: 0 * inf would be NaN.
+#include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
+
+namespace heed::autograd {
+namespace {
+
+Samples where_samples(SampleGen& g) {
+  const auto f = [m = g.mask({2, 3})](Args t) { return where(m, t[0], t[1]); };
+  const auto column = [m = g.mask({2, 1})](Args t) { return where(m, t[0], t[1]); };
+  return {{"same shape", f, {g.normal({2, 3}), g.normal({2, 3})}},
+          {"all broadcast", column, {g.normal({1, 3}), g.normal({})}}};
+}
+const Op kWhere(
+    {.name = "where", .saves = Saves::kNothing, .broadcasts = true, .samples = where_samples});
+
+Samples masked_fill_samples(SampleGen& g) {
+  const auto f = [m = g.mask({3})](Args t) { return masked_fill(t[0], m, -3); };
+  return {{"broadcast mask", f, {g.normal({2, 3})}},
+          {"-inf, then exp",
+           [f, m = g.mask({3})](Args t) { return exp(masked_fill(t[0], m, -kInf)); },
+           {g.normal({2, 3})}}};
+}
+const Op kMaskedFill({.name = "masked_fill",
+                      .saves = Saves::kNothing,
+                      .samples = masked_fill_samples});
+
+void check_mask(std::string_view op, const Tensor& mask) {
+  check<DTypeError>(mask.dtype() == bool8, op, "needs a bool8 mask, got ", mask.dtype(),
+                    "; compare first, as in eq(mask, 0)");
+}
+
+const Check kTril("tril", [](SampleGen& g) -> Samples {
+  return {{"rectangular", [](Args t) { return tril(t[0], 1); }, {g.normal({2, 3, 5})}}};
+});
+const Check kTriu("triu", [](SampleGen& g) -> Samples {
+  return {{"rectangular", [](Args t) { return triu(t[0], -1); }, {g.normal({2, 4, 3})}}};
+});
+
+}  // namespace
+
+Tensor where(const Tensor& condition, const Tensor& a_in, const Tensor& b_in) {
+  check_mask(kWhere, condition);
+  Tensor a = a_in, b = b_in;
+  const DType dtype = unify(kWhere, a, b);
+  const Shape shape = broadcast(kWhere, broadcast(kWhere, a.shape(), b.shape()), condition.shape());
+  Tensor out = empty(shape, dtype);
+  const Strides sc = expanded(kWhere, condition.layout(), shape).strides;
+  const Strides sa = expanded(kWhere, a.layout(), shape).strides;
+  const Strides sb = expanded(kWhere, b.layout(), shape).strides;
+  dispatch_any(dtype, [&]<class T> {
+    T* y = out.mutable_data<T>();
+    const bool* c = condition.data<bool>();
+    const T *pa = a.data<T>(), *pb = b.data<T>();
+    for_each_run(StridedLoop<4>(shape, {&out.strides(), &sc, &sa, &sb}),
+                 [&](const auto& at, std::int64_t n, const auto& s) {
+                   for (std::int64_t i = 0; i < n; ++i)
+                     y[at[0] + i * s[0]] =
+                         c[at[1] + i * s[1]] ? pa[at[2] + i * s[2]] : pb[at[3] + i * s[3]];
+                 });
+  });
+  if (!is_floating(dtype)) return out;
+  return record(kWhere, {a_in, b_in}, out,
+                [c = Captured(kWhere, condition)](const Vjp& v) -> Grads {
+                  return {v.needs(0) ? masked_fill(v.grad, logical_not(c.get()), 0) : Tensor(),
+                          v.needs(1) ? masked_fill(v.grad, c.get(), 0) : Tensor()};
+                });
+}
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+  check_mask(kMaskedFill, mask);
+  check(broadcast(kMaskedFill, x.shape(), mask.shape()) == x.shape(), kMaskedFill, "mask ",
+        mask.shape(), " does not broadcast to ", x.shape());
+  Tensor y = empty_like(x);
+  dispatch_any(x.dtype(), [&]<class T> {
+    const T fill = checked_cast<T>(kMaskedFill, value);
+    zip_into<T, T, bool>(y, x, mask, [fill](T v, bool m) { return m ? fill : v; });
+  });
+  if (!is_floating(x.dtype())) return y;
+  return record(kMaskedFill, {x}, y, [m = Captured(kMaskedFill, mask)](const Vjp& v) -> Grads {
+    return {masked_fill(v.grad, m.get(), 0)};
+  });
+}
+
+Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal) {
+  Tensor mask = empty({rows, columns}, bool8);
+  bool* m = mask.mutable_data<bool>();
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) m[i * columns + j] = j <= i + diagonal;
+  return mask;
+}
+
+Tensor tril(const Tensor& x, std::int64_t diagonal) {
+  check(x.rank() >= 2, "tril", "needs rank >= 2, got ", x.shape());
+  return masked_fill(x, logical_not(tril_mask(x.size(-2), x.size(-1), diagonal)), 0);
+}
+
+Tensor triu(const Tensor& x, std::int64_t diagonal) {
+  check(x.rank() >= 2, "triu", "needs rank >= 2, got ", x.shape());
+  return masked_fill(x, tril_mask(x.size(-2), x.size(-1), diagonal - 1), 0);
+}
+
+}  // namespace heed::autograd

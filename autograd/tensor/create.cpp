@@ -1,0 +1,157 @@
+#include "autograd/tensor/create.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed::autograd {
+namespace {
+
+template <class T, class Range>
+Tensor from_range(const Range& values, const Shape& shape) {
+  check(std::int64_t(values.size()) == shape.numel(), "from_data", "shape ", shape, " holds ",
+        shape.numel(), " values, got ", values.size());
+  Tensor x = empty(shape, kDTypeOf<T>);
+  std::copy(values.begin(), values.end(), x.mutable_data<T>());
+  return x;
+}
+
+template <class T>
+std::span<T> elements(const Tensor& x) {
+  return {x.mutable_data<T>(), std::size_t(x.numel())};
+}
+
+// Element i of the (row-major) result is value(i), a double.
+template <class F>
+Tensor generate(std::string_view op, const Shape& shape, DType dtype, F value) {
+  Tensor x = empty(shape, dtype);
+  const std::int64_t n = x.numel();
+  dispatch_any(dtype, [&]<class T> {
+    T* out = x.mutable_data<T>();
+    for (std::int64_t i = 0; i < n; ++i) out[i] = checked_cast<T>(op, value(i));
+  });
+  return x;
+}
+
+Tensor of_doubles(std::span<const double> values, const Shape& shape, DType dtype) {
+  return generate("tensor", shape, dtype, [&](std::int64_t i) { return values[std::size_t(i)]; });
+}
+
+}  // namespace
+
+Tensor empty(const Shape& shape, DType dtype) {
+  std::int64_t n = 1;
+  for (const std::int64_t d : shape) {
+    check(d >= 0, "empty", "sizes must be >= 0, got ", shape);
+    check(d == 0 || n <= (std::int64_t{1} << 40) / d, "empty", "shape ", shape, " is too large");
+    n *= d;
+  }
+  return Tensor(dtype, Layout::contiguous(shape), Storage::make(std::size_t(n * size_of(dtype))));
+}
+
+Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype()); }
+
+Tensor full(const Shape& shape, double value, DType dtype) {
+  Tensor x = empty(shape, dtype);
+  dispatch_any(dtype, [&]<class T> {
+    std::fill_n(x.mutable_data<T>(), x.numel(), checked_cast<T>("full", value));
+  });
+  return x;
+}
+Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+Tensor zeros_like(const Tensor& x) { return full(x.shape(), 0, x.dtype()); }
+Tensor ones_like(const Tensor& x) { return full(x.shape(), 1, x.dtype()); }
+Tensor full_like(const Tensor& x, double value) { return full(x.shape(), value, x.dtype()); }
+
+Tensor arange(double start, double end, double step, DType dtype) {
+  const double count = std::ceil((end - start) / step);
+  check<ValueError>(step != 0 && std::isfinite(count), "arange", "needs a finite range and step, ",
+                    "got ", start, " to ", end, " by ", step);
+  check<ValueError>(count < 0x1p40, "arange", "needs fewer than 2^40 elements, got ", start, " to ",
+                    end, " by ", step);
+  return generate("arange", {std::int64_t(std::max(0.0, count))}, dtype,
+                  [=](std::int64_t i) { return start + double(i) * step; });
+}
+Tensor arange(std::int64_t end) { return arange(0, double(end)); }
+
+Tensor linspace(double start, double end, std::int64_t steps, DType dtype) {
+  check<ValueError>(steps >= 0, "linspace", "needs steps >= 0, got ", steps);
+  const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
+  return generate("linspace", {steps}, dtype, [=](std::int64_t i) {  // from both ends: both exact
+    return i < steps / 2 || steps == 1 ? start + double(i) * step
+                                       : end - double(steps - 1 - i) * step;
+  });
+}
+
+Tensor eye(std::int64_t n, std::int64_t m, DType dtype) {
+  if (m < 0) m = n;
+  Tensor x = zeros({n, m}, dtype);
+  dispatch_any(dtype, [&]<class T> {
+    for (std::int64_t i = 0; i < std::min(n, m); ++i) x.mutable_data<T>()[i * m + i] = T(1);
+  });
+  return x;
+}
+
+template <class T>
+Tensor from_data(std::span<const T> values, const Shape& shape) {
+  return from_range<T>(values, shape);
+}
+template Tensor from_data(std::span<const float>, const Shape&);
+template Tensor from_data(std::span<const double>, const Shape&);
+template Tensor from_data(std::span<const std::int64_t>, const Shape&);
+template Tensor from_data(std::span<const bool>, const Shape&);
+template Tensor from_data(std::span<const Dual>, const Shape&);
+
+Tensor from_data(const std::vector<bool>& values, const Shape& shape) {
+  return from_range<bool>(values, shape);
+}
+
+Tensor tensor(double value, DType dtype) { return full({}, value, dtype); }
+Tensor tensor(std::initializer_list<double> values, DType dtype) {
+  return of_doubles(std::span(values.begin(), values.size()), {std::int64_t(values.size())}, dtype);
+}
+Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype) {
+  std::vector<double> values;
+  const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+  for (const auto& row : rows) {
+    check(row.size() == columns, "tensor", "rows differ in length: ", columns, " and ", row.size());
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return of_doubles(values, {std::int64_t(rows.size()), std::int64_t(columns)}, dtype);
+}
+
+Tensor rand(const Shape& shape, DType dtype, Generator& g) {
+  Tensor x = empty(shape, dtype);
+  if (dtype == float32)
+    g.uniform(elements<float>(x), 0, 1);
+  else
+    g.uniform(elements<double>(x), 0, 1);
+  return x;
+}
+Tensor randn(const Shape& shape, DType dtype, Generator& g) {
+  Tensor x = empty(shape, dtype);
+  if (dtype == float32)
+    g.normal(elements<float>(x), 0, 1);
+  else
+    g.normal(elements<double>(x), 0, 1);
+  return x;
+}
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& g) {
+  Tensor x = empty(shape, int64);
+  g.randint(elements<std::int64_t>(x), low, high);
+  return x;
+}
+Tensor randperm(std::int64_t n, Generator& g) {
+  Tensor x = empty({n}, int64);
+  g.randperm(elements<std::int64_t>(x));
+  return x;
+}
+Tensor bernoulli(double p, const Shape& shape, Generator& g) {
+  Tensor x = empty(shape, bool8);
+  std::vector<std::uint8_t> bits(std::size_t(x.numel()));
+  g.bernoulli(bits, p);
+  std::copy(bits.begin(), bits.end(), x.mutable_data<bool>());
+  return x;
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,89 @@
+#include "autograd/tensor/tensor.h"
+
+#include <algorithm>
+
+#include "autograd/base/strided.h"
+
+namespace heed::autograd {
+
+Tensor::Tensor() = default;
+Tensor::Tensor(const Tensor&) = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) = default;
+Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+Tensor::~Tensor() = default;
+Tensor::Tensor(DType dtype, const Layout& layout, Ref<Storage> storage)
+    : impl_(new (pool_allocate(sizeof(Impl))) Impl(dtype, layout, std::move(storage))) {}
+
+const Layout& Tensor::layout() const {
+  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
+  return impl_->layout;
+}
+
+DType Tensor::dtype() const {
+  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
+  return impl_->dtype;
+}
+
+std::int64_t Tensor::size(std::int64_t axis) const {
+  return shape()[axis_of("size", shape(), axis)];
+}
+
+bool Tensor::shares_storage(const Tensor& other) const {
+  return defined() && other.defined() && impl_->storage == other.impl_->storage;
+}
+
+std::uint32_t Tensor::version() const {
+  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
+  return impl_->storage->version;
+}
+
+void Tensor::require_dtype(DType wanted) const {
+  check<DTypeError>(dtype() == wanted, "data", "asked for ", wanted, " of a ", dtype(), " tensor");
+}
+
+std::byte* Tensor::raw() const {
+  return impl_->storage->data() + impl_->layout.offset * size_of(impl_->dtype);
+}
+
+double Tensor::item() const {
+  check(numel() == 1, "item", "needs one element, got shape ", shape());
+  return dispatch_any(dtype(), [&]<class T> { return double(real(*data<T>())); });
+}
+
+double Tensor::at(std::initializer_list<std::int64_t> index) const {
+  check(int(index.size()) == rank(), "at", "needs ", rank(), " indices for shape ", shape(),
+        ", got ", index.size());
+  std::int64_t offset = 0;
+  int axis = 0;
+  for (const std::int64_t i : index) {
+    const std::int64_t n = shape()[axis];
+    check(i >= -n && i < n, "at", "index ", i, " is out of range for axis ", axis, " of ", shape());
+    offset += (i < 0 ? i + n : i) * strides()[axis++];
+  }
+  return dispatch_any(dtype(), [&]<class T> { return double(real(data<T>()[offset])); });
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const T* in = data<T>();
+  std::vector<T> out(static_cast<std::size_t>(numel()));
+  std::size_t next = 0;
+  StridedLoop<1>(shape(), {&strides()}).run([&](const auto& offset, std::int64_t n, const auto& s) {
+    for (std::int64_t i = 0; i < n; ++i) out[next++] = in[offset[0] + i * s[0]];
+  });
+  return out;
+}
+template std::vector<float> Tensor::to_vector() const;
+template std::vector<double> Tensor::to_vector() const;
+template std::vector<std::int64_t> Tensor::to_vector() const;
+template std::vector<bool> Tensor::to_vector() const;
+template std::vector<Dual> Tensor::to_vector() const;
+
+Tensor Tensor::detach() const { return view(layout()); }
+
+Tensor Tensor::view(const Layout& layout) const { return Tensor(dtype(), layout, impl_->storage); }
+
+const Ref<Storage>& Tensor::storage() const { return impl_->storage; }
+
+}  // namespace heed::autograd

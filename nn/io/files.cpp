@@ -1,0 +1,145 @@
+#include "nn/io/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "autograd/base/error.h"
+
+namespace heed::nn {
+namespace {
+
+using autograd::fail;
+using autograd::IoError;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+[[noreturn]] void cannot_write(const std::string& path, const std::string& why) {
+  fail<IoError>("write_file", "cannot write ", path, ": ", why);
+}
+[[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
+  fail<IoError>("read_file", "cannot read ", path, ": ", why);
+}
+
+// A new file beside `path`; stale ones of a killed process may be in the way.
+int create_beside(const std::string& path, std::string& temporary) {
+  static std::atomic<unsigned> counter{0};
+  for (int attempt = 0;; ++attempt) {
+    temporary = path + ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
+    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0 || errno != EEXIST || attempt == 100) return file;
+  }
+}
+
+// 0, or the errno of the first step that failed.
+int write_all(int file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes = bytes.subspan(std::size_t(written));
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+// Closes the file. 0, or the errno of the first step that failed.
+int write_and_close(int file, std::span<const std::span<const std::byte>> parts) {
+  int error = 0;
+  for (const auto& part : parts)
+    if (error == 0) error = write_all(file, part);
+  if (error == 0 && ::fsync(file) != 0) error = errno;
+  if (::close(file) != 0 && error == 0) error = errno;
+  return error;
+}
+
+// Makes a rename in this directory last. Some file systems cannot (EINVAL): then that is all.
+int sync_directory(const std::filesystem::path& directory) {
+  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return errno == EACCES ? 0 : errno;  // may be written but not listed
+  const int error = ::fsync(file) != 0 && errno != EINVAL ? errno : 0;
+  ::close(file);
+  return error;
+}
+
+}  // namespace
+
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+  std::string target = path, temporary;
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) {
+    if (!std::filesystem::is_regular_file(path, ignored))
+      cannot_write(path, std::filesystem::is_directory(path, ignored) ? "it is a directory"
+                                                                      : "it is not a regular file");
+    const auto resolved = std::filesystem::canonical(path, ignored);
+    if (!resolved.empty()) target = resolved.string();
+  }
+  const int file = create_beside(target, temporary);
+  if (file < 0) cannot_write(path, reason(errno));
+  int error = write_and_close(file, parts);
+  if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    cannot_write(path, reason(error));
+  }
+  const auto directory = std::filesystem::path(target).parent_path();
+  error = sync_directory(directory.empty() ? "." : directory);
+  if (error != 0) cannot_write(path, reason(error) + " (when syncing its directory)");
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  const std::span<const std::byte> all[] = {std::as_bytes(std::span(text))};
+  write_file(path, all);
+}
+
+std::string read_file(const std::string& path) {
+  const InputFile file(path);
+  std::string text(std::size_t(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+InputFile::InputFile(const std::string& path)
+    // O_NONBLOCK: opening a FIFO must not wait for a writer. It does nothing to regular files.
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (descriptor_ < 0) cannot_read(path, reason(errno));
+  struct stat status {};
+  std::string problem;
+  if (::fstat(descriptor_, &status) != 0) {
+    problem = reason(errno);
+  } else if (S_ISDIR(status.st_mode)) {
+    problem = "it is a directory";
+  } else if (!S_ISREG(status.st_mode)) {
+    problem = "it is not a regular file";
+  }
+  if (!problem.empty()) {
+    ::close(descriptor_);
+    cannot_read(path, problem);
+  }
+  size_ = std::uint64_t(status.st_size);
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(descriptor_, out.data(), out.size(), off_t(offset));
+    if (n > 0) {
+      out = out.subspan(std::size_t(n));
+      offset += std::uint64_t(n);
+    } else if (n == 0) {
+      cannot_read(path_, "it ended early; another program changed it");
+    } else if (errno != EINTR) {
+      cannot_read(path_, reason(errno));
+    }
+  }
+}
+
+}  // namespace heed::nn

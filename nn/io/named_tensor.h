@@ -1,0 +1,15 @@
+// A tensor and its name: a parameter of a model, an entry of a file.
+#pragma once
+
+#include <string>
+
+#include "autograd/tensor/tensor.h"
+
+namespace heed::nn {
+
+struct NamedTensor {
+  std::string name;  ///< as in PyTorch's state_dict: "blocks.0.ln1.weight"
+  autograd::Tensor tensor;
+};
+
+}  // namespace heed::nn

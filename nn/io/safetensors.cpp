@@ -1,0 +1,350 @@
+// The format: 8 bytes N (little endian), N bytes of JSON, the data. The JSON maps each name to
+// {"dtype", "shape", "data_offsets": [begin, end]} counted from the data's start, and
+// "__metadata__" to text pairs. The data have no holes.
+#include "nn/io/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <sstream>
+#include <tuple>
+#include <unordered_map>
+
+#include "nn/io/files.h"
+#include "nn/io/nearest.h"
+
+namespace heed::nn {
+namespace {
+
+using nlohmann::json;
+static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
+
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
+
+struct Format {
+  std::string_view name;
+  std::uint64_t bytes;  // per element, in the file
+  DType dtype;          // in memory
+};
+constexpr Format kFormats[] = {{"F64", 8, float64}, {"I64", 8, int64},    {"F32", 4, float32},
+                               {"F16", 2, float32}, {"BF16", 2, float32}, {"BOOL", 1, bool8}};
+
+struct Entry {
+  std::string name;
+  const Format* format;
+  Shape shape;
+  std::uint64_t begin, end;
+};
+
+template <class... Parts>
+[[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
+  fail<IoError>("load_safetensors", "cannot read ", path, ": ", parts...);
+}
+
+// Text from a file, fit for one line of a message.
+std::string quoted(const std::string& text) {
+  std::string shown = json(text.substr(0, 80)).dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() > 80 ? shown + "..." : shown;
+}
+std::string shown(const json& value) {
+  const std::string text = value.dump(-1, ' ', true);
+  return text.size() > 80 ? text.substr(0, 80) + "..." : text;
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(json(text).dump());
+    return true;
+  } catch (const json::type_error&) {
+    return false;
+  }
+}
+
+// JSON as the format needs it: no name twice, no deep nesting, no long lists. Anything else could
+// fill the memory, or mean two things.
+json parse_header(const std::string& path, const std::string& text) {
+  struct Level {
+    std::set<std::string> keys;
+    int values = 0;
+  };
+  std::vector<Level> levels;
+  const auto inspect = [&](int, json::parse_event_t event, json& value) {
+    using Event = json::parse_event_t;
+    if (event == Event::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (!levels.back().keys.insert(key).second)
+        refuse(path, "its header names ", quoted(key), " twice; write the file again");
+    } else if (event == Event::object_end || event == Event::array_end) {
+      levels.pop_back();
+    } else {
+      const bool in_array = !levels.empty() && levels.back().keys.empty();
+      if (in_array && ++levels.back().values > kMaxRank)
+        refuse(path, "its header has a list of more than ", kMaxRank,
+               " values; heed's tensors have rank 0 to ", kMaxRank);
+      if (event != Event::value) levels.emplace_back();
+      if (levels.size() > 3) refuse(path, "its header is nested too deep: no safetensors file");
+    }
+    return true;
+  };
+  try {
+    return json::parse(text, inspect);
+  } catch (const json::parse_error& e) {
+    refuse(path, "its header is not JSON in UTF-8 (byte ", e.byte,
+           " of it); no safetensors file, or damaged");
+  } catch (const json::exception&) {
+    refuse(path, "its header has a number out of range; no safetensors file, or damaged");
+  }
+}
+
+Shape shape_of(const std::string& path, const std::string& name, const json& sizes) {
+  const auto bad = [&](std::string_view need) {
+    refuse(path, "tensor ", quoted(name), " has shape ", shown(sizes), "; heed needs ", need);
+  };
+  if (!sizes.is_array() || sizes.size() > kMaxRank) bad("a list of at most 8 sizes");
+  Shape shape;
+  std::uint64_t elements = 1;  // a size of 0 counts as 1: strides must not overflow either
+  for (const json& size : sizes) {
+    if (!size.is_number_unsigned()) bad("integer sizes >= 0");
+    const auto n = size.get<std::uint64_t>();
+    if (n > kMaxElements || (n > 0 && elements > kMaxElements / n)) bad("at most 2^40 elements");
+    elements *= std::max<std::uint64_t>(n, 1);
+    shape.push_back(std::int64_t(n));
+  }
+  return shape;
+}
+
+Entry entry_of(const std::string& path, const std::string& name, const json& info) {
+  if (!info.is_object() || !info.contains("dtype") || !info.contains("shape") ||
+      !info.contains("data_offsets"))
+    refuse(path, "tensor ", quoted(name), " lacks dtype, shape or data_offsets; damaged");
+  const json& dtype = info["dtype"];
+  const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) {
+    return dtype.is_string() && dtype.get_ref<const std::string&>() == f.name;
+  });
+  if (format == std::end(kFormats))
+    refuse(path, "tensor ", quoted(name), " has dtype ", shown(dtype),
+           "; convert it to one of F32, F64, F16, BF16, I64, BOOL");
+  const json& offsets = info["data_offsets"];
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned())
+    refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(offsets),
+           ", needs [begin, end]; damaged");
+  const Shape shape = shape_of(path, name, info["shape"]);
+  const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
+  const std::uint64_t need = std::uint64_t(shape.numel()) * format->bytes;
+  if (end < begin || end - begin != need)
+    refuse(path, "tensor ", quoted(name), ", ", format->name, " ", shape, ", needs ", need,
+           " bytes, its data_offsets are ", shown(offsets), "; damaged");
+  return {name, format, shape, begin, end};
+}
+
+// The entries must tile [0, size): no overlap, no hole, nothing after.
+void check_tiling(const std::string& path, const std::vector<Entry>& entries, std::uint64_t size) {
+  std::uint64_t at = 0;
+  for (const Entry& e : entries) {
+    if (e.end > size)
+      refuse(path, "tensor ", quoted(e.name), " ends at byte ", e.end, " of the data, which has ",
+             size, ": the file was cut off; copy it again");
+    if (e.begin != at)
+      refuse(path, "tensor ", quoted(e.name), " starts at byte ", e.begin, " of the data, needs ",
+             at, (e.begin < at ? ": tensors overlap" : ": there is a hole before it"), "; damaged");
+    at = e.end;
+  }
+  if (at != size)
+    refuse(path, size - at, " bytes follow the last tensor; damaged, or not written by a program");
+}
+
+float from_half(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31u;
+  const std::uint32_t fraction = half & 0x3ffu;
+  if (exponent == 0) {  // subnormal: fraction * 2^-24, exact in float
+    const float value = float(fraction) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
+}
+
+float from_bfloat(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t(half) << 16); }
+
+Tensor read_halves(const Entry& e, const std::vector<std::byte>& bytes) {
+  Tensor x = empty(e.shape, float32);
+  float* out = x.mutable_data<float>();
+  for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
+    std::uint16_t half;
+    std::memcpy(&half, &bytes[2 * i], 2);
+    out[i] = e.format->name == "F16" ? from_half(half) : from_bfloat(half);
+  }
+  return x;
+}
+
+Tensor read_tensor(const InputFile& file, std::uint64_t data, const Entry& e) {
+  std::vector<std::byte> bytes(std::size_t(e.end - e.begin));
+  file.read(data + e.begin, bytes);
+  if (e.format->bytes == 2) return read_halves(e, bytes);
+  if (e.format->dtype == bool8)
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      if (std::to_integer<int>(bytes[i]) > 1)
+        refuse(file.path(), "tensor ", quoted(e.name), " is BOOL but element ", i, " is the byte ",
+               std::to_integer<int>(bytes[i]), ", not 0 or 1; damaged");
+  Tensor x = empty(e.shape, e.format->dtype);
+  dispatch_any(x.dtype(), [&]<class T> {
+    if (!bytes.empty()) std::memcpy(x.mutable_data<T>(), bytes.data(), bytes.size());
+  });
+  return x;
+}
+
+}  // namespace
+
+Tensor SafeTensors::find(std::string_view name) const {
+  for (const NamedTensor& t : tensors)
+    if (t.name == name) return t.tensor;
+  return {};
+}
+
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  const auto need = [](bool ok, const auto&... what) {
+    check<ValueError>(ok, "save_safetensors", what...);
+  };
+  json header = json::object();
+  for (const auto& [key, value] : metadata) {
+    need(is_utf8(key) && is_utf8(value), "metadata ", quoted(key), " is not UTF-8");
+    header["__metadata__"][key] = value;
+  }
+  // By falling element size every tensor is aligned; the header is padded to 8 bytes below.
+  std::vector<NamedTensor> sorted = tensors;
+  for (const auto& [name, x] : sorted) {
+    need(is_utf8(name), "the name ", quoted(name), " is not UTF-8");
+    need(x.defined(), "tensor ", quoted(name), " is undefined");
+    check<DTypeError>(x.dtype() != dual64, "save_safetensors", quoted(name), " is dual64, which ",
+                      "lives inside jvp only");
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const NamedTensor& a, const NamedTensor& b) {
+    return size_of(a.tensor.dtype()) > size_of(b.tensor.dtype());
+  });
+  std::uint64_t end = 0;
+  for (const auto& [name, x] : sorted) {
+    need(name != "__metadata__", "\"__metadata__\" cannot be a tensor's name");
+    need(!header.contains(name), "two tensors are named ", quoted(name));
+    const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& f) {
+      return f.dtype == x.dtype();  // F32 precedes F16 and BF16
+    });
+    const std::uint64_t begin = end;
+    end += std::uint64_t(x.numel() * size_of(x.dtype()));
+    header[name] = {{"dtype", format->name},
+                    {"shape", std::vector<std::int64_t>(x.shape().begin(), x.shape().end())},
+                    {"data_offsets", {begin, end}}};
+  }
+
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = text.size();
+  std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(&length, 1)),
+                                                   std::as_bytes(std::span(text))};
+  for (auto& [name, x] : sorted) {
+    x = contiguous(x.detach());
+    dispatch_any(x.dtype(), [&]<class T> {
+      parts.push_back(std::as_bytes(std::span(x.template data<T>(), std::size_t(x.numel()))));
+    });
+  }
+  write_file(path, parts);
+}
+
+SafeTensors load_safetensors(const std::string& path) {
+  const InputFile file(path);
+  if (file.size() < 8)
+    refuse(path, "it has ", file.size(),
+           " bytes, a safetensors file has at least 8: cut off? copy it again");
+  std::uint64_t length = 0;
+  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > file.size() - 8)
+    refuse(path, "its first 8 bytes say a header of ", length, " bytes, ", file.size() - 8,
+           " follow: no safetensors file, or cut off");
+  if (length > kMaxHeader)
+    refuse(path, "its header has ", length, " bytes, the limit is ", kMaxHeader);
+  std::string text(std::size_t(length), '\0');
+  file.read(8, std::as_writable_bytes(std::span(text)));
+  if (text.empty() || text[0] != '{')
+    refuse(path, "its header is not a JSON object: no safetensors file");
+  if (text.find('\0') != std::string::npos)  // where the parser would stop, and call it the end
+    refuse(path, "its header holds a zero byte: no safetensors file, or damaged");
+
+  SafeTensors result{path, {}, {}};
+  std::vector<Entry> entries;
+  const json header = parse_header(path, text);
+  for (const auto& [name, info] : header.items()) {
+    if (name != "__metadata__") {
+      entries.push_back(entry_of(path, name, info));
+      continue;
+    }
+    if (!info.is_object()) refuse(path, "its __metadata__ is not an object of strings");
+    for (const auto& [key, value] : info.items()) {
+      if (!value.is_string())
+        refuse(path, "its __metadata__ ", quoted(key), " is ", shown(value), ", not a string");
+      result.metadata[key] = value.get<std::string>();
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  const std::uint64_t data = 8 + length;
+  check_tiling(path, entries, file.size() - data);
+  for (const Entry& e : entries) result.tensors.push_back({e.name, read_tensor(file, data, e)});
+  return result;
+}
+
+void load_parameters(const std::vector<NamedTensor>& into, const SafeTensors& file) {
+  constexpr std::size_t kShown = 5;  // per kind of trouble
+  std::unordered_map<std::string_view, const Tensor*> found;
+  for (const NamedTensor& t : file.tensors) found[t.name] = &t.tensor;
+  std::vector<const Tensor*> sources;  // of each of `into`
+  std::vector<std::string> names, missing, unexpected, different;
+  for (const auto& [name, p] : into) {
+    names.push_back(name);
+    const auto match = found.find(name);
+    std::ostringstream text;
+    if (match == found.end()) {
+      text << name << " " << p.shape();
+      missing.push_back(text.str());
+      continue;
+    }
+    const Tensor& x = *match->second;
+    if (x.shape() != p.shape() || x.dtype() != p.dtype()) {
+      text << name << " is " << x.dtype() << " " << x.shape() << " in the file, needs " << p.dtype()
+           << " " << p.shape();
+      different.push_back(text.str());
+    }
+    sources.push_back(&x);
+    found.erase(match);
+  }
+  for (const NamedTensor& t : file.tensors) {
+    if (!found.count(t.name)) continue;
+    std::string text = quoted(t.name);
+    if (unexpected.size() < kShown && !names.empty() && t.name.size() <= 200)
+      text += " (nearest: " + nearest(t.name, names) + ")";
+    unexpected.push_back(text);
+  }
+
+  std::string problems;
+  const auto report = [&](const char* what, const std::vector<std::string>& list) {
+    if (list.empty()) return;
+    problems += std::string(problems.empty() ? "" : "; ") + what;
+    for (std::size_t i = 0; i < std::min(list.size(), kShown); ++i)
+      problems += (i ? ", " : " ") + list[i];
+    if (list.size() > kShown) problems += " and " + std::to_string(list.size() - kShown) + " more";
+  };
+  report("missing", missing);
+  report("unexpected", unexpected);
+  report("different:", different);
+  check<IoError>(problems.empty(), "load_parameters", file.path, " does not fit: ", problems);
+
+  const NoGrad guard;
+  for (std::size_t i = 0; i < into.size(); ++i) copy_(into[i].tensor, *sources[i]);
+}
+
+}  // namespace heed::nn

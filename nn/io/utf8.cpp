@@ -1,0 +1,52 @@
+// One table-free decoder; the smallest code point of each length rejects overlong forms.
+#include "nn/io/utf8.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+namespace heed::nn {
+
+std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const std::uint8_t lead = byte(at);
+  if (lead < 0x80) {
+    ++at;
+    return lead;
+  }
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC0 || lead >= 0xF8 || text.size() - at < length) return {};
+  char32_t c = lead & (0x7Fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return {};
+    c = c << 6 | (byte(at + i) & 0x3Fu);
+  }
+  constexpr std::array<char32_t, 5> kSmallest{0, 0, 0x80, 0x800, 0x10000};
+  if (c < kSmallest[length] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return {};
+  at += length;
+  return c;
+}
+
+std::string to_utf8(char32_t c) {
+  const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3F)); };
+  if (c < 0x80) return {static_cast<char>(c)};
+  if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), tail(0)};
+  if (c < 0x10000) return {static_cast<char>(0xE0 | c >> 12), tail(6), tail(0)};
+  return {static_cast<char>(0xF0 | c >> 18), tail(12), tail(6), tail(0)};
+}
+
+std::string code_point_name(char32_t c) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "U+%04X", static_cast<unsigned>(c));
+  return text.data();
+}
+
+std::string printable(char32_t c) {
+  if (c == U'\n') return "\\n";
+  if (c == U'\t') return "\\t";
+  if (c == U'\r') return "\\r";
+  if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return code_point_name(c);
+  return to_utf8(c);
+}
+
+}  // namespace heed::nn

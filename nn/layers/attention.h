@@ -1,0 +1,99 @@
+// Multi-head attention (Vaswani et al. 2017), self and cross, in the stored forms of the field.
+//   project -> [B, H, T, d] -> softmax(q k^T scale + bias, masked) v -> merge_heads
+// Only project() and merge_heads() know the form (nn/layers/attention_forms.cpp).
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "nn/layers/layers.h"
+
+namespace heed::nn {
+
+/// How the projections are stored. H heads of queries, Hkv of keys and values, D = d_model.
+enum class AttentionForm {
+  kPackedQKV,    ///< in_proj_weight [H d_head + Hkv d_head + Hkv d_value, D]: PyTorch, GPT-2
+  kSeparate,     ///< q_proj_weight [H d_head, D], k_proj_weight, v_proj_weight: PyTorch's, too
+  kPackedHeads,  ///< in_proj_weight [H, 2 d_head + d_value, D]: q, k, v of head after head
+  kPerHead,      ///< W_Q [H, D, d_head], W_K, W_V, W_O [H, d_value, D]: TransformerLens
+};
+/// What q k^T is multiplied by.
+enum class ScaleRule {
+  kInvSqrtHead,   ///< 1/sqrt(d_head): scores of N(0, 1) entries have variance 1
+  kNone,          ///< 1
+  kInvHead,       ///< 1/d_head (muP: Yang et al. 2022)
+  kInvSqrtModel,  ///< 1/sqrt(d_model)
+};
+
+/// The parameters of one layer, under the names of its form; all others are undefined.
+struct AttentionWeights {
+  Tensor in_proj_weight, in_proj_bias;  ///< packed; the bias flat, in the weight's order
+  /// Separate; the biases only where one is missing, else PyTorch's in_proj_bias holds all three.
+  Tensor q_proj_weight, k_proj_weight, v_proj_weight, q_proj_bias, k_proj_bias, v_proj_bias;
+  Tensor out_proj_weight, out_proj_bias;  ///< [D, H d_value], [D]; all forms but per head
+  Tensor W_Q, W_K, W_V, W_O;              ///< per head
+  Tensor b_Q, b_K, b_V, b_O;              ///< [H, d_head], [Hkv, d_head], [Hkv, d_value], [D]
+
+  template <class F>
+  void visit(F&& f) {
+    f("in_proj_weight", in_proj_weight), f("in_proj_bias", in_proj_bias);
+    f("q_proj_weight", q_proj_weight), f("q_proj_bias", q_proj_bias);
+    f("k_proj_weight", k_proj_weight), f("k_proj_bias", k_proj_bias);
+    f("v_proj_weight", v_proj_weight), f("v_proj_bias", v_proj_bias);
+    f("W_Q", W_Q), f("W_K", W_K), f("W_V", W_V), f("W_O", W_O);
+    f("b_Q", b_Q), f("b_K", b_K), f("b_V", b_V), f("b_O", b_O);
+    f("out_proj.weight", out_proj_weight), f("out_proj.bias", out_proj_bias);
+  }
+};
+
+struct MultiHeadAttention : Module {
+  struct Options {
+    std::int64_t d_model, heads;
+    std::int64_t d_head = 0;    ///< of queries and keys; 0: d_model / heads, which must divide
+    std::int64_t d_value = 0;   ///< 0: d_head
+    std::int64_t kv_heads = 0;  ///< 0: heads; divides heads: head h reads k, v h / (heads/kv_heads)
+    AttentionForm form = AttentionForm::kPackedQKV;
+    bool bias = true;  ///< of all projections, unless said for one of them:
+    std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {};  ///< all or none where packed
+    std::optional<bool> out_bias = {};
+    std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
+    bool causal = false;
+    CausalAlignment alignment = CausalAlignment::kBottomRight;
+    FullyMasked fully_masked = FullyMasked::kZero;
+    bool rope = false;   ///< rotate q and k by their positions, queries where causality has them
+    double dropout = 0;  ///< on the weights
+    DType dtype = float32;
+  } options;  ///< as given, with every 0 and unset bias filled in
+  AttentionWeights weights;
+
+  /// Weights as torch.nn.MultiheadAttention draws them, whatever the form. ValueError naming the
+  /// options that do not fit each other.
+  explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());
+  /// query [B, Tq, d_model] attends to memory [B, Tk, d_model] -> [B, Tq, d_model]. With
+  /// pass.cache, which takes causal self-attention outside training, Tk counts the cached tokens,
+  /// too: in the probe's shapes, pass.keep and pass.bias.
+  Tensor forward(const Tensor& query, const Tensor& memory, const Pass& pass = {}) const;
+  /// Self-attention.
+  Tensor operator()(const Tensor& x, const Pass& pass = {}) const { return forward(x, x, pass); }
+  template <class F>
+  void visit(F&& f) {
+    weights.visit(f);
+  }
+
+ private:
+  struct QKV {
+    Tensor q, k, v;  // [B, T, H, d]; k and v of the kv_heads
+  };
+  double scale() const;
+  QKV project(const Tensor& query, const Tensor& memory) const;
+  Tensor merge_heads(const Tensor& z) const;  // [B, T, H, d_value] -> [B, T, d_model]
+};
+
+/// The same layer stored in another form: `weights` as `options` say, the result for options with
+/// form = `to`, independent of them. Reshapes, permutes and concatenates only: nothing is lost.
+/// ValueError where `to` cannot hold it: packed_heads with kv_heads != heads, either packed form
+/// with some of the q, k, v biases.
+AttentionWeights convert(const AttentionWeights& weights,
+                         const MultiHeadAttention::Options& options, AttentionForm to);
+
+}  // namespace heed::nn

@@ -1,0 +1,125 @@
+// Layers in the list of gradient checks: every parameter and the input, at order 1 and 2.
+#include "autograd/graph/samples.h"
+#include "nn/layers/transformer.h"
+
+namespace heed::nn {
+namespace {
+
+// Samples of a module: f(module, x), differentiated in x and in all parameters, whose values are
+// inputs of the check. The module is built anew around them for each call.
+template <class M, class F>
+Sample module_sample(const std::string& name, const typename M::Options& options, const Tensor& x,
+                     F f) {
+  Generator g(11);
+  M module(options, g);
+  std::vector<Tensor> inputs{x};
+  for (const NamedTensor& p : parameters(module)) inputs.push_back(p.tensor.detach());
+  return {name,
+          [options, f](Args t) {
+            Generator scratch(11);
+            M m(options, scratch);
+            std::size_t next = 1;
+            for_each_parameter(m, [&](const std::string&, Tensor& p) { p = t[next++]; });
+            return f(m, t[0]);
+          },
+          inputs};
+}
+
+constexpr auto kCall = [](auto& m, const Tensor& x) { return m(x); };
+using A = AttentionForm;
+
+const Check kLinearLayer("nn.Linear", [](SampleGen& g) -> Samples {
+  return {module_sample<Linear>("bias", {.in = 3, .out = 2, .dtype = float64}, g.normal({2, 3}),
+                                kCall)};
+});
+const Check kEmbeddingLayer("nn.Embedding", [](SampleGen& g) -> Samples {
+  const Tensor ids = from_data(std::vector<std::int64_t>{2, 0, 2, 1}, {2, 2});
+  return {module_sample<Embedding>("repeated ids", {.count = 4, .dim = 3, .dtype = float64},
+                                   g.normal({2, 2, 3}),
+                                   [ids](auto& m, const Tensor& x) { return m(ids) * x; })};
+});
+const Check kLayerNormLayer("nn.LayerNorm", [](SampleGen& g) -> Samples {
+  return {module_sample<LayerNorm>("bias", {.dim = 4, .dtype = float64}, g.apart({3, 4}), kCall)};
+});
+const Check kRmsNormLayer("nn.RMSNorm", [](SampleGen& g) -> Samples {
+  return {module_sample<RMSNorm>("weight", {.dim = 4, .dtype = float64}, g.uniform({3, 4}, 0.5, 2),
+                                 kCall)};
+});
+const Check kMlp("nn.MLP", [](SampleGen& g) -> Samples {
+  return {module_sample<MLP>("gelu", {.dim = 3, .hidden = 5, .dtype = float64}, g.normal({2, 3}),
+                             kCall)};
+});
+
+MultiHeadAttention::Options attention_options(A form) {
+  return {.d_model = 4, .heads = 2, .form = form, .causal = true, .dtype = float64};
+}
+const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples {
+  Samples samples;
+  const std::pair<A, std::string> forms[] = {{A::kPackedQKV, "packed_qkv"},
+                                             {A::kSeparate, "separate"},
+                                             {A::kPackedHeads, "packed_heads"},
+                                             {A::kPerHead, "per_head"}};
+  for (const auto& [form, name] : forms) {
+    auto o = attention_options(form);
+    samples.push_back(
+        module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
+    o.rope = true;
+    o.bias = false;
+    samples.push_back(
+        module_sample<MultiHeadAttention>(name + ", RoPE", o, g.normal({1, 3, 4}), kCall));
+    o = attention_options(form);
+    o.causal = false;
+    o.d_head = 3, o.d_value = 2;
+    const std::int64_t lengths[] = {2, 0};  // the second sequence is all padding
+    const KeepMask padding = KeepMask::padding(lengths, 4);
+    samples.push_back(module_sample<MultiHeadAttention>(
+        name + ", cross, padding", o, g.normal({2, 3, 4}),
+        [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
+          return m.forward(x, memory, {.keep = padding});
+        }));
+  }
+  auto o = attention_options(A::kSeparate);
+  o.kv_heads = 1, o.k_bias = false, o.scale = 0.7;
+  samples.push_back(module_sample<MultiHeadAttention>(
+      "shared keys and values, no key bias, ALiBi", o, g.normal({2, 3, 4}),
+      [](auto& m, const Tensor& x) { return m(x, {.bias = ScoreBias::alibi(2, 3, 3, float64)}); }));
+  return samples;
+});
+const Check kBlock("nn.Block", [](SampleGen& g) -> Samples {
+  Samples samples;
+  for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
+    samples.push_back(module_sample<Block>(
+        norm == NormPlacement::kPre    ? "pre-LN"
+        : norm == NormPlacement::kPost ? "post-LN"
+                                       : "no norm",
+        {.attention = attention_options(A::kPackedQKV), .norm = norm}, g.apart({1, 3, 4}), kCall));
+  return samples;
+});
+const Check kTransformer("nn.Transformer", [](SampleGen& g) -> Samples {
+  const auto run = [](auto& m, const Tensor& x) { return m.forward_embedded(x); };
+  const auto loss = [](auto& m, const Tensor& x) {
+    const Tensor ids = from_data(std::vector<std::int64_t>{0, 2, 1}, {1, 3});
+    const Tensor targets = from_data(std::vector<std::int64_t>{2, 1, -100}, {1, 3});
+    return cross_entropy(m.forward(ids) + 0.0 * sum(x), targets);
+  };
+  Transformer::Options o{
+      .vocab = 3, .d_model = 4, .heads = 2, .layers = 1, .context = 3, .dtype = float64};
+  Samples samples{module_sample<Transformer>("GPT", o, g.apart({1, 3, 4}), run)};
+  o.tied = true;
+  samples.push_back(module_sample<Transformer>("tied head, loss", o, g.normal({1}), loss));
+  o.mlp = false;
+  o.positions = Positions::kRope;
+  const std::pair<Positions, std::string> positions[] = {{Positions::kRope, "RoPE"},
+                                                         {Positions::kSinusoidal, "sinusoidal"},
+                                                         {Positions::kAlibi, "ALiBi"},
+                                                         {Positions::kNone, "no positions"}};
+  for (const auto& [kind, name] : positions) {
+    o.positions = kind;
+    samples.push_back(
+        module_sample<Transformer>("attention only, " + name, o, g.apart({1, 3, 4}), run));
+  }
+  return samples;
+});
+
+}  // namespace
+}  // namespace heed::nn

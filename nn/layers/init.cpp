@@ -1,0 +1,93 @@
+// The formulas follow torch.nn.init operation by operation: the last bit of a bound decides the
+// last bits of what is drawn. See seeds/torch_rng.md, section 5.
+#include "nn/layers/init.h"
+
+#include <cmath>
+
+namespace heed::nn::init {
+namespace {
+
+// Draws into fresh row-major memory, so that strides of p do not change the values it gets.
+template <class Draw>
+void fill(const Tensor& p, Draw draw) {
+  const NoGrad guard;
+  Tensor values = empty(p.shape(), p.dtype());
+  const auto n = std::size_t(p.numel());
+  if (p.dtype() == float32) {
+    draw(std::span(values.mutable_data<float>(), n));
+  } else {
+    draw(std::span(values.mutable_data<double>(), n));
+  }
+  copy_(p, values);
+}
+
+struct Fans {
+  double in, out;
+};
+Fans fans(std::string_view op, const Tensor& p) {
+  check(p.rank() >= 2, op, "needs a parameter [out, in, ...], got ", p.shape());
+  double field = 1;
+  for (int i = 2; i < p.rank(); ++i) field *= double(p.shape()[i]);
+  return {double(p.size(1)) * field, double(p.size(0)) * field};
+}
+
+}  // namespace
+
+void zeros(const Tensor& p) {
+  const NoGrad guard;
+  fill_(p, 0);
+}
+
+void ones(const Tensor& p) {
+  const NoGrad guard;
+  fill_(p, 1);
+}
+
+void uniform(const Tensor& p, double low, double high, Generator& g) {
+  fill(p, [&](auto out) { g.uniform(out, low, high); });
+}
+
+void normal(const Tensor& p, double mean, double std_dev, Generator& g) {
+  fill(p, [&](auto out) { g.normal(out, mean, std_dev); });
+}
+
+void xavier_uniform(const Tensor& p, Generator& g) {
+  const Fans fan = fans("xavier_uniform", p);
+  if (p.numel() == 0) return;
+  const double bound = std::sqrt(3.0) * std::sqrt(2.0 / (fan.in + fan.out));
+  uniform(p, -bound, bound, g);
+}
+
+void kaiming_uniform(const Tensor& p, double a, Generator& g) {
+  const Fans fan = fans("kaiming_uniform", p);
+  if (p.numel() == 0) return;
+  const double gain = std::sqrt(2.0 / (1.0 + a * a));
+  const double bound = std::sqrt(3.0) * (gain / std::sqrt(fan.in));
+  uniform(p, -bound, bound, g);
+}
+
+void linear(const Tensor& weight, const Tensor& bias, Generator& g) {
+  kaiming_uniform(weight, std::sqrt(5.0), g);
+  if (!bias.defined()) return;
+  const double in = double(weight.size(1));
+  const double bound = in > 0 ? 1 / std::sqrt(in) : 0;
+  uniform(bias, -bound, bound, g);
+}
+
+void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers, Generator& g) {
+  check<ValueError>(layers > 0, "gpt2", "needs layers > 0, got ", layers);
+  for (const auto& [name, p] : parameters) {
+    const std::string_view n = name;
+    if (is_bias(n)) {
+      zeros(p);
+    } else if (p.rank() < 2) {
+      ones(p);
+    } else {
+      const bool residual =
+          n.ends_with("proj.weight") || n.ends_with("down.weight") || n.ends_with("W_O");
+      normal(p, 0, residual ? 0.02 / std::sqrt(2.0 * double(layers)) : 0.02, g);
+    }
+  }
+}
+
+}  // namespace heed::nn::init

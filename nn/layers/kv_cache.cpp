@@ -1,0 +1,46 @@
+#include "nn/layers/kv_cache.h"
+
+#include "autograd/graph/graph.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+KVCache::KVCache(const Options& o) : options_(o) {
+  if (options_.d_value == 0) options_.d_value = o.d_head;
+  const auto room = [&](std::int64_t d) {
+    return empty({o.batch, o.heads, o.capacity, d}, o.dtype);
+  };
+  for (std::int64_t i = 0; i < o.layers; ++i)
+    layers_.push_back({room(o.d_head), room(options_.d_value)});
+}
+
+KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v) {
+  const Options& o = options_;
+  check<ValueError>(!grad_enabled(), "KVCache",
+                    "is for generation: what it holds has no history; run the pass under NoGrad");
+  check<ValueError>(layer >= 0 && layer < o.layers, "KVCache", "has layers 0 to ", o.layers - 1,
+                    ", got layer ", layer);
+  const std::int64_t n = k.rank() == 4 ? k.size(2) : 0;
+  check(k.shape() == Shape{o.batch, o.heads, n, o.d_head} &&
+            v.shape() == Shape{o.batch, o.heads, n, o.d_value},
+        "KVCache", "needs k [", o.batch, ", ", o.heads, ", n, ", o.d_head, "] and v [", o.batch,
+        ", ", o.heads, ", n, ", o.d_value, "], got ", k.shape(), " and ", v.shape());
+  for (const Tensor* x : {&k, &v})
+    check<DTypeError>(x->dtype() == o.dtype, "KVCache", "holds ", o.dtype, ", got ", x->dtype());
+  const std::int64_t end = length_ + n;
+  check<ValueError>(end <= o.capacity, "KVCache", "holds ", length_, " of ", o.capacity,
+                    " tokens and has no room for ", n, " more; clear() starts anew");
+  const auto extended = [&](const Tensor& all, const Tensor& fresh) {
+    copy_(slice(all, 2, length_, end), fresh);
+    return slice(all, 2, 0, end);
+  };
+  const KV& kv = layers_[std::size_t(layer)];
+  const KV seen{extended(kv.k, k), extended(kv.v, v)};
+  if (layer == o.layers - 1) length_ = end;
+  return seen;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,52 @@
+// Keys and values of the tokens a model has seen, so that generation computes each only once.
+//   KVCache cache = model.cache();
+//   const NoGrad guard;
+//   model.forward(prompt, {.cache = &cache});  // [1, n]: the prompt in one pass
+//   model.forward(next, {.cache = &cache});    // [1, 1]: then token by token
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "autograd/tensor/tensor.h"
+
+namespace heed::nn {
+
+/// The memory of a causal model: per layer k and v [B, H, T, d], T <= capacity, all allocated at
+/// once. A forward pass given one (Pass::cache) takes only the tokens that are new. Moves, does not
+/// copy: copies would write into one memory.
+class KVCache {
+ public:
+  struct Options {
+    std::int64_t layers = 1, batch = 1, heads = 1, capacity, d_head;  ///< heads of k and v
+    std::int64_t d_value = 0;                                         ///< 0: d_head
+    autograd::DType dtype = autograd::float32;
+  };
+  struct KV {
+    autograd::Tensor k, v;  // [B, H, T, d_head], [B, H, T, d_value]
+  };
+
+  /// ShapeError for a negative size.
+  explicit KVCache(const Options& o);
+  KVCache(KVCache&&) = default;
+  KVCache& operator=(KVCache&&) = default;
+
+  const Options& options() const { return options_; }
+  /// Tokens that every layer holds: the position of the next one.
+  std::int64_t length() const { return length_; }
+  /// Forgets all tokens and keeps the memory.
+  void clear() { length_ = 0; }
+
+  /// k and v [B, H, n, ...] of the next n tokens, for layer 0, 1, ... in turn; length() grows by n
+  /// with the last layer's, so a pass that throws before leaves the cache as it was. Returns views
+  /// of all tokens so far, the new ones included, good until the next append or clear.
+  /// ValueError outside NoGrad or beyond capacity, ShapeError, DTypeError.
+  KV append(std::int64_t layer, const autograd::Tensor& k, const autograd::Tensor& v);
+
+ private:
+  Options options_;
+  std::vector<KV> layers_;  // each [B, H, capacity, ...]
+  std::int64_t length_ = 0;
+};
+
+}  // namespace heed::nn

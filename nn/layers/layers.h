@@ -1,0 +1,101 @@
+// The layers under attention: Linear, Embedding, LayerNorm, RMSNorm, MLP. Parameters start as
+// PyTorch's do, drawn from the given generator in PyTorch's order.
+#pragma once
+
+#include "nn/layers/module.h"
+#include "nn/layers/probe.h"
+
+namespace heed::nn {
+
+/// y = x W^T + b, [..., in] -> [..., out].
+struct Linear : Module {
+  struct Options {
+    std::int64_t in, out;
+    bool bias = true;
+    DType dtype = float32;
+  } options;
+  Tensor weight;  ///< [out, in]
+  Tensor bias;    ///< [out], or undefined
+
+  explicit Linear(const Options& o, Generator& g = default_generator());
+  Tensor operator()(const Tensor& x) const { return linear(x, weight, bias); }
+  template <class F>
+  void visit(F&& f) {
+    f("weight", weight);
+    f("bias", bias);
+  }
+};
+
+/// Rows of a table, int64 ids [...] -> [..., dim].
+struct Embedding : Module {
+  struct Options {
+    std::int64_t count, dim;
+    DType dtype = float32;
+  } options;
+  Tensor weight;  ///< [count, dim]
+
+  explicit Embedding(const Options& o, Generator& g = default_generator());
+  Tensor operator()(const Tensor& ids) const { return embedding(weight, ids); }
+  template <class F>
+  void visit(F&& f) {
+    f("weight", weight);
+  }
+};
+
+/// Normalises the last axis to mean 0 and variance 1, then scales and shifts.
+struct LayerNorm : Module {
+  struct Options {
+    std::int64_t dim;
+    bool bias = true;
+    double eps = 1e-5;
+    DType dtype = float32;
+  } options;
+  Tensor weight;  ///< [dim], starts at 1
+  Tensor bias;    ///< [dim], starts at 0, or undefined
+
+  explicit LayerNorm(const Options& o, Generator& g = default_generator());
+  Tensor operator()(const Tensor& x) const { return layer_norm(x, weight, bias, options.eps); }
+  template <class F>
+  void visit(F&& f) {
+    f("weight", weight);
+    f("bias", bias);
+  }
+};
+
+/// Divides the last axis by its root mean square, then scales.
+struct RMSNorm : Module {
+  struct Options {
+    std::int64_t dim;
+    double eps = 1e-5;
+    DType dtype = float32;
+  } options;
+  Tensor weight;  ///< [dim], starts at 1
+
+  explicit RMSNorm(const Options& o, Generator& g = default_generator());
+  Tensor operator()(const Tensor& x) const { return rms_norm(x, weight, options.eps); }
+  template <class F>
+  void visit(F&& f) {
+    f("weight", weight);
+  }
+};
+
+/// down(gelu(up(x))), [..., dim] -> [..., dim] through [..., hidden].
+struct MLP : Module {
+  struct Options {
+    std::int64_t dim;
+    std::int64_t hidden = 0;  ///< 0: 4 * dim
+    bool bias = true;
+    DType dtype = float32;
+  } options;
+  Linear up, down;
+
+  explicit MLP(const Options& o, Generator& g = default_generator());
+  Tensor operator()(const Tensor& x) const { return down(gelu(up(x))); }
+  template <class F>
+  void visit(F&& f) {
+    f("up", up);
+    f("down", down);
+  }
+};
+
+}  // namespace heed::nn

@@ -1,0 +1,99 @@
+// The one way to look inside a forward pass: record, or replace, the value at a named site of the
+// very pass that trains. Names and shapes are TransformerLens':
+//   blocks.1.attn.hook_q | hook_k | hook_v | hook_z      [B, T, H, d_head]
+//   blocks.1.attn.hook_attn_scores | hook_pattern        [B, H, Tq, Tk], scores after the mask
+//   hook_embed, blocks.1.hook_resid_pre | hook_resid_post  [B, T, d_model]
+// and a site's gradient is that of its name + "_grad": blocks.1.attn.hook_pattern_grad.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autograd/ops/mask.h"
+
+namespace heed::nn {
+
+using autograd::Tensor;
+
+class Probe {
+ public:
+  using Replace = std::function<Tensor(const Tensor&)>;
+
+  Probe();
+  /// Records the value at `site` in the next forward pass, and its gradient in the next backward. A
+  /// forward pass that ends without reaching it throws ValueError, with the nearest site it
+  /// reached.
+  Probe& record(const std::string& site);
+  /// Runs f on the value at `site`; what it returns (same shape) takes its place. As for record().
+  Probe& replace(const std::string& site, Replace f);
+
+  /// The value at a recorded site, detached, or with the site's name + "_grad" dL/d(value).
+  /// ValueError if no forward pass reached a site of this name (with the nearest one that was), it
+  /// was not recorded, or no backward pass reached it.
+  Tensor value(const std::string& name) const;
+  /// Names of all sites that forward passes have reached.
+  std::vector<std::string> sites() const;
+  /// For modules, at the end of a forward pass: throws for a site asked for and not reached.
+  void check_reached() const;
+
+  /// For modules: the site itself. Returns x, or what replaces it.
+  Tensor at(const std::string& site, const Tensor& x);
+
+  // For modules whose kernel computes a site's value inside, and can write it out. Both count as
+  // reaching the site.
+  using See = std::function<void(const Tensor&)>;
+  /// Whether the value has to be replaced: then the kernel does not do.
+  bool replaces(const std::string& site);
+  /// What takes the value and the gradient of a recorded site; empty if it is not recorded.
+  See takes_value(const std::string& site);
+  See takes_gradient(const std::string& site);
+
+ private:
+  struct Entry {
+    bool recorded = false, reached = false;
+    Replace replace;
+    Tensor value, gradient;
+  };
+  Entry& ask(const std::string& site);
+  Entry& reach(const std::string& site);
+  [[noreturn]] void fail_unreached(const std::string& site) const;
+  const Entry& recorded_entry(const std::string& site) const;
+  std::shared_ptr<std::map<std::string, Entry>> entries_;  // gradient hooks share it
+};
+
+class KVCache;
+
+/// What a forward pass is given besides its inputs.
+struct Pass {
+  bool training = false;                     ///< dropout is on
+  autograd::Generator* generator = nullptr;  ///< for dropout; default: the thread's
+  Probe* probe = nullptr;
+  KVCache* cache =
+      nullptr;  ///< of the tokens before the inputs; it grows by these (nn/layers/kv_cache.h)
+  autograd::KeepMask keep = {};   ///< besides causality, in every attention of the pass
+  autograd::ScoreBias bias = {};  ///< likewise
+  std::int64_t layer = 0;         ///< of the cache
+  std::string prefix = {};        ///< "blocks.1.attn.", kept only while probing
+
+  /// The pass as a child module sees it.
+  Pass in(std::string_view child) const {
+    Pass p = *this;
+    if (probe) p.prefix += std::string(child) + ".";
+    return p;
+  }
+  /// The end of the outermost module's forward pass.
+  void end() const {
+    if (probe && prefix.empty()) probe->check_reached();
+  }
+  /// A named site.
+  Tensor at(std::string_view site, const Tensor& x) const {
+    return probe ? probe->at(prefix + std::string(site), x) : x;
+  }
+};
+
+}  // namespace heed::nn

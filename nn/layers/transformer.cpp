@@ -1,0 +1,177 @@
+#include "nn/layers/transformer.h"
+
+#include <cmath>
+
+namespace heed::nn {
+namespace {
+
+// Range checks of every size, before anything is allocated.
+Transformer::Options checked(const Transformer::Options& o) {
+  const auto in_range = [](std::string_view option, std::int64_t value, std::int64_t most) {
+    check<ValueError>(value >= 1 && value <= most, "Transformer", "needs ", option, " from 1 to ",
+                      most, ", got ", value);
+  };
+  in_range("vocab", o.vocab, 1 << 24);
+  in_range("d_model", o.d_model, 1 << 16);
+  in_range("heads", o.heads, 1 << 12);
+  in_range("layers", o.layers, 1 << 10);
+  in_range("context", o.context, 1 << 20);
+  check<ValueError>(o.d_model % o.heads == 0, "Transformer", "d_model ", o.d_model,
+                    " is not divisible by heads ", o.heads);
+  check<ValueError>(o.dropout >= 0 && o.dropout < 1, "Transformer", "needs dropout in [0, 1), got ",
+                    o.dropout);
+  Transformer::Options full = o;
+  if (full.classes == 0) full.classes = o.vocab;
+  in_range("classes", full.classes, 1 << 24);
+  check<ValueError>(!o.tied || full.classes == o.vocab, "Transformer",
+                    "a tied head has one column per input token: ", o.vocab, " tokens, ",
+                    full.classes, " classes");
+  return full;
+}
+
+Tensor dropped(const Tensor& x, double p, const Pass& pass) {
+  if (!pass.training || p == 0) return x;
+  return dropout(x, p, pass.generator ? *pass.generator : default_generator());
+}
+
+// Position of the first of n tokens: 0, or how many are cached.
+std::int64_t first_position(const Transformer::Options& o, std::int64_t n, const Pass& pass) {
+  if (!pass.cache) return 0;
+  const std::int64_t cached = pass.cache->length(), layers = pass.cache->options().layers;
+  check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers, " layers, its KV cache ",
+                    layers, "; make the cache with model.cache(batch)");
+  check<ValueError>(cached + n <= o.context, "Transformer", "context ", o.context, " has ", cached,
+                    " cached tokens and no room for ", n, " more; clear() starts the cache anew");
+  return cached;
+}
+
+std::optional<LayerNorm> norm_of(const Block::Options& o) {
+  if (o.norm == NormPlacement::kNone) return std::nullopt;
+  return LayerNorm({.dim = o.attention.d_model, .bias = o.norm_bias, .dtype = o.attention.dtype});
+}
+
+}  // namespace
+
+Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
+  const Tensor table = empty({count, dim}, float64);
+  double* at = table.mutable_data<double>();
+  for (std::int64_t p = 0; p < count; ++p)
+    for (std::int64_t c = 0; c < dim; ++c) {
+      const double angle = double(p) / std::pow(10000, double(c / 2 * 2) / double(dim));
+      *at++ = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
+    }
+  return to(table, dtype);
+}
+
+Block::Block(const Options& o, Generator& g)
+    : options(o), ln1(norm_of(o)), ln2(o.mlp ? norm_of(o) : std::nullopt), attn(o.attention, g) {
+  if (o.mlp)
+    mlp.emplace(
+        MLP::Options{
+            .dim = o.attention.d_model, .bias = o.attention.bias, .dtype = o.attention.dtype},
+        g);
+}
+
+Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
+  const bool pre = options.norm == NormPlacement::kPre, post = options.norm == NormPlacement::kPost;
+  const auto sublayer = [&](const Tensor& in, const std::optional<LayerNorm>& norm, auto layer) {
+    const Tensor out = in + dropped(layer(pre ? (*norm)(in) : in), options.dropout, pass);
+    return post ? (*norm)(out) : out;
+  };
+  Tensor h = pass.at("hook_resid_pre", x);
+  h = sublayer(h, ln1, [&](const Tensor& u) { return attn(u, pass.in("attn")); });
+  if (mlp) h = sublayer(h, ln2, [&](const Tensor& u) { return (*mlp)(u); });
+  h = pass.at("hook_resid_post", h);
+  pass.end();
+  return h;
+}
+
+Transformer::Transformer(const Options& o, Generator& g)
+    : options(checked(o)), tok({.count = o.vocab, .dim = o.d_model, .dtype = o.dtype}, g) {
+  if (o.positions == Positions::kLearned)
+    pos.emplace(Embedding::Options{.count = o.context, .dim = o.d_model, .dtype = o.dtype}, g);
+  if (o.positions == Positions::kSinusoidal)
+    sinusoid = sinusoidal_positions(o.context, o.d_model, o.dtype);
+  for (std::int64_t i = 0; i < o.layers; ++i)
+    blocks.emplace_back(Block::Options{.attention = {.d_model = o.d_model,
+                                                     .heads = o.heads,
+                                                     .form = o.form,
+                                                     .bias = o.bias,
+                                                     .causal = true,
+                                                     .rope = o.positions == Positions::kRope,
+                                                     .dropout = o.dropout,
+                                                     .dtype = o.dtype},
+                                       .mlp = o.mlp,
+                                       .norm = o.norm,
+                                       .norm_bias = o.norm_bias,
+                                       .dropout = o.dropout},
+                        g);
+  if (o.norm == NormPlacement::kPre)
+    ln.emplace(LayerNorm::Options{.dim = o.d_model, .bias = o.norm_bias, .dtype = o.dtype});
+  if (!o.tied)
+    head.emplace(
+        Linear::Options{.in = o.d_model, .out = options.classes, .bias = false, .dtype = o.dtype},
+        g);
+}
+
+std::string Block::name_of(std::string_view attention) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"in_proj_", "qkv."},
+                                                                      {"out_proj.", "proj."},
+                                                                      {"q_proj_", "q."},
+                                                                      {"k_proj_", "k."},
+                                                                      {"v_proj_", "v."}};
+  for (const auto& [from, to] : kNames)
+    if (attention.starts_with(from))
+      return std::string(to) + std::string(attention.substr(from.size()));
+  return "attn." + std::string(attention);
+}
+
+Transformer convert(Transformer model, AttentionForm to) {
+  for (Block& block : model.blocks) {
+    MultiHeadAttention& attn = block.attn;
+    attn.weights = convert(attn.weights, attn.options, to);
+    attn.options.form = block.options.attention.form = to;
+  }
+  model.options.form = to;
+  return model;
+}
+
+KVCache Transformer::cache(std::int64_t batch) const {
+  return KVCache({.layers = options.layers,
+                  .batch = batch,
+                  .heads = options.heads,
+                  .capacity = options.context,
+                  .d_head = options.d_model / options.heads,
+                  .dtype = options.dtype});
+}
+
+Tensor Transformer::forward(const Tensor& ids, const Pass& pass) const {
+  check(ids.rank() == 2 && ids.size(1) <= options.context, "Transformer",
+        "needs ids [B, T] with T <= context ", options.context, ", got ", ids.shape());
+  return forward_embedded(pass.at("hook_embed", tok(ids)), pass);
+}
+
+Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) const {
+  check(embedded.rank() == 3 && embedded.size(1) <= options.context &&
+            embedded.size(2) == options.d_model,
+        "Transformer", "needs embeddings [B, T <= ", options.context, ", ", options.d_model,
+        "], got ", embedded.shape());
+  const std::int64_t n = embedded.size(1), first = first_position(options, n, pass);
+  Tensor x = embedded;  // [B, T, d_model]
+  if (pos) x = x + slice(pos->weight, 0, first, first + n);
+  if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
+  Pass whole = pass;
+  if (options.positions == Positions::kAlibi)
+    whole.bias = pass.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
+  x = dropped(x, options.dropout, pass);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Pass inner = whole.in("blocks." + std::to_string(i));
+    inner.layer = std::int64_t(i);
+    x = blocks[i](x, inner);
+  }
+  pass.end();
+  if (ln) x = (*ln)(x);
+  return linear(x, head ? head->weight : tok.weight);
+}
+
+}  // namespace heed::nn

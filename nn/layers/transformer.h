@@ -1,0 +1,106 @@
+// The causal model: embeddings, blocks of attention and MLP, a head over the vocabulary.
+#pragma once
+
+#include <optional>
+
+#include "nn/layers/attention.h"
+#include "nn/layers/kv_cache.h"
+
+namespace heed::nn {
+
+/// Where a block normalises: before each sublayer (GPT-2), after the residual sum (Vaswani et al.
+/// 2017), or nowhere.
+enum class NormPlacement { kPre, kPost, kNone };
+
+/// How a model knows where a token stands.
+enum class Positions {
+  kLearned,     ///< a table added to the embeddings (GPT-2)
+  kSinusoidal,  ///< sines and cosines added to the embeddings (Vaswani et al. 2017)
+  kRope,        ///< q and k rotated (Su et al. 2021)
+  kAlibi,       ///< scores fall with the distance (Press et al. 2022)
+  kNone,        ///< only by causality
+};
+
+/// Row p, columns 2i and 2i + 1: sin and cos of p / 10000^(2i / dim) -> [count, dim], float32 or
+/// float64 (Vaswani et al. 2017, section 3.5).
+Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
+
+/// Attention and, unless attention-only, an MLP, each added to the stream [B, T, d_model].
+struct Block : Module {
+  struct Options {
+    MultiHeadAttention::Options attention;
+    bool mlp = true;
+    NormPlacement norm = NormPlacement::kPre;
+    bool norm_bias = true;
+    double dropout = 0;  ///< on what each sublayer adds
+  } options;
+  std::optional<LayerNorm> ln1, ln2;
+  MultiHeadAttention attn;
+  std::optional<MLP> mlp;
+
+  explicit Block(const Options& o, Generator& g = default_generator());
+  Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
+  /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down; per head TransformerLens'.
+  template <class F>
+  void visit(F&& f) {
+    if (ln1) f("ln1", *ln1);
+    if (ln2) f("ln2", *ln2);
+    attn.weights.visit([&](std::string_view name, Tensor& x) { f(name_of(name), x); });
+    if (mlp) {
+      f("up", mlp->up);
+      f("down", mlp->down);
+    }
+  }
+
+ private:
+  static std::string name_of(std::string_view attention);
+};
+
+struct Transformer : Module {
+  struct Options {
+    std::int64_t vocab;        ///< input tokens
+    std::int64_t classes = 0;  ///< output columns; 0: vocab
+    std::int64_t d_model = 64, heads = 4, layers = 2;
+    std::int64_t context = 64;  ///< longest T; learned positions have this many rows
+    bool mlp = true;
+    bool bias = true;  ///< in linears (never in the head)
+    bool norm_bias = true;
+    bool tied = false;  ///< the head is tok.weight and owns no parameter
+    Positions positions = Positions::kLearned;
+    NormPlacement norm = NormPlacement::kPre;
+    AttentionForm form = AttentionForm::kPackedQKV;
+    double dropout = 0;
+    DType dtype = float32;
+  } options;
+  Embedding tok;
+  std::optional<Embedding> pos;
+  Tensor sinusoid;  ///< [context, d_model], no parameter; undefined unless kSinusoidal
+  std::vector<Block> blocks;
+  std::optional<LayerNorm> ln;
+  std::optional<Linear> head;  ///< no bias
+
+  /// ValueError naming the option that does not fit.
+  explicit Transformer(const Options& o, Generator& g = default_generator());
+  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. pass.keep masks padding; the causal
+  /// mask is always there. With pass.cache ids are the n tokens after the cached ones, with which
+  /// they count against the context -> logits [B, n, classes], those of the full pass.
+  Tensor forward(const Tensor& ids, const Pass& pass = {}) const;
+  /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
+  Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {}) const;
+  /// An empty cache for `context` tokens of each of `batch` sequences.
+  KVCache cache(std::int64_t batch = 1) const;
+  template <class F>
+  void visit(F&& f) {
+    f("tok", tok);
+    if (pos) f("pos", *pos);
+    for (std::size_t i = 0; i < blocks.size(); ++i) f("blocks." + std::to_string(i), blocks[i]);
+    if (ln) f("ln", *ln);
+    if (head) f("head", *head);
+  }
+};
+
+/// The same model with its attention stored in another form. Optimisers of the old parameters do
+/// not know the new ones.
+Transformer convert(Transformer model, AttentionForm to);
+
+}  // namespace heed::nn

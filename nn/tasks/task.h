@@ -1,0 +1,116 @@
+// A task makes sequences for next-token prediction, and knows what the best possible loss on them
+// is. Built-in tasks by name; a text file by nn/tasks/tasks.h. Start with Task.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autograd/tensor/random.h"
+#include "autograd/tensor/tensor.h"
+#include "nn/tasks/vocabulary.h"
+
+namespace heed::nn {
+
+using autograd::Generator;
+using autograd::Tensor;
+
+/// The target of a position that does not count in the loss: cross_entropy's ignore_index.
+inline constexpr std::int64_t kIgnored = -100;
+
+/// One sequence: what the model reads, and what it should predict at each position.
+struct Sequence {
+  std::vector<std::int64_t> inputs;   ///< [T]
+  std::vector<std::int64_t> targets;  ///< [T], kIgnored where there is nothing to predict
+  std::vector<bool> counted;          ///< [T], positions of the accuracy; a subset of the targets
+  /// Mean nats per target of the Bayes-optimal predictor on this very sequence; NaN if unknown.
+  double optimal = std::numeric_limits<double>::quiet_NaN();
+  /// The same of simpler predictors, by name: {"copy-only", 1.31}.
+  std::map<std::string, double> references = {};
+};
+
+/// B sequences of one length.
+struct Batch {
+  Tensor inputs;                ///< [B, T] int64, in [0, vocabulary)
+  Tensor targets;               ///< [B, T] int64, in [0, classes) or kIgnored
+  Tensor counted;               ///< [B, T] bool8
+  std::vector<double> optimal;  ///< [B], empty if unknown
+  std::map<std::string, std::vector<double>> references;  ///< name -> [B]
+};
+
+/// ValueError unless there is a sequence and all are of one length.
+Batch batch_of(const std::vector<Sequence>& sequences);
+
+/// What does not change during a run.
+struct TaskFacts {
+  std::string name;          ///< "induction"
+  std::string description;   ///< one line
+  std::string accuracy;      ///< what the accuracy is a fraction of: "repeat tokens right"
+  std::string prompt;        ///< what Task::prompt takes, for --help
+  Vocabulary vocabulary;     ///< of the inputs
+  std::int64_t classes = 0;  ///< tokens 0 .. classes - 1 are predicted, the rest are input only
+  std::int64_t context = 0;  ///< T of every sequence
+  std::optional<std::int64_t> bos = {};  ///< the first input of every sequence
+  bool endless = false;  ///< sequences have no end: generation may go on beyond the context
+  /// Expectation of Sequence::optimal over the task's sequences, nats per target; NaN if unknown.
+  double optimal = std::numeric_limits<double>::quiet_NaN();
+  std::map<std::string, double> references = {};  ///< expectations of Sequence::references
+  /// What a checkpoint keeps of data that lie outside of it. A text: text_size (bytes), text_hash
+  /// (FNV-1a, 64 bits), vocabulary (all symbols in a row). Equal data give equal entries.
+  std::map<std::string, std::string> data = {};
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  const TaskFacts& facts() const { return facts_; }
+
+  /// `batch` training sequences from g. ValueError unless batch >= 1.
+  Batch sample(std::int64_t batch, Generator& g) const;
+
+  /// Sequences first .. first + count - 1 of the fixed evaluation set, whatever was drawn before.
+  /// Text: the whole validation part in windows of T that do not overlap, the last one filled up
+  /// with ignored targets, so weigh batches by their targets. Else: sequences from a seed of
+  /// their own. ValueError outside [0, evaluation_size()).
+  Batch evaluation(std::int64_t first, std::int64_t count) const;
+  virtual std::int64_t evaluation_size() const { return 1024; }
+
+  /// One sequence that shows in a picture what the task is about. [1, T]
+  Batch example(Generator& g) const;
+
+  /// What a user typed, as one sequence [1, n]: BOS or the separator is added where the task has
+  /// one, targets are the next tokens of the prompt itself, the last one (to be generated) is
+  /// ignored. ValueError on a character that is no symbol, or more than the task's context unless
+  /// endless.
+  Batch prompt(const std::string& text) const;
+
+ protected:
+  explicit Task(TaskFacts facts) : facts_(std::move(facts)) {}
+
+ private:
+  virtual Sequence draw(Generator& g) const = 0;
+  virtual std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const;
+  virtual Sequence draw_example(Generator& g) const { return draw(g); }
+  /// The input ids of a prompt; by default BOS in front unless it is typed.
+  virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
+  /// Narrows `counted`, and drops targets, of a prompt whose targets are all its next tokens.
+  virtual void mark_prompt(Sequence&) const {}
+
+  TaskFacts facts_;
+};
+
+/// The names make_task takes, best one first.
+std::vector<std::string> task_names();
+
+/// A built-in task. `context`: T, instead of the task's own. ValueError on an unknown name, with
+/// the nearest, or a context that the task cannot fill.
+std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context = {});
+
+}  // namespace heed::nn

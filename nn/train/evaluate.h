@@ -1,0 +1,33 @@
+// How good a model is on a task: its loss beside the best possible one on the same sequences.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/layers/transformer.h"
+#include "nn/tasks/task.h"
+
+namespace heed::nn {
+
+/// Nats per target, over a set of sequences.
+struct Evaluation {
+  double loss = 0;
+  std::optional<double> optimal;         ///< of the best possible predictor, same sequences
+  std::optional<double> standard_error;  ///< of loss - optimal over sequences (of loss, if unknown)
+  std::optional<double> accuracy;        ///< over the positions the task counts, 0 to 1
+  std::vector<std::pair<std::string, double>> references;  ///< same sequences: {"copy-only", 1.37}
+  std::vector<double> position_loss;  ///< mean loss at each position, NaN where none counts
+  std::int64_t sequences = 0, tokens = 0;
+};
+
+/// Whether the loss is more than 4 standard errors below the best possible one: only a model that
+/// sees its targets can be.
+bool leaks(const Evaluation& e);
+
+/// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.
+/// Draws nothing from any stream: evaluating more or less often changes nothing else.
+Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0);
+
+}  // namespace heed::nn

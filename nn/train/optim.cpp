@@ -1,0 +1,211 @@
+#include "nn/train/optim.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/simd/vector.h"
+
+namespace heed::nn {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 13;  // elements a thread takes at once
+
+// "nan at [3, 5]" for the first element that is not finite, or "".
+std::string first_non_finite(const Tensor& x) {
+  const std::vector<double> values = to(x, float64).to_vector<double>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    Dims index = x.shape();
+    auto rest = std::int64_t(i);
+    for (int axis = x.rank() - 1; axis >= 0; --axis) {
+      index[axis] = rest % x.shape()[axis];
+      rest /= x.shape()[axis];
+    }
+    std::ostringstream text;
+    text << values[i] << " at " << index;
+    return text.str();
+  }
+  return {};
+}
+
+[[noreturn]] void fail_non_finite(std::string_view op, const std::vector<NamedTensor>& parameters,
+                                  double norm) {
+  for (const auto& [name, p] : parameters) {
+    const Tensor g = p.grad();
+    const std::string what = g.defined() ? first_non_finite(g) : "";
+    if (!what.empty())
+      fail<NumericError>(op, "the gradient of ", name, " ", p.shape(), " is ", what,
+                         "; lower the learning rate, or look for the op that made it");
+  }
+  fail<NumericError>(op, "the norm of the gradients is ", norm,
+                     ": finite, but too large for float64");
+}
+
+}  // namespace
+
+std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
+                                         double weight_decay) {
+  ParameterGroup matrices{{}, weight_decay}, vectors{{}, 0};
+  for (const NamedTensor& p : parameters)
+    (p.tensor.rank() >= 2 && !is_bias(p.name) ? matrices : vectors).parameters.push_back(p);
+  return {matrices, vectors};
+}
+
+Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
+                     std::vector<std::string_view> buffer_names)
+    : name_(name), buffer_names_(std::move(buffer_names)) {
+  for (const ParameterGroup& group : groups) {
+    check<ValueError>(group.weight_decay >= 0 && std::isfinite(group.weight_decay), name_,
+                      "needs a weight decay >= 0, got ", group.weight_decay);
+    for (const NamedTensor& p : group.parameters) {
+      const DType dtype = p.tensor.dtype();
+      check<DTypeError>(dtype == float32 || dtype == float64, name_, "needs float32 or float64, ",
+                        p.name, " is ", dtype);
+      check<ValueError>(p.tensor.is_contiguous(), name_, "needs row-major parameters, ", p.name,
+                        " ", p.tensor.shape(), " is a view with other strides");
+      for (const Slot& other : slots_)
+        check<ValueError>(!other.parameter.tensor.is_same(p.tensor), name_, p.name, " and ",
+                          other.parameter.name, " are the same parameter; list it once");
+      Slot slot{p, group.weight_decay, zeros({}, int64), {}};
+      for (std::size_t i = 0; i < buffer_names_.size(); ++i)
+        slot.buffers.push_back(zeros_like(p.tensor));
+      const std::int64_t n = p.tensor.numel();
+      for (std::int64_t begin = 0; begin < n; begin += kGrain)
+        chunks_.push_back({slots_.size(), begin, std::min(begin + kGrain, n)});
+      slots_.push_back(std::move(slot));
+    }
+  }
+}
+
+double Optimizer::step(double lr, double max_norm) {
+  check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a learning rate >= 0, got ", lr);
+  check<ValueError>(max_norm > 0, name_, "needs max_norm > 0, got ", max_norm);
+  const NoGrad guard;
+  skipped_.clear();
+  for (Slot& slot : slots_) {
+    slot.grad = slot.parameter.tensor.grad();
+    if (slot.grad.defined())
+      slot.grad = contiguous(slot.grad);
+    else
+      skipped_.push_back(slot.parameter.name);
+  }
+  const double norm = measure();
+  for (const Slot& slot : slots_) {
+    if (!slot.grad.defined()) continue;
+    prepare_in_place(name_, slot.parameter.tensor);
+    ++*slot.step.mutable_data<std::int64_t>();
+  }
+  const double scale = std::min(1.0, max_norm / (norm + 1e-6));
+  parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const Chunk& c = chunks_[std::size_t(i)];
+      if (slots_[c.slot].grad.defined()) update(slots_[c.slot], c.begin, c.end, lr, scale);
+    }
+  });
+  for (Slot& slot : slots_) slot.grad = {};
+  return norm;
+}
+
+// The global norm of the gradients; forgets them and throws if it is not finite.
+double Optimizer::measure() {
+  parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      Chunk& c = chunks_[std::size_t(i)];
+      const Tensor& g = slots_[c.slot].grad;
+      c.squares = 0;
+      if (!g.defined()) continue;
+      c.squares = g.dtype() == float32
+                      ? kernels::sum_of_squares(g.data<float>() + c.begin, c.end - c.begin)
+                      : kernels::sum_of_squares(g.data<double>() + c.begin, c.end - c.begin);
+    }
+  });
+  double sum = 0;
+  for (const Chunk& c : chunks_) sum += c.squares;
+  const double norm = std::sqrt(sum);
+  if (std::isfinite(norm)) return norm;
+  std::vector<NamedTensor> parameters;
+  for (Slot& slot : slots_) {
+    parameters.push_back(slot.parameter);
+    slot.grad = {};
+  }
+  fail_non_finite(name_, parameters, norm);
+}
+
+void Optimizer::zero_grad() const {
+  for (const Slot& slot : slots_) slot.parameter.tensor.zero_grad();
+}
+
+std::vector<NamedTensor> Optimizer::state() const {
+  std::vector<NamedTensor> list;
+  for (const Slot& slot : slots_) {
+    const std::string prefix = slot.parameter.name + ".";
+    list.push_back({prefix + "step", slot.step});
+    for (std::size_t i = 0; i < slot.buffers.size(); ++i)
+      list.push_back({prefix + std::string(buffer_names_[i]), slot.buffers[i]});
+  }
+  return list;
+}
+
+SGD::SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options)
+    : Optimizer("SGD", groups,
+                options.momentum > 0 ? std::vector<std::string_view>{"momentum_buffer"}
+                                     : std::vector<std::string_view>{}),
+      options_(options) {
+  check<ValueError>(options.momentum >= 0 && options.momentum < 1, "SGD",
+                    "needs momentum in [0, 1), got ", options.momentum);
+}
+
+void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+                 double grad_scale) const {
+  const Tensor& parameter = slot.parameter.tensor;
+  const auto run = [&]<class T>(T) {
+    T* p = parameter.mutable_data<T>();
+    const T* g = slot.grad.data<T>();
+    T* b = slot.buffers.empty() ? nullptr : slot.buffers[0].mutable_data<T>();
+    const T rate = T(lr), decay = T(slot.weight_decay), momentum = T(options_.momentum);
+    const T scale = T(grad_scale);
+    for (std::int64_t i = begin; i < end; ++i) {
+      T d = g[i] * scale + decay * p[i];
+      if (b) d = b[i] = momentum * b[i] + d;
+      p[i] -= rate * d;
+    }
+  };
+  if (parameter.dtype() == float32)
+    run(float{});
+  else
+    run(double{});
+}
+
+AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options)
+    : Optimizer("AdamW", groups, {"exp_avg", "exp_avg_sq"}), options_(options) {
+  check<ValueError>(
+      options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "AdamW",
+      "needs betas in [0, 1), got ", options.beta1, " and ", options.beta2);
+  check<ValueError>(options.eps >= 0, "AdamW", "needs eps >= 0, got ", options.eps);
+}
+
+void AdamW::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+                   double grad_scale) const {
+  const auto t = double(*slot.step.data<std::int64_t>());
+  const kernels::AdamWStep step{.beta1 = options_.beta1,
+                                .beta2 = options_.beta2,
+                                .eps = options_.eps,
+                                .grad_scale = grad_scale,
+                                .keep = 1 - lr * slot.weight_decay,
+                                .step_size = lr / (1 - std::pow(options_.beta1, t)),
+                                .root = std::sqrt(1 - std::pow(options_.beta2, t))};
+  const auto run = [&]<class T>(T) {
+    kernels::adamw(slot.parameter.tensor.mutable_data<T>() + begin, slot.grad.data<T>() + begin,
+                   slot.buffers[0].mutable_data<T>() + begin,
+                   slot.buffers[1].mutable_data<T>() + begin, end - begin, step);
+  };
+  if (slot.parameter.tensor.dtype() == float32)
+    run(float{});
+  else
+    run(double{});
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,115 @@
+// Optimisers and gradient clipping, with PyTorch's formulas and its names for their state. One
+// step:
+//   optimizer.zero_grad(); backward(loss);
+//   optimizer.step(schedule.lr_at(step), 1.0);  // gradients clipped to a global norm of 1
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/layers/module.h"
+
+namespace heed::nn {
+
+struct ParameterGroup {
+  std::vector<NamedTensor> parameters;
+  double weight_decay = 0;
+};
+
+/// nanoGPT's rule: weight decay on tensors of rank 2 and more, none on norms and biases (per-head
+/// ones, b_Q [H, d], have rank 2). PyTorch's
+/// default, everything decays, is AdamW({{parameters(model), weight_decay}}).
+std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
+                                         double weight_decay);
+
+/// Base of the optimisers: who is updated, with what state. The same bits at any thread count.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(Optimizer&&) = default;
+
+  /// One update from the parameters' gradients, in place. A parameter without a gradient is left
+  /// alone, state and decay included, as in PyTorch. Returns the norm of all gradients as one
+  /// vector, accumulated in float64; they count times min(1, max_norm / (norm + 1e-6)), PyTorch's
+  /// clip_grad_norm_ in the same pass, and stay as they are in .grad. NumericError, and no change,
+  /// naming the first parameter with a gradient that is not finite, and the place. ValueError
+  /// unless lr is finite and >= 0 and max_norm > 0.
+  double step(double lr, double max_norm = std::numeric_limits<double>::infinity());
+  /// Forgets the gradients of all parameters.
+  void zero_grad() const;
+  /// Names of the parameters that had no gradient in the last step().
+  const std::vector<std::string>& skipped() const { return skipped_; }
+  /// The state as handles, "<parameter>.step" (int64, updates so far) and the buffers below: save
+  /// them, or load into them, for an exact resume.
+  std::vector<NamedTensor> state() const;
+
+ protected:
+  struct Slot {
+    NamedTensor parameter;
+    double weight_decay;
+    Tensor step;                  // int64, rank 0
+    std::vector<Tensor> buffers;  // of the parameter's shape and dtype, 0 at first
+    Tensor grad = {};             // row-major; only during step()
+  };
+
+  /// ValueError for a parameter that is listed twice or not row-major, or a weight decay below 0;
+  /// DTypeError unless float32 or float64.
+  Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
+            std::vector<std::string_view> buffer_names);
+  /// Updates elements [begin, end) of one parameter and its buffers, from gradients times
+  /// grad_scale. Must not throw.
+  virtual void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+                      double grad_scale) const = 0;
+
+ private:
+  struct Chunk {
+    std::size_t slot;
+    std::int64_t begin, end;
+    double squares = 0;  // of this step's gradient
+  };
+  double measure();
+  std::string name_;
+  std::vector<std::string_view> buffer_names_;
+  std::vector<Slot> slots_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::string> skipped_;
+};
+
+struct SGDOptions {
+  double momentum = 0;  ///< in [0, 1)
+};
+/// Stochastic gradient descent: g += weight_decay * p; b = momentum * b + g; p -= lr * b.
+/// State: momentum_buffer (b), if momentum > 0.
+class SGD final : public Optimizer {
+ public:
+  explicit SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options = {});
+
+ private:
+  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+              double grad_scale) const override;
+  SGDOptions options_;
+};
+
+struct AdamWOptions {
+  double beta1 = 0.9, beta2 = 0.999;  ///< in [0, 1)
+  double eps = 1e-8;                  ///< >= 0
+};
+/// Adam with decoupled weight decay (Loshchilov & Hutter 2019). At update t = 1, 2, ...:
+///   p *= 1 - lr * weight_decay;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+///   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+/// State: exp_avg (m), exp_avg_sq (v).
+class AdamW final : public Optimizer {
+ public:
+  explicit AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options = {});
+
+ private:
+  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+              double grad_scale) const override;
+  AdamWOptions options_;
+};
+
+}  // namespace heed::nn

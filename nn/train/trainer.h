@@ -1,0 +1,102 @@
+// Training: a model, a task, an optimiser, and the run folder that keeps them. Prints nothing;
+// who calls step() watches.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "nn/train/config.h"
+#include "nn/train/evaluate.h"
+#include "nn/train/optim.h"
+#include "nn/train/schedule.h"
+
+namespace heed::nn {
+
+struct StepReport {
+  std::int64_t step = 0;  ///< steps done, this one included
+  double loss = 0;        ///< of this step's batch, nats
+  double lr = 0;
+  double grad_norm = 0;  ///< before clipping
+};
+
+/// A run in progress. The same config gives the same bits, however often it is evaluated,
+/// interrupted and resumed.
+class Trainer {
+ public:
+  /// Makes task, model and streams; `own` takes the place of config.task. Errors as validate() and
+  /// make_task(); ValueError if the model's context is not the task's.
+  explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
+
+  /// One optimiser step on the next batch, or on `fixed`. NumericError naming the loss, or the
+  /// first parameter with a non-finite gradient; weights and streams are then those before the
+  /// step, so that a resumed run takes the same batch again.
+  StepReport step(const Batch* fixed = nullptr);
+  /// Evaluates, remembers the result in the history and the weights if they are the best so far;
+  /// a loss that is not finite is never the best.
+  /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
+  Evaluation evaluate(bool all);
+
+  RunConfig config;
+  std::unique_ptr<Task> task;
+  Transformer model;
+  Schedule schedule;
+  std::int64_t steps_done = 0;
+
+  /// Parameters whose gradient was missing, or zero everywhere, in the last step. Looks at all of
+  /// them, at each call.
+  std::vector<std::string> severed() const;
+
+  /// What a user should know of a resumed run: that other bits follow, and why. Empty if none do.
+  std::vector<std::string> warnings;
+
+  /// One row per step or evaluation.
+  struct Row {
+    std::int64_t step;
+    double loss, lr, grad_norm;                     ///< NaN in a row of an evaluation alone
+    double eval_loss, eval_optimal, eval_accuracy;  ///< NaN where there is none
+  };
+  const std::vector<Row>& history() const { return history_; }
+  /// step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy: 17 digits, empty where NaN, no
+  /// times, so that two runs compare byte for byte.
+  std::string metrics_csv() const;
+
+  /// Writes config.toml, model, best and state .safetensors and metrics.csv, each atomically, model
+  /// and state last. `notes` go into config.toml as comments.
+  void save(const std::filesystem::path& folder, const std::vector<std::string>& notes = {}) const;
+  /// Weights only, the step and the facts of the text in the metadata.
+  void save_weights(const std::filesystem::path& file) const;
+  /// Continues where save() stopped, bit for bit on the same binary and SIMD target; else see
+  /// warnings. A run on a task of one's `own` needs it again. IoError naming the file that does not
+  /// fit, a text that changed included.
+  static Trainer resume(const std::filesystem::path& folder, std::unique_ptr<Task> own = nullptr);
+
+ private:
+  StepReport try_step(const Batch* fixed);
+  Row& row_of(std::int64_t step);
+  std::map<std::string, std::string> metadata(std::int64_t step) const;
+
+  Generator data_, dropout_;
+  AdamW optimiser_;
+  std::vector<Row> history_;
+  std::optional<double> best_loss_;
+  std::vector<NamedTensor> best_;
+  std::int64_t best_step_ = 0;
+};
+
+/// What eval, generate and study open.
+struct LoadedRun {
+  RunConfig config;
+  std::unique_ptr<Task> task;
+  Transformer model;
+  std::optional<std::int64_t> step;  ///< that made these weights, if the file says so
+};
+/// Whether a loaded task can make sequences. Prompts alone need no text file: its vocabulary is in
+/// the weights' metadata.
+enum class Use { kPrompts, kSequences };
+/// Reads config.toml and `weights` of a run folder. IoError naming file and reason, also if the
+/// text that kSequences needs is gone or changed.
+LoadedRun load_run(const std::filesystem::path& folder, const std::string& weights, Use use);
+
+}  // namespace heed::nn

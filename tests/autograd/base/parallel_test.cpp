@@ -1,0 +1,172 @@
+// parallel_for: every index once, nested, from two threads; and the same bits of whole ops at any
+// number of threads.
+#include "autograd/base/parallel.h"
+
+#include <atomic>
+#include <thread>
+
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+struct Threads {
+  explicit Threads(int n) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
+  int before = num_threads();
+};
+
+// How often parallel_for visits each index; -1 at [0] if a chunk is not one of the stated ones.
+std::vector<int> visits(std::int64_t n, std::int64_t grain) {
+  std::vector<std::atomic<int>> count(std::size_t(std::max<std::int64_t>(n, 1)));
+  std::atomic<bool> regular{true};
+  parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t g = std::max<std::int64_t>(1, grain);
+    if (begin % g != 0 || end != std::min(n, begin + g)) regular = false;
+    for (std::int64_t i = begin; i < end; ++i) ++count[std::size_t(i)];
+  });
+  std::vector<int> out;
+  for (std::int64_t i = 0; i < n; ++i) out.push_back(count[std::size_t(i)]);
+  if (!regular && n > 0) out[0] = -1;
+  return out;
+}
+
+TEST_CASE("parallel_for visits each index once, in chunks that do not depend on the threads") {
+  for (const int threads : {1, 2, 3, 8}) {
+    const Threads scope(threads);
+    CHECK(num_threads() == threads);
+    for (const std::int64_t n : {0, 1, 2, 7, 100, 1001})
+      for (const std::int64_t grain : {-1, 0, 1, 2, 7, 100, 5000}) {
+        CAPTURE(threads, n, grain);
+        CHECK(visits(n, grain) == std::vector<int>(std::size_t(n), 1));
+      }
+    for (int i = 0; i < 200; ++i) {
+      std::atomic<std::int64_t> total{0};
+      parallel_for(10, 1, [&](std::int64_t b, std::int64_t) { total += b; });
+      REQUIRE(total == 45);
+    }
+  }
+}
+
+TEST_CASE("a call from inside, and one beside, run inline") {
+  const Threads scope(3);
+  std::atomic<int> inner{0};
+  parallel_for(20, 1, [&](std::int64_t, std::int64_t) {
+    parallel_for(30, 1, [&](std::int64_t, std::int64_t) { ++inner; });
+  });
+  CHECK(inner == 600);
+  std::atomic<int> wrong{0};
+  const auto work = [&] {
+    for (int i = 0; i < 300; ++i)
+      for (const int v : visits(50, 3)) wrong += v != 1;
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  CHECK(wrong == 0);
+}
+
+// Each of two chunks waits until the other has started: one thread alone would never end.
+bool two_threads_meet() {
+  std::atomic<bool> arrived[2] = {false, false};
+  std::atomic<bool> late{false};
+  parallel_for(2, 1, [&](std::int64_t i, std::int64_t) {
+    arrived[i] = true;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!arrived[1 - i])
+      if (std::chrono::steady_clock::now() > deadline) {
+        late = true;
+        return;
+      }
+  });
+  return !late;
+}
+
+TEST_CASE("work is shared out to the other threads") {
+  const Threads scope(2);
+  CHECK(two_threads_meet());
+}
+
+TEST_CASE("what a chunk throws reaches the caller once, and the pool works on") {
+  for (const int threads : {1, 3}) {
+    const Threads scope(threads);
+    for (int round = 0; round < 200; ++round) {
+      std::atomic<int> running{0};
+      const auto chunk = [&](std::int64_t begin, std::int64_t) {
+        ++running;
+        if (begin % 3 == 1) {
+          --running;
+          throw ValueError("chunk");
+        }
+        --running;
+      };
+      CHECK_THROWS_WITH(parallel_for(20, 1, chunk), "chunk");
+      CHECK(running == 0);  // none is left behind that would still use this frame
+      CHECK(visits(20, 1) == std::vector<int>(20, 1));
+    }
+    // From inside an op: a value that int64 cannot hold, in the last chunk.
+    Tensor x = zeros({1 << 17});
+    x.mutable_data<float>()[(1 << 17) - 1] = 1e30f;
+    CHECK_THROWS_AS(to(x, int64), ValueError);
+  }
+}
+
+TEST_CASE("a pool keeps no error for the next call, and is not left busy") {
+  const Threads scope(2);
+  CHECK_THROWS_AS(parallel_for(4, 1, [](std::int64_t, std::int64_t) { throw 1; }), int);
+  CHECK(two_threads_meet());
+}
+
+TEST_CASE("set_num_threads needs 1 to 256") {
+  const int before = num_threads();
+  CHECK_THROWS_WITH(set_num_threads(0), "set_num_threads: needs 1 to 256 threads, got 0");
+  CHECK_THROWS_AS(set_num_threads(257), ValueError);
+  CHECK(num_threads() == before);
+}
+
+TEST_CASE("whole ops and their gradients have the same bits at 1, 2, 3 and 8 threads") {
+  Generator g(1);
+  const Tensor x = randn({300, 257}, float32, g), y = randn({257, 190}, float32, g);
+  const Tensor w = randn({190}, float32, g), q = randn({4, 3, 65, 16}, float32, g);
+  const Tensor classes = randint(0, 190, {300}, g);
+  const auto run = [&] {
+    const Tensor a = x.detach().requires_grad(), b = y.detach().requires_grad();
+    const Tensor c = w.detach().requires_grad(), h = q.detach().requires_grad();
+    const Tensor logits = layer_norm(gelu(matmul(a, b)), c, {});
+    const Tensor z = attention(h, h * 0.5, h + 1.0, {.causal = true});
+    std::vector<Tensor> all = {sum(x),
+                               sum(x, {0}),
+                               sum(mT(x), {0}),
+                               sum(x, {1}),
+                               exp(flip(x, 1)),
+                               mT(x) * 2.0,
+                               softmax(x, 0),
+                               softmax(x, 1),
+                               log_softmax(mT(x), 0),
+                               logsumexp(x, {0}),
+                               max(x, {1}),
+                               cumsum(x, 0),
+                               matmul(mT(x), x),
+                               logits,
+                               z};
+    const Tensor loss = cross_entropy(logits, classes) + mean(z * z);
+    for (const Tensor& t : grad(loss, {a, b, c, h})) all.push_back(t);
+    return all;
+  };
+  std::vector<Tensor> expected;
+  for (const int threads : {1, 2, 3, 8}) {
+    const Threads scope(threads);
+    const std::vector<Tensor> got = run();
+    if (expected.empty()) expected = got;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CAPTURE(threads, i);
+      CHECK(testing::same_bits(got[i], expected[i]));
+    }
+  }
+}
+
+}  // namespace

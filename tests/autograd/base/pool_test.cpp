@@ -1,0 +1,151 @@
+// The pool: alignment, size classes, reuse, counting, frees from other threads.
+#include "autograd/base/pool.h"
+
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kPooled = false;
+#else
+constexpr bool kPooled = true;
+#endif
+
+std::uint64_t system_calls() { return pool_stats().system_allocations; }
+
+TEST_CASE("blocks are aligned to 64, as large as asked, and apart from each other") {
+  struct Block {
+    unsigned char* p;
+    std::size_t n;
+  };
+  std::vector<Block> blocks;
+  for (std::size_t n = 0; n < 5000; n = n < 130 ? n + 1 : n * 9 / 8)
+    for (int copy = 0; copy < 2; ++copy) {
+      blocks.push_back({static_cast<unsigned char*>(pool_allocate(n)), n});
+      CHECK(reinterpret_cast<std::uintptr_t>(blocks.back().p) % 64 == 0);
+      std::memset(blocks.back().p, int(blocks.size() % 251), n);
+    }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    bool whole = true;
+    for (std::size_t k = 0; k < blocks[i].n; ++k) whole = whole && blocks[i].p[k] == (i + 1) % 251;
+    CHECK(whole);
+    pool_free(blocks[i].p, blocks[i].n);
+  }
+}
+
+TEST_CASE("a freed block is used again for any size of its class, without the system") {
+  if (!kPooled) return;
+  for (const std::size_t n : {std::size_t{100}, std::size_t{1100}, std::size_t{100000}}) {
+    void* first = pool_allocate(n);
+    pool_free(first, n);
+    const std::uint64_t before = system_calls();
+    void* again = pool_allocate(n - 1);
+    CHECK(again == first);
+    CHECK(system_calls() == before);
+    pool_free(again, n - 1);
+  }
+}
+
+TEST_CASE("live and peak bytes follow large blocks") {
+  const std::size_t n = 1 << 22;
+  const PoolStats before = pool_stats();
+  void* p = pool_allocate(n);
+  const PoolStats during = pool_stats();
+  CHECK(during.live_bytes >= before.live_bytes + n);
+  CHECK(during.live_bytes <= before.live_bytes + n + n / 4);  // four classes per power of two
+  CHECK(during.peak_bytes >= during.live_bytes);
+  pool_free(p, n);
+  CHECK(pool_stats().live_bytes == before.live_bytes);
+  CHECK(pool_stats().peak_bytes >= during.live_bytes);
+}
+
+TEST_CASE("a block may be freed by another thread") {
+  const std::uint64_t before = pool_stats().live_bytes;
+  void* p = pool_allocate(1 << 16);
+  std::thread([p] { pool_free(p, 1 << 16); }).join();
+  CHECK(pool_stats().live_bytes == before);
+  Tensor x = ones({1000});
+  std::thread([y = std::move(x)]() mutable { y = Tensor(); }).join();
+  CHECK(pool_stats().live_bytes == before);
+}
+
+TEST_CASE("a thread that only frees gives back what it cached when it ends") {
+#if defined(__SANITIZE_THREAD__)
+  return;  // its shadow memory stays
+#endif
+  if (!kPooled) return;
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t pages = 0, in_memory = 0;
+    statm >> pages >> in_memory;
+    return in_memory;  // 0 where there is no /proc: then this only runs
+  };
+  const std::size_t n = std::size_t{1} << 26;
+  const std::uint64_t before = resident();
+  for (int i = 0; i < 8; ++i) {
+    void* p = pool_allocate(n);
+    std::memset(p, 1, n);
+    std::thread([p] { pool_free(p, n); }).join();
+  }
+  CHECK(resident() <= before + 3 * n / 4096);
+}
+
+TEST_CASE("impossible sizes throw bad_alloc and change nothing") {
+  const std::uint64_t before = pool_stats().live_bytes;
+  CHECK_THROWS_AS(pool_allocate(std::size_t{1} << 50), std::bad_alloc);
+  CHECK(pool_stats().live_bytes == before);
+}
+
+TEST_CASE("a training step that repeats its shapes does not call the system") {
+  if (!kPooled) return;
+  const Tensor w = randn({32, 32}).requires_grad(), b = randn({32}).requires_grad();
+  const Tensor x = randn({16, 32});
+  const auto step = [&] {
+    w.zero_grad(), b.zero_grad();
+    backward(sum(softmax(gelu(linear(layer_norm(x, {}, {}), w, b)), -1) * x));
+  };
+  for (int i = 0; i < 3; ++i) step();
+  const std::uint64_t before = system_calls(), live = pool_stats().live_bytes;
+  for (int i = 0; i < 20; ++i) step();
+  CHECK(system_calls() == before);
+  CHECK(pool_stats().live_bytes == live);
+}
+
+TEST_CASE("Ref counts, moves and compares") {
+  struct Counted {
+    std::atomic<std::uint32_t> refs{0};
+    int* destroyed;
+    explicit Counted(int* d) : destroyed(d) {}
+    static void destroy(Counted* c) {
+      ++*c->destroyed;
+      delete c;
+    }
+  };
+  int destroyed = 0;
+  {
+    Ref<Counted> a(new Counted(&destroyed));
+    Ref<Counted> b = a, c = std::move(a);
+    CHECK(!a);  // NOLINT: moved from, and so empty
+    CHECK(b == c);
+    b = nullptr;
+    CHECK(destroyed == 0);
+    c = Ref<Counted>(new Counted(&destroyed));
+    CHECK(destroyed == 1);
+    auto& self = c;
+    c = self;
+    CHECK(destroyed == 1);
+  }
+  CHECK(destroyed == 2);
+}
+
+}  // namespace

@@ -1,0 +1,391 @@
+// The engine: what accumulates where, hooks, modes, errors, and graphs too deep for any recursion.
+#include "autograd/engine/engine.h"
+
+#include <thread>
+
+#include "autograd/graph/graph.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using testing::values;
+using V = std::vector<double>;
+
+Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad(); }
+Tensor grad_of(const Tensor& y, const Tensor& x) { return grad(y, {x})[0]; }
+
+TEST_CASE("leaves accumulate over backward passes until zero_grad") {
+  const Tensor x = leaf({2, 3});
+  CHECK(!x.grad().defined());
+  backward(sum(x * x));
+  CHECK(values(x.grad()) == V{4, 6});
+  backward(sum(3.0 * x));
+  CHECK(values(x.grad()) == V{7, 9});
+  x.zero_grad();
+  CHECK(!x.grad().defined());
+  backward(sum(x));
+  CHECK(values(x.grad()) == V{1, 1});
+  CHECK(!x.grad().needs_grad());
+}
+
+TEST_CASE("a tensor used along several paths gets the sum of them") {
+  const Tensor x = leaf({3});
+  const Tensor y = x * x;      // 9
+  const Tensor z = y * x + y;  // x^3 + x^2
+  CHECK(values(grad_of(sum(z), x)) == V{33});
+  CHECK(values(grad_of(sum(x + x), x)) == V{2});
+}
+
+TEST_CASE("grad touches no .grad; backward fills only leaves and retained results") {
+  const Tensor x = leaf({2}), w = leaf({5});
+  const Tensor h = (x * w).retain_grad();
+  const Tensor y = h * h;
+  CHECK(values(grad(y, {x}, {.retain_graph = true})[0]) == V{100});
+  CHECK(!x.grad().defined());
+  CHECK(!h.grad().defined());
+  backward(y, {.retain_graph = true});
+  CHECK(values(x.grad()) == V{100});
+  CHECK(values(w.grad()) == V{40});
+  CHECK(values(h.grad()) == V{20});
+  backward(y);
+  CHECK(values(h.grad()) == V{40});  // a retained gradient accumulates as well
+  CHECK_THROWS_WITH(y.grad(),
+                    "grad: this [1] tensor is the result of mul, whose gradient is not kept: call "
+                    "retain_grad() before backward()");
+  CHECK_THROWS_WITH(tensor({1}).retain_grad(), "retain_grad: no gradient flows to this [1] tensor");
+}
+
+TEST_CASE("each .grad is row-major in memory of its own") {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), start = ones({2}, float64);
+  const Tensor h = (a + b).retain_grad();
+  backward(h + 0.0, {.grad_output = start});
+  const std::vector<Tensor> grads = {a.grad(), b.grad(), h.grad(), start};
+  for (std::size_t i = 0; i < grads.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK(!grads[i].shares_storage(grads[j]));
+  fill_(a.grad(), 7);
+  CHECK(values(b.grad()) == V{1, 1});
+  CHECK(values(start) == V{1, 1});
+  const Tensor x = leaf({1, 2}), m = ones({2, 3}, float64).requires_grad();
+  backward(sum(x));  // an expanded scalar
+  backward(sum(mT(m) * tensor({{1, 2}, {3, 4}, {5, 6}}, float64)));
+  CHECK(x.grad().is_contiguous());
+  CHECK(m.grad().is_contiguous());
+  CHECK(values(m.grad()) == V{1, 3, 5, 2, 4, 6});
+  fill_(slice(x.grad(), 0, 0, 1), 5);
+  CHECK(values(x.grad()) == V{5, 1});
+  const Tensor y = leaf({3});
+  backward(y * 2.0 + y * y, {.create_graph = true});  // the copy keeps its history
+  CHECK(values(grad_of(y.grad(), y)) == V{2});
+}
+
+TEST_CASE("the gradients of matmul's and linear's weights are not copied") {
+  const std::int64_t n = 256;
+  const Tensor w = ones({n, n}, float64).requires_grad(), x = ones({4, n}, float64);
+  for (const bool is_linear : {false, true}) {
+    w.zero_grad();
+    const Tensor y = is_linear ? linear(x, w, {}) : matmul(x, w);
+    const double* given = nullptr;
+    auto hook = w.register_hook([&](const Tensor& g) {
+      given = g.data<double>();
+      return Tensor();
+    });
+    backward(sum(y * y));
+    hook.remove();
+    CHECK(w.grad().data<double>() == given);
+  }
+}
+
+TEST_CASE("a vjp is told which gradients this walk wants") {
+  static std::vector<bool> asked;
+  const auto samples = [](SampleGen& g) -> Samples {
+    return {{"x", [](Args t) { return t[0] + 0.0; }, {g.normal({2})}}};
+  };
+  static const Op op({.name = "test.needs", .saves = Saves::kNothing, .samples = samples});
+  const Tensor a = leaf({1}), b = leaf({2}), constant = tensor({3}, float64);
+  const auto f = [&] {
+    return record(op, {a, b, constant}, a.detach() + b.detach(), [](const Vjp& v) -> Grads {
+      asked = {v.needs(0), v.needs(1), v.needs(2)};
+      return {v.grad, v.grad, v.grad};  // giving more than is wanted is allowed
+    });
+  };
+  CHECK(values(grad_of(f(), a)) == V{1});
+  CHECK(asked == std::vector<bool>{true, false, false});
+  const Tensor y = f();
+  CHECK(values(grad(y, {b}, {.retain_graph = true})[0]) == V{1});
+  CHECK(asked == std::vector<bool>{false, true, false});
+  backward(y);
+  CHECK(asked == std::vector<bool>{true, true, false});
+}
+
+TEST_CASE("hooks run in order of registration, each on the last one's result, once per pass") {
+  const Tensor x = leaf({1, 2});
+  std::vector<V> seen;
+  auto first = x.register_hook([&](const Tensor& g) {
+    seen.push_back(values(g));
+    return g * 10.0;
+  });
+  x.register_hook([&](const Tensor& g) {
+    seen.push_back(values(g));
+    return Tensor();  // looks, changes nothing
+  });
+  backward(sum(x * x + x));  // two paths: the hook must see the complete gradient
+  CHECK(seen == std::vector<V>{{3, 5}, {30, 50}});
+  CHECK(values(x.grad()) == V{30, 50});
+  first.remove();
+  first.remove();
+  seen.clear();
+  x.zero_grad();
+  backward(sum(x));
+  CHECK(seen == std::vector<V>{{1, 1}});
+  CHECK(values(x.grad()) == V{1, 1});
+}
+
+TEST_CASE("a hook on a result changes what flows further back, and what retain_grad keeps") {
+  const Tensor x = leaf({3});
+  const Tensor h = (x * 2.0).retain_grad();
+  h.register_hook([](const Tensor& g) { return g * 100.0; });
+  backward(h * h);
+  CHECK(values(h.grad()) == V{1200});
+  CHECK(values(x.grad()) == V{2400});
+}
+
+TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and dtype") {
+  const Tensor x = leaf({3});
+  int calls = 0;
+  std::optional<HookHandle> handle;
+  handle.emplace(x.register_hook([&](const Tensor&) {
+    ++calls;
+    handle->remove();
+    const GradMode recording(true);  // as in PyTorch, off in hooks unless create_graph
+    const Tensor t = leaf({4});      // a walk inside the walk
+    return grad_of(t * t, t);
+  }));
+  backward(x * x);
+  CHECK(values(x.grad()) == V{8});
+  backward(x * x);
+  CHECK(calls == 1);
+  CHECK(values(x.grad()) == V{14});
+  const Tensor y = leaf({1, 2});
+  y.register_hook([](const Tensor&) { return ones({3}, float64); });
+  CHECK_THROWS_WITH(backward(sum(y)), "hook: returned [3] float64 for a gradient of [2] float64");
+  CHECK_THROWS_WITH(
+      tensor({1}).register_hook([](const Tensor& g) { return g; }),
+      "register_hook: no gradient flows to this [1] tensor; call requires_grad() on a "
+      "leaf first");
+  CHECK_NOTHROW(backward(x * x));  // a walk that threw left nothing behind
+}
+
+TEST_CASE("a nested walk over the same graph does not disturb the outer one") {
+  const Tensor x = leaf({2});
+  const Tensor h = x * x, y = h * h;
+  Tensor inside;
+  h.register_hook([&](const Tensor&) {
+    if (!inside.defined())
+      inside = zeros({1}, float64), inside = grad(h, {x}, {.retain_graph = true})[0];
+    return Tensor();
+  });
+  backward(y);
+  CHECK(values(inside) == V{4});
+  CHECK(values(x.grad()) == V{32});  // x^4
+}
+
+TEST_CASE("a nested walk that frees the outer one's graph is an error, not a missing gradient") {
+  const Tensor x = leaf({2});
+  const Tensor h = x + x, y = h + h;
+  bool done = false;
+  y.register_hook([&](const Tensor&) {
+    if (!std::exchange(done, true)) backward(h);
+    return Tensor();
+  });
+  CHECK_THROWS_AS(backward(y), ValueError);
+}
+
+TEST_CASE("detach shares storage and has no history") {
+  const Tensor x = leaf({1, 2});
+  const Tensor d = x.detach();
+  CHECK(d.shares_storage(x));
+  CHECK(!d.needs_grad());
+  CHECK(values(grad_of(sum(x * d), x)) == V{1, 2});
+}
+
+TEST_CASE("NoGrad nests, survives exceptions and is per thread") {
+  const Tensor x = leaf({2});
+  const auto records = [&] { return (x * x).needs_grad(); };
+  CHECK(records());
+  {
+    const NoGrad outer;
+    CHECK(!records());
+    {
+      const GradMode on(true);
+      CHECK(records());
+      const NoGrad inner;
+      CHECK(!records());
+    }
+    CHECK(!records());
+    bool other_thread = false;
+    std::thread([&] { other_thread = (ones({1}).requires_grad() * 2.0).needs_grad(); }).join();
+    CHECK(other_thread);
+  }
+  CHECK(records());
+  try {
+    const NoGrad guard;
+    throw 1;
+  } catch (int) {
+  }
+  CHECK(records());
+  CHECK_THROWS(backward(sum(x * x), {.grad_output = ones({5}, float64), .create_graph = true}));
+  CHECK(grad_enabled());
+}
+
+TEST_CASE("a second backward through a freed graph is an error; retain_graph allows it") {
+  const Tensor x = leaf({3});
+  const Tensor y = x * x;
+  backward(y, {.retain_graph = true});
+  backward(y);
+  CHECK(values(x.grad()) == V{12});
+  CHECK_THROWS_WITH(backward(y),
+                    "backward: the graph behind mul [1] was freed by an earlier backward; pass "
+                    "retain_graph = true to that one");
+  CHECK(values(x.grad()) == V{12});
+}
+
+TEST_CASE("a value changed in place after use is an error, not a wrong gradient") {
+  const Tensor x = leaf({3, 4}), w = tensor({1, 2}, float64);
+  const Tensor y = sum(x * w);
+  fill_(w, 7);
+  CHECK_THROWS_WITH(backward(y),
+                    "mul: input 1 [2] float64 was saved at version 0 and is now at version 1 "
+                    "(changed in place after use)");
+  const Tensor z = exp(x);
+  fill_(z.detach(), 1);
+  CHECK_THROWS_WITH(backward(sum(z)),
+                    "exp: output [2] float64 was saved at version 0 and is now at version 1 "
+                    "(changed in place after use)");
+  const Tensor u = sum(x + w);  // saves nothing: no error
+  fill_(w, 8);
+  CHECK_NOTHROW(backward(u));
+}
+
+TEST_CASE("masks and indices changed in place after use are errors too") {
+  const Tensor x = leaf({3, 4});
+  const Tensor mask = from_data(std::vector<bool>{true, false}, {2});
+  const Tensor index = zeros({2}, int64);
+  const std::vector<Tensor> ys = {masked_fill(x, mask, 0),
+                                  where(mask, x, x * 2.0),
+                                  gather(x, 0, index),
+                                  index_select(x, 0, index),
+                                  scatter_add(zeros({2}, float64), 0, index, x),
+                                  index_add(zeros({2}, float64), 0, index, x)};
+  fill_(mask, 1);
+  fill_(index, 1);
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    CAPTURE(i);
+    CHECK_THROWS_AS(grad(sum(ys[i]), {x}), ValueError);
+  }
+}
+
+TEST_CASE("in-place writes refuse tensors with a history, and raise no version when they fail") {
+  const Tensor x = leaf({1, 2});
+  CHECK_THROWS_WITH(
+      fill_(x, 0),
+      "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
+      "a [2] leaf that requires grad");
+  CHECK_THROWS_WITH(
+      fill_(x * 2.0, 0),
+      "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
+      "a [2] result of an op");
+  CHECK_THROWS_WITH(fill_(expand(tensor({1}), {3}), 0),
+                    "fill_: cannot write into an expanded tensor: [3] has stride 0 in axis 0");
+  const NoGrad guard;
+  CHECK_THROWS_WITH(copy_(x, zeros({3}, float64)), "copy_: needs equal shapes, got [2] and [3]");
+  CHECK_THROWS_WITH(copy_(x, zeros({2})), "copy_: needs equal dtypes, got float64 and float32");
+  CHECK(x.version() == 0);
+  copy_(x, flip(x, 0));  // overlapping: read before written
+  CHECK(values(x) == V{2, 1});
+  CHECK(x.version() == 1);
+}
+
+TEST_CASE("grad and backward say what is missing") {
+  const Tensor x = leaf({1, 2}), unused = leaf({3});
+  CHECK_THROWS_WITH(grad(sum(x), {unused}),
+                    "grad: the result does not depend on tensor 0 of wrt, [1]; allow_unused = true "
+                    "gives 0 for it");
+  CHECK(values(grad(sum(x), {unused, x}, {.allow_unused = true})[0]) == V{0});
+  CHECK_THROWS_WITH(grad(sum(x), {tensor({1}, float64)}),
+                    "grad: tensor 0 of wrt, [1], does not require grad");
+  CHECK_THROWS_WITH(backward(x * 2.0),
+                    "backward: a tensor of shape [2] needs .grad_output of that shape; only one "
+                    "element differentiates by itself");
+  CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({3}, float64)}),
+                    "grad: grad_output [3] does not fit the tensor, [2]");
+  CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({2})}),
+                    "grad: grad_output is float32, the tensor float64");
+  CHECK_THROWS_WITH(backward(sum(x.detach())),
+                    "backward: the [] tensor has no graph: no input of it requires grad, or it was "
+                    "computed under NoGrad");
+  CHECK_THROWS_WITH((x * 2.0).requires_grad(),
+                    "requires_grad: this tensor is the result of mul; for its gradient call "
+                    "retain_grad() or grad(y, {x}), or detach() it first");
+  CHECK_THROWS_WITH(zeros({2}, int64).requires_grad(),
+                    "requires_grad: needs float32 or float64, got int64");
+}
+
+TEST_CASE("a chain of 1,000,000 ops is built, walked and freed; so is one that is dropped") {
+  const auto chain = [](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < (kSanitized ? 50000 : 500000); ++i) y = (y + x) * 0.5;
+    return y;
+  };
+  const Tensor x = tensor(1, float64).requires_grad();
+  {
+    const Tensor y = chain(x);
+    backward(y);  // dy/dx = 1 - 2^-n + 2^-n
+    CHECK(x.grad().item() == Approx(1).epsilon(1e-15));
+  }
+  { const Tensor dropped = chain(x); }
+  { const Tensor mine = grad(chain(x), {x}, {.retain_graph = true})[0]; }
+}
+
+TEST_CASE("two threads build and differentiate separate graphs") {
+  const auto work = [](double scale, V& out) {
+    for (int i = 0; i < 200; ++i) {
+      const Tensor x = leaf({scale, 2 * scale});
+      Tensor y = x;
+      for (int k = 0; k < 20; ++k) y = y * 1.01 + sum(x * x);
+      const Tensor h = grad(sum(y), {x}, {.create_graph = true})[0];
+      out = values(grad_of(sum(h), x));
+    }
+  };
+  V a, b, alone_a, alone_b;
+  work(1, alone_a), work(3, alone_b);
+  std::thread other([&] { work(1, a); });
+  work(3, b);
+  other.join();
+  CHECK(a == alone_a);
+  CHECK(b == alone_b);
+}
+
+TEST_CASE("backward lets go of saved values as it passes them") {
+  const std::int64_t n = 1 << 16;
+  const std::uint64_t one = n * sizeof(double), before = pool_stats().live_bytes;
+  const Tensor x = ones({n}, float64).requires_grad();
+  Tensor y = x;
+  for (int i = 0; i < 50; ++i) y = exp(y * 1e-3);
+  std::uint64_t at_the_end = 0;
+  x.register_hook([&](const Tensor&) {
+    at_the_end = pool_stats().live_bytes;
+    return Tensor();
+  });
+  y = sum(y);
+  CHECK(pool_stats().live_bytes - before >= 50 * one);
+  backward(y);
+  CHECK(at_the_end - before <= 4 * one);  // x, its gradient, and what the last vjp holds
+  CHECK(pool_stats().live_bytes - before <= 3 * one);
+  backward(sum(exp(x)), {.retain_graph = true});
+}
+
+}  // namespace

@@ -1,0 +1,90 @@
+// Derivatives of derivatives: create_graph, hvp, jacobian, jvp, and one inside another.
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using testing::values;
+using V = std::vector<double>;
+
+Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad(); }
+Tensor grad_of(const Tensor& y, const Tensor& x) { return grad(y, {x})[0]; }
+
+TEST_CASE("create_graph differentiates again and again") {
+  const Tensor x = leaf({2});
+  Tensor y = pow(x, 5);
+  V derivatives;
+  for (int order = 1; order <= 4; ++order) {
+    y = sum(grad(sum(y), {x}, {.create_graph = true})[0]);
+    derivatives.push_back(y.item());
+  }
+  CHECK(derivatives == V{80, 160, 240, 240});  // 5x^4, 20x^3, 60x^2, 120x
+  // Through fused ops' definitions: gelu''' against x phi (x^2 - 4) ... in closed form.
+  const double t = 0.7, phi = std::exp(-t * t / 2) / std::sqrt(2 * std::acos(-1.0));
+  const Tensor u = leaf({t});
+  Tensor g = gelu(u);
+  for (int order = 1; order <= 3; ++order) g = grad(g, {u}, {.create_graph = true})[0];
+  CHECK(g.item() == Approx(phi * t * (t * t - 4)).epsilon(1e-12));
+}
+
+TEST_CASE("hvp, jacobian and jvp have their closed forms") {
+  const Tensor x = tensor({1, 2, 3}, float64), v = tensor({1, -1, 2}, float64);
+  const auto f = [](const Tensor& t) { return sum(t * t * t); };  // H = diag(6 x)
+  CHECK(values(hvp(f, x, v)) == V{6, -12, 36});
+  CHECK(values(hvp([](const Tensor& t) { return sum(t); }, x, v)) == V{0, 0, 0});
+  CHECK_THROWS_WITH(hvp(f, x, ones({1}, float64)), "hvp: needs v of x's shape [3], got [1]");
+  const Tensor a = tensor({{1, 2, 3}, {4, 5, 6}}, float64);
+  const Tensor j = jacobian([&](const Tensor& t) { return matmul(a, t * t); }, x);  // a_ij 2 x_j
+  CHECK(j.shape() == Shape{2, 3});
+  CHECK(values(j) == V{2, 8, 18, 8, 20, 36});
+  CHECK(jacobian([](const Tensor& t) { return t * t; }, ones({2, 2}, float64)).shape() ==
+        Shape{2, 2, 2, 2});
+  const JvpResult r = jvp([](Args t) { return t[0] * t[1]; }, std::vector{x, v}, std::vector{v, x});
+  CHECK(values(r.value) == V{1, -2, 6});
+  CHECK(values(r.tangent) == V{2, 5, 13});  // v^2 + x^2
+  CHECK_THROWS_WITH(
+      jvp([](Args t) { return t[0]; }, std::vector{x}, std::vector{ones({2}, float64)}),
+      "jvp: input 0 is [3], its tangent [2]");
+  CHECK_THROWS_WITH(
+      jvp([](Args t) { return t[0]; }, std::vector{ones({1})}, std::vector{ones({1})}),
+      "jvp: needs float64 inputs and tangents, got float32 and float32");
+}
+
+TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
+  const Tensor x = randn({2, 3}, float64), v = randn({2, 3}, float64);
+  const Tensor w = randn({4, 3}, float64), b = randn({4}, float64), g = randn({2, 4}, float64);
+  for (const bool explicit_cotangent : {false, true}) {
+    const auto f = [&](const Tensor& t) {
+      const Tensor y = linear(layer_norm(gelu(t), {}, {}), w, b);
+      return explicit_cotangent ? y : sum(y * g);
+    };
+    const auto gradient = [&](Args t) {
+      const Tensor at = t[0].detach().requires_grad();
+      GradOptions options;
+      if (explicit_cotangent) options.grad_output = g;
+      return grad(f(at), {at}, options)[0];
+    };
+    const Tensor forward_over_reverse = jvp(gradient, std::vector{x}, std::vector{v}).tangent;
+    const Tensor reverse_over_reverse =
+        hvp([&](const Tensor& t) { return explicit_cotangent ? sum(f(t) * g) : f(t); }, x, v);
+    CHECK(allclose(forward_over_reverse, reverse_over_reverse, 1e-10, 1e-10));
+  }
+}
+
+TEST_CASE("jvp inside a recorded function is a constant of its graph") {
+  const Tensor x = leaf({2, 3});
+  const Tensor t =
+      jvp([](Args a) { return a[0] * a[0]; }, std::vector{x}, std::vector{ones({2}, float64)})
+          .tangent;
+  CHECK(!t.needs_grad());
+  CHECK(values(t) == V{4, 6});
+  CHECK(values(grad_of(sum(x * t), x)) == V{4, 6});
+  CHECK(grad_enabled());
+}
+}  // namespace

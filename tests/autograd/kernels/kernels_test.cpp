@@ -1,0 +1,271 @@
+// gemm against three plain loops on every SIMD target, over generated sizes, strides, batches, bias
+// and accumulation; then that an output's bits depend on nothing but its own row and column.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/simd/gemm.h"
+#include "tests/support/catch.h"
+#include "tests/support/simd_targets.h"
+
+namespace {
+
+using namespace heed::autograd;
+using kernels::Gemm;
+using std::int64_t;
+using testing::for_each_simd_target;
+
+constexpr int64_t kSizes[] = {0, 1, 2, 5, 6, 7, 11, 12, 13, 31, 32, 33, 64, 97, 400};
+
+struct Strides {
+  const char* name;
+  int64_t row, col;
+  int64_t first;  // offset of element [0, 0] from the start of the buffer
+};
+
+// Ways to lay [rows, cols] into at most 4 * rows * cols + 64 elements.
+std::vector<Strides> ways(int64_t rows, int64_t cols) {
+  return {{"row-major", cols, 1, 0},
+          {"column-major", 1, rows, 0},
+          {"padded rows", cols + 3, 1, 0},
+          {"every other", 2 * cols, 2, 1},
+          {"negative rows", -cols, 1, (rows > 0 ? rows - 1 : 0) * cols},
+          {"all negative", -1, -rows, rows * cols > 0 ? rows * cols - 1 : 0}};
+}
+
+template <class T>
+std::vector<T> random_values(std::mt19937& random, int64_t n) {
+  std::vector<T> v(static_cast<std::size_t>(n));
+  for (T& x : v) x = T((double(random()) - 0x1p31) * 0x1p-31);
+  return v;
+}
+
+std::size_t room(int64_t rows, int64_t cols) {
+  return std::size_t(4 * (rows + 3) * (cols + 3) + 64);
+}
+
+// The largest error over all outputs, in units of u * sum over k of |a b| (+ |start|); inf if an
+// element between the outputs was written.
+template <class T>
+double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Strides& sa,
+                const Strides& sb, const Strides& sc, bool bias, bool accumulate,
+                int64_t batch0 = 1, int64_t batch1 = 1, bool share_b = false) {
+  const int64_t batch = batch0 * batch1;
+  const auto size_a = int64_t(room(m, k)), size_b = int64_t(room(k, n)),
+             size_c = int64_t(room(m, n));
+  const auto a = random_values<T>(random, size_a * batch),
+             b = random_values<T>(random, size_b * batch);
+  const auto start = random_values<T>(random, size_c * batch),
+             offsets = random_values<T>(random, n);
+  std::vector<T> c = start;
+  Gemm<T> g;
+  g.m = m, g.n = n, g.k = k;
+  g.a = a.data() + sa.first, g.a_row = sa.row, g.a_col = sa.col;
+  g.b = b.data() + sb.first, g.b_row = sb.row, g.b_col = sb.col;
+  g.c = c.data() + sc.first, g.c_row = sc.row, g.c_col = sc.col;
+  g.batch[0] = batch0, g.batch[1] = batch1;
+  g.a_batch[0] = batch1 * size_a, g.a_batch[1] = size_a;
+  g.b_batch[0] = share_b ? 0 : batch1 * size_b, g.b_batch[1] = share_b ? 0 : size_b;
+  g.c_batch[0] = batch1 * size_c, g.c_batch[1] = size_c;
+  g.bias = bias ? offsets.data() : nullptr;
+  g.accumulate = accumulate;
+  kernels::gemm(g);
+
+  const double u = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
+  std::vector<T> expected = start;  // outputs filled in below: what remains must be untouched
+  double worst = 0;
+  for (int64_t o = 0; o < batch; ++o)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        const int64_t at = o * size_c + sc.first + i * sc.row + j * sc.col;
+        long double total = accumulate ? start[std::size_t(at)]
+                            : bias     ? offsets[std::size_t(j)]
+                                       : T(0);
+        double scale = std::abs(double(total));
+        for (int64_t l = 0; l < k; ++l) {
+          const long double product =
+              (long double)(a[std::size_t(o * size_a + sa.first + i * sa.row + l * sa.col)]) *
+              b[std::size_t((share_b ? 0 : o * size_b) + sb.first + l * sb.row + j * sb.col)];
+          total += product;
+          scale += std::abs(double(product));
+        }
+        const double e =
+            std::abs(double(c[std::size_t(at)]) - double(total)) / (u * scale + 1e-300);
+        if (!(e <= worst)) worst = std::isnan(e) ? HUGE_VAL : e;
+        expected[std::size_t(at)] = c[std::size_t(at)];
+      }
+  const bool untouched =  // empty vectors have no data() to compare
+      c.empty() || std::memcmp(expected.data(), c.data(), c.size() * sizeof(T)) == 0;
+  return untouched ? worst : HUGE_VAL;
+}
+
+// A sum of k + 1 terms, one rounding each (fused multiply-add): at most k + 1 units.
+double allowed(int64_t k) { return double(k) + 2; }
+
+template <class T>
+void check_sizes() {
+  std::mt19937 random(1);
+  for (const int64_t m : kSizes)
+    for (const int64_t n : kSizes)
+      for (const int64_t k : kSizes) {
+        if (m * n * k > 400 * 400 * 13) continue;  // the largest ones: below
+        const auto pick = [&](int64_t rows, int64_t cols) {
+          const auto all = ways(rows, cols);
+          return all[random() % all.size()];
+        };
+        const Strides sa = pick(m, k), sb = pick(k, n), sc = ways(m, n)[random() % 4];
+        const bool bias = random() % 2 == 0, accumulate = random() % 3 == 0 && !bias;
+        CAPTURE(m, n, k, sa.name, sb.name, sc.name, bias, accumulate);
+        CHECK(error_of<T>(random, m, n, k, sa, sb, sc, bias, accumulate) <= allowed(k));
+      }
+}
+TEST_CASE("gemm equals plain loops for every size, float") {
+  for_each_simd_target(check_sizes<float>);
+}
+TEST_CASE("gemm equals plain loops for every size, double") {
+  for_each_simd_target(check_sizes<double>);
+}
+
+void check_strides() {
+  std::mt19937 random(2);
+  for (const auto& [m, n, k] : {std::tuple{13, 33, 7}, std::tuple{5, 70, 12}, std::tuple{1, 1, 3}})
+    for (const Strides& sa : ways(m, k))
+      for (const Strides& sb : ways(k, n))
+        for (std::size_t way = 0; way < 4; ++way)
+          for (const int start : {0, 1, 2}) {
+            const Strides sc = ways(m, n)[way];
+            CAPTURE(m, n, k, sa.name, sb.name, sc.name, start);
+            CHECK(error_of<float>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <=
+                  allowed(k));
+            CHECK(error_of<double>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <=
+                  allowed(k));
+          }
+}
+TEST_CASE("gemm equals plain loops for every combination of strides") {
+  for_each_simd_target(check_strides);
+}
+
+void check_large() {
+  std::mt19937 random(3);
+  for (const bool start : {false, true}) {
+    const auto square = ways(400, 400);
+    CHECK(error_of<float>(random, 400, 400, 400, square[0], square[1], square[0], start, !start) <=
+          402);
+    CHECK(error_of<double>(random, 97, 64, 1000, ways(97, 1000)[1], ways(1000, 64)[4],
+                           ways(97, 64)[2], !start, start) <= 1002);
+    CHECK(error_of<float>(random, 3, 5, 5000, ways(3, 5000)[0], ways(5000, 5)[0], ways(3, 5)[1],
+                          start, !start) <= 5002);
+  }
+  for (const bool shared : {false, true})
+    for (const auto& [b0, b1] :
+         {std::pair{1, 7}, std::pair{3, 4}, std::pair{0, 3}, std::pair{5, 1}}) {
+      CAPTURE(b0, b1, shared);
+      CHECK(error_of<float>(random, 13, 17, 33, ways(13, 33)[1], ways(33, 17)[0], ways(13, 17)[0],
+                            true, false, b0, b1, shared) <= allowed(33));
+      CHECK(error_of<double>(random, 64, 65, 40, ways(64, 40)[0], ways(40, 65)[4], ways(64, 65)[1],
+                             false, true, b0, b1, shared) <= allowed(40));
+    }
+}
+TEST_CASE("gemm of large products, of long sums and of batches") {
+  for_each_simd_target(check_large);
+}
+
+void check_nan() {
+  const float one = 1.5f;
+  std::vector<float> c(6, -1);
+  Gemm<float> g;
+  g.m = 2, g.n = 3, g.k = 4;
+  g.a = g.b = &one;
+  g.c = c.data(), g.c_row = 3, g.c_col = 1;
+  kernels::gemm(g);
+  CHECK(c == std::vector<float>(6, 9));
+  // Row 1 of A holds NaN, column 2 of B inf: nothing else of C may change.
+  std::vector<float> a(13 * 5, 1), b(5 * 33, 2), out(13 * 33);
+  a[5] = NAN;
+  b[33 + 2] = INFINITY;
+  g.m = 13, g.n = 33, g.k = 5;
+  g.a = a.data(), g.a_row = 5, g.a_col = 1;
+  g.b = b.data(), g.b_row = 33, g.b_col = 1;
+  g.c = out.data(), g.c_row = 33;
+  kernels::gemm(g);
+  for (int i = 0; i < 13; ++i)
+    for (int j = 0; j < 33; ++j) {
+      const float v = out[std::size_t(i * 33 + j)];
+      CHECK((i == 1 ? std::isnan(v) : j == 2 ? std::isinf(v) : v == 10));
+    }
+}
+TEST_CASE("operands of stride 0, and NaN or inf that stays where it is") {
+  for_each_simd_target(check_nan);
+}
+
+TEST_CASE("gemm_reference is C = A B, for integers by hand") {
+  const double a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, bias[] = {100, 200};
+  double c[] = {1, 1, 1, 1};
+  Gemm<double> g;
+  g.m = g.n = g.k = 2;
+  g.a = a, g.a_row = 2, g.a_col = 1, g.b = b, g.b_row = 2, g.b_col = 1;
+  g.c = c, g.c_row = 2, g.c_col = 1;
+  kernels::gemm_reference(g);
+  CHECK(std::vector<double>(c, c + 4) == std::vector<double>{19, 22, 43, 50});
+  g.accumulate = true;
+  kernels::gemm_reference(g);
+  CHECK(std::vector<double>(c, c + 4) == std::vector<double>{38, 44, 86, 100});
+  g.accumulate = false, g.bias = bias;
+  kernels::gemm_reference(g);
+  CHECK(std::vector<double>(c, c + 4) == std::vector<double>{119, 222, 143, 250});
+}
+
+// One output of A [m, k] B [k, n], with A's row and B's column in the given places.
+template <class T>
+T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
+             int64_t i, int64_t j, bool transposed, int64_t batch) {
+  const auto k = int64_t(row.size());
+  std::vector<T> a(std::size_t(m * k), T(0.3)), b(std::size_t(k * n), T(0.7)),
+      c(std::size_t(batch * m * n));
+  for (int64_t l = 0; l < k; ++l) {
+    a[std::size_t(transposed ? l * m + i : i * k + l)] = row[std::size_t(l)];
+    b[std::size_t(transposed ? j * k + l : l * n + j)] = column[std::size_t(l)];
+  }
+  Gemm<T> g;
+  g.m = m, g.n = n, g.k = k;
+  g.a = a.data(), g.a_row = transposed ? 1 : k, g.a_col = transposed ? m : 1;
+  g.b = b.data(), g.b_row = transposed ? 1 : n, g.b_col = transposed ? k : 1;
+  g.c = c.data(), g.c_row = n, g.c_col = 1;
+  g.batch[1] = batch, g.c_batch[1] = m * n;
+  kernels::gemm(g);
+  return c[std::size_t((batch - 1) * m * n + i * n + j)];
+}
+
+template <class T>
+void check_bits() {
+  std::mt19937 random(4);
+  const int before = num_threads();
+  for (const int64_t k : {1, 7, 64, 383, 384, 385, 1000}) {
+    const auto row = random_values<T>(random, k), column = random_values<T>(random, k);
+    const T expected = one_output(row, column, 1, 1, 0, 0, false, 1);
+    for (const int threads : {1, 2, 3, 8}) {
+      set_num_threads(threads);
+      for (const auto& [m, n, batch] :
+           {std::tuple{1, 2, 1}, std::tuple{13, 5, 1}, std::tuple{12, 64, 1}, std::tuple{97, 33, 1},
+            std::tuple{400, 100, 1}, std::tuple{7, 70, 5}})
+        for (const bool transposed : {false, true}) {
+          const int64_t i = int64_t(random() % unsigned(m)), j = int64_t(random() % unsigned(n));
+          const T got = one_output(row, column, m, n, i, j, transposed, batch);
+          CAPTURE(k, threads, m, n, batch, i, j, transposed, expected, got);
+          CHECK(std::memcmp(&got, &expected, sizeof(T)) == 0);
+        }
+    }
+  }
+  set_num_threads(before);
+}
+TEST_CASE("an output has the same bits whatever m, n, place, batch and threads, float") {
+  for_each_simd_target(check_bits<float>);
+}
+TEST_CASE("an output has the same bits whatever m, n, place, batch and threads, double") {
+  for_each_simd_target(check_bits<double>);
+}
+
+}  // namespace

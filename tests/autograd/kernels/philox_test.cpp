@@ -1,0 +1,82 @@
+// Philox4x32-10 against the known answers of Random123, and the dropout rule built on it.
+#include "autograd/kernels/reference/philox.h"
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace {
+
+using heed::autograd::kernels::DropoutMask;
+using heed::autograd::kernels::philox;
+using heed::autograd::kernels::PhiloxBlock;
+
+TEST_CASE("philox4x32-10 gives the known answers of Random123") {
+  CHECK(philox(0, {0, 0, 0, 0}) == PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(philox(~uint64_t{0}, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}) ==
+        PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox(0x299f31d0a4093822, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}) ==
+        PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  static_assert(philox(0, {0, 0, 0, 0})[0] == 0x6627e8d5);
+}
+
+TEST_CASE("dropout keeps element i iff its own word is at least p * 2^32") {
+  const uint64_t key = 0x0123456789abcdef;
+  const PhiloxBlock high = philox(key, {7, 5, 0, 0});  // block 5 * 2^32 + 7: both counter words
+  const uint64_t first = 4 * ((uint64_t{5} << 32) + 7);
+  for (std::size_t lane = 0; lane < 4; ++lane) {
+    const double u = high[lane] * 0x1p-32;
+    CHECK(DropoutMask(key, u).keep(first + lane));
+    CHECK_FALSE(DropoutMask(key, std::nextafter(u, 1.0)).keep(first + lane));
+  }
+}
+
+TEST_CASE("dropout with p = 0 keeps all and with p = 1 none") {
+  for (uint64_t i = 0; i < 4096; ++i) {
+    REQUIRE(DropoutMask(i, 0.0).keep(i));
+    REQUIRE_FALSE(DropoutMask(i, 1.0).keep(i));
+  }
+}
+
+TEST_CASE("a dropout row equals its elements, wherever it starts and ends") {
+  const DropoutMask mask(42, 0.3);
+  for (const uint64_t base : {uint64_t{0}, (uint64_t{1} << 34) - 6}) {
+    for (uint64_t first = base; first < base + 8; ++first) {
+      for (std::size_t n = 0; n <= 11; ++n) {
+        std::vector<uint8_t> row(n + 1, 7);
+        mask.keep(first, std::span(row).first(n));
+        for (std::size_t k = 0; k < n; ++k) REQUIRE(row[k] == (mask.keep(first + k) ? 1 : 0));
+        REQUIRE(row[n] == 7);
+      }
+    }
+  }
+}
+
+TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbours and keys") {
+  const std::size_t n = 1000000;
+  for (const double p : {0.1, 0.5, 0.9}) {
+    std::vector<uint8_t> a(n), b(n);
+    DropoutMask(1, p).keep(0, a);
+    DropoutMask(2, p).keep(0, b);
+    double kept = 0, neighbours = 0, keys = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      kept += a[i];
+      neighbours += a[i] * a[(i + 1) % n];
+      keys += a[i] * b[i];
+    }
+    const double q = 1 - p, size = static_cast<double>(n);
+    const auto within = [size](double count, double probability, double sigmas) {
+      return std::abs(count - size * probability) <=
+             sigmas * std::sqrt(size * probability * (1 - probability));
+    };
+    CAPTURE(p, kept, neighbours, keys);
+    CHECK(within(kept, q, 4));
+    CHECK(within(neighbours, q * q, 6));  // neighbouring products share an element: wider
+    CHECK(within(keys, q * q, 4));
+  }
+}
+
+}  // namespace

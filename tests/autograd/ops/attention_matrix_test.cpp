@@ -1,0 +1,218 @@
+// Attention three ways, as fused kernel, as composite of public ops and spelled in einsums, over
+// calls drawn from everything it takes: values, gradients and second derivatives.
+#include "tests/support/attention_calls.h"
+#include "tests/support/simd_targets.h"
+
+namespace {
+
+constexpr int kCalls = kSanitized ? 40 : 300;
+
+using namespace heed::autograd;
+using namespace heed::autograd::testing;
+
+double largest_of(const std::vector<Tensor>& results, std::size_t begin, std::size_t end) {
+  double most = 0;
+  for (std::size_t i = begin; i < end; ++i) most = std::max(most, largest(results[i]));
+  return most;
+}
+
+// Results of one order, tensor by tensor. Softmax does not see a bias that a row's keys share: its
+// gradient is left with the rounding of long sums of terms as large as the other gradients.
+void check_float64(const Call& c, const std::vector<Tensor>& got, const std::vector<Tensor>& want,
+                   std::size_t begin, std::size_t end) {
+  for (std::size_t k = begin; k < end; ++k) {
+    CAPTURE(k);
+    const bool unseen = k == begin + 3 && c.row_shares_bias();
+    const double floor = unseen ? 128 * 0x1p-53 * largest_of(want, begin, end) : 0;
+    REQUIRE(got[k].shape() == want[k].shape());
+    CHECK(distance(got[k], want[k]) <= 1e-12 * largest(want[k]) + floor);
+  }
+}
+
+TEST_CASE("B9 B11 B22 B23: fused, composite and einsums agree in float64, at orders 1 and 2") {
+  for_each_simd_target([] {
+    std::mt19937 random(1);
+    for (int i = 0; i < kCalls; ++i) {
+      const Call c = draw_call(random);
+      CAPTURE(i, c.text);
+      const auto want = run(c, Way::kEinsum, float64, true);
+      const std::size_t n = c.inputs.size();
+      for (const Way way : {Way::kFused, Way::kComposite}) {
+        CAPTURE(int(way));
+        const auto got = run(c, way, float64, true);
+        REQUIRE(got.size() == want.size());
+        check_float64(c, got, want, 0, 1);
+        check_float64(c, got, want, 1, n + 1);
+        check_float64(c, got, want, n + 1, want.size());
+      }
+      // Without a second derivative to come, the backward is the kernel's.
+      check_float64(c, run(c, Way::kFused, float64), want, 1, n + 1);
+      if (any(c.rows_of_nothing()).item() == 0) continue;
+      Call refused = c;
+      refused.options.fully_masked = FullyMasked::kError;
+      for (const Way way : {Way::kFused, Way::kComposite})
+        CHECK_THROWS_AS(run(refused, way, float64), ValueError);
+    }
+  });
+}
+
+TEST_CASE("in float32 fused kernel and einsums err no more than 4 times as much as the composite") {
+  for_each_simd_target([] {
+    std::mt19937 random(2);
+    for (int i = 0; i < kCalls; ++i) {
+      const Call c = draw_call(random);
+      CAPTURE(i, c.text);
+      const auto exact = run(c, Way::kComposite, float64),
+                 single = run(c, Way::kComposite, float32);
+      const double of_gradients = largest_of(exact, 1, exact.size());
+      for (const Way way : {Way::kFused, Way::kEinsum}) {
+        const auto got = run(c, way, float32);
+        for (std::size_t k = 0; k < exact.size(); ++k) {
+          CAPTURE(int(way), k);
+          // The composite may be exact by luck, of few numbers above all: then a few roundings, for
+          // a gradient of all gradients' size (it may be 0, and what makes it up is not).
+          const double scale = k == 0 ? largest(exact[0]) : of_gradients;
+          const double floor = (k == 4 && c.row_shares_bias() ? 64 : 4) * 0x1p-24 * scale;
+          CHECK(distance(got[k], exact[k]) <= 4 * distance(single[k], exact[k]) + floor);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("B9: nothing to attend with, to or from") {
+  Generator g(4);
+  const Shape lead = {2, 3};
+  for (const bool causal : {false, true})
+    for (const Call& c : {plain_call({0, 3}, 4, 5, 6, 7, {.causal = causal}, {4, 5}, g),
+                          plain_call({0}, 4, 5, 6, 7, {.causal = causal}, {}, g),
+                          plain_call(lead, 0, 5, 6, 7, {.causal = causal}, {5}, g),
+                          plain_call(lead, 4, 0, 6, 7, {.causal = causal}, {4, 1}, g),
+                          plain_call(lead, 4, 5, 0, 7, {.scale = 1, .causal = causal}, {4, 5}, g),
+                          plain_call(lead, 4, 5, 6, 0, {.causal = causal}, {3, 1, 5}, g)}) {
+      CAPTURE(c.scores, c.inputs[0].shape(), c.inputs[2].shape());
+      const auto want = run(c, Way::kEinsum, float64);
+      for (const Way way : {Way::kFused, Way::kComposite}) {
+        const auto got = run(c, way, float64);
+        check_float64(c, got, want, 0, 1);
+        check_float64(c, got, want, 1, want.size());
+      }
+    }
+}
+
+// Of keys [..., Tk, 1], those that no row of `reads` [..., Tq, Tk] has, in any head that shares
+// them.
+Tensor unread(const Tensor& reads, const Shape& keys) {
+  Tensor read = mT(any(reads, {-2}, true));
+  while (read.rank() > keys.rank()) read = any(read, {0});
+  for (int i = 0; i < keys.rank() - 2; ++i)
+    if (keys[i] == 1) read = any(read, {i}, true);
+  return logical_not(read);
+}
+
+TEST_CASE("B12: NaN in keys and values that nobody may read changes no bit, in every call drawn") {
+  std::mt19937 random(3);
+  std::int64_t hidden = 0;
+  for (int i = 0; i < kCalls; ++i) {
+    Call c = draw_call(random);
+    if (!c.options.keep.defined() && !c.options.causal) continue;
+    CAPTURE(i, c.text);
+    Tensor reads = c.kept(), gone[2];
+    Call dirty = c;
+    for (const std::size_t k : {1u, 2u}) {
+      if (k == 2 && c.options.fully_masked == FullyMasked::kUniform)
+        reads = logical_or(reads, c.rows_of_nothing());  // a row of nothing reads all values
+      const Tensor clean = c.arranged(k);
+      gone[k - 1] = unread(reads, clean.shape());
+      hidden += std::int64_t(sum(to(gone[k - 1], float64)).item());
+      dirty.inputs[k] = masked_fill(clean, gone[k - 1], k == 1 ? std::nan("") : kInf);
+      c.inputs[k] = contiguous(clean);
+      c.axes[k] = dirty.axes[k] = {};
+    }
+    Seen clean_seen, dirty_seen;
+    c.options.watch = clean_seen.watch(), dirty.options.watch = dirty_seen.watch();
+    for (const Way way : {Way::kFused, Way::kComposite})
+      for (const DType dtype : {float32, float64}) {
+        CAPTURE(int(way), dtype);
+        const auto want = run(c, way, dtype), got = run(dirty, way, dtype);
+        for (std::size_t k = 0; k < want.size(); ++k) CHECK(same_bits(want[k], got[k]));
+        for (const std::size_t k : {1u, 2u})
+          CHECK(is_zero(masked_fill(got[k + 1], logical_not(gone[k - 1]), 0)));
+        for (std::size_t k = 0; k < 5; ++k)
+          CHECK(same_bits(clean_seen.all()[k], dirty_seen.all()[k]));
+      }
+  }
+  CHECK(hidden > 1000);
+}
+
+TEST_CASE("leading axes broadcast: notebook 4's Q [3, 8, 4] and K [3, 3, 8, 4]") {
+  Generator g(1);
+  const Tensor q = randn({3, 8, 4}, float64, g), k = randn({3, 3, 8, 4}, float64, g);
+  const Tensor y = attention(q, k, k), z = attention_with_weights(q, k, k).output;
+  CHECK(y.shape() == Shape{3, 3, 8, 4});
+  for (std::int64_t b = 0; b < 3; ++b)
+    for (std::int64_t h = 0; h < 3; ++h) {
+      const Tensor keys = select(select(k, 0, b), 0, h);
+      const Tensor one = attention(select(q, 0, h), keys, keys);
+      CHECK(allclose(select(select(y, 0, b), 0, h), one, 0, 1e-14));
+      CHECK(allclose(select(select(z, 0, b), 0, h), one, 0, 1e-14));
+    }
+}
+
+TEST_CASE("B11: a row that may read nothing: zero, uniform or an error, by choice") {
+  Generator g(1);
+  const Tensor q = randn({2, 3, 4}, float64, g).requires_grad(),
+               k = randn({2, 5, 4}, float64, g).requires_grad(),
+               v = randn({2, 5, 4}, float64, g).requires_grad();
+  Tensor bits = full({2, 3, 5}, 1, bool8);
+  bits = logical_and(bits, ne(unsqueeze(arange(3), 1), 1.0));  // row 1 of each
+  const KeepMask keep(bits);
+  const auto with = [&](FullyMasked rule) {
+    return attention(q, k, v, {.keep = keep, .fully_masked = rule});
+  };
+  CHECK(largest(select(with(FullyMasked::kZero), 1, 1)) == 0);
+  const Tensor uniform = with(FullyMasked::kUniform);
+  CHECK(allclose(select(uniform, 1, 1), mean(v, {1}), 1e-15, 1e-15));
+  // What a finite sentinel does: the same weights, to which no score contributes.
+  const auto d = grad(sum(select(uniform, 1, 1) * 2.0), {q, k, v});
+  CHECK(largest(d[0]) == 0);
+  CHECK(largest(d[1]) == 0);
+  CHECK(values(d[2]) == values(full({2, 5, 4}, 0.4, float64)));
+  CHECK(allclose(select(uniform, 1, 2), select(with(FullyMasked::kZero), 1, 2), 1e-14, 1e-14));
+  const std::string error =
+      "attention: query [0, 1] of [..., Tq] = [2, 3] may read no key; unmask one for it, or choose "
+      "FullyMasked::kZero or kUniform";
+  CHECK_THROWS_AS(with(FullyMasked::kError), ValueError);
+  CHECK_THROWS_WITH(with(FullyMasked::kError), error);
+  CHECK_THROWS_WITH(
+      attention_with_weights(q, k, v, {.keep = keep, .fully_masked = FullyMasked::kError}), error);
+  CHECK_NOTHROW(attention(q, k, v, {.fully_masked = FullyMasked::kError}));
+}
+
+TEST_CASE("B11: a row is fully masked when its largest score is -inf, whichever mask did it") {
+  // Key 1 is hidden from all by the mask, key 0 from query 0 by the bias.
+  const Tensor q = ones({2, 3}, float64), k = ones({2, 3}, float64);
+  const Tensor v = from_data(std::vector<double>{1, 5}, {2, 1}).requires_grad();
+  const KeepMask keep(from_data(std::vector<bool>{true, false}, {1, 2}));
+  const Tensor bias = tensor({{-kInf, 0}, {0, 0}}, float64);
+  const auto with = [&](FullyMasked rule) {
+    return attention(q, k, v, {.keep = keep, .bias = ScoreBias(bias), .fully_masked = rule});
+  };
+  CHECK(values(with(FullyMasked::kZero)) == std::vector<double>{0, 1});
+  const Tensor uniform = with(FullyMasked::kUniform);
+  CHECK(values(uniform) == std::vector<double>{3, 1});
+  CHECK(values(grad(sum(uniform), {v})[0]) == std::vector<double>{1.5, 0.5});
+  CHECK_THROWS_WITH(with(FullyMasked::kError), Contains("query [0] of [..., Tq] = [2]"));
+}
+
+TEST_CASE("B11: without keys every row is fully masked") {
+  const Tensor q = ones({2, 3}, float64), k = ones({0, 3}, float64), v = ones({0, 4}, float64);
+  for (const FullyMasked rule : {FullyMasked::kZero, FullyMasked::kUniform})
+    CHECK(values(attention(q, k, v, {.fully_masked = rule})) == std::vector<double>(8, 0));
+  CHECK_THROWS_WITH(attention(q, k, v, {.fully_masked = FullyMasked::kError}),
+                    Contains("query [0] of [..., Tq] = [2]"));
+  CHECK(attention(slice(q, 0, 0, 0), k, v, {.fully_masked = FullyMasked::kError}).shape() ==
+        Shape{0, 4});
+}
+
+}  // namespace

@@ -1,0 +1,247 @@
+// cross_entropy: values against plain loops and PyTorch, gradients, masks, edge cases, errors.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "autograd/base/parallel.h"
+#include "autograd/engine/engine.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+using Values = std::vector<double>;
+
+Values values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
+Tensor classes(const std::vector<std::int64_t>& c, const Shape& shape) {
+  return from_data(c, shape);
+}
+Tensor classes(const std::vector<std::int64_t>& c) {
+  return from_data(c, {std::int64_t(c.size())});
+}
+
+// Largest difference, in units of the largest expected value (at least 1). NaN gives infinity.
+double error(const Values& got, const Values& expected) {
+  REQUIRE(got.size() == expected.size());
+  double scale = 1, worst = 0;
+  for (const double e : expected) scale = std::max(scale, std::abs(e));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = std::abs(got[i] - expected[i]);
+    if (!(d <= worst)) worst = std::isnan(d) ? kInf : d;
+  }
+  return worst / scale;
+}
+
+// Loss per row, in long double, from log-probabilities.
+Values reference(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o) {
+  const Values x = values(logits);
+  const auto t = targets.to_vector<std::int64_t>();
+  const auto n = std::size_t(logits.size(-1));
+  Values losses;
+  for (std::size_t r = 0; r < t.size(); ++r) {
+    if (t[r] == o.ignore_index) {
+      losses.push_back(0);
+      continue;
+    }
+    long double total = 0, spread = 0;
+    for (std::size_t c = 0; c < n; ++c) total += std::exp((long double)(x[r * n + c]));
+    const auto minus_log_p = [&](std::size_t c) { return std::log(total) - x[r * n + c]; };
+    for (std::size_t c = 0; c < n; ++c) spread += minus_log_p(c);
+    losses.push_back(double((1 - o.label_smoothing) * minus_log_p(std::size_t(t[r])) +
+                            o.label_smoothing / double(n) * spread));
+  }
+  return losses;
+}
+
+// The gradient of logits, by the kernel; also checks that the definition gives the same.
+Values gradient(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o = {}) {
+  const Tensor x = logits.detach().requires_grad();
+  const Tensor y = cross_entropy(x, targets, o);
+  const Tensor g = ones_like(y);
+  const auto through_definition = grad(y, {x}, {.grad_output = g, .create_graph = true})[0];
+  const Values kernel = values(grad(y, {x}, {.grad_output = g})[0]);
+  CHECK(error(values(through_definition.detach()), kernel) <= 1e-14);
+  return kernel;
+}
+
+TEST_CASE("cross_entropy equals plain loops: reductions, smoothing, ignored rows, layouts") {
+  for (const DType dtype : {float32, float64}) {
+    const double tol = dtype == float32 ? 4 * 0x1p-24 : 1e-14;
+    Generator g(1);
+    const Tensor x = randn({6, 5, 11}, dtype, g) * 3.0;
+    Tensor t = randint(0, 11, {6, 5}, g);
+    t = masked_fill(t, bernoulli(0.3, {6, 5}, g), -100);
+    for (const double smoothing : {0.0, 0.1, 1.0}) {
+      const Tensor strided = transpose(contiguous(transpose(x, 0, 2)), 0, 2);
+      for (const Tensor& in : {x, strided, expand(slice(x, 0, 2, 3), {6, 5, 11})}) {
+        CrossEntropyOptions o{.label_smoothing = smoothing, .reduction = Reduction::kNone};
+        const Values rows = reference(in, t, o);
+        const Tensor none = cross_entropy(in, t, o);
+        CHECK(none.shape() == Shape{6, 5});
+        CHECK(none.dtype() == dtype);
+        CHECK(error(values(none), rows) <= tol);
+        double total = 0;
+        for (const double r : rows) total += r;
+        o.reduction = Reduction::kSum;
+        CHECK(error(values(cross_entropy(in, t, o)), {total}) <= tol);
+        o.reduction = Reduction::kMean;
+        double counted = 0;
+        for (const std::int64_t c : t.to_vector<std::int64_t>()) counted += c != -100;
+        CHECK(cross_entropy(in, t, o).shape() == Shape{});
+        CHECK(error(values(cross_entropy(in, t, o)), {total / counted}) <= tol);
+      }
+    }
+    const Tensor tt = transpose(contiguous(transpose(t, 0, 1)), 0, 1);  // strided targets
+    CHECK(values(cross_entropy(x, tt)) == values(cross_entropy(x, t)));
+    CHECK(cross_entropy(select(select(x, 0, 0), 0, 0), classes({3}, {})).shape() == Shape{});
+  }
+}
+
+// PyTorch 2.15.0, CPU, float64: F.cross_entropy(logits, [2, -100, 1], label_smoothing, reduction).
+TEST_CASE("cross_entropy has PyTorch's values and gradients") {
+  const Tensor x = from_data(Values{1, 2, 4, -3, 0.5, -1.5, 2.5, 0.25, 1}, {3, 3});
+  const Tensor t = classes({2, -100, 1});
+  CHECK(error(values(cross_entropy(x, t)), {1.3519593121212286}) <= 1e-15);
+  CHECK(error(values(cross_entropy(x, t, {.reduction = Reduction::kSum})), {2.703918624242457}) <=
+        1e-15);
+  CHECK(error(values(cross_entropy(x, t, {.reduction = Reduction::kNone})),
+              {0.16984601955628567, 0, 2.5340726046861715}) <= 1e-15);
+  CHECK(error(gradient(x, t), {0.021005033067033024, 0.05709759969229724, -0.07810263275933027, 0,
+                               0, 0, 0.3763559961521156, -0.460332369846359, 0.0839763736942434}) <=
+        1e-15);
+  const CrossEntropyOptions smooth{.label_smoothing = 0.1};
+  CHECK(error(values(cross_entropy(x, t, smooth)), {1.3852926454545618}) <= 1e-15);
+  CHECK(error(values(cross_entropy(x, t, {.label_smoothing = 0.1, .reduction = Reduction::kNone})),
+              {0.3365126862229524, 0, 2.4340726046861714}) <= 1e-15);
+  CHECK(error(gradient(x, t, smooth),
+              {0.004338366400366358, 0.04043093302563057, -0.044769299425996945, 0, 0, 0,
+               0.35968932948544896, -0.4269990365130257, 0.06730970702757674}) <= 1e-15);
+}
+
+TEST_CASE("cross_entropy weighs rows by the upstream gradient, of any stride") {
+  Generator g(2);
+  const Tensor x = randn({3, 4}, float64, g).requires_grad();
+  const Tensor t = classes({0, -100, 3});
+  const Tensor y = cross_entropy(x, t, {.reduction = Reduction::kNone});
+  const Tensor w = tensor({{2, 9}, {5, 9}, {-3, 9}}, float64);
+  const Values d = values(grad(y, {x}, {.grad_output = select(w, 1, 0)})[0]);
+  const Tensor p = softmax(x.detach(), -1);
+  Values expected = values(p * unsqueeze(tensor({2, 0, -3}, float64), -1));
+  expected[0] -= 2;
+  expected[11] += 3;
+  CHECK(error(d, expected) <= 1e-15);
+}
+
+TEST_CASE("B31: cross_entropy with every row ignored, or none at all, is 0 with gradient 0") {
+  const Tensor x = full({2, 3}, std::nan(""), float64);
+  for (const Reduction reduction : {Reduction::kMean, Reduction::kSum}) {
+    CHECK(cross_entropy(x, classes({-100, -100}), {.reduction = reduction}).item() == 0);
+    CHECK(gradient(x, classes({-100, -100}), {.reduction = reduction}) == Values(6, 0.0));
+    CHECK(cross_entropy(empty({0, 3}), classes({}), {.reduction = reduction}).item() == 0);
+    CHECK(gradient(empty({0, 3}, float64), classes({}), {.reduction = reduction}).empty());
+  }
+  const Tensor none =
+      cross_entropy(empty({2, 0, 3}), classes({}, {2, 0}), {.reduction = Reduction::kNone});
+  CHECK(none.shape() == Shape{2, 0});
+}
+
+TEST_CASE("B31: cross_entropy ignores a class that is ignore_index, and what its row holds") {
+  const Tensor x = tensor({{1, 2}, {std::nan(""), kInf}}, float64);
+  const CrossEntropyOptions o{.ignore_index = 0};
+  CHECK(cross_entropy(x, classes({1, 0}), o).item() == Approx(std::log1p(std::exp(-1.0))));
+  const Values d = gradient(x, classes({1, 0}), o);
+  CHECK(error(d, {1 / (1 + std::exp(1.0)), -1 / (1 + std::exp(1.0)), 0, 0}) <= 1e-15);
+}
+
+TEST_CASE("cross_entropy with logits of -inf") {
+  const Tensor beside = tensor({{0, -kInf, 0}}, float64);
+  CHECK(cross_entropy(beside, classes({2})).item() == Approx(std::log(2.0)));
+  CHECK(gradient(beside, classes({2})) == Values{0.5, 0, -0.5});
+  // Smoothing asks for some probability there.
+  CHECK(cross_entropy(beside, classes({2}), {.label_smoothing = 0.1}).item() == kInf);
+  CHECK(cross_entropy(beside, classes({1})).item() == kInf);
+  CHECK(gradient(beside, classes({1})) == Values{0.5, -1, 0.5});
+  const Tensor all = full({1, 3}, -kInf, float64);
+  CHECK(cross_entropy(all, classes({1})).item() == kInf);
+  CHECK(gradient(all, classes({1})) == Values{0, 0, 0});
+}
+
+TEST_CASE("cross_entropy is stable for large logits and keeps small losses") {
+  const Tensor x = tensor({{1000, 0}, {-1000, -1001}, {0, -40}}, float64);
+  const CrossEntropyOptions none{.reduction = Reduction::kNone};
+  const Values y = values(cross_entropy(x, classes({1, 0, 1}), none));
+  CHECK(error(y, {1000, std::log1p(std::exp(-1.0)), 40}) <= 1e-15);
+  CHECK(error(gradient(x, classes({1, 0, 1}), none),
+              {1, -1, -1 / (1 + std::exp(1.0)), 1 / (1 + std::exp(1.0)), 1, -1}) <= 1e-15);
+  CHECK(std::isnan(cross_entropy(tensor({{std::nan(""), 0}}), classes({1})).item()));
+  CHECK(std::isnan(cross_entropy(tensor({{kInf, 0}}), classes({1})).item()));
+}
+
+TEST_CASE("a float32 loss adds up in float64") {
+  // 2^24 + 1 + ... is where a float32 total stops moving.
+  const std::int64_t n = 300;
+  Tensor x = zeros({n, 2});
+  x = where(eq(unsqueeze(arange(n), -1), 0.0), tensor({0x1p24, 0}), x);
+  const double expected = 0x1p24 + double(n - 1) * std::log(2.0);
+  const Tensor t = where(eq(arange(n), 0.0), ones({}, int64), zeros({}, int64));
+  const double got = cross_entropy(x, t, {.reduction = Reduction::kSum}).item();
+  CHECK(std::abs(got - expected) <= 1);  // half an ulp there
+}
+
+TEST_CASE("cross_entropy gives the same bits at 1, 2 and 3 threads") {
+  const int before = num_threads();
+  Generator g(3);
+  const Tensor x = randn({900, 65}, float32, g).requires_grad();  // several chunks of rows
+  const Tensor t = randint(0, 65, {900}, g);
+  std::vector<std::vector<float>> runs;
+  for (const int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    const Tensor y = cross_entropy(x, t, {.label_smoothing = 0.1});
+    std::vector<float> run = grad(y, {x})[0].to_vector<float>();
+    run.push_back(y.to_vector<float>()[0]);
+    runs.push_back(run);
+  }
+  set_num_threads(before);
+  CHECK(runs[0] == runs[1]);
+  CHECK(runs[0] == runs[2]);
+}
+
+TEST_CASE("cross_entropy notices targets changed in place before backward") {
+  const Tensor x = zeros({2, 3}).requires_grad();
+  const Tensor t = classes({0, 1});
+  const Tensor y = cross_entropy(x, t);
+  fill_(t, 1000);
+  CHECK_THROWS_AS(backward(y), ValueError);
+}
+
+TEST_CASE("cross_entropy errors name value, place and classes") {
+  const Tensor x = zeros({2, 3, 5});
+  const auto at = [](std::int64_t value) { return classes({0, 1, 2, 3, 4, value}, {2, 3}); };
+  CHECK_THROWS_WITH(cross_entropy(x, at(5)),
+                    "cross_entropy: target 5 at [1, 2] is no class: C = 5, so classes are 0 to 4 "
+                    "(ignore_index is -100)");
+  CHECK_THROWS_AS(cross_entropy(x, at(-1)), ValueError);
+  CHECK_NOTHROW(cross_entropy(x, at(-1), {.ignore_index = -1}));
+  CHECK_THROWS_WITH(cross_entropy(zeros({5}), classes({7}, {})),
+                    "cross_entropy: target 7 at [] is no class: C = 5, so classes are 0 to 4 "
+                    "(ignore_index is -100)");
+  CHECK_THROWS_WITH(
+      cross_entropy(x, classes({0, 1})),
+      "cross_entropy: needs logits [..., C] and targets [...], got [2, 3, 5] and [2]; "
+      "the classes are the last axis of the logits");
+  CHECK_THROWS_AS(cross_entropy(zeros({}), classes({}, {0})), ShapeError);
+  CHECK_THROWS_WITH(cross_entropy(zeros({2, 0}), classes({0, 0})),
+                    "cross_entropy: needs at least one class, got logits [2, 0]");
+  CHECK_THROWS_WITH(cross_entropy(zeros({2, 5}), zeros({2})),
+                    "cross_entropy: needs int64 targets, got float32");
+  CHECK_THROWS_WITH(cross_entropy(zeros({2, 5}, int64), classes({0, 0})),
+                    "cross_entropy: needs float32 or float64, got int64");
+  CHECK_THROWS_WITH(cross_entropy(zeros({2, 5}), classes({0, 0}), {.label_smoothing = 1.5}),
+                    "cross_entropy: needs label_smoothing in [0, 1], got 1.5");
+  CHECK_THROWS_AS(cross_entropy(zeros({2, 5}), classes({0, 0}), {.label_smoothing = std::nan("")}),
+                  ValueError);
+}
+
+}  // namespace

@@ -1,0 +1,112 @@
+// dropout: which elements are kept, how much is drawn, the gradient, edge cases, errors.
+#include <cmath>
+#include <vector>
+
+#include "autograd/base/parallel.h"
+#include "autograd/engine/engine.h"
+#include "autograd/kernels/reference/philox.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+// Dropout of row-major x by the rule in kernels/philox.h, one element at a time.
+std::vector<double> reference(const Tensor& x, double p, std::uint64_t key) {
+  const kernels::DropoutMask mask(key, p);
+  std::vector<double> y = x.to_vector<double>();
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = mask.keep(i) ? y[i] * (1 / (1 - p)) : 0;
+  return y;
+}
+
+TEST_CASE("dropout keeps element i by Philox(key, i), whatever the layout") {
+  Generator g(1);
+  const Tensor x = randn({5, 6, 70}, float64, g);
+  for (const double p : {0.1, 0.5, 0.9}) {
+    for (const Tensor& in :
+         {x, transpose(x, 0, 2), slice(x, 2, 3, 64, 2), flip(x, 1),
+          expand(slice(x, 1, 0, 1), {5, 6, 70}), reshape(x, {2100}), select(x, 1, 2)}) {
+      Generator drawn(42), same(42);
+      const Tensor y = dropout(in, p, drawn);
+      CHECK(y.shape() == in.shape());
+      CHECK(y.to_vector<double>() == reference(in, p, same.next_u64()));
+      CHECK(drawn.next_u32() == same.next_u32());  // one key was drawn, nothing else
+    }
+  }
+}
+
+TEST_CASE("dropout keeps about 1 - p and does not move the mean") {
+  Generator g(2);
+  const std::int64_t n = 200000;
+  const Tensor y = dropout(ones({n}), 0.2, g);
+  const double kept = sum(to(ne(y, 0.0), float64)).item() / double(n);
+  CHECK(std::abs(kept - 0.8) <= 5 * std::sqrt(0.8 * 0.2 / double(n)));
+  CHECK(max(y).item() == 1.25f);
+  CHECK(std::abs(mean(y).item() - 1) <= 5 * std::sqrt(0.25 / double(n)));
+}
+
+TEST_CASE("dropout with p = 0 returns x and draws nothing; with p = 1 it gives zeros") {
+  Generator g(3), untouched(3);
+  const Tensor x = tensor({1, std::nan(""), kInf}).requires_grad();
+  CHECK(dropout(x, 0, g).is_same(x));
+  CHECK(g.next_u32() == untouched.next_u32());
+  const Tensor y = dropout(x, 1, g);
+  CHECK(y.to_vector<float>() == std::vector<float>{0, 0, 0});
+  CHECK(grad(sum(y), {x})[0].to_vector<float>() == std::vector<float>{0, 0, 0});
+  untouched.next_u64();
+  CHECK(g.next_u32() == untouched.next_u32());
+  CHECK(dropout(empty({2, 0}), 0.5, g).shape() == Shape{2, 0});
+}
+
+TEST_CASE("dropout's gradient has the mask of its forward, at any order") {
+  Generator g(4);
+  const Tensor x = randn({40}, float64, g).requires_grad();
+  const Tensor v = randn({40}, float64, g);
+  Generator drawn(5), same(5);
+  const std::uint64_t key = same.next_u64();
+  const Tensor y = dropout(x * x, 0.4, drawn);
+  const Tensor dx = grad(y, {x}, {.grad_output = v, .create_graph = true})[0];
+  const Tensor masked_v = from_data(reference(v, 0.4, key), {40});
+  CHECK(allclose(dx.detach(), 2.0 * (x.detach() * masked_v), 1e-15, 1e-15));
+  const Tensor ddx = grad(sum(dx), {x})[0];
+  CHECK(allclose(ddx, 2.0 * masked_v, 1e-15, 1e-15));
+}
+
+TEST_CASE("dropout draws from the thread's generator by default, a new mask each time") {
+  manual_seed(6);
+  const Tensor x = ones({64});
+  const auto first = dropout(x, 0.5).to_vector<float>(),
+             second = dropout(x, 0.5).to_vector<float>();
+  CHECK(first != second);
+  manual_seed(6);
+  CHECK(dropout(x, 0.5).to_vector<float>() == first);
+}
+
+TEST_CASE("dropout gives the same bits at 1, 2 and 3 threads, strided or not") {
+  const int before = num_threads();
+  const Tensor x = ones({300, 500});
+  std::vector<std::vector<float>> runs;
+  for (const int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    for (const Tensor& in : {x, transpose(ones({500, 300}), 0, 1)}) {
+      Generator g(7);
+      runs.push_back(dropout(in, 0.3, g).to_vector<float>());
+    }
+  }
+  set_num_threads(before);
+  for (const auto& run : runs) CHECK(run == runs[0]);
+}
+
+TEST_CASE("dropout errors") {
+  Generator g(8), untouched(8);
+  CHECK_THROWS_WITH(dropout(ones({2}), 1.5, g),
+                    "dropout: needs a probability p in [0, 1], got 1.5");
+  CHECK_THROWS_AS(dropout(ones({2}), -0.1, g), ValueError);
+  CHECK_THROWS_AS(dropout(ones({2}), std::nan(""), g), ValueError);
+  CHECK_THROWS_WITH(dropout(ones({2}, int64), 0.5, g),
+                    "dropout: needs float32 or float64, got int64");
+  CHECK(g.next_u32() == untouched.next_u32());
+}
+
+}  // namespace

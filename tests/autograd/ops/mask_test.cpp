@@ -1,0 +1,262 @@
+// Masks select: exact zeros, no NaN, nothing leaks. attention() and the softmax family under masks.
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using testing::is_zero;
+using testing::same_bits;
+using testing::values;
+using V = std::vector<double>;
+
+Tensor keep_of(const std::vector<bool>& bits, const Shape& shape) { return from_data(bits, shape); }
+
+struct Qkv {
+  Tensor q, k, v;
+  Qkv(std::int64_t tq, std::int64_t tk, DType dtype = float64, std::uint64_t seed = 1) {
+    Generator g(seed);
+    q = randn({2, 3, tq, 4}, dtype, g).requires_grad();
+    k = randn({2, 3, tk, 4}, dtype, g).requires_grad();
+    v = randn({2, 3, tk, 5}, dtype, g).requires_grad();
+  }
+  Tensor operator()(const AttentionOptions& options = {}) const {
+    return attention(q, k, v, options);
+  }
+  std::vector<Tensor> gradients(const Tensor& y) const {
+    Generator g(9);
+    return grad(y, {q, k, v},
+                {.grad_output = randn(y.shape(), y.dtype(), g), .retain_graph = true});
+  }
+};
+
+bool all_finite(const Tensor& x) { return all(isfinite(x)).item() != 0; }
+
+TEST_CASE("B7 B8 B10 B20: KeepMask: polarity, alignment, window, padding, logic") {
+  CHECK(values(KeepMask::causal(3, 3).tensor()) == V{1, 0, 0, 1, 1, 0, 1, 1, 1});
+  // Bottom right: the last query sees all keys, with more keys and with fewer.
+  CHECK(values(KeepMask::causal(2, 4).tensor()) == V{1, 1, 1, 0, 1, 1, 1, 1});
+  CHECK(values(KeepMask::causal(3, 2).tensor()) == V{0, 0, 1, 0, 1, 1});
+  CHECK(values(KeepMask::causal(2, 4, CausalAlignment::kTopLeft).tensor()) ==
+        V{1, 0, 0, 0, 1, 1, 0, 0});
+  // Both sides of the query, which stands as in causal().
+  CHECK(values(KeepMask::sliding_window(3, 3, 1).tensor()) == V{1, 0, 0, 0, 1, 0, 0, 0, 1});
+  CHECK(values(KeepMask::sliding_window(2, 4, 2).tensor()) == V{0, 1, 1, 1, 0, 0, 1, 1});
+  CHECK(values(KeepMask::sliding_window(2, 4, 2, CausalAlignment::kTopLeft).tensor()) ==
+        V{1, 1, 0, 0, 1, 1, 1, 0});
+  CHECK(ScoreBias::alibi(1, 2, 4, float64, CausalAlignment::kTopLeft).tensor().at({0, 0, 3}) ==
+        -3 * std::exp2(-8));
+  CHECK(values(KeepMask::sliding_window(3, 2, 2).tensor()) == V{1, 0, 1, 1, 1, 1});
+  CHECK(values(KeepMask::sliding_window(2, 2, std::int64_t{1} << 62).tensor()) == V{1, 1, 1, 1});
+  CHECK(values((KeepMask::sliding_window(1, 4, 2) & KeepMask::causal(1, 4)).tensor()) ==
+        V{0, 0, 1, 1});
+  const KeepMask padding = KeepMask::padding(std::vector<std::int64_t>{2, 0, 3}, 3);
+  CHECK(padding.tensor().shape() == Shape{3, 1, 1, 3});
+  CHECK(values(padding.tensor()) == V{1, 1, 0, 0, 0, 0, 1, 1, 1});
+  const KeepMask a(keep_of({true, true, false, false}, {4})),
+      b(keep_of({true, false, true, false}, {4}));
+  CHECK(values((a & b).tensor()) == V{1, 0, 0, 0});
+  CHECK(values((a | b).tensor()) == V{1, 1, 1, 0});
+  CHECK(values((!a).tensor()) == V{0, 0, 1, 1});
+  CHECK(!KeepMask().defined());
+  CHECK((KeepMask() & a).tensor().is_same(a.tensor()));
+  CHECK((a & KeepMask()).tensor().is_same(a.tensor()));
+  CHECK(!(KeepMask() | a).defined());
+  CHECK((padding & KeepMask::causal(3, 3)).tensor().shape() == Shape{3, 1, 3, 3});
+}
+
+TEST_CASE("attention is softmax(q k^T scale + mask) v") {
+  const Qkv x(3, 5);
+  for (const bool causal : {false, true})
+    for (const double scale : {0.5, 0.3}) {
+      Tensor scores = matmul(x.q, mT(x.k)) * scale;
+      if (causal) scores = masked_fill(scores, logical_not(KeepMask::causal(3, 5).tensor()), -kInf);
+      const Tensor want = matmul(softmax(scores, -1), x.v);
+      AttentionOptions options{.causal = causal};
+      if (scale != 0.5) options.scale = scale;  // 0.5 = 1/sqrt(d) is the default
+      CHECK(allclose(x(options), want, 1e-13, 1e-13));
+      const AttentionResult r = attention_with_weights(x.q, x.k, x.v, options);
+      CHECK(allclose(r.output, want, 1e-13, 1e-13));
+      CHECK(allclose(r.scores, scores, 1e-13, 1e-13));
+      CHECK(allclose(r.pattern, softmax(scores, -1), 1e-13, 1e-13));
+      const auto got = x.gradients(x(options)), expected = x.gradients(want);
+      for (int i = 0; i < 3; ++i)
+        CHECK(allclose(got[std::size_t(i)], expected[std::size_t(i)], 1e-11, 1e-11));
+    }
+}
+
+TEST_CASE("causal: the gradient of output t is exactly 0 in every later key and value, in bits") {
+  for (const DType dtype : {float32, float64})
+    for (const auto& [tq, tk] : {std::pair{5, 5}, std::pair{3, 6}, std::pair{70, 70}}) {
+      const Qkv x(tq, tk, dtype);
+      const AttentionResult r = attention_with_weights(x.q, x.k, x.v, {.causal = true});
+      const Tensor y = x({.causal = true});
+      for (const std::int64_t t : {std::int64_t{0}, std::int64_t{1}, std::int64_t(tq) - 1}) {
+        CAPTURE(dtype, tq, tk, t);
+        const std::int64_t last = t + tk - tq;  // the last key that query t may read
+        for (const Tensor& out : {y, r.output}) {
+          const Tensor one = sum(select(out, 2, t) * 1.5);
+          const auto g = grad(one, {x.q, x.k, x.v}, {.retain_graph = true});
+          CHECK(is_zero(slice(g[1], 2, last + 1, tk)));
+          CHECK(is_zero(slice(g[2], 2, last + 1, tk)));
+          CHECK(is_zero(slice(g[0], 2, 0, t)));
+          CHECK(is_zero(slice(g[0], 2, t + 1, tq)));
+          CHECK(!is_zero(slice(g[2], 2, last, last + 1)));  // and not in the key at the border
+        }
+        CHECK(is_zero(slice(select(r.pattern, 2, t), 2, last + 1, tk)));
+      }
+    }
+}
+
+TEST_CASE("a change of a later key or value moves no bit of an earlier output") {
+  for (const auto& [tq, tk] : {std::pair{6, 6}, std::pair{4, 6}}) {
+    const Qkv x(tq, tk, float32);
+    const Tensor y = x({.causal = true});
+    const Tensor before = contiguous(slice(y, 2, 0, tq - 1));
+    const NoGrad guard;
+    fill_(slice(x.k, 2, tk - 1, tk), 1e4);
+    fill_(slice(x.v, 2, tk - 1, tk), -1e4);
+    CHECK(same_bits(slice(x({.causal = true}), 2, 0, tq - 1), before));
+  }
+}
+
+TEST_CASE("fully masked rows: output 0, gradients 0, no NaN, whichever mask did it") {
+  const Tensor row1 = keep_of({true, true, false, false, false, false, true, false, true}, {3, 3});
+  for (const DType dtype : {float32, float64}) {
+    const Qkv x(3, 3, dtype);
+    // By a keep-mask, by scores of -inf alone, and by causality with fewer keys than queries.
+    const AttentionOptions by_keep{.keep = KeepMask(row1)};
+    const AttentionOptions by_scores{
+        .on_scores = [&](const Tensor& s) { return masked_fill(s, logical_not(row1), -kInf); }};
+    for (const AttentionOptions& options : {by_keep, by_scores}) {
+      const AttentionResult r = attention_with_weights(x.q, x.k, x.v, options);
+      for (const Tensor& y : {x(options), r.output}) {
+        CHECK(is_zero(select(y, 2, 1)));
+        CHECK(all_finite(y));
+        for (const Tensor& g : x.gradients(y)) CHECK(all_finite(g));
+        CHECK(is_zero(select(x.gradients(y)[0], 2, 1)));
+        for (const Tensor& g : grad(sum(select(y, 2, 1)), {x.q, x.k, x.v}, {.retain_graph = true}))
+          CHECK(is_zero(g));
+      }
+      CHECK(is_zero(select(r.pattern, 2, 1)));
+    }
+    const Qkv few(4, 2, dtype);
+    const Tensor y = few({.causal = true});
+    CHECK(is_zero(slice(y, 2, 0, 2)));
+    CHECK(!is_zero(slice(y, 2, 2, 3)));
+    for (const Tensor& g : few.gradients(y)) CHECK(all_finite(g));
+    const Tensor nothing = x({.keep = KeepMask(zeros({3, 3}, bool8))});
+    CHECK(is_zero(nothing));
+    for (const Tensor& g : x.gradients(nothing)) CHECK(is_zero(g));
+  }
+}
+
+TEST_CASE("NaN or inf in padded keys and values changes no bit, of values or gradients") {
+  const std::vector<std::int64_t> lengths{4, 2};
+  for (const bool causal : {false, true})
+    for (const double poison : {std::nan(""), kInf, -kInf}) {
+      CAPTURE(causal, poison);
+      const AttentionOptions options{.causal = causal, .keep = KeepMask::padding(lengths, 4)};
+      const Qkv clean(4, 4), dirty(4, 4);
+      {
+        const NoGrad guard;
+        fill_(slice(select(dirty.k, 0, 1), 1, 2, 4), poison);
+        fill_(slice(select(dirty.v, 0, 1), 1, 2, 4), poison);
+      }
+      const Tensor y = clean(options), z = dirty(options);
+      CHECK(same_bits(y, z));
+      const auto g = clean.gradients(y), h = dirty.gradients(z);
+      for (std::size_t i = 0; i < 3; ++i) CHECK(same_bits(g[i], h[i]));
+      CHECK(is_zero(slice(select(h[1], 0, 1), 1, 2, 4)));
+      CHECK(is_zero(slice(select(h[2], 0, 1), 1, 2, 4)));
+    }
+}
+
+TEST_CASE("dropout on the weights: one key per call, the same mask forward and backward") {
+  const Qkv x(5, 5);
+  const auto with = [&](std::uint64_t seed) {
+    Generator g(seed);
+    return x({.causal = true, .dropout = 0.5, .generator = &g});
+  };
+  CHECK(same_bits(with(1), with(1)));
+  CHECK(!same_bits(with(1), with(2)));
+  Generator drawn(3), same(3);
+  x({.dropout = 0.5, .generator = &drawn});
+  same.next_u64();
+  CHECK(drawn.next_u32() == same.next_u32());
+  Generator untouched(4), mine(4);
+  x({.generator = &mine});
+  CHECK(mine.next_u32() == untouched.next_u32());
+  // Fused or not, attention drops what dropout() of the pattern drops with the same key.
+  Generator g1(5), g2(5);
+  const Tensor y = x({.dropout = 0.4, .generator = &g1});
+  const Tensor want = matmul(dropout(attention_with_weights(x.q, x.k, x.v).pattern, 0.4, g2), x.v);
+  CHECK(allclose(y, want, 1e-13, 1e-13));
+  const auto got = x.gradients(y), expected = x.gradients(want);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(allclose(got[i], expected[i], 1e-11, 1e-11));
+}
+
+TEST_CASE("on_scores and on_pattern see and replace") {
+  const Qkv x(3, 3);
+  Tensor seen_scores, seen_pattern;
+  const Tensor y =
+      x({.causal = true,
+         .on_scores = [&](const Tensor& s) { return seen_scores = s; },
+         .on_pattern = [&](const Tensor& p) { return seen_pattern = p, ones_like(p); }});
+  CHECK(seen_scores.at({0, 0, 0, 1}) == -kInf);
+  CHECK(seen_pattern.at({0, 0, 0, 0}) == 1);
+  CHECK(allclose(y, expand(sum(x.v, {2}, true), y.shape()), 1e-13, 1e-13));
+}
+
+TEST_CASE("a mask of rank 1 or 0 is one for every query") {
+  const Qkv x(2, 3);
+  const std::vector<bool> bits = {true, false, true};
+  const KeepMask row(keep_of(bits, {3}));
+  CHECK(row.tensor().shape() == Shape{1, 3});
+  CHECK(same_bits(x({.keep = row}), x({.keep = KeepMask(keep_of(bits, {1, 3}))})));
+  CHECK(same_bits(x({.causal = true, .keep = row}),
+                  x({.causal = true, .keep = KeepMask(keep_of(bits, {1, 3}))})));
+  CHECK(is_zero(x({.keep = KeepMask(full({}, 0, bool8))})));
+}
+
+TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orders") {
+  for (const DType dtype : {float32, float64}) {
+    const Tensor x =
+        to(tensor({{-kInf, -kInf, -kInf}, {1, -kInf, 2}}, float64), dtype).requires_grad();
+    const Tensor p = softmax(x, -1), log_p = log_softmax(x, -1), lse = logsumexp(x, {-1});
+    CHECK(values(slice(p, 0, 0, 1)) == V{0, 0, 0});
+    CHECK(values(slice(log_p, 0, 0, 1)) == V{-kInf, -kInf, -kInf});
+    CHECK(lse.at({0}) == -kInf);
+    CHECK(p.at({1, 1}) == 0);
+    CHECK(log_p.at({1, 1}) == -kInf);
+    CHECK(lse.at({1}) == Approx(2 + std::log(1 + std::exp(-1))));
+    const Tensor w = to(tensor({{1, 2, 3}, {4, 5, 7}}, float64), dtype);
+    for (const Tensor& y : {p, log_p, expand(unsqueeze(lse, 1), {2, 3})}) {
+      const Tensor g = grad(y, {x}, {.grad_output = w, .create_graph = true})[0];
+      CHECK(all_finite(g));
+      CHECK(is_zero(slice(g, 0, 0, 1)));
+      CHECK(!is_zero(slice(g, 0, 1, 2)));
+      const Tensor second = grad(sum(g * w), {x}, {.retain_graph = true, .allow_unused = true})[0];
+      CHECK(all_finite(second));
+      CHECK(is_zero(slice(second, 0, 0, 1)));
+    }
+    CHECK(grad(sum(p * w), {x}, {.retain_graph = true})[0].at({1, 1}) == 0);
+  }
+}
+
+TEST_CASE("unselected NaN and inf have gradient exactly 0, and give none") {
+  const Tensor x = tensor({std::nan(""), 2, kInf}, float64).requires_grad();
+  const Tensor mask = keep_of({true, false, true}, {3});
+  CHECK(values(grad(sum(exp(masked_fill(x, mask, 0))), {x})[0])[0] == 0);
+  CHECK(values(grad(sum(masked_fill(x, mask, 0) * 3.0), {x})[0]) == V{0, 3, 0});
+  CHECK(values(grad(sum(where(mask, zeros_like(x), x * x)), {x}, {.allow_unused = true})[0])[1] ==
+        4);
+}
+
+}  // namespace

@@ -1,0 +1,234 @@
+// layer_norm and rms_norm: values against plain loops and PyTorch, gradients, edge cases, errors.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "autograd/base/parallel.h"
+#include "autograd/engine/engine.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+using Values = std::vector<double>;
+
+Values values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
+
+// Largest difference, in units of the largest expected value (at least 1). NaN gives infinity.
+double error(const Values& got, const Values& expected) {
+  REQUIRE(got.size() == expected.size());
+  double scale = 1, worst = 0;
+  for (const double e : expected) scale = std::max(scale, std::abs(e));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = std::abs(got[i] - expected[i]);
+    if (!(d <= worst)) worst = std::isnan(d) ? kInf : d;
+  }
+  return worst / scale;
+}
+
+// Rows of [rows, D] normalised in long double.
+Values reference(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
+                 bool centred) {
+  const Values in = values(x);
+  const auto size = std::size_t(x.size(-1));
+  Values out;
+  for (std::size_t first = 0; first < in.size(); first += size) {
+    long double mean = 0, square = 0;
+    for (std::size_t i = 0; centred && i < size; ++i) mean += in[first + i] / (long double)(size);
+    for (std::size_t i = 0; i < size; ++i)
+      square += (in[first + i] - mean) * (in[first + i] - mean) / (long double)(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      long double y = (in[first + i] - mean) / std::sqrt(square + eps);
+      if (weight.defined()) y *= values(weight)[i];
+      if (bias.defined()) y += values(bias)[i];
+      out.push_back(double(y));
+    }
+  }
+  return out;
+}
+
+double tolerance(DType dtype) { return dtype == float32 ? 8 * 0x1p-24 : 1e-14; }
+
+// x, weight, bias and dL/dy of the numbers from PyTorch below.
+struct Example {
+  Tensor x = tensor({{1, 2, 4, -3}, {0.5, -1.5, 2.5, 0.25}}, float64).requires_grad();
+  Tensor weight = tensor({0.5, -1, 2, 1.5}, float64).requires_grad();
+  Tensor bias = tensor({0.1, 0.2, -0.3, 0.4}, float64).requires_grad();
+  Tensor g = tensor({{1, -2, 0.5, 3}, {-1, 0.25, 2, -0.5}}, float64);
+};
+
+TEST_CASE("layer_norm and rms_norm equal plain loops, in every layout") {
+  for (const DType dtype : {float32, float64}) {
+    Generator g(1);
+    const Tensor x = randn({3, 4, 37}, dtype, g) * 3.0 + 5.0;
+    const Tensor weight = randn({37}, dtype, g), bias = randn({37}, dtype, g);
+    const double tol = tolerance(dtype);
+    for (const Tensor& in :
+         {x, transpose(x, 0, 1), slice(x, 0, 0, 3, 2), flip(x, -1),
+          transpose(contiguous(transpose(x, 1, 2)), 1, 2), expand(slice(x, 1, 1, 2), {3, 4, 37})}) {
+      CHECK(error(values(layer_norm(in, weight, bias)), reference(in, weight, bias, 1e-5, true)) <=
+            tol);
+      CHECK(error(values(layer_norm(in, {}, bias, 0.1)), reference(in, {}, bias, 0.1, true)) <=
+            tol);
+      CHECK(error(values(layer_norm(in, weight, {})), reference(in, weight, {}, 1e-5, true)) <=
+            tol);
+      CHECK(error(values(rms_norm(in, weight)), reference(in, weight, {}, 1e-5, false)) <= tol);
+      CHECK(error(values(rms_norm(in, {}, 0.1)), reference(in, {}, {}, 0.1, false)) <= tol);
+    }
+    const Tensor one = expand(slice(weight, 0, 3, 4), {37});  // stride 0
+    CHECK(error(values(layer_norm(x, one, one)), reference(x, one, one, 1e-5, true)) <= tol);
+  }
+}
+
+TEST_CASE("layer_norm of values far from 0 does not cancel") {
+  Generator g(2);
+  const Tensor x = randn({2, 64}, float64, g) + 1e6;
+  CHECK(error(values(layer_norm(x, {}, {})), reference(x, {}, {}, 1e-5, true)) <= 1e-9);
+}
+
+// PyTorch 2.15.0, CPU, float64: F.layer_norm / F.rms_norm(x, (4,), ..., eps = 1e-5) and
+// torch.autograd.grad(y, inputs, g).
+TEST_CASE("layer_norm has PyTorch's values and gradients") {
+  const Example e;
+  const Tensor y = layer_norm(e.x, e.weight, e.bias);
+  CHECK(error(values(y), {0.1, -0.19223196855958524, 2.053391811357512, -1.9533918113575115,
+                          0.1220325777014482, 1.5660198174897864, 2.6083002565911584,
+                          0.20170680068696656}) <= 1e-14);
+  for (const bool create_graph : {true, false}) {  // the definition, then the kernel
+    const auto d =
+        grad(y, {e.x, e.weight, e.bias}, {.grad_output = e.g, .create_graph = create_graph});
+    CHECK(error(values(d[0]), {-0.5883479528393779, 0.19611568256335787, 0.19611507913048865,
+                               0.1961171911455315, -0.8416014457583461, 0.8843759280520215,
+                               0.7813729910514078, -0.8241474733450836}) <= 1e-14);
+    CHECK(error(values(d[1]), {-0.04406515540289635, -1.125968891491617, 3.496648209430536,
+                               -4.640685889610679}) <= 1e-14);
+    CHECK(error(values(d[2]), {0, -1.75, 2.5, 2.5}) <= 1e-14);
+  }
+}
+
+TEST_CASE("rms_norm has PyTorch's values and gradients") {
+  const Example e;
+  const Tensor y = rms_norm(e.x, e.weight);
+  CHECK(error(values(y), {0.1825740641190532, -0.7302962564762128, 2.921185025904851,
+                          -1.6431665770714787, 0.16843000196125082, 1.010580011767505,
+                          3.3686000392250164, 0.25264500294187625}) <= 1e-14);
+  for (const bool create_graph : {true, false}) {
+    const auto d = grad(y, {e.x, e.weight}, {.grad_output = e.g, .create_graph = create_graph});
+    CHECK(error(values(d[0]), {0.2434320043481506, 0.8520121369344076, 0.608579889154496,
+                               1.4605927563841865, -0.7167216884061873, 0.9711550514898064,
+                               0.7955716089615845, -0.6952208481255954}) <= 1e-14);
+    CHECK(error(values(d[1]), {0.028288124315604735, -1.7132375158943018, 4.098896295701229,
+                               -3.3705481551235827}) <= 1e-14);
+  }
+}
+
+TEST_CASE("norms: only the gradients asked for, with operands missing") {
+  const Example e;
+  const auto gradients = [&](const Tensor& y, std::initializer_list<Tensor> wrt) {
+    return grad(y, wrt, {.grad_output = e.g});
+  };
+  const Tensor x = e.x.detach(), weight = e.weight.detach();
+  const auto all = gradients(layer_norm(e.x, e.weight, e.bias), {e.x, e.weight, e.bias});
+  CHECK(values(gradients(layer_norm(x, weight, e.bias), {e.bias})[0]) == values(all[2]));
+  CHECK(values(gradients(layer_norm(x, e.weight, {}), {e.weight})[0]) == values(all[1]));
+  CHECK(values(gradients(layer_norm(x, {}, e.bias), {e.bias})[0]) == values(all[2]));
+  CHECK(values(gradients(layer_norm(e.x, weight, {}), {e.x})[0]) == values(all[0]));
+  const auto rms = gradients(rms_norm(e.x, e.weight), {e.x, e.weight});
+  CHECK(values(gradients(rms_norm(x, e.weight), {e.weight})[0]) == values(rms[1]));
+  CHECK(values(gradients(rms_norm(e.x, weight), {e.x})[0]) == values(rms[0]));
+}
+
+TEST_CASE(
+    "float32 norm gradients over several chunks of rows are those of the float64 definition") {
+  Generator g(3);
+  const Tensor x = randn({2500, 33}, float32, g).requires_grad();
+  const Tensor w = randn({33}, float32, g).requires_grad();
+  const Tensor b = randn({33}, float32, g).requires_grad();
+  const Tensor gy = randn({2500, 33}, float32, g);
+  const auto wide = [](const Tensor& t) { return to(t.detach(), float64).requires_grad(); };
+  const Tensor wx = wide(x), ww = wide(w), wb = wide(b);
+  const auto narrow = grad(layer_norm(x, w, b), {x, w, b}, {.grad_output = gy});
+  const auto exact = grad(layer_norm(wx, ww, wb), {wx, ww, wb},
+                          {.grad_output = to(gy, float64), .create_graph = true});
+  for (std::size_t i = 0; i < 3; ++i)
+    // Partial sums over ~1000 rows and the moments are float32: a few ulps of the largest entry.
+    CHECK(error(values(narrow[i]), values(exact[i].detach())) <= 8 * tolerance(float32));
+}
+
+TEST_CASE("norms of rows of one value, of no rows, and of no values") {
+  const Tensor bias = tensor({0.25}, float64).requires_grad();
+  const Tensor weight = tensor({3}, float64).requires_grad();
+  const Tensor x = reshape(tensor({2, -5}, float64), {2, 1}).requires_grad();
+  const Tensor y = layer_norm(x, weight, bias);
+  CHECK(values(y) == Values{0.25, 0.25});
+  const auto d = grad(sum(y), {x, weight, bias});
+  CHECK(values(d[0]) == Values{0, 0});
+  CHECK(values(d[1]) == Values{0});
+  CHECK(values(d[2]) == Values{2});
+  CHECK(error(values(rms_norm(x, weight, 0)), {3, -3}) <= 1e-15);
+
+  const Tensor none = empty({2, 0, 1}, float64).requires_grad();
+  for (const Tensor& z : {layer_norm(none, weight, {}), rms_norm(none, weight)}) {
+    CHECK(z.shape() == Shape{2, 0, 1});
+    const auto dz = grad(z, {none, weight}, {.grad_output = empty({2, 0, 1}, float64)});
+    CHECK(dz[0].shape() == Shape{2, 0, 1});
+    CHECK(values(dz[1]) == Values{0});
+  }
+  CHECK(layer_norm(empty({3, 0}), empty({0}), empty({0})).shape() == Shape{3, 0});
+  CHECK(rms_norm(empty({3, 0}), empty({0})).shape() == Shape{3, 0});
+}
+
+TEST_CASE("norms give the same bits at 1, 2 and 3 threads") {
+  const int before = num_threads();
+  Generator g(4);
+  const Tensor x = randn({1700, 48}, float32, g).requires_grad();  // several chunks of rows
+  const Tensor w = randn({48}, float32, g).requires_grad();
+  const Tensor b = randn({48}, float32, g).requires_grad();
+  const Tensor gy = randn({1700, 48}, float32, g);
+  std::vector<std::vector<std::vector<float>>> runs;
+  for (const int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    std::vector<std::vector<float>> run;
+    const Tensor y = layer_norm(x, w, b), z = rms_norm(x, w);
+    for (const Tensor& t : {y, z}) run.push_back(t.to_vector<float>());
+    for (const Tensor& t : grad(y, {x, w, b}, {.grad_output = gy}))
+      run.push_back(t.to_vector<float>());
+    for (const Tensor& t : grad(z, {x, w}, {.grad_output = gy}))
+      run.push_back(t.to_vector<float>());
+    runs.push_back(run);
+  }
+  set_num_threads(before);
+  CHECK(runs[0] == runs[1]);
+  CHECK(runs[0] == runs[2]);
+}
+
+TEST_CASE("norms notice an input changed in place before backward") {
+  const Tensor x = ones({2, 3}).requires_grad();
+  const Tensor weight = ones({3});
+  const Tensor y = sum(layer_norm(x, weight, {}));
+  fill_(weight, 2);
+  CHECK_THROWS_AS(backward(y), ValueError);
+}
+
+TEST_CASE("norm errors name the shapes") {
+  const Tensor x = ones({2, 3});
+  CHECK_THROWS_WITH(layer_norm(tensor(1), {}, {}), "layer_norm: needs x [..., D], got a scalar []");
+  CHECK_THROWS_WITH(layer_norm(x, ones({4}), {}),
+                    "layer_norm: needs x [..., D] and weight [D], got [2, 3] and [4]");
+  CHECK_THROWS_WITH(layer_norm(x, {}, ones({1, 3})),
+                    "layer_norm: needs x [..., D] and bias [D], got [2, 3] and [1, 3]");
+  CHECK_THROWS_WITH(rms_norm(x, ones({2})),
+                    "rms_norm: needs x [..., D] and weight [D], got [2, 3] and [2]");
+  CHECK_THROWS_AS(rms_norm(x, ones({2})), ShapeError);
+  CHECK_THROWS_WITH(rms_norm(x, {}, -1), "rms_norm: needs eps >= 0, got -1");
+  CHECK_THROWS_AS(layer_norm(x, {}, {}, std::nan("")), ValueError);
+  CHECK_THROWS_WITH(
+      layer_norm(x, ones({3}, float64), {}),
+      "layer_norm: dtypes differ: float32 and float64; convert one with to(x, dtype)");
+  CHECK_THROWS_WITH(rms_norm(ones({2, 3}, int64), {}),
+                    "rms_norm: needs float32 or float64, got int64");
+}
+
+}  // namespace

@@ -1,0 +1,261 @@
+// Every registered check, by enumeration: gradients and gradients of gradients against central
+// differences and dual numbers, in every layout of inputs and cotangent.
+#include <algorithm>
+#include <set>
+
+#include "autograd/check/gradcheck.h"
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+// A new op belongs here: the list fails when one is added without, or lost by the linker.
+const std::vector<std::string> kOps = {
+    "abs",        "add",           "attention", "cat",         "chunk",     "clamp",
+    "contiguous", "cross_entropy", "cumsum",    "diagonal",    "div",       "dropout",
+    "einsum",     "embedding",     "erf",       "exp",         "expand",    "flatten",
+    "flip",       "gather",        "gelu",      "gelu_tanh",   "index_add", "index_select",
+    "layer_norm", "linear",        "log",       "log_softmax", "logsumexp", "masked_fill",
+    "matmul",     "max",           "maximum",   "mean",        "min",       "minimum",
+    "mul",        "neg",           "permute",   "pow",         "relu",      "reshape",
+    "rms_norm",   "rope",          "rsqrt",     "scatter_add", "select",    "sigmoid",
+    "silu",       "slice",         "softmax",   "split",       "sqrt",      "squeeze",
+    "stack",      "sub",           "sum",       "sum_to",      "tanh",      "to",
+    "transpose",  "tril",          "triu",      "unslice",     "unsqueeze", "var",
+    "where"};
+
+bool is_layer(const Check* check) { return check->name().starts_with("nn."); }
+
+const std::vector<std::string> kLayers = {"nn.Block",   "nn.Embedding",  "nn.LayerNorm",
+                                          "nn.Linear",  "nn.MLP",        "nn.MultiHeadAttention",
+                                          "nn.RMSNorm", "nn.Transformer"};
+
+// All but those that the tests of the checker itself register.
+std::vector<const Check*> library_checks() {
+  std::vector<const Check*> list = registered_checks();
+  std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });
+  return list;
+}
+
+TEST_CASE("the checked ops and layers are exactly these") {
+  std::vector<std::string> ops, layers;
+  for (const Check* check : library_checks())
+    (is_layer(check) ? layers : ops).emplace_back(check->name());
+  CHECK(ops == kOps);
+  CHECK(layers == kLayers);
+}
+
+TEST_CASE("no check is empty: samples have inputs with elements, and outputs") {
+  for (const Check* check : library_checks()) {
+    CAPTURE(check->name());
+    const Samples samples = check->samples();
+    REQUIRE(!samples.empty());
+    bool any_element = false;
+    std::set<std::string> names;
+    for (const Sample& s : samples) {
+      CAPTURE(s.name);
+      CHECK(!s.name.empty());
+      CHECK(names.insert(s.name).second);
+      REQUIRE(!s.inputs.empty());
+      for (const Tensor& x : s.inputs) CHECK(x.dtype() == float64);
+      any_element = any_element || (s.inputs[0].numel() > 0 && s.f(s.inputs).numel() > 0);
+    }
+    CHECK(any_element);
+  }
+}
+
+// Whether a sample has an input that the layout can change: then it may not be skipped for "none".
+bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
+  const int rank = layout == CheckLayout::kTransposed ? 2 : layout == CheckLayout::kSliced ? 1 : 0;
+  for (const Sample& s : check.samples())
+    for (const Tensor& x : s.inputs)
+      if (s.name == name && x.numel() > 0 && x.rank() >= rank) return true;
+  return false;
+}
+
+std::set<CheckLayout> run_all(int order, bool layers) {
+  std::set<CheckLayout> ran;
+  for (const Check* check : library_checks()) {
+    if (is_layer(check) != layers) continue;
+    bool checked = false;
+    for (const CheckResult& r : run_check(*check, {.order = order})) {
+      CAPTURE(check->name(), r.sample, name_of(r.layout), r.order, r.skipped, r.report.message);
+      const bool repeats = r.layout == CheckLayout::kExpanded || r.layout == CheckLayout::kAliased;
+      if (!r.skipped.empty()) {
+        CHECK((repeats || !can_be(r.layout, *check, r.sample)));  // no other excuse
+        continue;
+      }
+      CHECK(r.report.ok);
+      CHECK(r.report.order == order);
+      checked = true;
+      ran.insert(r.layout);
+    }
+    CAPTURE(check->name());
+    CHECK(checked);
+  }
+  return ran;
+}
+
+TEST_CASE("every op's gradients agree with both oracles in every layout, at both orders") {
+  for (const int order : {1, 2}) CHECK(run_all(order, false).size() == std::size(kAllLayouts));
+}
+TEST_CASE("every layer's gradients agree with both oracles at both orders") {
+  for (const int order : {1, 2}) CHECK(run_all(order, true).count(CheckLayout::kContiguous) == 1);
+}
+
+std::vector<Tensor> gradients(const Sample& s, const Tensor& cotangent, bool create_graph) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& x : s.inputs) leaves.push_back(x.detach().requires_grad());
+  const Tensor y = s.f(leaves);
+  if (!y.needs_grad()) return {};
+  auto g = grad(y, leaves,
+                {.grad_output = cotangent, .create_graph = create_graph, .allow_unused = true});
+  for (Tensor& t : g) t = t.detach();
+  return g;
+}
+
+TEST_CASE("a gradient does not depend on the strides of the cotangent") {
+  Generator random(5);
+  for (const Check* check : library_checks())
+    for (const Sample& s : check->samples()) {
+      CAPTURE(check->name(), s.name);
+      const Tensor v = randn(s.f(s.inputs).shape(), float64, random);
+      const auto expected = gradients(s, v, false);
+      for (const auto& [name, laid_out] : testing::layouts(v)) {
+        CAPTURE(name);
+        const auto got = gradients(s, laid_out, false);
+        REQUIRE(got.size() == expected.size());
+        for (std::size_t i = 0; i < got.size(); ++i)
+          CHECK(allclose(got[i], expected[i], 1e-13, 1e-13));
+      }
+      // The commonest cotangent of all: sum()'s, an expanded scalar.
+      const Tensor ones_of_stride_0 = expand(full({}, 1, float64), v.shape());
+      const auto of_ones = gradients(s, ones_like(v), false);
+      const auto got = gradients(s, ones_of_stride_0, false);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        CHECK(allclose(got[i], of_ones[i], 1e-13, 1e-13));
+    }
+}
+
+TEST_CASE("a fused backward equals the engine's walk over its definition, value and gradient") {
+  Generator random(6);
+  for (const Check* check : library_checks())
+    for (const Sample& s : check->samples()) {
+      CAPTURE(check->name(), s.name);
+      const Tensor v = randn(s.f(s.inputs).shape(), float64, random);
+      const auto fast = gradients(s, v, false), through_definition = gradients(s, v, true);
+      for (std::size_t i = 0; i < fast.size(); ++i)
+        CHECK(allclose(fast[i], through_definition[i], 1e-11, 1e-11));
+    }
+}
+
+TEST_CASE("a vector-Jacobian product is linear in the cotangent") {
+  Generator random(7);
+  for (const Check* check : library_checks())
+    for (const Sample& s : check->samples()) {
+      CAPTURE(check->name(), s.name);
+      const Shape shape = s.f(s.inputs).shape();
+      const Tensor a = randn(shape, float64, random), b = randn(shape, float64, random);
+      const auto ga = gradients(s, a, false), gb = gradients(s, b, false);
+      const auto sum_of_both = gradients(s, a + 2.0 * b, false);
+      for (std::size_t i = 0; i < ga.size(); ++i)
+        CHECK(allclose(sum_of_both[i], ga[i] + 2.0 * gb[i], 1e-11, 1e-11));
+    }
+}
+
+// ---- the checker must see what is wrong, and say where
+
+TEST_CASE("gradcheck names order, input, place and both values") {
+  const auto f = [](Args t) {
+    // x * y, where the gradient of y is cut off at place [1].
+    const Tensor y = where(from_data(std::vector<bool>{true, false}, {2}), t[1], t[1].detach());
+    return t[0] * y;
+  };
+  const std::vector<Tensor> xs = {tensor({3, 4}, float64), tensor({5, 6}, float64)};
+  const GradcheckReport report = gradcheck(f, xs);
+  CHECK(!report.ok);
+  CHECK(report.message == "order 1: input 1 at [1], output at [1]: engine 0, differences 4");
+  const GradcheckReport dual = gradcheck(f, xs, {.use_differences = false});
+  CHECK(!dual.ok);
+  CHECK(dual.message == "order 1: input 1 at [1], output at [1]: engine 0, dual numbers 4");
+}
+
+TEST_CASE("gradcheck finds a second derivative that is wrong though the first is right") {
+  // x^2 as x * x with a detached factor of 2: the gradient 2x is right, its derivative is 0.
+  const auto f = [](Args t) {
+    const Tensor x = t[0], fixed = x.detach();
+    return 2.0 * (fixed * x) - fixed * fixed;
+  };
+  const std::vector<Tensor> xs = {tensor({1.5, -2}, float64)};
+  CHECK(gradcheck(f, xs).ok);
+  const GradcheckReport report = gradcheck(f, xs, {.order = 2});
+  CHECK(!report.ok);
+  CHECK(report.order == 2);
+  CHECK(report.message.starts_with("order 2: "));
+}
+
+TEST_CASE("gradcheck fails on NaN, on inf and on a function that changes") {
+  const std::vector<Tensor> xs = {tensor({1, -1}, float64)};
+  CHECK(!gradcheck([](Args t) { return log(t[0]); }, xs).ok);
+  CHECK(!gradcheck([](Args t) { return sqrt(abs(t[0]) - 1.0); }, xs).ok);
+  int calls = 0;
+  CHECK(!gradcheck([&calls](Args t) { return t[0] * double(++calls); }, xs).ok);
+  CHECK_THROWS_WITH(gradcheck([](Args t) { return t[0]; }, std::vector<Tensor>{tensor({1})}),
+                    "gradcheck: needs float64 inputs, got float32; in float32 no step size tells a "
+                    "wrong gradient from rounding");
+  CHECK_THROWS_WITH(gradcheck([](Args t) { return t[0]; }, xs, {.order = 3}),
+                    "gradcheck: order must be 1 or 2, got 3");
+}
+
+TEST_CASE("a layout that does not apply is skipped for a stated reason") {
+  static const Check one("test.one_input", [](SampleGen& g) -> Samples {
+    const auto square = [](Args t) { return t[0] * t[0]; };
+    return {{"vector", square, {g.normal({3})}}, {"rank 0", square, {g.normal({})}}};
+  });
+  std::vector<std::string> skipped;
+  for (const CheckResult& r : run_check(one, {})) {
+    CHECK(r.report.ok);
+    skipped.push_back(r.skipped);
+  }
+  const std::string transposed = "no input with elements has rank 2 or more to transpose";
+  const std::string sliced = "no input with elements has an axis to slice";
+  const std::string expanded = "no input has a last axis of 2 or more to give stride 0";
+  const std::string aliased = "no other input has the last one's shape, to be the same tensor";
+  CHECK(skipped == std::vector<std::string>{"", transposed, "", "", aliased,  // vector
+                                            "", transposed, sliced, expanded, aliased});
+  const Sample no_inputs{"none", [](Args) { return ones({1}, float64); }, {}};
+  for (const CheckLayout layout : kAllLayouts)
+    CHECK(with_layout(no_inputs, layout).sample.has_value() ==
+          (layout == CheckLayout::kContiguous));
+}
+
+TEST_CASE("each order reports its own error, order 2 the worse of both as well") {
+  const std::vector<Tensor> xs = {tensor({0.5, -1}, float64)};
+  const auto f = [](Args t) { return exp(t[0]); };
+  const GradcheckReport first = gradcheck(f, xs), both = gradcheck(f, xs, {.order = 2});
+  CHECK(first.order_error[0] == first.error);
+  CHECK(both.order_error[0] == first.error);
+  CHECK(both.order_error[1] > 0);
+  CHECK(both.order_error[1] != both.order_error[0]);
+  CHECK(both.error == std::max(both.order_error[0], both.order_error[1]));
+  const auto root = [](Args t) { return sqrt(t[0]); };
+  const GradcheckReport bad =
+      gradcheck(root, std::vector<Tensor>{tensor({-1}, float64)}, {.order = 2});
+  CHECK(!bad.ok);
+  CHECK(std::isnan(bad.error));
+  CHECK(std::isnan(bad.order_error[0]));
+}
+
+TEST_CASE("a check without samples fails") {
+  static const Check none("test.none", [](SampleGen&) -> Samples { return {}; });
+  const auto results = run_check(none, {});
+  REQUIRE(results.size() == 1);
+  CHECK(!results[0].report.ok);
+  CHECK(results[0].report.message == "order 1: the check has no samples");
+}
+
+}  // namespace

@@ -1,0 +1,375 @@
+// Values of the elementwise ops, comparisons, selections and products against plain float64 loops:
+// both dtypes, every layout, rank 0, size 0, and sizes that are cut into parallel chunks.
+#include <functional>
+
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using testing::index_of;
+using testing::layouts;
+using testing::place;
+using testing::unit_roundoff;
+using testing::values;
+using V = std::vector<double>;
+
+const std::vector<Shape> kShapes = {{}, {1}, {0}, {2, 0, 3}, {7}, {3, 5}, {2, 3, 4}, {3, 1, 2, 2}};
+
+// Largest |got - want| in units of the dtype's roundoff of `scale`; inf where NaN or inf differ.
+double worst_error(const Tensor& got, const V& want, const V& scale) {
+  const V g = values(got);
+  REQUIRE(g.size() == want.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    if (g[i] == want[i] || (std::isnan(g[i]) && std::isnan(want[i]))) continue;
+    const double error = std::abs(g[i] - want[i]) / (scale[i] * unit_roundoff(got.dtype()));
+    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;
+  }
+  return worst;
+}
+
+struct Unary {
+  const char* name;
+  Tensor (*op)(const Tensor&);
+  double (*f)(double);
+  double low, high;    // of the random inputs
+  bool relative_to_x;  // rounding errors are relative to x, not to the result
+  double ulps;         // allowed, in half-ulps of the scale
+  V specials;
+};
+
+double phi(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+const std::vector<Unary> kUnary = {
+    {"neg",
+     [](const Tensor& x) { return -x; },
+     [](double x) { return -x; },
+     -9,
+     9,
+     false,
+     0,
+     {0, kInf, std::nan("")}},
+    {"exp",
+     exp,
+     [](double x) { return std::exp(x); },
+     -20,
+     20,
+     false,
+     4,
+     {0, -kInf, kInf, -1000, 1000, std::nan("")}},
+    {"log",
+     log,
+     [](double x) { return std::log(x); },
+     1e-3,
+     100,
+     false,
+     4,
+     {1, 0, kInf, -1, std::nan("")}},
+    {"sqrt",
+     sqrt,
+     [](double x) { return std::sqrt(x); },
+     0,
+     100,
+     false,
+     1,
+     {0, 4, kInf, -1, std::nan("")}},
+    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1e-3, 100, false, 4, {0, 4, kInf}},
+    {"tanh",
+     tanh,
+     [](double x) { return std::tanh(x); },
+     -5,
+     5,
+     false,
+     8,
+     {0, 1e-5, 50, -50, kInf, -kInf, std::nan("")}},
+    {"sigmoid",
+     sigmoid,
+     sigmoid_of,
+     -30,
+     30,
+     false,
+     8,
+     {0, 1000, -1000, kInf, -kInf, std::nan("")}},
+    {"erf",
+     erf,
+     [](double x) { return std::erf(x); },
+     -4,
+     4,
+     false,
+     8,
+     {0, 1e-5, kInf, -kInf, std::nan("")}},
+    {"abs", abs, [](double x) { return std::abs(x); }, -9, 9, false, 0, {0, -kInf, std::nan("")}},
+    {"relu",
+     relu,
+     [](double x) { return x < 0 ? 0 : x; },
+     -9,
+     9,
+     false,
+     0,
+     {0, -kInf, std::nan("")}},
+    {"clamp",
+     [](const Tensor& x) { return clamp(x, -0.5, 2); },
+     [](double x) { return x < -0.5 ? -0.5
+                           : x > 2  ? 2
+                                    : x; },
+     -5,
+     5,
+     false,
+     0,
+     {-0.5, 2, kInf, -kInf, std::nan("")}},
+    {"pow 3",
+     [](const Tensor& x) { return pow(x, 3); },
+     [](double x) { return x * x * x; },
+     -5,
+     5,
+     false,
+     6,
+     {0, -2, kInf}},
+    {"pow -0.5",
+     [](const Tensor& x) { return pow(x, -0.5); },
+     [](double x) { return std::pow(x, -0.5); },
+     0.1,
+     50,
+     false,
+     4,
+     {0, -1}},
+    {"pow 0",
+     [](const Tensor& x) { return pow(x, 0); },
+     [](double) { return 1.0; },
+     -5,
+     5,
+     false,
+     0,
+     {0, std::nan("")}},
+    {"gelu", gelu, [](double x) { return x * phi(x); }, -6, 6, true, 8, {0, 100, -100}},
+    {"gelu_tanh",
+     gelu_tanh,
+     [](double x) {
+       return 0.5 * x *
+              (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+     },
+     -6,
+     6,
+     true,
+     8,
+     {0, 100, -100}},
+    {"silu", silu, [](double x) { return x * sigmoid_of(x); }, -20, 20, true, 8, {0, 1000, -1000}}};
+
+TEST_CASE("functions of one operand equal the plain function, in every layout") {
+  Generator random(1);
+  for (const Unary& u : kUnary)
+    for (const DType dtype : {float32, float64})
+      for (const Shape& shape : kShapes) {
+        CAPTURE(u.name, dtype, shape);
+        const Tensor x = rand(shape, dtype, random) * (u.high - u.low) + u.low;
+        V want, scale;
+        for (const double v : values(x)) {
+          want.push_back(u.f(v));
+          scale.push_back(std::abs(u.relative_to_x ? v : want.back()));
+        }
+        for (const auto& [layout, laid_out] : layouts(x)) {
+          CAPTURE(layout);
+          const Tensor y = u.op(laid_out);
+          CHECK(y.shape() == shape);
+          CHECK(y.dtype() == dtype);
+          CHECK(worst_error(y, want, scale) <= u.ulps);
+        }
+      }
+}
+
+TEST_CASE("functions of one operand at 0, at the ends and at NaN") {
+  for (const Unary& u : kUnary)
+    for (const DType dtype : {float32, float64})
+      for (const double v : u.specials) {
+        CAPTURE(u.name, dtype, v);
+        const Tensor y = u.op(full({}, v, dtype));
+        const double x = full({}, v, dtype).item(), want = u.f(x);
+        const V scale{std::max(std::abs(want), u.relative_to_x ? std::abs(x) : 0)};
+        CHECK(worst_error(y, {full({}, want, dtype).item()}, scale) <= u.ulps + 1);
+      }
+}
+
+TEST_CASE("long tensors, cut into chunks, equal short ones") {
+  Generator random(2);
+  const Tensor x = rand({100003}, float32, random) + 0.5;
+  const Tensor some = slice(x, 0, 70000, 70020);
+  for (const Unary& u : kUnary) {
+    CAPTURE(u.name);
+    CHECK(testing::same_bits(slice(u.op(x), 0, 70000, 70020), u.op(some)));
+    const Tensor strided = slice(x, 0, 0, 100003, 2);
+    CHECK(
+        testing::same_bits(slice(u.op(strided), 0, 35000, 35010), u.op(slice(some, 0, 0, 20, 2))));
+  }
+}
+
+struct Binary {
+  const char* name;
+  Tensor (*op)(const Tensor&, const Tensor&);
+  double (*f)(double, double);
+};
+const std::vector<Binary> kBinary = {
+    {"add", [](const Tensor& a, const Tensor& b) { return a + b; },
+     [](double a, double b) { return a + b; }},
+    {"sub", [](const Tensor& a, const Tensor& b) { return a - b; },
+     [](double a, double b) { return a - b; }},
+    {"mul", [](const Tensor& a, const Tensor& b) { return a * b; },
+     [](double a, double b) { return a * b; }},
+    {"div", [](const Tensor& a, const Tensor& b) { return a / b; },
+     [](double a, double b) { return a / b; }},
+    {"maximum", maximum, [](double a, double b) { return a > b ? a : b; }},
+    {"minimum", minimum, [](double a, double b) { return a < b ? a : b; }},
+    {"eq", eq, [](double a, double b) { return double(a == b); }},
+    {"ne", ne, [](double a, double b) { return double(a != b); }},
+    {"lt", lt, [](double a, double b) { return double(a < b); }},
+    {"le", le, [](double a, double b) { return double(a <= b); }},
+    {"gt", gt, [](double a, double b) { return double(a > b); }},
+    {"ge", ge, [](double a, double b) { return double(a >= b); }}};
+
+// Small integers, so that equal pairs occur and every result is exact in float32 but for div.
+Tensor small_integers(const Shape& shape, DType dtype, Generator& g) {
+  return to(randint(1, 6, shape, g), dtype);
+}
+
+TEST_CASE("functions of two operands equal the plain function under broadcasting") {
+  Generator random(3);
+  const std::vector<std::array<Shape, 3>> cases = {{Shape{}, {}, {}},
+                                                   {Shape{3}, {}, {3}},
+                                                   {Shape{}, {2, 2}, {2, 2}},
+                                                   {Shape{2, 3}, {2, 3}, {2, 3}},
+                                                   {Shape{3, 1}, {1, 4}, {3, 4}},
+                                                   {Shape{4}, {2, 3, 4}, {2, 3, 4}},
+                                                   {Shape{0, 3}, {1, 3}, {0, 3}},
+                                                   {Shape{2, 1, 3, 1}, {5, 1, 2}, {2, 5, 3, 2}},
+                                                   {Shape{1}, {0}, {0}}};
+  for (const Binary& op : kBinary)
+    for (const DType dtype : {float32, float64})
+      for (const auto& [sa, sb, shape] : cases) {
+        CAPTURE(op.name, dtype, sa, sb);
+        const Tensor a = small_integers(sa, dtype, random), b = small_integers(sb, dtype, random);
+        const V va = values(a), vb = values(b);
+        V want;
+        for (std::int64_t i = 0; i < shape.numel(); ++i) {
+          const Dims at = index_of(i, shape);
+          const double v = op.f(va[place(at, sa)], vb[place(at, sb)]);
+          want.push_back(dtype == float32 ? double(float(v)) : v);
+        }
+        for (const auto& [name_a, x] : layouts(a))
+          for (const auto& [name_b, y] : layouts(b)) {
+            CAPTURE(name_a, name_b);
+            CHECK(op.op(x, y).shape() == shape);
+            CHECK(values(op.op(x, y)) == want);
+          }
+        CHECK(values(op.op(expand(a, shape), expand(b, shape))) == want);
+      }
+}
+
+TEST_CASE("a double operand takes the tensor's dtype, on either side") {
+  const Tensor x = tensor({1, 2, 4});
+  CHECK(values(x + 1.0) == V{2, 3, 5});
+  CHECK(values(1.0 + x) == V{2, 3, 5});
+  CHECK(values(x - 1.0) == V{0, 1, 3});
+  CHECK(values(1.0 - x) == V{0, -1, -3});
+  CHECK(values(x * 3.0) == V{3, 6, 12});
+  CHECK(values(3.0 * x) == V{3, 6, 12});
+  CHECK(values(x / 4.0) == V{0.25, 0.5, 1});
+  CHECK(values(4.0 / x) == V{4, 2, 1});
+  CHECK((x * 0.1).dtype() == float32);
+  CHECK(values(x * 0.1)[0] == double(0.1f));
+  CHECK(values(lt(x, 2.0)) == V{1, 0, 0});
+  CHECK(values(ge(arange(4), 2.0)) == V{0, 0, 1, 1});
+  CHECK(values(arange(3) * 2.0 + 1.0) == V{1, 3, 5});
+}
+
+TEST_CASE("NaN: comparisons are false, maximum and minimum pass it on from either side") {
+  const Tensor a = tensor({std::nan(""), 1, 2}), b = tensor({1, std::nan(""), 3});
+  for (auto* op : {&maximum, &minimum}) {
+    const V y = values((*op)(a, b));
+    CHECK(std::isnan(y[0]));
+    CHECK(std::isnan(y[1]));
+  }
+  using Compare = Tensor (*)(const Tensor&, const Tensor&);
+  for (const Compare op : {Compare(eq), Compare(lt), Compare(le), Compare(gt), Compare(ge)}) {
+    CHECK(!op(a, b).at({0}));
+    CHECK(!op(a, b).at({1}));
+  }
+  CHECK(values(isfinite(tensor({1, kInf, -kInf, std::nan("")}))) == V{1, 0, 0, 0});
+  CHECK(!allclose(a, a));
+  CHECK(allclose(tensor({kInf, 1}), tensor({kInf, 1})));
+  CHECK(!allclose(tensor({kInf}), tensor({-kInf})));
+  CHECK(!allclose(tensor({1}), tensor({kInf})));
+  CHECK(allclose(tensor({1}, float64), tensor({1 + 1e-6}, float64)));
+  CHECK(!allclose(tensor({1}, float64), tensor({1 + 1e-4}, float64)));
+}
+
+TEST_CASE("to: every dtype to every other") {
+  const V v{-1.75, 0, 0.5, 3};
+  const Tensor x = from_data(v, {4});
+  CHECK(values(to(x, float32)) == v);
+  CHECK(to(x, int64).to_vector<std::int64_t>() == std::vector<std::int64_t>{-1, 0, 0, 3});
+  CHECK(values(to(x, bool8)) == V{1, 0, 1, 1});
+  CHECK(values(to(to(x, bool8), int64)) == V{1, 0, 1, 1});
+  CHECK(to(x, float64).is_same(x));
+  CHECK(values(to(flip(x, 0), float32)) == V{3, 0.5, 0, -1.75});
+}
+
+TEST_CASE("logic, any and all") {
+  const Tensor a = from_data(std::vector<bool>{true, true, false, false}, {2, 2});
+  const Tensor b = from_data(std::vector<bool>{true, false}, {2});
+  CHECK(values(logical_and(a, b)) == V{1, 0, 0, 0});
+  CHECK(values(logical_or(a, b)) == V{1, 1, 1, 0});
+  CHECK(values(logical_not(a)) == V{0, 0, 1, 1});
+  CHECK(values(any(a, {1})) == V{1, 0});
+  CHECK(values(all(mT(a), {0})) == V{1, 0});
+  CHECK(any(a).item() == 1);
+  CHECK(all(a).item() == 0);
+  CHECK(values(any(zeros({2, 0}, bool8), {1})) == V{0, 0});
+  CHECK(values(all(zeros({2, 0}, bool8), {1}, true)) == V{1, 1});
+}
+
+TEST_CASE("where and masked_fill select by plain indexing, unselected NaN and inf included") {
+  Generator random(4);
+  const Shape shape{3, 4, 2};
+  const Tensor c = bernoulli(0.5, {4, 1}, random), a = randn(shape, float64, random);
+  const Tensor b = randn({3, 1, 2}, float64, random);
+  const V vc = values(c), va = values(a), vb = values(b);
+  V chosen, filled;
+  for (std::int64_t i = 0; i < shape.numel(); ++i) {
+    const Dims at = index_of(i, shape);
+    chosen.push_back(vc[place(at, c.shape())] != 0 ? va[std::size_t(i)] : vb[place(at, b.shape())]);
+    filled.push_back(vc[place(at, c.shape())] != 0 ? -kInf : va[std::size_t(i)]);
+  }
+  for (const auto& [name, x] : layouts(a))
+    for (const auto& [mask_name, mask] : layouts(c)) {
+      CAPTURE(name, mask_name);
+      CHECK(values(where(mask, x, b)) == chosen);
+      CHECK(values(where(logical_not(mask), b, x)) == chosen);
+      CHECK(values(masked_fill(x, mask, -kInf)) == filled);
+    }
+  const Tensor mask = from_data(std::vector<bool>{true, false}, {2});
+  CHECK(values(where(mask, tensor({1, std::nan("")}), tensor({kInf, 2}))) == V{1, 2});
+  CHECK(values(where(mask, arange(2), arange(5, 7))) == V{0, 6});
+}
+
+TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes") {
+  for (const Shape& shape : {Shape{3, 3}, Shape{2, 5}, Shape{5, 2}, Shape{2, 3, 4}, Shape{0, 3}})
+    for (std::int64_t k = -5; k <= 5; ++k) {
+      CAPTURE(shape, k);
+      const Tensor x = full(shape, std::nan(""));
+      const V low = values(tril(x, k)), high = values(triu(x, k));
+      const std::int64_t rows = shape[shape.rank() - 2], columns = shape.back();
+      const V mask = values(tril_mask(rows, columns, k));
+      for (std::size_t f = 0; f < low.size(); ++f) {
+        const std::int64_t i = std::int64_t(f) / columns % rows, j = std::int64_t(f) % columns;
+        CHECK(std::isnan(low[f]) == (j <= i + k));
+        CHECK((std::isnan(low[f]) || low[f] == 0));  // NaN on the other side is selected away
+        CHECK(std::isnan(high[f]) == (j >= i + k));
+        CHECK((mask[std::size_t(i * columns + j)] != 0) == (j <= i + k));
+      }
+    }
+}
+
+}  // namespace

@@ -1,0 +1,299 @@
+// Values of reductions, softmax, running sums and products against plain loops in long double.
+#include <algorithm>
+#include <functional>
+
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using testing::index_of;
+using testing::layouts;
+using testing::place;
+using testing::unit_roundoff;
+using testing::values;
+using V = std::vector<double>;
+
+// |got - want| <= roundoffs * u * scale everywhere, in units of u * scale; NaN is inf.
+double error(const Tensor& got, const V& want, double scale) {
+  const V g = values(got);
+  REQUIRE(g.size() == want.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    if (g[i] == want[i]) continue;
+    const double e = std::abs(g[i] - want[i]) / (unit_roundoff(got.dtype()) * scale);
+    if (!(e <= worst)) worst = std::isnan(e) ? kInf : e;
+  }
+  return worst;
+}
+
+// f of the elements that fall on each output, by plain indexing.
+V reduce(const Tensor& x, const Dims& axes, const std::function<double(const V&)>& f) {
+  Shape ones = x.shape();
+  for (int i = 0; i < x.rank(); ++i)
+    for (const std::int64_t a : axes.rank() ? axes : Dims::filled(1, i))
+      if ((a + x.rank()) % x.rank() == i) ones[i] = 1;
+  std::vector<V> groups(std::size_t(ones.numel()));
+  const V v = values(x);
+  for (std::int64_t i = 0; i < x.numel(); ++i)
+    groups[place(index_of(i, x.shape()), ones)].push_back(v[std::size_t(i)]);
+  V out;
+  for (const V& g : groups) out.push_back(f(g));
+  return out;
+}
+
+double sum_of(const V& v) {
+  long double s = 0;
+  for (const double x : v) s += x;
+  return double(s);
+}
+double mean_of(const V& v) { return sum_of(v) / double(v.size()); }
+double var_of(const V& v, int correction) {
+  long double s = 0;
+  for (const double x : v) s += (x - mean_of(v)) * (x - mean_of(v));
+  return double(s / (long double)(double(v.size()) - correction));
+}
+double logsumexp_of(const V& v) {
+  const double top = v.empty() ? 0 : *std::max_element(v.begin(), v.end());
+  long double s = 0;
+  for (const double x : v) s += std::exp((long double)(x)-top);
+  return double(std::log(s)) + top;
+}
+
+const std::vector<Dims> kAxes = {{}, {0}, {1}, {2}, {-1}, {0, 1}, {1, 2}, {2, 0}, {0, 1, 2}};
+
+TEST_CASE("reductions equal plain loops over every set of axes, in every layout") {
+  Generator random(1);
+  struct Reduction {
+    const char* name;
+    std::function<Tensor(const Tensor&, const Dims&, bool)> op;
+    std::function<double(const V&)> f;
+    double roundoffs, scale;
+  };
+  using F = Tensor (*)(const Tensor&, const Dims&, bool);
+  const std::vector<Reduction> all = {
+      {"sum", F(sum), sum_of, 2, 60},
+      {"mean", F(mean), mean_of, 4, 2},
+      {"var", [](const Tensor& x, const Dims& a, bool k) { return var(x, a, k); },
+       [](const V& v) { return var_of(v, 1); }, 16, 2},
+      {"var 0", [](const Tensor& x, const Dims& a, bool k) { return var(x, a, k, 0); },
+       [](const V& v) { return var_of(v, 0); }, 16, 2},
+      {"max", F(max), [](const V& v) { return *std::max_element(v.begin(), v.end()); }, 0, 1},
+      {"min", F(min), [](const V& v) { return *std::min_element(v.begin(), v.end()); }, 0, 1},
+      {"logsumexp", F(logsumexp), logsumexp_of, 8, 2}};
+  for (const Reduction& r : all)
+    for (const DType dtype : {float32, float64})
+      for (const Shape& shape : {Shape{3, 4, 5}, Shape{2, 70, 3}, Shape{3, 2, 130}}) {
+        const Tensor x = randn(shape, dtype, random);
+        for (const Dims& axes : kAxes) {
+          const V want = reduce(x, axes, r.f);
+          for (const auto& [layout, laid_out] : layouts(x)) {
+            CAPTURE(r.name, dtype, shape, axes, layout);
+            CHECK(error(r.op(laid_out, axes, false), want, r.scale) <= r.roundoffs);
+            const Tensor kept = r.op(laid_out, axes, true);
+            CHECK(kept.rank() == 3);
+            CHECK(values(kept) == values(r.op(laid_out, axes, false)));
+          }
+        }
+        // An operand with stride 0.
+        const Tensor wide = expand(slice(x, 1, 0, 1), shape);
+        for (const Dims& axes : kAxes) {
+          const V want = reduce(wide, axes, r.f);
+          double largest = 0;
+          for (const double w : want) largest = std::max(largest, std::abs(w));
+          CHECK(error(r.op(wide, axes, false), want, r.scale + 4 * largest) <= 4 * r.roundoffs);
+        }
+      }
+}
+
+TEST_CASE("reductions of rank 0, of no elements and of int64") {
+  for (const DType dtype : {float32, float64}) {
+    const Tensor s = full({}, 3, dtype), none = zeros({2, 0}, dtype);
+    for (const Tensor& y : {sum(s), mean(s), max(s), min(s), logsumexp(s)}) {
+      CHECK(y.item() == 3);
+      CHECK(y.shape() == Shape{});
+    }
+    CHECK(values(sum(none, {1})) == V{0, 0});
+    CHECK(sum(none, {0}).shape() == Shape{0});
+    CHECK(sum(none).item() == 0);
+    CHECK(values(logsumexp(none, {1})) == V{-kInf, -kInf});
+    CHECK(std::isnan(mean(none).item()));
+    CHECK(max(none, {0}).shape() == Shape{0});
+  }
+  const std::int64_t big = (std::int64_t{1} << 53) + 1;
+  CHECK(sum(from_data(std::vector<std::int64_t>{big, 2}, {2})).to_vector<std::int64_t>()[0] ==
+        big + 2);
+}
+
+TEST_CASE("max and min pass NaN on; logsumexp is right at +-inf and stable far from 0") {
+  CHECK(std::isnan(max(tensor({1, std::nan(""), 2})).item()));
+  CHECK(std::isnan(min(tensor({std::nan(""), 1, 2})).item()));
+  CHECK(max(tensor({-kInf, -kInf})).item() == -kInf);
+  CHECK(logsumexp(tensor({1, kInf, 2}, float64)).item() == kInf);
+  CHECK(logsumexp(tensor({-kInf, 5}, float64)).item() == 5);
+  CHECK(std::isnan(logsumexp(tensor({1, std::nan("")})).item()));
+  for (const double shift : {-1e6, 1e6})
+    CHECK(logsumexp(tensor({shift, shift}, float64)).item() - shift ==
+          Approx(std::log(2)).margin(1e-9));
+}
+
+TEST_CASE("a float32 sum of a million terms is right to its last bit") {
+  const Tensor x = full({1 << 20}, 0.1);
+  CHECK(sum(x).item() == double(float((1 << 20) * double(0.1f))));
+  CHECK(sum(reshape(x, {1 << 10, 1 << 10}), {0}).at({7}) == double(float(1024 * double(0.1f))));
+}
+
+TEST_CASE("max and min share the gradient of ties evenly") {
+  const Tensor x = tensor({{1, 3, 3}, {2, 2, 2}}, float64).requires_grad();
+  CHECK(values(grad(sum(max(x, {1})), {x})[0]) == V{0, 0.5, 0.5, 1 / 3., 1 / 3., 1 / 3.});
+  CHECK(values(grad(min(x), {x})[0]) == V{1, 0, 0, 0, 0, 0});
+  const Tensor y = tensor({3, 0}, float64), z = tensor({3, 1}, float64).requires_grad();
+  CHECK(values(grad(sum(maximum(z, y)), {z})[0]) == V{0.5, 1});
+}
+
+TEST_CASE("argmax is the first largest along an axis") {
+  const Tensor x = tensor({{1, 5, 5}, {7, 2, 7}});
+  CHECK(values(argmax(x, 1)) == V{1, 0});
+  CHECK(values(argmax(mT(x), 0)) == V{1, 0});
+  CHECK(values(argmax(flip(x, 1), -1)) == V{0, 0});
+  CHECK(argmax(x, 0, true).shape() == Shape{1, 3});
+  CHECK(argmax(x, 0).dtype() == int64);
+}
+
+TEST_CASE("softmax and log_softmax equal plain loops along every axis, in every layout") {
+  Generator random(2);
+  for (const DType dtype : {float32, float64})
+    for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{2, 3, 40}, Shape{4, 1, 2}}) {
+      const Tensor x = randn(shape, dtype, random) * 4.0;
+      const V v = values(x);
+      for (int axis = 0; axis < shape.rank(); ++axis) {
+        const V lse = reduce(x, {axis}, logsumexp_of);
+        Shape ones = shape;
+        ones[axis] = 1;
+        V p, log_p;
+        for (std::int64_t i = 0; i < x.numel(); ++i) {
+          log_p.push_back(v[std::size_t(i)] - lse[place(index_of(i, shape), ones)]);
+          p.push_back(std::exp(log_p.back()));
+        }
+        for (const auto& [layout, laid_out] : layouts(x)) {
+          CAPTURE(dtype, shape, axis, layout);
+          CHECK(error(softmax(laid_out, axis), p, 1) <= 8);
+          CHECK(error(softmax(laid_out, axis - shape.rank()), p, 1) <= 8);
+          CHECK(error(log_softmax(laid_out, axis), log_p, 20) <= 4);
+        }
+      }
+    }
+}
+
+TEST_CASE("softmax does not move when its input is shifted by a million") {
+  const Tensor x = tensor({{0, 1, 2}, {5, 5, -5}}, float64);
+  for (const double shift : {-1e6, 1e6, 1e300}) {
+    const Tensor y = softmax(x + shift, -1);
+    if (std::abs(shift) < 1e7) CHECK(allclose(y, softmax(x, -1), 1e-9, 0));
+    CHECK(allclose(sum(y, {1}), ones({2}, float64), 1e-15, 0));
+  }
+  const Tensor w = randn({2, 3}, float64), at = (x + 0.0).detach().requires_grad();
+  const Tensor g = grad(sum(softmax(at, -1) * w), {at})[0];
+  CHECK(allclose(sum(g, {1}), zeros({2}, float64), 0, 1e-15));
+}
+
+TEST_CASE("cumsum is a running sum along every axis") {
+  Generator random(3);
+  const Tensor x = randn({3, 4, 5}, float64, random);
+  for (int axis = 0; axis < 3; ++axis)
+    for (const auto& [layout, laid_out] : layouts(x)) {
+      CAPTURE(axis, layout);
+      const Tensor y = cumsum(laid_out, axis);
+      for (std::int64_t i = 0; i < x.size(axis); ++i)
+        CHECK(allclose(select(y, axis, i), sum(slice(x, axis, 0, i + 1), {axis}), 1e-14, 1e-14));
+    }
+}
+
+// matmul by definition: batch axes by index, vectors as rows and columns.
+V product(const Tensor& a, const Tensor& b, const Shape& batch, std::int64_t m, std::int64_t n) {
+  const std::int64_t k = a.size(-1);
+  const V va = values(a), vb = values(b);
+  V out;
+  for (std::int64_t o = 0; o < batch.numel(); ++o) {
+    const Dims at = index_of(o, batch);
+    const std::size_t pa = place(at, a.shape().sub(0, a.rank() - 2)),
+                      pb = place(at, b.shape().sub(0, b.rank() - 2));
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        long double s = 0;
+        for (std::int64_t l = 0; l < k; ++l)
+          s += (long double)(va[std::size_t((std::int64_t(pa) * m + i) * k + l)]) *
+               vb[std::size_t((std::int64_t(pb) * k + l) * n + j)];
+        out.push_back(double(s));
+      }
+  }
+  return out;
+}
+
+TEST_CASE("matmul equals its definition: vectors, matrices, broadcast batches, sizes 0, layouts") {
+  struct Case {
+    Shape a, b, batch, out;
+    std::int64_t m, n;
+  };
+  const std::vector<Case> cases = {
+      {{3}, {3}, {}, {}, 1, 1},
+      {{2, 3}, {3}, {}, {2}, 2, 1},
+      {{3}, {3, 4}, {}, {4}, 1, 4},
+      {{3}, {5, 3, 4}, {5}, {5, 4}, 1, 4},
+      {{5, 2, 3}, {3}, {5}, {5, 2}, 2, 1},
+      {{2, 3}, {3, 4}, {}, {2, 4}, 2, 4},
+      {{3, 8, 4}, {3, 3, 4, 8}, {3, 3}, {3, 3, 8, 8}, 8, 8},  // notebook 4
+      {{2, 1, 3, 5}, {4, 5, 2}, {2, 4}, {2, 4, 3, 2}, 3, 2},
+      {{2, 1, 2, 3, 4}, {3, 1, 4, 2}, {2, 3, 2}, {2, 3, 2, 3, 2}, 3, 2},
+      {{2, 0}, {0, 3}, {}, {2, 3}, 2, 3},
+      {{0, 3}, {3, 2}, {}, {0, 2}, 0, 2},
+      {{0, 2, 3}, {3, 2}, {0}, {0, 2, 2}, 2, 2},
+      {{13, 65}, {65, 33}, {}, {13, 33}, 13, 33}};
+  Generator random(4);
+  for (const DType dtype : {float32, float64})
+    for (const Case& c : cases) {
+      const Tensor a = randn(c.a, dtype, random), b = randn(c.b, dtype, random);
+      const Tensor ma = a.rank() == 1 ? unsqueeze(a, 0) : a,
+                   mb = b.rank() == 1 ? unsqueeze(b, 1) : b;
+      const V want = product(ma, mb, c.batch, c.m, c.n);
+      const double scale = double(a.size(-1)) * 4 + 1;
+      for (const auto& [name_a, x] : layouts(a))
+        for (const auto& [name_b, y] : layouts(b)) {
+          CAPTURE(dtype, c.a, c.b, name_a, name_b);
+          CHECK(matmul(x, y).shape() == c.out);
+          CHECK(error(matmul(x, y), want, scale) <= 8);
+        }
+    }
+}
+
+TEST_CASE("linear is x W^T + b, with no rows, no inputs and no outputs too") {
+  Generator random(5);
+  for (const Shape& lead : {Shape{}, Shape{4}, Shape{2, 3}, Shape{0}})
+    for (const std::int64_t in : {0, 1, 5})
+      for (const std::int64_t out : {0, 1, 7}) {
+        CAPTURE(lead, in, out);
+        Shape shape = lead;
+        shape.push_back(in);
+        const Tensor x = randn(shape, float64, random).requires_grad();
+        const Tensor w = randn({out, in}, float64, random).requires_grad();
+        const Tensor b = randn({out}, float64, random).requires_grad();
+        const Tensor want = sum(unsqueeze(x, -2) * w, {-1}) + b;
+        const Tensor v = randn(want.shape(), float64, random);
+        const auto expected = grad(want, {x, w, b}, {.grad_output = v});
+        for (const auto& [name, laid_out] : layouts(w.detach())) {
+          CAPTURE(name);
+          const Tensor weight = laid_out.requires_grad();
+          const Tensor y = linear(x, weight, b);
+          REQUIRE(y.shape() == want.shape());
+          CHECK(allclose(y, want, 1e-13, 1e-13));
+          CHECK(allclose(linear(x, weight), want - b, 1e-13, 1e-13));
+          const auto got = grad(y, {x, weight, b}, {.grad_output = v});
+          for (std::size_t i = 0; i < 3; ++i) CHECK(allclose(got[i], expected[i], 1e-13, 1e-13));
+        }
+      }
+}
+
+}  // namespace

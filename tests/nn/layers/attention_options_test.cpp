@@ -1,0 +1,151 @@
+// The options of MultiHeadAttention, each against the few ops that define it. The rows B... are
+// those of the feature table.
+#include <cmath>
+#include <type_traits>
+
+#include "autograd/engine/engine.h"
+#include "nn/layers/attention.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::testing::close;
+using heed::autograd::testing::draw;
+using heed::autograd::testing::same_bits;
+using Options = MultiHeadAttention::Options;
+
+MultiHeadAttention random_layer(const Options& o) {
+  return heed::nn::testing::random_module<MultiHeadAttention>(o);
+}
+
+TEST_CASE("B4: d_head and d_value are free") {
+  const MultiHeadAttention layer =
+      random_layer({.d_model = 12, .heads = 5, .d_head = 7, .d_value = 3, .dtype = float64});
+  CHECK(layer.weights.in_proj_weight.shape() == Shape{5 * (7 + 7 + 3), 12});
+  CHECK(layer.weights.out_proj_weight.shape() == Shape{12, 15});
+  Probe probe;
+  probe.record("hook_v").record("hook_z").record("hook_q");
+  CHECK(layer(draw({2, 4, 12}, 3), {.probe = &probe}).shape() == Shape{2, 4, 12});
+  CHECK(probe.value("hook_q").shape() == Shape{2, 4, 5, 7});
+  CHECK(probe.value("hook_v").shape() == Shape{2, 4, 5, 3});
+  CHECK(probe.value("hook_z").shape() == Shape{2, 4, 5, 3});
+}
+
+TEST_CASE("B5: the scale rules") {
+  const std::pair<std::variant<ScaleRule, double>, double> rules[] = {
+      {ScaleRule::kInvSqrtHead, 1 / std::sqrt(5.0)},
+      {ScaleRule::kNone, 1},
+      {ScaleRule::kInvHead, 1 / 5.0},
+      {ScaleRule::kInvSqrtModel, 1 / std::sqrt(12.0)},
+      {-0.3, -0.3}};
+  for (const auto& [rule, number] : rules) {
+    const MultiHeadAttention layer =
+        random_layer({.d_model = 12, .heads = 2, .d_head = 5, .scale = rule, .dtype = float64});
+    Probe probe;
+    probe.record("hook_q").record("hook_k").record("hook_attn_scores");
+    layer(draw({1, 4, 12}, 3), {.probe = &probe});
+    const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
+                 k = permute(probe.value("hook_k"), {0, 2, 3, 1});
+    CHECK(close(probe.value("hook_attn_scores"), matmul(q, k) * number));
+  }
+  CHECK_THROWS_WITH(MultiHeadAttention({.d_model = 4, .heads = 2, .scale = std::nan("")}),
+                    "MultiHeadAttention: needs a finite scale, got nan");
+}
+
+TEST_CASE("B7 B8 B9 B16: cross attention under causality, padding and a learned bias") {
+  for (const CausalAlignment alignment :
+       {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft}) {
+    const MultiHeadAttention layer = random_layer(
+        {.d_model = 12, .heads = 3, .causal = true, .alignment = alignment, .dtype = float64});
+    const std::int64_t lengths[] = {6, 3};
+    const Tensor table = draw({3, 5, 6}, 8).requires_grad();
+    Probe probe;
+    probe.record("hook_attn_scores").record("hook_pattern").record("hook_q").record("hook_k");
+    const Tensor x = draw({2, 5, 12}, 3), memory = draw({2, 6, 12}, 4);
+    const Tensor y = layer.forward(
+        x, memory,
+        {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
+    const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
+    // What the table gets is what the scores get, summed over the batch.
+    CHECK(close(dbias, sum(probe.value("hook_attn_scores_grad"), {0})));
+    const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
+                 k = permute(probe.value("hook_k"), {0, 2, 3, 1});
+    const Tensor raw = matmul(q, k) / 2.0 + table.detach();
+    const std::int64_t ahead = alignment == CausalAlignment::kBottomRight ? 1 : 0;
+    for (std::int64_t b = 0; b < 2; ++b)
+      for (std::int64_t i = 0; i < 5; ++i)
+        for (std::int64_t j = 0; j < 6; ++j) {
+          const bool may = j <= i + ahead && j < lengths[b];
+          const double score = probe.value("hook_attn_scores").at({b, 1, i, j});
+          CHECK((may ? std::abs(score - raw.at({b, 1, i, j})) < 1e-12 : score == -kInf));
+          if (!may) CHECK(probe.value("hook_pattern").at({b, 1, i, j}) == 0);
+        }
+  }
+}
+
+TEST_CASE("B10: one polarity, held by the types") {
+  static_assert(!std::is_convertible_v<Tensor, KeepMask>);
+  static_assert(!std::is_convertible_v<Tensor, ScoreBias>);
+  static_assert(!std::is_constructible_v<KeepMask, ScoreBias>);
+  static_assert(!std::is_constructible_v<ScoreBias, KeepMask>);
+  const Tensor mask = to(tril_mask(3, 3), float32);
+  CHECK_THROWS_WITH(
+      ScoreBias(mask),
+      "ScoreBias: holds only 0 and 1: added to scores, such a mask masks nothing. Use "
+      "KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
+  CHECK_THROWS_AS(ScoreBias(ones({2, 2}, float64)), ValueError);
+  CHECK_THROWS_WITH(ScoreBias(tril_mask(3, 3)),
+                    "ScoreBias: needs float32 or float64, got bool8; true or false per key is a "
+                    "KeepMask");
+  CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // adds nothing, and is no mask
+  CHECK_NOTHROW(ScoreBias(zeros({0, 3})));
+  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad()));  // a bias to be learned
+  CHECK_NOTHROW(ScoreBias(mask * 2.0));
+}
+
+TEST_CASE("B13 B14 B15: scores, weights and dropped weights of every head, each by itself") {
+  Generator drop(9), same(9);
+  const Tensor q = draw({2, 3, 4, 5}, 1), k = draw({2, 3, 6, 5}, 2), v = draw({2, 3, 6, 5}, 3);
+  const KeepMask keep = KeepMask::causal(4, 6);
+  const AttentionResult r = attention_with_weights(
+      q, k, v, {.keep = keep, .bias = ScoreBias(draw({6}, 4)), .dropout = 0.4, .generator = &drop});
+  CHECK(close(r.raw_scores, matmul(q, mT(k)) / std::sqrt(5.0)));
+  const Tensor biased = r.raw_scores + draw({6}, 4);
+  CHECK(same_bits(r.scores, masked_fill(biased, logical_not(keep.tensor()), -kInf)));
+  CHECK(same_bits(r.pattern, softmax(r.scores, -1)));
+  CHECK(close(sum(r.pattern, {-1}), ones({2, 3, 4}, float64)));  // undropped: rows sum to 1
+  const Tensor mask = dropout(ones({2, 3, 4, 6}, float64), 0.4, same.next_u64());
+  CHECK(close(r.dropped, r.pattern * mask));
+  CHECK(!close(r.dropped, r.pattern));
+  CHECK(close(r.output, matmul(r.dropped, v)));
+  // In the layer: per head, before dropout, while dropout is on.
+  const MultiHeadAttention layer =
+      random_layer({.d_model = 12, .heads = 3, .dropout = 0.5, .dtype = float64});
+  Probe probe;
+  probe.record("hook_pattern");
+  layer(draw({2, 4, 12}, 3), {.training = true, .probe = &probe});
+  CHECK(probe.value("hook_pattern").shape() == Shape{2, 3, 4, 4});
+  CHECK(close(sum(probe.value("hook_pattern"), {-1}), ones({2, 3, 4}, float64)));
+}
+
+TEST_CASE("rotated queries stand where causality has them") {
+  const Options o{.d_model = 12, .heads = 3, .causal = true, .rope = true, .dtype = float64};
+  const MultiHeadAttention layer = random_layer(o);
+  const Tensor x = draw({2, 7, 12}, 3), all = layer(x);
+  // The last three queries with all keys: the last rows of the full pass.
+  CHECK(close(layer.forward(slice(x, 1, 4, 7), x), slice(all, 1, 4, 7)));
+  // At the top left the first three are the first.
+  Options top = o;
+  top.alignment = CausalAlignment::kTopLeft;
+  MultiHeadAttention first(top);
+  first.weights = convert(layer.weights, o, o.form);
+  CHECK(close(first.forward(slice(x, 1, 0, 3), x), slice(all, 1, 0, 3)));
+  // More queries than keys: the last keys are the last queries' own.
+  const Tensor few = layer.forward(x, slice(x, 1, 4, 7));
+  CHECK(close(slice(few, 1, 4, 7), layer(slice(x, 1, 4, 7))));
+}
+
+}  // namespace

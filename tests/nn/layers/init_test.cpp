@@ -1,0 +1,131 @@
+// nn::init against PyTorch's layers, bit for bit (seeds/torch_rng.md, vectors 2, 5, 9, 12), GPT-2's
+// rule, strides, errors.
+#include "nn/layers/init.h"
+
+#include <bit>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+
+Tensor leaf(const Shape& shape, DType dtype = float32) {
+  return full(shape, -7, dtype).requires_grad();
+}
+
+// sum of bits_i * (2i + 1) mod 2^64, as the vectors have it.
+std::uint64_t checksum(const Tensor& x) {
+  std::uint64_t sum = 0, factor = 1;
+  for (const float v : x.to_vector<float>()) {
+    sum += std::bit_cast<std::uint32_t>(v) * factor;
+    factor += 2;
+  }
+  return sum;
+}
+
+double root_mean_square(const Tensor& x) {
+  double sum = 0;
+  for (const float v : x.to_vector<float>()) sum += double(v) * v;
+  return std::sqrt(sum / double(x.numel()));
+}
+
+TEST_CASE("embedding weights are torch's N(0, 1)") {
+  const Tensor weight = leaf({10, 16});
+  Generator g(123);
+  init::normal(weight, 0, 1, g);
+  CHECK(weight.to_vector<float>()[0] == 0.337370187f);
+  CHECK(weight.to_vector<float>()[5] == 0.660340965f);
+  CHECK(checksum(weight) == 60576082320752u);
+  CHECK(weight.version() == 1);  // an older saved value would be noticed
+}
+
+TEST_CASE("linear draws as torch.nn.Linear(7, 5)") {
+  const Tensor weight = leaf({5, 7}), bias = leaf({5});
+  Generator g(1);
+  init::linear(weight, bias, g);
+  CHECK(weight.to_vector<float>()[0] == 0.194751173f);
+  CHECK(checksum(weight) == 2538781575682u);
+  CHECK(bias.to_vector<float>() == std::vector<float>{-0.182304397f, 0.331895024f, -0.0629571602f,
+                                                      0.161753461f, -0.175644413f});
+  CHECK(checksum(bias) == 58260412137u);
+  Generator without(1);
+  init::linear(weight, {}, without);
+  CHECK(checksum(weight) == 2538781575682u);
+}
+
+TEST_CASE("attention draws as torch.nn.MultiheadAttention(8, 2): out_proj first, then in_proj") {
+  const Tensor out_weight = leaf({8, 8}), out_bias = leaf({8}), in_weight = leaf({24, 8});
+  Generator g(9);
+  init::linear(out_weight, out_bias, g);  // the bias is drawn, then zeroed
+  init::xavier_uniform(in_weight, g);
+  init::zeros(out_bias);
+  CHECK(checksum(out_weight) == 7933549792719u);
+  CHECK(checksum(in_weight) == 77096853310692u);
+  CHECK(out_bias.to_vector<float>() == std::vector<float>(8, 0.0f));
+}
+
+TEST_CASE("normal takes mean and deviation") {
+  const Tensor x = leaf({100});
+  Generator g(2024);
+  init::normal(x, 0.1, 0.02, g);
+  CHECK(checksum(x) == 10370148425557u);
+}
+
+TEST_CASE("a parameter's strides do not change its values") {
+  const Tensor rows = leaf({6, 4}), columns = transpose(full({4, 6}, 0), 0, 1);
+  Generator g(5), same(5);
+  init::uniform(rows, -2, 3, g);
+  init::uniform(columns, -2, 3, same);
+  CHECK(rows.to_vector<float>() == columns.to_vector<float>());
+  for (const float v : rows.to_vector<float>()) CHECK((v >= -2 && v < 3));
+}
+
+TEST_CASE("fans count the kernel of a rank-3 parameter") {
+  const Tensor x = leaf({400, 3, 7}, float64);
+  Generator g(0);
+  const auto largest = [&] { return max(abs(x.detach())).item(); };
+  init::kaiming_uniform(x, 0, g);  // fan_in 21: sqrt(3) sqrt(2) / sqrt(21)
+  CHECK(largest() <= std::sqrt(6.0 / 21));
+  CHECK(largest() > 0.999 * std::sqrt(6.0 / 21));
+  init::xavier_uniform(x, g);  // fans 21 and 2800
+  CHECK(largest() <= std::sqrt(6.0 / 2821));
+  CHECK(largest() > 0.999 * std::sqrt(6.0 / 2821));
+}
+
+TEST_CASE("gpt2 scales what writes into the stream, zeroes biases, ones norms") {
+  std::vector<NamedTensor> p;
+  for (const char* name : {"tok.weight", "blocks.0.qkv.weight", "blocks.0.q_proj_weight",
+                           "blocks.0.proj.weight", "blocks.0.down.weight"})
+    p.push_back({name, leaf({100, 100})});
+  p.push_back({"blocks.0.ln1.weight", leaf({100})});
+  p.push_back({"blocks.0.qkv.bias", leaf({100})});
+  p.push_back({"blocks.0.in_proj_bias", leaf({3, 100})});
+  Generator g(1);
+  init::gpt2(p, 8, g);
+  for (std::size_t i = 0; i < 3; ++i)  // 10,000 values: one standard error is 0.7 %
+    CHECK(root_mean_square(p[i].tensor) == Approx(0.02).epsilon(0.03));
+  for (std::size_t i = 3; i < 5; ++i)
+    CHECK(root_mean_square(p[i].tensor) == Approx(0.02 / 4).epsilon(0.03));
+  CHECK(p[5].tensor.to_vector<float>() == std::vector<float>(100, 1.0f));
+  CHECK(p[6].tensor.to_vector<float>() == std::vector<float>(100, 0.0f));
+  CHECK(p[7].tensor.to_vector<float>() == std::vector<float>(300, 0.0f));
+}
+
+TEST_CASE("init refuses what it cannot do, and draws nothing then") {
+  Generator g(3), untouched(3);
+  CHECK_THROWS_WITH(init::xavier_uniform(leaf({5}), g),
+                    "xavier_uniform: needs a parameter [out, in, ...], got [5]");
+  CHECK_THROWS_AS(init::kaiming_uniform(leaf({}), 0, g), ShapeError);
+  CHECK_THROWS_AS(init::normal(zeros({2}, int64), 0, 1, g), DTypeError);
+  CHECK_THROWS_AS(init::uniform(leaf({2}), 1, 0, g), ValueError);
+  CHECK_THROWS_AS(init::gpt2({}, 0, g), ValueError);
+  CHECK(g.next_u64() == untouched.next_u64());
+  CHECK_THROWS_AS(init::ones(leaf({2}) * 2.0), ValueError);
+  init::linear(leaf({4, 0}), {}, g);  // nothing to draw, nothing to divide by
+}
+
+}  // namespace

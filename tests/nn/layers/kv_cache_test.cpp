@@ -1,0 +1,324 @@
+// Generation with cached keys and values: the logits and tokens of full forward passes.
+#include "nn/layers/kv_cache.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "autograd/base/pool.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/transformer.h"
+#include "nn/train/generate.h"
+#include "tests/support/catch.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::nn::testing::kAllPositions;
+using heed::nn::testing::random_model;
+
+constexpr std::int64_t kContext = 9, kVocab = 11;
+
+Transformer::Options tiny(DType dtype = float64) {
+  return {
+      .vocab = kVocab, .d_model = 8, .heads = 2, .layers = 2, .context = kContext, .dtype = dtype};
+}
+
+Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {
+  Generator g(5);
+  return randint(0, kVocab, {batch, n}, g);
+}
+
+// Logits of ids [B, T], handed to the cache in chunks.
+Tensor chunked(const Transformer& model, const Tensor& ids, KVCache& cache,
+               const std::vector<std::int64_t>& chunks) {
+  std::vector<Tensor> pieces;
+  std::int64_t at = 0;
+  for (const std::int64_t n : chunks) {
+    pieces.push_back(model.forward(slice(ids, 1, at, at + n), {.cache = &cache}));
+    at += n;
+    CHECK(cache.length() == at);
+  }
+  return cat(pieces, 1);
+}
+
+// Largest difference over the largest entry; NaN if either holds one.
+double distance(const Tensor& got, const Tensor& want) {
+  REQUIRE(got.shape() == want.shape());
+  const double worst = max(abs(got - want)).item(), largest = max(abs(want)).item();
+  return largest > 0 ? worst / largest : worst;
+}
+
+std::vector<std::int64_t> generated(const Transformer& model, const std::vector<std::int64_t>& ids,
+                                    std::int64_t n, const SampleOptions& options) {
+  std::vector<std::int64_t> out;
+  Generator g(17);
+  generate(model, ids, n, options, g, [&](std::int64_t id) {
+    out.push_back(id);
+    return true;
+  });
+  return out;
+}
+
+// What generate() promises: each token from a full pass over the last `context` ones.
+std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<std::int64_t> ids,
+                                         std::int64_t n, const SampleOptions& options) {
+  const std::size_t prompt = ids.size();
+  const NoGrad guard;
+  Generator g(17);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto length = std::min(kContext, std::int64_t(ids.size()));
+    const std::vector<std::int64_t> window(ids.end() - length, ids.end());
+    const Tensor logits = model.forward(from_data(window, {1, length}));
+    ids.push_back(sample_token(select(select(logits, 0, 0), 0, -1), options, g));
+  }
+  return {ids.begin() + std::ptrdiff_t(prompt), ids.end()};
+}
+
+TEST_CASE("B21: cached logits are those of the full pass, for every kind of model") {
+  const NoGrad guard;
+  for (const DType dtype : {float64, float32})
+    for (const Positions positions : kAllPositions)
+      for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kPerHead})
+        for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost})
+          for (const bool tied : {false, true})
+            for (const std::int64_t batch : {1, 3}) {
+              CAPTURE(dtype, int(positions), int(form), int(norm), tied, batch);
+              Transformer::Options o = tiny(dtype);
+              o.positions = positions, o.form = form, o.norm = norm, o.tied = tied;
+              const Transformer model = random_model(o);
+              const Tensor ids = random_ids(batch), full = model.forward(ids);
+              KVCache cache = model.cache(batch);
+              const Tensor got = chunked(model, ids, cache, {3, 2, 1, 1, 1, 1});
+              CHECK(distance(got, full) <= (dtype == float64 ? 1e-12 : 1e-5));
+            }
+}
+
+TEST_CASE("any chunks will do: all at once, one by one, none") {
+  const NoGrad guard;
+  const Transformer model = random_model(tiny());
+  const Tensor ids = random_ids(2), full = model.forward(ids);
+  for (const std::vector<std::int64_t>& chunks :
+       {std::vector<std::int64_t>{9}, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {1, 8}, {8, 1}, {4, 0, 5}}) {
+    KVCache cache = model.cache(2);
+    CHECK(distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
+  }
+}
+
+TEST_CASE("no kernel's sum depends on the other rows: cached logits have the full pass's bits") {
+  const NoGrad guard;
+  const std::int64_t context = 400;  // more keys than attention's kernel takes at a time
+  const Transformer model =
+      random_model({.vocab = kVocab, .d_model = 48, .heads = 2, .context = context});
+  const Tensor ids = random_ids(1, context), full = model.forward(ids);
+  KVCache cache = model.cache();
+  const Tensor got = chunked(model, ids, cache, {370, 13, 1, 1, 1, 1, 13});
+  CHECK(got.to_vector<float>() == full.to_vector<float>());
+}
+
+TEST_CASE("B21: tokens are those of full passes, within the context and beyond it") {
+  for (const Positions positions : kAllPositions)
+    for (const DType dtype : {float32, float64}) {
+      Transformer::Options o = tiny(dtype);
+      o.positions = positions;
+      const Transformer model = random_model(o);
+      for (const SampleOptions& sample :
+           {SampleOptions{.greedy = true}, SampleOptions{.temperature = 0.8, .top_k = 7}})
+        for (const std::size_t prompt : {1u, 4u, 9u, 12u}) {
+          CAPTURE(int(positions), dtype, sample.greedy, prompt);
+          std::vector<std::int64_t> ids(prompt);
+          std::iota(ids.begin(), ids.end(), 0);
+          for (std::int64_t& id : ids) id = id * 7 % kVocab;
+          CHECK(generated(model, ids, 20, sample) == by_full_passes(model, ids, 20, sample));
+        }
+    }
+}
+
+TEST_CASE("a cache that was cleared begins anew, and what it held before is never read") {
+  const NoGrad guard;
+  for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
+    Transformer::Options o = tiny();
+    o.positions = positions;
+    const Transformer model = random_model(o);
+    const Tensor ids = random_ids(1), full = model.forward(ids);
+    KVCache cache = model.cache();
+    const Tensor nan = heed::autograd::full({1, 2, kContext, 4}, std::nan(""), float64);
+    for (std::int64_t layer = 0; layer < 2; ++layer) cache.append(layer, nan, nan);
+    CHECK(cache.length() == kContext);
+    cache.clear();
+    CHECK(cache.length() == 0);
+    CHECK(distance(chunked(model, ids, cache, {2, 1, 6}), full) <= 1e-12);
+  }
+}
+
+TEST_CASE("a pass that throws leaves the cache as it was") {
+  const NoGrad guard;
+  const Transformer model = random_model(tiny());
+  const Tensor ids = random_ids(1), full = model.forward(ids);
+  KVCache cache = model.cache();
+  model.forward(slice(ids, 1, 0, 4), {.cache = &cache});
+  Probe probe;
+  probe.replace("blocks.1.attn.hook_q",
+                [](const Tensor&) -> Tensor { throw ValueError("the second layer fails"); });
+  CHECK_THROWS_WITH(model.forward(slice(ids, 1, 5, 9), {.probe = &probe, .cache = &cache}),
+                    Contains("the second layer fails"));
+  CHECK(cache.length() == 4);
+  const Tensor rest = model.forward(slice(ids, 1, 4, 9), {.cache = &cache});
+  CHECK(distance(rest, slice(full, 1, 4, 9)) <= 1e-12);
+}
+
+TEST_CASE("probe and key mask see cached tokens and new ones as one row of keys") {
+  const NoGrad guard;
+  const Transformer model = random_model(tiny());
+  const Tensor ids = random_ids(2);
+  // The first two tokens of sequence 0 are padding.
+  Tensor keep = heed::autograd::full({2, 1, 1, kContext}, 1, bool8);
+  fill_(slice(slice(keep, 0, 0, 1), 3, 0, 2), 0);
+  Probe whole, parts;
+  whole.record("blocks.1.attn.hook_pattern").record("blocks.1.attn.hook_k");
+  parts.record("blocks.1.attn.hook_pattern").record("blocks.1.attn.hook_k");
+  const Tensor full = model.forward(ids, {.probe = &whole, .keep = KeepMask(keep)});
+  KVCache cache = model.cache(2);
+  model.forward(slice(ids, 1, 0, 4), {.cache = &cache, .keep = KeepMask(slice(keep, 3, 0, 4))});
+  const Tensor got = model.forward(slice(ids, 1, 4, 9),
+                                   {.probe = &parts, .cache = &cache, .keep = KeepMask(keep)});
+  CHECK(distance(got, slice(full, 1, 4, 9)) <= 1e-12);
+  const Tensor pattern = parts.value("blocks.1.attn.hook_pattern");
+  CHECK(pattern.shape() == Shape{2, 2, 5, 9});
+  CHECK(distance(pattern, slice(whole.value("blocks.1.attn.hook_pattern"), 2, 4, 9)) <= 1e-12);
+  CHECK(distance(parts.value("blocks.1.attn.hook_k"),
+                 slice(whole.value("blocks.1.attn.hook_k"), 1, 4, 9)) <= 1e-12);
+}
+
+TEST_CASE("an attention layer of one's own takes a cache of one layer") {
+  const NoGrad guard;
+  Generator g(2);
+  for (const bool rope : {false, true}) {
+    const MultiHeadAttention attn(
+        {.d_model = 6, .heads = 2, .d_head = 4, .causal = true, .rope = rope, .dtype = float64}, g);
+    const Tensor x = randn({2, 5, 6}, float64, g), full = attn(x);
+    KVCache cache({.batch = 2, .heads = 2, .capacity = 5, .d_head = 4, .dtype = float64});
+    const Tensor first = attn(slice(x, 1, 0, 3), {.cache = &cache});
+    const Tensor rest = attn(slice(x, 1, 3, 5), {.cache = &cache});
+    CHECK(distance(cat({first, rest}, 1), full) <= 1e-12);
+  }
+}
+
+TEST_CASE("B21: keys and values that heads share are cached once, values of their own width") {
+  const NoGrad guard;
+  Generator g(2);
+  const MultiHeadAttention attn({.d_model = 6,
+                                 .heads = 4,
+                                 .d_head = 2,
+                                 .d_value = 3,
+                                 .kv_heads = 2,
+                                 .causal = true,
+                                 .dtype = float64},
+                                g);
+  const Tensor x = randn({1, 5, 6}, float64, g);
+  KVCache cache({.heads = 2, .capacity = 5, .d_head = 2, .d_value = 3, .dtype = float64});
+  const Tensor first = attn(slice(x, 1, 0, 3), {.cache = &cache});
+  const Tensor rest = attn(slice(x, 1, 3, 5), {.cache = &cache});
+  CHECK(distance(cat({first, rest}, 1), attn(x)) <= 1e-12);
+}
+
+TEST_CASE("a cache allocates once: it neither moves nor grows as tokens come") {
+  const NoGrad guard;
+  const Transformer model = random_model(tiny());
+  const Tensor ids = random_ids(3), one = slice(ids, 1, 0, 1);
+  const std::uint64_t before = heed::autograd::pool_stats().live_bytes;
+  KVCache cache = model.cache(3);
+  const std::uint64_t held = heed::autograd::pool_stats().live_bytes;
+  // 2 layers of k and v [3, 2, 9, 4] float64; size classes round up.
+  CHECK(held - before >= 2 * 2 * 3 * 2 * 9 * 4 * 8);
+  CHECK(held - before < 2 * 2 * 2 * 3 * 2 * 9 * 4 * 8);
+  const auto none = zeros({3, 2, 0, 4}, float64);
+  const Tensor start = cache.append(0, none, none).k;
+  for (std::int64_t i = 0; i < kContext; ++i) {
+    model.forward(one, {.cache = &cache});
+    const Tensor now = cache.append(0, none, none).k;
+    CHECK(now.shares_storage(start));
+    CHECK(now.shape() == Shape{3, 2, i + 1, 4});
+  }
+  CHECK_THROWS_AS(model.forward(one, {.cache = &cache}), ValueError);
+  CHECK(heed::autograd::pool_stats().live_bytes - held < 1024);  // handles, no tokens
+}
+
+TEST_CASE("what a cache cannot do is an error that says what to do") {
+  const Transformer model = random_model(tiny());
+  const Tensor ids = random_ids(1);
+  KVCache cache = model.cache();
+  CHECK_THROWS_AS(model.forward(ids, {.cache = &cache}), ValueError);
+  CHECK_THROWS_WITH(model.forward(ids, {.cache = &cache}),
+                    "KVCache: is for generation: what it holds has no history; run the pass under "
+                    "NoGrad");
+  CHECK(cache.length() == 0);
+  const NoGrad guard;
+  model.forward(slice(ids, 1, 0, 7), {.cache = &cache});
+  CHECK_THROWS_WITH(model.forward(slice(ids, 1, 0, 3), {.cache = &cache}),
+                    "Transformer: context 9 has 7 cached tokens and no room for 3 more; clear() "
+                    "starts the cache anew");
+  CHECK_THROWS_WITH(model.forward(random_ids(1, 10), {.cache = &cache}),
+                    "Transformer: needs ids [B, T] with T <= context 9, got [1, 10]");
+  CHECK_THROWS_AS(model.forward(random_ids(3, 1), {.cache = &cache}), ShapeError);
+  CHECK_THROWS_WITH(model.forward(random_ids(3, 1), {.cache = &cache}),
+                    "KVCache: needs k [1, 2, n, 4] and v [1, 2, n, 4], got [3, 2, 1, 4] and "
+                    "[3, 2, 1, 4]");
+  const Transformer other = random_model(tiny(float32));
+  CHECK_THROWS_AS(other.forward(slice(ids, 1, 0, 1), {.cache = &cache}), DTypeError);
+  CHECK_THROWS_WITH(other.forward(slice(ids, 1, 0, 1), {.cache = &cache}),
+                    "KVCache: holds float64, got float32");
+  Transformer::Options deep = tiny();
+  deep.layers = 3;
+  CHECK_THROWS_WITH(random_model(deep).forward(slice(ids, 1, 0, 1), {.cache = &cache}),
+                    "Transformer: has 3 layers, its KV cache 2; make the cache with "
+                    "model.cache(batch)");
+  const Tensor k = zeros({1, 2, 3, 4}, float64);
+  CHECK_THROWS_WITH(cache.append(0, k, k),
+                    "KVCache: holds 7 of 9 tokens and has no room for 3 more; clear() starts anew");
+  CHECK_THROWS_WITH(cache.append(2, k, k), "KVCache: has layers 0 to 1, got layer 2");
+  CHECK_THROWS_AS(model.cache(-1), ShapeError);
+  CHECK(cache.length() == 7);
+}
+
+TEST_CASE("only causal self-attention outside training takes a cache") {
+  const NoGrad guard;
+  const std::string only =
+      "MultiHeadAttention: a KV cache serves causal self-attention outside "
+      "training, not ";
+  KVCache cache({.heads = 2, .capacity = 4, .d_head = 2});
+  const Tensor x = zeros({1, 3, 4}), memory = zeros({1, 3, 4});
+  MultiHeadAttention::Options o{.d_model = 4, .heads = 2, .causal = true};
+  const MultiHeadAttention causal(o);
+  CHECK_THROWS_WITH(causal(x, {.training = true, .cache = &cache}), only + "training");
+  CHECK_THROWS_WITH(causal.forward(x, memory, {.cache = &cache}), only + "cross attention");
+  o.causal = false;
+  CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {.cache = &cache}),
+                    only + "attention to later tokens");
+  o.causal = true, o.alignment = CausalAlignment::kTopLeft;
+  CHECK_THROWS_WITH(MultiHeadAttention(o)(x, {.cache = &cache}),
+                    "MultiHeadAttention: a KV cache needs causality aligned at the bottom right");
+  CHECK(cache.length() == 0);
+}
+
+TEST_CASE("rope from an offset rotates by absolute positions") {
+  Generator g(4);
+  const Tensor x = randn({2, 7, 6}, float64, g), all = rope(x);
+  CHECK(rope(slice(x, 1, 3, 7), {.offset = 3}).to_vector<double>() ==
+        slice(all, 1, 3, 7).to_vector<double>());
+  const Tensor y = rope(slice(x, 1, 3, 7), {.base = 50, .offset = 3});
+  for (std::int64_t t = 0; t < 4; ++t)
+    for (std::int64_t i = 0; i < 3; ++i) {
+      const double angle = double(3 + t) * std::pow(50, -2 * double(i) / 6);
+      const auto at = [t](const Tensor& z, std::int64_t skip, std::int64_t c) {
+        return select(select(select(z, 0, 1), 0, t + skip), 0, c).item();
+      };
+      const double u = at(x, 3, i), v = at(x, 3, i + 3);
+      CHECK(at(y, 0, i) == Approx(u * std::cos(angle) - v * std::sin(angle)).margin(1e-14));
+      CHECK(at(y, 0, i + 3) == Approx(u * std::sin(angle) + v * std::cos(angle)).margin(1e-14));
+    }
+  CHECK_THROWS_WITH(rope(x, {.offset = -1}), "rope: needs an offset from 0 to 16777216, got -1");
+}
+
+}  // namespace

@@ -1,0 +1,187 @@
+// nn::Probe: what it records is what the composite computes, and the pass that trains keeps its
+// bits.
+#include "nn/layers/probe.h"
+
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/transformer.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::nn;
+namespace autograd = heed::autograd;
+using autograd::testing::largest;
+using autograd::testing::same_bits;
+
+const std::string kScores = "attn.hook_attn_scores", kPattern = "attn.hook_pattern";
+
+MultiHeadAttention layer(double dropout) {
+  Generator g(1);
+  return MultiHeadAttention({.d_model = 12, .heads = 3, .causal = true, .dropout = dropout}, g);
+}
+
+struct Run {
+  Tensor y;
+  std::vector<Tensor> grads;
+};
+
+Run run(const MultiHeadAttention& attention, Probe* probe) {
+  Generator g(2), dropout(3);
+  const Tensor x = randn({2, 7, 12}, float32, g).requires_grad();
+  const Pass pass{
+      .training = true, .generator = &dropout, .probe = probe, .prefix = probe ? "attn." : ""};
+  const Tensor y = attention(x, pass);
+  const Tensor v = randn(y.shape(), float32, g);
+  return {y, grad(y, {x, attention.weights.in_proj_weight}, {.grad_output = v})};
+}
+
+TEST_CASE("recording changes no bit, and gives what the composite gives") {
+  for (const double dropout : {0.0, 0.3}) {
+    const MultiHeadAttention attention = layer(dropout);
+    const Run alone = run(attention, nullptr);
+    Probe fused, composite;
+    for (Probe* probe : {&fused, &composite}) probe->record(kScores).record(kPattern);
+    composite.replace(kPattern, [](const Tensor& p) { return p * 1.0; });
+    const Run recorded = run(attention, &fused), replaced = run(attention, &composite);
+    CHECK(same_bits(alone.y, recorded.y));
+    for (std::size_t i = 0; i < 2; ++i) CHECK(same_bits(alone.grads[i], recorded.grads[i]));
+    CHECK(allclose(replaced.y, alone.y, 1e-5, 1e-6));
+    for (const std::string& site : {kScores, kPattern}) {
+      CAPTURE(site, dropout);
+      CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
+      CHECK(!fused.value(site).needs_grad());
+      // -inf - -inf is NaN: compare what is not masked.
+      const Tensor masked = logical_not(isfinite(composite.value(site)));
+      const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
+      CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
+      CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
+      CHECK(largest(fused.value(site + "_grad")) > 0);
+    }
+    CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
+    CHECK(allclose(sum(fused.value(kPattern), {-1}), ones({2, 3, 7}), 1e-6, 0));
+  }
+}
+
+TEST_CASE("only a replaced value leaves the fused kernel") {
+  const MultiHeadAttention attention = layer(0);
+  const Tensor x = randn({1, 4, 12});
+  const auto ops_behind = [&](Probe& probe) {
+    // The node below out_proj, reshape and permute.
+    const Tensor y = attention(x, {.probe = &probe});
+    auto node = y.node();
+    while (node->op() && node->op()->name() != "attention" && node->op()->name() != "matmul")
+      node = node->inputs()[0].node;
+    return std::string(node->op()->name());
+  };
+  Probe recorder, replacer;
+  recorder.record("hook_pattern").record("hook_q");
+  CHECK(ops_behind(recorder) == "attention");
+  replacer.replace("hook_pattern", [](const Tensor& p) { return zeros_like(p); });
+  CHECK(ops_behind(replacer) == "matmul");
+  CHECK(recorder.value("hook_pattern").at({0, 0, 0, 0}) == 1);
+}
+
+TEST_CASE("what was not recorded, not reached, or had no backward is an error that helps") {
+  const MultiHeadAttention attention = layer(0);
+  const Tensor x = randn({1, 4, 12});
+  Probe probe;
+  probe.record("hook_pattern");
+  CHECK_THROWS_WITH(probe.value("hook_pattern"), "probe: no forward pass has run with this probe");
+  attention(x, {.probe = &probe});
+  const std::string nearest =
+      "probe: no forward pass reached 'hook_patern'; the nearest site is 'hook_pattern'";
+  CHECK_THROWS_WITH(probe.value("hook_patern"), nearest);
+  CHECK_THROWS_WITH(probe.value("hook_attn_scores"),
+                    "probe: 'hook_attn_scores' was not recorded; call "
+                    "record(\"hook_attn_scores\") before the forward pass");
+  CHECK_THROWS_WITH(probe.value("hook_pattern_grad"),
+                    "probe: no backward pass reached 'hook_pattern'");
+  CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_k", "hook_pattern",
+                                                  "hook_q", "hook_v", "hook_z"});
+  // A misspelt site would patch nothing: the pass says so.
+  Probe recorder, replacer;
+  recorder.record("hook_patern");
+  CHECK_THROWS_WITH(attention(x, {.probe = &recorder}), nearest);
+  replacer.replace("hook_patern", [](const Tensor& p) { return p; });
+  CHECK_THROWS_WITH(attention(x, {.probe = &replacer}), nearest);
+  CHECK_THROWS_WITH(recorder.record("hook_q_grad"),
+                    "probe: 'hook_q_grad' is no site but the gradient of one; name the site, and "
+                    "its gradient can be read after a backward pass");
+}
+
+// A model, one batch, its loss and the gradients of all parameters.
+struct Trained {
+  Generator g{7};
+  Transformer model{{.vocab = 5,
+                     .d_model = 8,
+                     .heads = 2,
+                     .layers = 2,
+                     .context = 6,
+                     .dropout = 0.2,
+                     .dtype = autograd::float64},
+                    g};
+  Tensor ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
+
+  Tensor loss(Probe* probe) const {
+    Generator dropout(8);
+    return cross_entropy(
+        model.forward(ids, {.training = true, .generator = &dropout, .probe = probe}), targets);
+  }
+  std::vector<Tensor> grads(Probe* probe) const {
+    std::vector<Tensor> wanted;
+    for (const NamedTensor& p : parameters(model)) wanted.push_back(p.tensor);
+    return grad(loss(probe), wanted);
+  }
+  std::vector<std::string> sites() const {
+    Probe probe;
+    loss(&probe);
+    return probe.sites();
+  }
+};
+
+TEST_CASE("every site of a model can be read, and a training step keeps its bits meanwhile") {
+  const Trained t;
+  const std::vector<std::string> sites = t.sites();
+  CHECK(sites.size() == 1 + 2 * 8);  // hook_embed; per block resid_pre, resid_post and six heads'
+  Probe probe;
+  for (const std::string& site : sites) probe.record(site);
+  const auto alone = t.grads(nullptr), watched = t.grads(&probe);
+  for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], watched[i]));
+  CHECK(same_bits(t.loss(nullptr), t.loss(&probe)));
+  for (const std::string& site : sites) CHECK(probe.value(site).numel() > 0);
+}
+
+TEST_CASE("every site of a model can be replaced, and its gradient says what that does") {
+  const Trained t;
+  for (const std::string& site : t.sites()) {
+    CAPTURE(site);
+    Probe reader;
+    reader.record(site);
+    const double loss = t.loss(&reader).item();
+    t.grads(&reader);
+    const Tensor value = reader.value(site), gradient = reader.value(site + "_grad");
+    CHECK(gradient.shape() == value.shape());
+    // Nudged along u both ways: the loss changes by <gradient, u>. Masked scores stay -inf.
+    Generator g(9);
+    const Tensor u = masked_fill(randn(value.shape(), value.dtype(), g), eq(value, -kInf), 0);
+    const auto nudged = [&](double h) {
+      Probe probe;
+      probe.replace(site, [&](const Tensor& x) { return x + u * h; });
+      return t.loss(&probe).item();
+    };
+    const double h = 1e-5, slope = (nudged(h) - nudged(-h)) / (2 * h);
+    const double predicted = sum(gradient * u).item();
+    CHECK(std::abs(nudged(0) - loss) <= 1e-12);
+    INFO(slope << " measured, " << predicted << " predicted");
+    // The second term: what rounding leaves of a difference of two losses.
+    CHECK(std::abs(slope - predicted) <= 1e-7 * std::abs(predicted) + loss * 1e-16 / h);
+    CHECK(std::abs(predicted) > 1e-6);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,177 @@
+// The causal model as a whole: what it may not see, its positions, norms and tied head. The rows
+// B... are those of the feature table that this project is judged by.
+#include "nn/layers/transformer.h"
+
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::testing::is_zero;
+using heed::autograd::testing::same_bits;
+using heed::autograd::testing::values;
+using heed::nn::testing::kAllPositions;
+using heed::nn::testing::random_model;
+
+constexpr AttentionForm kForms[] = {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
+                                    AttentionForm::kPackedHeads, AttentionForm::kPerHead};
+
+// Whether d output[t] / d input[s] is exactly 0 for every s > t, and for no s <= t.
+void check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  Generator g(4);
+  const Tensor y = f(x);
+  for (std::int64_t t = 0; t < y.size(1); ++t) {
+    const Tensor at_t = select(y, 1, t);
+    const Tensor dx = grad(
+        at_t, {x}, {.grad_output = randn(at_t.shape(), y.dtype(), g), .retain_graph = true})[0];
+    for (std::int64_t s = 0; s < x.size(1); ++s) {
+      CAPTURE(t, s);
+      CHECK(is_zero(select(dx, 1, s)) == (s > t));
+    }
+  }
+}
+
+TEST_CASE("B6: the causal model's gradient to later inputs is exactly 0, to others it is not") {
+  for (const DType dtype : {float32, float64})
+    for (const Positions positions : kAllPositions)
+      for (const AttentionForm form : kForms)
+        for (const NormPlacement norm :
+             {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone}) {
+          CAPTURE(dtype, int(positions), int(form), int(norm));
+          const Transformer model = random_model({.vocab = 5,
+                                                  .d_model = 8,
+                                                  .heads = 2,
+                                                  .context = 6,
+                                                  .positions = positions,
+                                                  .norm = norm,
+                                                  .form = form,
+                                                  .dtype = dtype});
+          Generator g(5);
+          const Tensor x = randn({2, 6, 8}, dtype, g).requires_grad();
+          check_causal([&](const Tensor& e) { return model.forward_embedded(e); }, x);
+        }
+}
+
+TEST_CASE("B6: a later token changes no bit of an earlier logit") {
+  const NoGrad guard;
+  const Transformer model = random_model({.vocab = 5, .d_model = 32, .context = 70});
+  Generator g(5);
+  const Tensor ids = randint(0, 5, {1, 70}, g), logits = model.forward(ids);
+  for (const std::int64_t s : {1, 33, 69}) {
+    std::vector<std::int64_t> other = ids.to_vector<std::int64_t>();
+    for (std::size_t i = std::size_t(s); i < other.size(); ++i) other[i] = (other[i] + 1) % 5;
+    const Tensor changed = model.forward(from_data(other, {1, 70}));
+    CHECK(same_bits(slice(changed, 1, 0, s), slice(logits, 1, 0, s)));
+    CHECK(!same_bits(slice(changed, 1, s, 70), slice(logits, 1, s, 70)));
+  }
+}
+
+TEST_CASE("B19: sinusoidal positions are Vaswani's") {
+  const Tensor table = sinusoidal_positions(40, 6, float64);
+  CHECK(table.at({0, 0}) == 0);
+  CHECK(table.at({0, 1}) == 1);
+  CHECK(table.at({7, 0}) == std::sin(7.0));
+  CHECK(table.at({7, 3}) == Approx(std::cos(7 / std::pow(10000, 2.0 / 6))).epsilon(1e-14));
+  CHECK(table.at({39, 4}) == Approx(std::sin(39 / std::pow(10000, 4.0 / 6))).epsilon(1e-14));
+  // A shift is one rotation for all positions: rows' products depend on the distance alone.
+  const auto dot = [&](std::int64_t p, std::int64_t q) {
+    return sum(select(table, 0, p) * select(table, 0, q)).item();
+  };
+  CHECK(dot(3, 8) == Approx(dot(20, 25)).epsilon(1e-12));
+}
+
+TEST_CASE("B19: every kind of position tells places apart, and none at all does not") {
+  for (const Positions positions : kAllPositions) {
+    CAPTURE(int(positions));
+    const Transformer model = random_model({.vocab = 5,
+                                            .d_model = 8,
+                                            .heads = 2,
+                                            .layers = 1,
+                                            .context = 6,
+                                            .positions = positions,
+                                            .dtype = float64});
+    const NoGrad guard;
+    // The last of six tokens, after the same five in two orders.
+    const auto last = [&](const std::vector<std::int64_t>& ids) {
+      return select(select(model.forward(from_data(ids, {1, 6})), 0, 0), 0, 5);
+    };
+    const Tensor a = last({0, 1, 2, 3, 4, 0}), b = last({3, 0, 4, 2, 1, 0});
+    CHECK(allclose(a, b, 0, 1e-12) == (positions == Positions::kNone));
+  }
+}
+
+TEST_CASE("B19: rotary scores depend on distances alone, ALiBi's bias is slope times distance") {
+  Generator g(6);
+  const Tensor q = randn({1, 8}, float64, g), k = randn({1, 8}, float64, g);
+  const auto score = [&](std::int64_t p, std::int64_t j) {
+    return sum(rope(q, {.offset = p}) * rope(k, {.offset = j})).item();
+  };
+  CHECK(score(9, 4) == Approx(score(105, 100)).epsilon(1e-11));
+  CHECK(!(std::abs(score(9, 4) - score(9, 5)) < 1e-3));
+  const Tensor bias = ScoreBias::alibi(4, 3, 5, float64).tensor();  // queries stand at 2, 3, 4
+  CHECK(bias.shape() == Shape{4, 3, 5});
+  CHECK(bias.at({0, 2, 4}) == 0);
+  CHECK(bias.at({0, 2, 0}) == -4 * 0.25);  // slopes 2^-2, 2^-4, 2^-6, 2^-8
+  CHECK(bias.at({3, 0, 0}) == -2 * std::exp2(-8));
+  const Tensor three = ScoreBias::alibi(3, 1, 2, float64).tensor();
+  // The paper's code for 3 heads: slopes of 2 heads, then the first of 4 heads.
+  CHECK(three.at({0, 0, 0}) == -std::exp2(-4));
+  CHECK(three.at({1, 0, 0}) == -std::exp2(-8));
+  CHECK(three.at({2, 0, 0}) == -std::exp2(-2));
+}
+
+TEST_CASE("B28: norms before, after or nowhere; LayerNorm and RMSNorm make rows of size 1") {
+  Generator g(7);
+  const Tensor x = randn({2, 3, 8}, float64, g) * 5.0 + 1.0;
+  for (const NormPlacement norm :
+       {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone}) {
+    const Block block(
+        {.attention = {.d_model = 8, .heads = 2, .causal = true, .dtype = float64}, .norm = norm},
+        g);
+    const Tensor y = block(x);
+    const bool normal = max(abs(mean(y, {-1}))).item() < 1e-12;
+    CHECK(normal == (norm == NormPlacement::kPost));
+    CHECK(block.ln1.has_value() == (norm != NormPlacement::kNone));
+    // By hand: what the name of the placement says.
+    const auto n = [&](const std::optional<LayerNorm>& ln, const Tensor& u, bool here) {
+      return here ? (*ln)(u) : u;
+    };
+    const bool pre = norm == NormPlacement::kPre, post = norm == NormPlacement::kPost;
+    const Tensor h = n(block.ln1, x + block.attn(n(block.ln1, x, pre)), post);
+    CHECK(same_bits(y, n(block.ln2, h + (*block.mlp)(n(block.ln2, h, pre)), post)));
+  }
+  const RMSNorm rms({.dim = 8, .dtype = float64});
+  const Tensor y = rms(x);
+  CHECK(allclose(mean(y * y, {-1}), ones({2, 3}, float64), 1e-5, 0));
+}
+
+TEST_CASE("B30: a tied head's gradient is the sum of both uses") {
+  const Transformer model = random_model(
+      {.vocab = 5, .d_model = 8, .heads = 2, .context = 6, .tied = true, .dtype = float64});
+  for (const NamedTensor& p : parameters(model)) CHECK(p.name.find("head") == std::string::npos);
+  Transformer::Options untied_options = model.options;
+  untied_options.tied = false;
+  const Transformer untied = random_model(untied_options);
+  {
+    const NoGrad guard;  // the same values, the head being a copy of the table
+    for (const NamedTensor& from : parameters(model))
+      for (const NamedTensor& to : parameters(untied))
+        if (from.name == to.name) copy_(to.tensor, from.tensor);
+    copy_(untied.head->weight, model.tok.weight);
+  }
+  Generator g(8);
+  const Tensor ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
+  const Tensor one = grad(cross_entropy(model.forward(ids), targets), {model.tok.weight})[0];
+  const auto two =
+      grad(cross_entropy(untied.forward(ids), targets), {untied.tok.weight, untied.head->weight});
+  CHECK(max(abs(two[0])).item() > 0);
+  CHECK(max(abs(two[1])).item() > 0);
+  CHECK(allclose(one, two[0] + two[1], 1e-13, 1e-14));
+}
+
+}  // namespace

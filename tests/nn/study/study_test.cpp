@@ -1,0 +1,237 @@
+// Head scores on patterns whose scores are known, and the identities that hold for every attention
+// gradient, in a model of float64.
+#include "nn/study/study.h"
+
+#include <cmath>
+#include <map>
+
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/init.h"
+#include "nn/layers/probe.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::float64;
+using heed::autograd::from_data;
+using heed::autograd::testing::largest;
+using heed::autograd::testing::values;
+
+constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three, twice
+
+std::vector<float> pattern_of(std::int64_t (*key_of)(std::int64_t query)) {
+  std::vector<float> p(36, 0.0f);
+  for (std::int64_t i = 0; i < 6; ++i) p[std::size_t(i * 6 + key_of(i))] = 1;
+  return p;
+}
+
+TEST_CASE("heads that do one thing score 1 at it") {
+  const HeadReport previous =
+      head_scores(pattern_of([](std::int64_t i) { return i > 0 ? i - 1 : 0; }), kTokens);
+  CHECK(previous.previous_token == 1);
+  CHECK(previous.duplicate_token == 0);
+  CHECK(previous.entropy == 0);
+  const HeadReport duplicate =
+      head_scores(pattern_of([](std::int64_t i) { return i >= 3 ? i - 3 : i; }), kTokens);
+  CHECK(duplicate.duplicate_token == 1);
+  CHECK(duplicate.induction == 0);
+  const HeadReport induction =
+      head_scores(pattern_of([](std::int64_t i) { return i >= 3 ? i - 2 : i; }), kTokens);
+  CHECK(induction.induction == 1);
+  CHECK(induction.previous_token == 0);
+}
+
+TEST_CASE(
+    "attention to several copies adds up, uniform rows have entropy log T, no repeat is NaN") {
+  const std::int64_t same[] = {7, 7, 7};
+  const std::vector<float> third(9, 1.0f / 3);
+  const HeadReport r = head_scores(third, same);
+  CHECK(r.entropy == Approx(std::log(3.0)));
+  CHECK(r.duplicate_token == Approx((1 + 2) / 3.0 / 2));  // one copy, then two
+  const std::int64_t distinct[] = {1, 2, 3};
+  CHECK(std::isnan(head_scores(third, distinct).induction));
+  CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
+}
+
+Transformer::Options tiny() {
+  Transformer::Options o;
+  o.vocab = 7, o.context = 8, o.d_model = 12, o.heads = 3, o.layers = 2;
+  o.dtype = float64;
+  return o;
+}
+
+struct Studied {
+  Transformer model;
+  Batch one;
+  explicit Studied(const Transformer::Options& o = tiny()) : model(o) {
+    Sequence s;
+    s.inputs = {0, 3, 1, 3, 6, 2, 1, 3};
+    s.targets = {3, 1, 3, 6, 2, 1, 3, 5};
+    s.counted.assign(8, true);
+    one = batch_of({s});
+  }
+  std::map<std::string, Tensor> arrays(const Objective& o) {
+    std::map<std::string, Tensor> found;
+    for (const NamedTensor& a : study(model, one, o).arrays) found[a.name] = a.tensor;
+    return found;
+  }
+  // The logits, and the loss's gradient by every parameter.
+  std::map<std::string, Tensor> gradients(const Pass& pass = {}) {
+    const Tensor logits = model.forward(one.inputs, pass);
+    backward(cross_entropy(logits, one.targets));
+    std::map<std::string, Tensor> found{{"logits", logits.detach()}};
+    for (const NamedTensor& p : parameters(model)) {
+      found[p.name] = p.tensor.grad();
+      p.tensor.zero_grad();
+    }
+    return found;
+  }
+};
+
+TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO . O)") {
+  Studied t;
+  for (const Objective& o : {Objective{}, Objective{Objective::kLogit, 4, 0, 7},
+                             Objective{Objective::kDifference, 4, 2, 5}}) {
+    auto x = t.arrays(o);
+    for (const std::string layer : {"blocks.0.attn.", "blocks.1.attn."}) {
+      const Tensor a = x[layer + "hook_pattern"], da = x[layer + "hook_pattern_grad"],
+                   ds = x[layer + "hook_attn_scores_grad"];
+      const double scale = std::max(largest(ds), 1e-12);
+      CHECK(largest(ds) > 0);
+      CHECK(largest(sum(ds, {-1})) <= 1e-12 * scale);
+      for (std::int64_t h = 0; h < 3; ++h)
+        for (std::int64_t i = 0; i < 8; ++i)
+          for (std::int64_t j = i + 1; j < 8; ++j) CHECK(ds.at({0, h, i, j}) == 0);
+      // [1, T, H, d] -> [1, H, T]
+      const Tensor delta =
+          sum(permute(x[layer + "hook_z_grad"] * x[layer + "hook_z"], {0, 2, 1, 3}), {-1});
+      const Tensor rows = sum(a * da, {-1});
+      CHECK(largest(rows - delta) <= 1e-12 * std::max(largest(delta), 1e-12));
+      CHECK(largest(ds - a * (da - unsqueeze(rows, -1))) <= 1e-12 * scale);
+      // dV = A^T dO
+      const Tensor dz = permute(x[layer + "hook_z_grad"], {0, 2, 1, 3});
+      const Tensor dv = permute(x[layer + "hook_v_grad"], {0, 2, 1, 3});
+      CHECK(largest(matmul(mT(a), dz) - dv) <= 1e-12 * std::max(largest(dv), 1e-12));
+    }
+  }
+}
+
+// Of all entries, the largest difference as a part of its tensor's largest entry.
+double worst(const std::map<std::string, Tensor>& a, const std::map<std::string, Tensor>& b) {
+  REQUIRE(a.size() == b.size());
+  double error = 0;
+  for (const auto& [name, x] : a) {
+    INFO(name);
+    const double difference = largest(x - b.at(name)) / largest(x);
+    CHECK(std::isfinite(difference));
+    error = std::max(error, difference);
+  }
+  return error;
+}
+
+TEST_CASE("a constant added to a row of scores changes no output and no gradient") {
+  Studied t;
+  const auto plain = t.gradients();
+  const Tensor rows = 3.0 * randn({3, 8, 1}, float64), keys = randn({3, 1, 8}, float64);
+  CHECK(worst(plain, t.gradients({.bias = ScoreBias(rows)})) <= 1e-12);
+  CHECK(worst(plain, t.gradients({.bias = ScoreBias(keys)})) > 1e-3);  // no row's constant
+  Probe probe;  // replacing scores takes the composite
+  for (const char* site : {"blocks.0.attn.hook_attn_scores", "blocks.1.attn.hook_attn_scores"})
+    probe.replace(site, [&](const Tensor& scores) { return scores + rows; });
+  CHECK(worst(plain, t.gradients({.probe = &probe})) <= 1e-12);
+}
+
+TEST_CASE("permuted heads have permuted gradients") {
+  Transformer::Options o = tiny();
+  o.form = AttentionForm::kPerHead;
+  o.positions = Positions::kRope;  // or the gradient of b_K is rounding alone, see below
+  Studied t(o), permuted(o);
+  const std::vector<std::int64_t> order{2, 0, 1};
+  const auto of_heads = [](const std::string& name) {  // the head is the first axis
+    return name.find("W_") != std::string::npos ||
+           (name.find(".b_") != std::string::npos && !name.ends_with("b_O"));
+  };
+  const auto shuffle = [&](const Tensor& x, int axis) {
+    return index_select(x, axis, from_data(order, {3}));
+  };
+  std::int64_t shuffled = 0;
+  {
+    const NoGrad guard;
+    const auto from = parameters(t.model), to = parameters(permuted.model);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const bool heads = of_heads(from[i].name);
+      shuffled += heads;
+      if (from[i].name.find(".b_") != std::string::npos) init::normal(from[i].tensor, 0, 1);
+      copy_(to[i].tensor, heads ? shuffle(from[i].tensor, 0) : from[i].tensor);
+    }
+  }
+  CHECK(shuffled == 2 * 7);  // W_Q, W_K, W_V, W_O, b_Q, b_K, b_V of two layers
+
+  auto before = t.gradients();
+  const auto after = permuted.gradients();
+  CHECK(worst(before, after) > 1e-3);
+  for (auto& [name, x] : before)
+    if (of_heads(name)) x = shuffle(x, 0);
+  CHECK(worst(before, after) <= 1e-12);
+
+  auto inside = t.arrays({});
+  for (auto& [name, x] : inside)  // scores: [1, H, T, T] with -inf above the diagonal
+    x = name.ends_with("scores") ? tril(shuffle(x, 1)) : shuffle(x, x.size(1) == 3 ? 1 : 2);
+  auto inside_after = permuted.arrays({});
+  for (auto& [name, x] : inside_after)
+    if (name.ends_with("scores")) x = tril(x);
+  CHECK(worst(inside, inside_after) <= 1e-12);
+}
+
+TEST_CASE("a bias of the keys has no gradient, but with RoPE it has") {
+  // Without: it adds q_i . b to all of row i. With: the keys turn it by their positions.
+  for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
+    Transformer::Options o = tiny();
+    o.positions = positions;
+    Studied t(o);
+    for (Block& block : t.model.blocks) init::normal(block.attn.weights.in_proj_bias, 0, 1);
+    const auto all = t.gradients();
+    for (const std::string layer : {"blocks.0.", "blocks.1."}) {
+      INFO(layer);
+      const Tensor g = all.at(layer + "qkv.bias");  // [3 H d]: q, k, v
+      const double keys = largest(slice(g, 0, 12, 24)) / largest(g);
+      if (positions == Positions::kRope) {
+        CHECK(keys > 1e-3);
+      } else {
+        CHECK(keys <= 1e-13);
+      }
+    }
+  }
+}
+
+TEST_CASE("a study's value is the objective's, and it leaves no gradient behind") {
+  Studied t;
+  const Tensor logits = t.model.forward(t.one.inputs);
+  const Study s = study(t.model, t.one, {Objective::kDifference, 4, 2, 5});
+  CHECK(s.value == Approx(logits.at({0, 5, 4}) - logits.at({0, 5, 2})).epsilon(1e-12));
+  CHECK(study(t.model, t.one, {}).value ==
+        Approx(cross_entropy(logits, t.one.targets).item()).epsilon(1e-12));
+  CHECK(s.heads.size() == 6);
+  CHECK(s.heads[4].layer == 1);
+  CHECK(s.heads[4].head == 1);
+  CHECK(s.heads[0].dv > 0);
+  for (const NamedTensor& p : parameters(t.model)) CHECK(!p.tensor.grad().defined());
+}
+
+TEST_CASE("studies say what they cannot differentiate") {
+  Studied t;
+  CHECK_THROWS_WITH(study(t.model, t.one, {Objective::kLogit, 4, 0, 8}),
+                    "study: position 8 is outside the sequence of 8");
+  CHECK_THROWS_WITH(study(t.model, t.one, {Objective::kLogit, 7, 0, 0}),
+                    "study: token 7 is none of the 7 that are predicted");
+  Sequence s;
+  s.inputs = {1};
+  s.targets = {kIgnored};
+  s.counted = {false};
+  CHECK_THROWS_WITH(study(t.model, batch_of({s}), {}), Contains("no target, so no loss"));
+}
+
+}  // namespace

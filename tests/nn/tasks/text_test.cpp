@@ -1,0 +1,291 @@
+// The text task: files of any kind, the split, windows, and tiny shakespeare's known numbers.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "autograd/base/error.h"
+#include "nn/io/utf8.h"
+#include "nn/tasks/ngram.h"
+#include "nn/tasks/task.h"
+#include "nn/tasks/tasks.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::IoError;
+using heed::autograd::ValueError;
+using Ids = std::vector<std::int64_t>;
+namespace fs = std::filesystem;
+
+// A file that is gone at the end of the test.
+class TextFile {
+ public:
+  explicit TextFile(const std::string& bytes)
+      : path_((fs::temp_directory_path() /
+               ("heed_text_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this))))
+                  .string()) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+  ~TextFile() { fs::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+template <class E, class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "no such error";
+}
+template <class E>
+std::string error_of(const std::string& path, std::int64_t context) {
+  return error_of<E>([&] { make_text({.path = path, .context = context}); });
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::optional<char32_t> only_code_point(std::string_view text) {
+  std::size_t at = 0;
+  const auto c = next_code_point(text, at);
+  if (c) REQUIRE(at == text.size());
+  if (!c) REQUIRE(at == 0);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("UTF-8 is read strictly", "[text]") {
+  for (char32_t c = 0; c < 0x110000; c += c < 0x900 ? 1 : 37) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    REQUIRE(only_code_point(to_utf8(c)) == c);
+  }
+  for (const char32_t c :
+       {0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xD7FFu, 0xE000u, 0xFFFFu, 0x10000u, 0x10FFFFu})
+    REQUIRE(only_code_point(to_utf8(c)) == c);
+  using namespace std::string_view_literals;
+  for (const auto bad :
+       {"\x80"sv, "\xBF"sv, "\xC3"sv, "\xC3("sv, "\xC0\x80"sv, "\xC1\xBF"sv, "\xE0\x80\x80"sv,
+        "\xE0\x9F\xBF"sv, "\xED\xA0\x80"sv, "\xED\xBF\xBF"sv, "\xE2\x82"sv, "\xE2\x28\xA1"sv,
+        "\xF0\x8F\xBF\xBF"sv, "\xF4\x90\x80\x80"sv, "\xF0\x9F\x98"sv, "\xF5\x80\x80\x80"sv,
+        "\xF8\x88\x80\x80\x80"sv, "\xFE"sv, "\xFF"sv})
+    REQUIRE(!only_code_point(bad));
+}
+
+TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
+  const Vocabulary v({"a", "b"});
+  REQUIRE_THROWS_AS(v.decode(Ids{2}), ValueError);
+  REQUIRE_THROWS_AS(v.label(-1), ValueError);
+  REQUIRE_THROWS_AS(Vocabulary({"a", "bc"}), ValueError);
+  REQUIRE_THROWS_AS(Vocabulary({"a", ""}), ValueError);
+  const std::vector<std::string> twice{"a", "b", "a"};
+  REQUIRE(error_of<ValueError>([&] { Vocabulary{twice}; }) ==
+          "vocabulary: 'a' spells token 0 and token 2: each token needs a symbol of its own");
+  const Vocabulary odd({"\n", " ", "a", "b", "é", "\x07"});
+  REQUIRE(odd.label(0) == "\\n");
+  REQUIRE(odd.label(5) == "U+0007");
+  REQUIRE(odd.summary() == "\\n space a b é U+0007");
+}
+
+TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
+  std::string content;  // 37 characters, 2 of them wide
+  for (int i = 0; i < 35; ++i) content += static_cast<char>('a' + i * i / 5 % 11);
+  content = "é" + content + "€";
+  const TextFile file(content);
+  const auto task = make_text({.path = file.path(), .context = 3});
+  const Vocabulary& v = task->facts().vocabulary;
+  REQUIRE(v.symbols().size() == 12);
+  REQUIRE(v.symbols()[0] == "a");
+  REQUIRE(v.symbols()[10] == "é");
+  REQUIRE(v.symbols()[11] == "€");
+  REQUIRE(task->facts().classes == 12);
+  REQUIRE(std::isnan(task->facts().optimal));
+  const Ids all = v.encode(content);
+  REQUIRE(all.size() == 37);
+  REQUIRE(v.decode(all) == content);
+
+  const std::ptrdiff_t cut = 33;  // int(0.9 * 37); 4 validate: 3 predictions, 1 window
+  REQUIRE(task->evaluation_size() == 1);
+  const Batch window = task->evaluation(0, 1);
+  REQUIRE(window.inputs.to_vector<std::int64_t>() == Ids(all.begin() + cut, all.end() - 1));
+  REQUIRE(window.targets.to_vector<std::int64_t>() == Ids(all.begin() + cut + 1, all.end()));
+  REQUIRE(window.optimal.empty());
+  REQUIRE_THROWS_AS(task->evaluation(1, 1), ValueError);
+
+  // The last window is filled up.
+  const auto two = make_text({.path = file.path(), .context = 2});
+  REQUIRE(two->evaluation_size() == 2);
+  const Batch both = two->evaluation(0, 2);
+  REQUIRE(both.targets.to_vector<std::int64_t>() == Ids{all[34], all[35], all[36], kIgnored});
+  REQUIRE(both.inputs.at({1, 0}) == double(all[35]));
+  REQUIRE(both.counted.to_vector<bool>() == std::vector<bool>{true, true, true, false});
+
+  // Training draws every start of the first part, none beyond.
+  Generator g(1);
+  std::set<Ids> starts;
+  for (int i = 0; i < 2000; ++i) {
+    const Batch b = task->sample(1, g);
+    Ids piece = b.inputs.to_vector<std::int64_t>();
+    const Ids targets = b.targets.to_vector<std::int64_t>();
+    REQUIRE(Ids(piece.begin() + 1, piece.end()) == Ids(targets.begin(), targets.end() - 1));
+    piece.push_back(targets.back());
+    REQUIRE(std::search(all.begin(), all.begin() + cut, piece.begin(), piece.end()) !=
+            all.begin() + cut);
+    starts.insert(piece);
+  }
+  std::set<Ids> expected;
+  for (auto at = all.begin(); at + 4 <= all.begin() + cut; ++at) expected.insert(Ids(at, at + 4));
+  REQUIRE(expected.size() == 30);
+  REQUIRE(starts == expected);
+
+  REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});  // no newline in there
+  REQUIRE(task->prompt(content).inputs.size(1) == 37);                   // longer than a window
+  REQUIRE_THROWS_AS(task->prompt("Z"), ValueError);
+}
+
+TEST_CASE("a text that cannot be used says why", "[text]") {
+  REQUIRE(error_of<IoError>("/nonexistent/file.txt", 4) ==
+          "text: cannot open '/nonexistent/file.txt': No such file or directory");
+  const std::string folder = fs::temp_directory_path().string();
+  REQUIRE(error_of<IoError>(folder, 4) ==
+          "text: '" + folder + "' is a directory: give a text file");
+  REQUIRE(contains(error_of<IoError>("", 4), "cannot open ''"));
+  const TextFile empty("");
+  REQUIRE(error_of<IoError>(empty.path(), 4) == "text: '" + empty.path() + "' is empty");
+  const TextFile latin1("caf\xE9 au lait");
+  REQUIRE(error_of<IoError>(latin1.path(), 4) ==
+          "text: '" + latin1.path() +
+              "' is not UTF-8 at byte 3 (value 233): convert it, as with iconv -f latin1 -t utf-8");
+  const TextFile truncated("abc\xE2\x82");
+  REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 at byte 3"));
+
+  const TextFile brief(std::string(100, 'x'));
+  REQUIRE(error_of<ValueError>(brief.path(), 64) ==
+          "text: '" + brief.path() +
+              "' has 100 characters, 90 to train and 10 to validate: too few for context 64, each "
+              "part needs 64 + 1. Use a longer text or a context of at most 9");
+  REQUIRE(make_text({.path = brief.path(), .context = 9})->evaluation_size() == 1);
+  REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 10}), ValueError);
+  REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 0}), ValueError);
+  REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = -1}), ValueError);
+  const TextFile one("x");
+  REQUIRE(contains(error_of<ValueError>(one.path(), 1), "Use a longer text"));
+
+  const TextFile locked(std::string(100, 'x'));
+  fs::permissions(locked.path(), fs::perms::none);
+  if (std::ifstream(locked.path()).is_open())
+    WARN("skipped: this user (root?) reads files without permission");
+  else
+    REQUIRE(error_of<IoError>(locked.path(), 4) ==
+            "text: cannot open '" + locked.path() + "': Permission denied");
+}
+
+TEST_CASE("n-grams by hand", "[text][ngram]") {
+  // a b a b a a, vocabulary 3. Order 1: a 4, b 2, of 6, 2 different.
+  // After a: b 2, a 1. After b: a 2. After c: nothing. After ab: a 2. After aa: nothing.
+  const std::vector<std::uint16_t> text{0, 1, 0, 1, 0, 0};
+  const NgramModel model(text, 3, 3);
+  const double p_a = (4 + 2.0 / 3) / 8, p_b = (2 + 2.0 / 3) / 8, p_c = (0 + 2.0 / 3) / 8;
+  const auto nats = [&](const Ids& history, std::int64_t next, std::size_t order) {
+    Ids targets(history.size(), kIgnored);
+    targets.back() = next;
+    return model.losses(history, targets)[order - 1];
+  };
+  REQUIRE(nats({2}, 0, 1) == Approx(-std::log(p_a)));
+  REQUIRE(nats({2}, 2, 1) == Approx(-std::log(p_c)));
+  const double p_b_a = (2 + 2 * p_b) / 5, p_a_b = (2 + 1 * p_a) / 3;  // p(b | a), p(a | b)
+  REQUIRE(nats({0}, 1, 2) == Approx(-std::log(p_b_a)));
+  REQUIRE(nats({1}, 0, 2) == Approx(-std::log(p_a_b)));
+  REQUIRE(nats({2}, 1, 2) == Approx(-std::log(p_b)));    // never seen: order 1
+  REQUIRE(nats({0}, 1, 3) == Approx(-std::log(p_b_a)));  // too short: order 2
+  REQUIRE(nats({0, 1}, 0, 3) == Approx(-std::log((2 + 1 * p_a_b) / 3)));
+  REQUIRE(nats({0, 0}, 1, 3) == Approx(-std::log(p_b_a)));
+  // Each order sums to 1 after any history.
+  for (const Ids& history : {Ids{0}, Ids{1, 0}, Ids{0, 1}, Ids{2, 2}, Ids{2, 0}})
+    for (std::size_t order = 1; order <= 3; ++order) {
+      double sum = 0;
+      for (std::int64_t next = 0; next < 3; ++next) sum += std::exp(-nats(history, next, order));
+      REQUIRE(sum == Approx(1).epsilon(1e-12));
+    }
+  // The mean over targets.
+  REQUIRE(model.losses(Ids{0, 1}, Ids{1, 0})[2] ==
+          Approx((nats({0}, 1, 3) + nats({0, 1}, 0, 3)) / 2));
+  REQUIRE_THROWS_AS(NgramModel(text, 3, 0), ValueError);
+  REQUIRE_THROWS_AS(NgramModel(text, 65536, 5), ValueError);
+}
+
+TEST_CASE("tiny shakespeare", "[text]") {
+#ifdef HEED_SHARED_DIR
+  const fs::path path = fs::path(HEED_SHARED_DIR) / "data/tinyshakespeare.txt";
+#else
+  const fs::path path;
+#endif
+  if (path.empty() || !fs::exists(path)) {
+    WARN("skipped: no tinyshakespeare.txt (HEED_SHARED_DIR unset or without data/): '" << path
+                                                                                       << "'");
+    return;
+  }
+  const auto task = make_text({.path = path.string(), .context = 64});
+  const Vocabulary& v = task->facts().vocabulary;
+  REQUIRE(v.size() == 65);
+  REQUIRE(v.summary() == "\\n space ! $ & ' , - . 3 : ; ? A-Z a-z");
+  REQUIRE(v.encode("\n z") == Ids{0, 1, 64});
+  REQUIRE(contains(task->facts().description, "1115394 characters"));
+  // The split, by the validation part: all its predictions, each once.
+  std::int64_t predictions = 0;
+  Ids validation;
+  for (std::int64_t i = 0; i < task->evaluation_size(); i += 500) {
+    const std::int64_t count = std::min<std::int64_t>(500, task->evaluation_size() - i);
+    const Batch batch = task->evaluation(i, count);
+    for (const auto y : batch.targets.to_vector<std::int64_t>()) {
+      predictions += y != kIgnored;
+      if (y != kIgnored) validation.push_back(y);
+    }
+  }
+  REQUIRE(predictions == 111540 - 1);
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(1003854 + 1);
+  const std::string rest((std::istreambuf_iterator<char>(file)), {});
+  REQUIRE(v.decode(validation) == rest);
+  REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
+
+  // The n-gram ladder with whole contexts (tasks.md 2.1), and told as much as a model of context
+  // 64. Both agree with a separate count of strings in Python.
+  const auto ladder = [&](std::int64_t context, std::int64_t order) {
+    const auto with_ngrams =
+        make_text({.path = path.string(), .context = context, .ngrams = order});
+    const std::int64_t windows = with_ngrams->evaluation_size();
+    const Batch batch = with_ngrams->evaluation(0, windows);
+    std::vector<double> mean;
+    for (const auto& [name, losses] : batch.references) {
+      double nats = 0;
+      for (std::int64_t i = 0; i < windows; ++i)
+        nats += losses[std::size_t(i)] *
+                double(std::min(context, 111539 - i * context));  // targets of window i
+      mean.push_back(nats / 111539);
+    }
+    return mean;
+  };
+  const std::vector<double> windowed = ladder(64, 5), whole = ladder(111539, 4);
+  REQUIRE(windowed.size() == 4);
+  REQUIRE(whole.size() == 3);
+  const double expected_windowed[] = {2.4857, 2.0559, 1.7891, 1.6880};
+  const double expected_whole[] = {2.4857, 2.0492, 1.7738};
+  for (std::size_t n = 0; n < 4; ++n)
+    CHECK(windowed[n] == Approx(expected_windowed[n]).margin(6e-5));
+  for (std::size_t n = 0; n < 3; ++n) CHECK(whole[n] == Approx(expected_whole[n]).margin(6e-5));
+}

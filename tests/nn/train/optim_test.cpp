@@ -1,0 +1,323 @@
+// Optimisers against plain loops and closed forms, clipping, schedules, state, errors.
+#include "nn/train/optim.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "autograd/base/parallel.h"
+#include "autograd/engine/engine.h"
+#include "nn/io/safetensors.h"
+#include "nn/train/schedule.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+using Values = std::vector<double>;
+
+Values values(const Tensor& x) { return to(x.detach(), float64).to_vector<double>(); }
+
+NamedTensor leaf(const std::string& name, const Tensor& x) { return {name, x.requires_grad()}; }
+
+// Makes `gradient` the parameter's gradient.
+void give(const NamedTensor& p, const Tensor& gradient) {
+  p.tensor.zero_grad();
+  backward(sum(p.tensor * gradient));
+}
+
+// Adam, one element, as Loshchilov & Hutter write it.
+struct ReferenceAdamW {
+  double p, lr, decay, b1 = 0.9, b2 = 0.999, eps = 1e-8, m = 0, v = 0;
+  int t = 0;
+  void step(double g) {
+    ++t;
+    m = b1 * m + (1 - b1) * g;
+    v = b2 * v + (1 - b2) * g * g;
+    const double m_hat = m / (1 - std::pow(b1, t)), v_hat = v / (1 - std::pow(b2, t));
+    p = p - lr * decay * p - lr * m_hat / (std::sqrt(v_hat) + eps);
+  }
+};
+
+TEST_CASE("AdamW follows the paper, parameter by parameter") {
+  const DType dtype = GENERATE(float32, float64);
+  Generator g(1);
+  const NamedTensor a = leaf("a", randn({3, 5}, dtype, g)), b = leaf("b", randn({4}, dtype, g));
+  std::map<std::string, std::vector<ReferenceAdamW>> expected;
+  for (const double x : values(a.tensor)) expected["a"].push_back({x, 0.01, 0.1, 0.8, 0.95, 1e-3});
+  for (const double x : values(b.tensor)) expected["b"].push_back({x, 0.01, 0, 0.8, 0.95, 1e-3});
+  AdamW adam(decay_groups({a, b}, 0.1), {.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3});
+  for (int step = 0; step < 12; ++step) {
+    const double lr = 0.01 * (step + 1);
+    adam.zero_grad();
+    for (const NamedTensor& p : {a, b}) {
+      if (p.name == "b" && step % 3 == 1) continue;  // no gradient: its own clock stands still
+      const Tensor gradient = randn(p.tensor.shape(), dtype, g) * std::pow(10.0, step % 4 - 3);
+      give(p, gradient);
+      const Values values_of_g = values(gradient);
+      for (std::size_t i = 0; i < values_of_g.size(); ++i) {
+        expected[p.name][i].lr = lr;
+        expected[p.name][i].step(values_of_g[i]);
+      }
+    }
+    adam.step(lr);
+    CHECK(adam.skipped() ==
+          (step % 3 == 1 ? std::vector<std::string>{"b"} : std::vector<std::string>{}));
+  }
+  for (const NamedTensor& p : {a, b}) {
+    const Values got = values(p.tensor);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(std::abs(got[i] - expected[p.name][i].p) <= (dtype == float64 ? 1e-14 : 2e-6));
+  }
+}
+
+TEST_CASE("AdamW without eps moves by lr against the sign of a constant gradient") {
+  const NamedTensor p = leaf("p", tensor({2, -3, 0.5}, float64));
+  AdamW adam({{{p}, 0.5}}, {.eps = 0});
+  Values expected = values(p.tensor);
+  for (int step = 0; step < 5; ++step) {
+    give(p, tensor({1e-9, -4, 1e6}, float64));
+    adam.step(0.1);
+    for (std::size_t i = 0; i < 3; ++i)
+      expected[i] = expected[i] * (1 - 0.1 * 0.5) - (i == 1 ? -0.1 : 0.1);
+  }
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(values(p.tensor)[i] == Approx(expected[i]).epsilon(1e-12));
+}
+
+TEST_CASE("SGD's momentum sums to the closed form") {
+  const NamedTensor p = leaf("p", zeros({1}, float64));
+  SGD sgd({{{p}}}, {.momentum = 0.9});
+  for (int step = 0; step < 10; ++step) {
+    give(p, tensor({3}, float64));
+    sgd.step(0.01);
+  }
+  double expected = 0;  // after n steps the buffer is g (1 - mu^n) / (1 - mu)
+  for (int n = 1; n <= 10; ++n) expected -= 0.01 * 3 * (1 - std::pow(0.9, n)) / (1 - 0.9);
+  CHECK(values(p.tensor)[0] == Approx(expected).epsilon(1e-13));
+}
+
+TEST_CASE("SGD adds the decay to the gradient") {
+  const NamedTensor p = leaf("p", tensor({4, -8}));
+  SGD sgd({{{p}, 0.5}});
+  give(p, tensor({1, 2}));
+  sgd.step(0.25);
+  CHECK(values(p.tensor) == Values{4 - 0.25 * (1 + 2), -8 - 0.25 * (2 - 4)});
+  CHECK(sgd.state().size() == 1);  // no momentum, no buffer
+}
+
+TEST_CASE("steps take gradients of any strides") {
+  const NamedTensor p = leaf("p", zeros({2, 3}));
+  SGD sgd({{{p}}});
+  backward(sum(p.tensor));  // an expanded 1
+  sgd.step(1);
+  CHECK(values(p.tensor) == Values(6, -1));
+  sgd.zero_grad();
+  CHECK(!p.tensor.grad().defined());
+  backward(sum(transpose(p.tensor, 0, 1) * tensor({{1, 2}, {3, 4}, {5, 6}})));
+  sgd.step(1);
+  CHECK(values(p.tensor) == Values{-2, -4, -6, -3, -5, -7});
+}
+
+TEST_CASE("a step makes values saved before it stale") {
+  const NamedTensor p = leaf("p", tensor({1, 2}));
+  SGD sgd({{{p}}});
+  const Tensor loss = sum(p.tensor * p.tensor);
+  give(p, tensor({1, 1}));
+  sgd.step(0.1);
+  CHECK_THROWS_WITH(backward(loss), Contains("in place"));
+}
+
+TEST_CASE("optimisers and clipping give the same bits at any thread count") {
+  std::vector<std::vector<float>> results;
+  std::vector<double> norms;
+  const int before = num_threads();
+  for (const int threads : {1, 2, 3, 8}) {
+    set_num_threads(threads);
+    Generator g(4);
+    const NamedTensor p = leaf("p", randn({333, 301}, float32, g)), q = leaf("q", randn({7}));
+    AdamW adam({{{p, q}, 0.1}});
+    SGD sgd({{{p, q}, 0.1}}, {.momentum = 0.9});
+    for (int step = 0; step < 3; ++step) {
+      give(p, randn(p.tensor.shape(), float32, g));
+      norms.push_back(adam.step(0.1, 1));
+      sgd.step(0.1);
+    }
+    results.push_back(p.tensor.to_vector<float>());
+  }
+  set_num_threads(before);
+  for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
+  for (std::size_t i = 3; i < norms.size(); ++i) CHECK(norms[i] == norms[i % 3]);
+}
+
+TEST_CASE("state loaded into a fresh optimiser continues bit for bit") {
+  const auto trained = [](int save_after) {
+    Generator g(8);
+    const NamedTensor p = leaf("p", randn({40}, float32, g));
+    auto adam = std::make_unique<AdamW>(std::vector<ParameterGroup>{{{p}, 0.1}});
+    for (int step = 0; step < 6; ++step) {
+      if (step == save_after) {
+        auto fresh = std::make_unique<AdamW>(std::vector<ParameterGroup>{{{p}, 0.1}});
+        load_parameters(fresh->state(), {"memory", adam->state(), {}});
+        adam = std::move(fresh);
+      }
+      give(p, randn({40}, float32, g));
+      adam->step(0.01);
+    }
+    return p.tensor.to_vector<float>();
+  };
+  CHECK(trained(3) == trained(-1));
+  const NamedTensor p = leaf("w", ones({2}));
+  std::string names;
+  for (const NamedTensor& s : AdamW({{{p}}}).state()) names += s.name + " ";
+  CHECK(names == "w.step w.exp_avg w.exp_avg_sq ");
+}
+
+TEST_CASE("decay_groups decays matrices only") {
+  const auto groups = decay_groups({leaf("w", ones({2, 2})), leaf("b", ones({2})),
+                                    leaf("t", ones({2, 2, 2})), leaf("s", ones({}))},
+                                   0.1);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].weight_decay == 0.1);
+  CHECK(groups[1].weight_decay == 0);
+  CHECK(groups[0].parameters[1].name == "t");
+  CHECK(groups[1].parameters[1].name == "s");
+}
+
+// What SGD with lr 1 takes from a parameter that was 0: its gradient, clipped.
+Values step_of(const NamedTensor& p) {
+  Values moved = values(p.tensor);
+  for (double& x : moved) x = 0 - x;
+  return moved;
+}
+
+TEST_CASE("steps clip to the global norm, as PyTorch, and leave .grad as it was") {
+  const DType dtype = GENERATE(float32, float64);
+  const auto stepped = [&](double max_norm, auto look) {
+    const NamedTensor a = leaf("a", zeros({2}, dtype)), b = leaf("b", zeros({2, 2}, dtype)),
+                      none = leaf("none", zeros({3}, dtype));
+    give(a, tensor({3, 0}, dtype));
+    give(b, tensor({{0, 4}, {0, 0}}, dtype));
+    SGD sgd({{{a, b, none}}});
+    CHECK(sgd.step(1, max_norm) == 5);
+    CHECK(values(a.tensor.grad()) == Values{3, 0});
+    look(step_of(a), step_of(b));
+  };
+  const double tolerance = dtype == float32 ? 1e-6 : 1e-15;
+  stepped(2.5, [&](const Values& a, const Values& b) {
+    CHECK(std::abs(a[0] - 3 * 2.5 / (5 + 1e-6)) <= tolerance);
+    CHECK(std::abs(b[1] - 4 * 2.5 / (5 + 1e-6)) <= tolerance);
+  });
+  for (const double enough : {5.1, kInf})
+    stepped(enough, [](const Values& a, const Values& b) {
+      CHECK(a == Values{3, 0});
+      CHECK(b == Values{0, 4, 0, 0});
+    });
+  SGD nothing({{{leaf("none", zeros({3}, dtype))}}});
+  CHECK(nothing.step(1, 1) == 0);
+}
+
+TEST_CASE("AdamW's clipped step is its step on clipped gradients") {
+  const auto run = [](double scale, double max_norm) {
+    const NamedTensor p = leaf("p", ones({70}));
+    AdamW adam({{{p}, 0.1}});
+    Generator g(3);
+    for (int i = 0; i < 3; ++i) {
+      give(p, randn({70}, float32, g) * scale);
+      adam.step(0.01, max_norm);
+    }
+    return values(p.tensor);
+  };
+  // A norm of about 8000 clipped to 1e-3, beside gradients far below any clipping.
+  const Values clipped = run(1000, 1e-3), small = run(1e-12, kInf);
+  CHECK(clipped != small);
+  CHECK(run(2, 1e-3) != run(2, kInf));
+  const Values twice = run(2000, 1e-3);
+  for (std::size_t i = 0; i < clipped.size(); ++i)
+    CHECK(std::abs(clipped[i] - twice[i]) <= 1e-6);  // only the direction counts
+}
+
+TEST_CASE("the norm of gradients adds in float64") {
+  const NamedTensor p = leaf("p", zeros({100000}));
+  SGD sgd({{{p}}});
+  give(p, full({100000}, 1e-3f));
+  CHECK(sgd.step(0) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
+  give(p, full({100000}, 1e30f));  // its square is no float
+  CHECK(sgd.step(1, 1) == Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
+  CHECK(step_of(p)[7] == Approx(1 / std::sqrt(1e5)));
+}
+
+TEST_CASE("clipping scales a gradient that two parameters share once, and leaves hooks' copies") {
+  const NamedTensor a = leaf("a", zeros({4})), b = leaf("b", zeros({4}));
+  const Tensor y = a.tensor + b.tensor;
+  Tensor seen;
+  y.register_hook([&](const Tensor& g) {
+    seen = g;
+    return Tensor();
+  });
+  backward(sum(y * full({4}, 8)));
+  SGD sgd({{{a, b}}});
+  const double norm = sgd.step(1, 1);
+  CHECK(norm == Approx(8 * std::sqrt(8.0)));
+  for (const NamedTensor& p : {a, b}) CHECK(step_of(p)[0] == Approx(8 / norm).epsilon(1e-6));
+  CHECK(values(seen) == Values(4, 8));
+}
+
+TEST_CASE("a step names the first gradient that is not finite, and changes nothing") {
+  const NamedTensor a = leaf("a", zeros({2})), b = leaf("blocks.0.proj.weight", zeros({2, 3})),
+                    c = leaf("c", zeros({1}));
+  give(a, tensor({1, 1}));
+  give(b, tensor({{0, 0, 0}, {0, std::nan(""), 0}}));
+  give(c, tensor({kInf}));
+  AdamW all({{{a, b, c}}}), two({{{a, c}}});
+  CHECK_THROWS_WITH(all.step(0.1), Contains("blocks.0.proj.weight [2, 3] is nan at [1, 1]"));
+  CHECK_THROWS_WITH(two.step(0.1, 1), Contains("c [1] is inf at [0]"));
+  CHECK(values(a.tensor) == Values{0, 0});
+  CHECK(all.state()[0].tensor.item() == 0);
+  const NamedTensor large = leaf("large", zeros({1}, float64));
+  give(large, tensor({1e300}, float64));
+  CHECK_THROWS_AS(SGD({{{large}}}).step(1), NumericError);
+  for (const double bad : {0.0, -1.0, std::nan("")})
+    CHECK_THROWS_AS(SGD({{{a}}}).step(1, bad), ValueError);
+}
+
+TEST_CASE("optimisers say what they cannot do") {
+  const NamedTensor p = leaf("p", ones({2, 3}));
+  CHECK_THROWS_WITH(SGD({{{p, {"q", p.tensor}}}}),
+                    "SGD: q and p are the same parameter; list it once");
+  CHECK_THROWS_WITH(AdamW({{{{"t", transpose(ones({2, 3}), 0, 1)}}}}), Contains("row-major"));
+  CHECK_THROWS_AS(SGD({{{{"i", ones({2}, int64)}}}}), DTypeError);
+  CHECK_THROWS_AS(SGD({{{p}, -0.1}}), ValueError);
+  CHECK_THROWS_AS(SGD({{{p}}}, {.momentum = 1}), ValueError);
+  CHECK_THROWS_AS(AdamW({{{p}}}, {.beta2 = 1}), ValueError);
+  CHECK_THROWS_AS(AdamW({{{p}}}, {.eps = std::nan("")}), ValueError);
+  AdamW adam({{{p}}});
+  give(p, ones({2, 3}));
+  for (const double lr : {-1.0, std::nan(""), kInf}) CHECK_THROWS_AS(adam.step(lr), ValueError);
+  CHECK(values(p.tensor) == Values(6, 1));
+}
+
+TEST_CASE("schedules are nanoGPT's") {
+  const auto at = [](Decay decay, std::int64_t step) {
+    return Schedule{decay, 1.0, 0.1, 9, 109}.lr_at(step);
+  };
+  for (const Decay decay : {Decay::kConstant, Decay::kLinear, Decay::kCosine}) {
+    CHECK(at(decay, 0) == Approx(0.1));
+    CHECK(at(decay, 4) == Approx(0.5));
+    CHECK(at(decay, 8) == Approx(0.9));
+    CHECK(at(decay, 9) == 1);
+  }
+  CHECK(at(Decay::kConstant, 1000) == 1);
+  CHECK(at(Decay::kLinear, 59) == Approx(0.55));
+  CHECK(at(Decay::kLinear, 84) == Approx(0.1 + 0.9 * 0.25));
+  CHECK(at(Decay::kCosine, 59) == Approx(0.55));
+  CHECK(at(Decay::kCosine, 34) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
+  for (const Decay decay : {Decay::kLinear, Decay::kCosine})
+    for (const std::int64_t step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // no warm-up
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // nothing but warm-up
+}
+
+}  // namespace

@@ -1,0 +1,277 @@
+// Calls of attention drawn from everything it takes, run three ways: as the fused kernel, as the
+// composite of public ops and spelled in einsums, which know nothing of either.
+#pragma once
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace heed::autograd::testing {
+
+enum class Way { kFused, kComposite, kEinsum };
+
+/// One call: what it is given, in float64 with float32's values.
+struct Call {
+  Shape scores;                // [..., Tq, Tk], the leading axes those of q, k and v together
+  std::vector<Tensor> inputs;  // as they lie in memory: q, k, v, and the bias to differentiate
+  std::vector<Dims> axes;      // how each is permuted to be attended with; empty: as it is
+  AttentionOptions options;
+  std::string text;
+
+  Tensor arranged(std::size_t i) const {
+    return axes[i].rank() == 0 ? inputs[i] : permute(inputs[i], axes[i]);
+  }
+  std::int64_t tq() const { return scores[scores.rank() - 2]; }
+  std::int64_t tk() const { return scores.back(); }
+  /// Whether the kernel must take it: two leading axes at most, none that v alone has, nothing
+  /// empty, no uniform rows.
+  bool fits_kernel() const {
+    return scores.rank() <= 4 && !v_has_own_axes() && scores.numel() > 0 && inputs[0].numel() > 0 &&
+           inputs[2].numel() > 0 && options.fully_masked != FullyMasked::kUniform;
+  }
+  /// Whether v has leading axes that neither q nor k has: the weights, and so dropout, are without
+  /// them.
+  bool v_has_own_axes() const {
+    const auto lead = [&](std::size_t i) {
+      const Shape shape = arranged(i).shape();
+      return shape.sub(0, shape.rank() - 2);
+    };
+    return broadcast("test", lead(0), lead(1)) != scores.sub(0, scores.rank() - 2);
+  }
+  /// Whether the bias to differentiate is one number per row: softmax does not see it.
+  bool row_shares_bias() const { return inputs.size() > 3 && arranged(3).size(-1) == 1; }
+  /// What the masks alone let a query read: bool8, of the scores' shape.
+  Tensor kept() const {
+    KeepMask keep = options.keep;
+    if (options.causal) keep = keep & KeepMask::causal(tq(), tk(), options.alignment);
+    return keep.defined() ? expand(keep.tensor(), scores) : full(scores, 1, bool8);
+  }
+  /// The rows [..., Tq, 1] of scores that are -inf throughout, by mask or bias.
+  Tensor rows_of_nothing() const {
+    Tensor read = kept();
+    if (inputs.size() > 3) read = logical_and(read, ne(arranged(3), -kInf));
+    return logical_not(any(read, {-1}, true));
+  }
+};
+
+inline Shape with_rows(Shape lead, std::int64_t rows, std::int64_t columns) {
+  lead.push_back(rows), lead.push_back(columns);
+  return lead;
+}
+
+/// q, k, v with these leading axes, contiguous; a bias where its shape has axes.
+inline Call plain_call(const Shape& lead, std::int64_t tq, std::int64_t tk, std::int64_t d,
+                       std::int64_t dv, const AttentionOptions& options, const Shape& bias,
+                       Generator& g) {
+  Call c{
+      .scores = with_rows(lead, tq, tk), .inputs = {}, .axes = {}, .options = options, .text = {}};
+  std::vector<Shape> shapes = {with_rows(lead, tq, d), with_rows(lead, tk, d),
+                               with_rows(lead, tk, dv)};
+  if (bias.rank() > 0) shapes.push_back(bias);
+  for (const Shape& shape : shapes) {
+    c.inputs.push_back(to(randn(shape, float32, g), float64)), c.axes.push_back({});
+  }
+  return c;
+}
+
+template <class T>
+T pick(std::mt19937& random, std::initializer_list<T> from) {
+  return *(from.begin() + random() % from.size());
+}
+
+/// Sizes of one to three SIMD vectors and what lies between; now and then several of the kernel's
+/// blocks of keys (384) and chunks of queries (96).
+inline Call draw_call(std::mt19937& random) {
+  using I = std::int64_t;
+  const auto one_in = [&](unsigned n) { return random() % n == 0; };
+  const auto length = [&] { return pick<I>(random, {1, 2, 3, 5, 7, 16, 33, 48, 49}); };
+  const auto width = [&] { return pick<I>(random, {1, 2, 3, 5, 8, 16, 17, 33, 64}); };
+  I b = pick<I>(random, {1, 2, 3}), h = pick<I>(random, {1, 2, 3}), tq = length(), tk = length(),
+    d = width(), dv = width();
+  if (one_in(40)) d = 256;
+  if (one_in(5)) tq = pick<I>(random, {97, 130, 300});
+  if (one_in(4)) tk = pick<I>(random, {97, 130, 400});
+  if (tq * tk > 5000) b = pick<I>(random, {1, 2}), h = 1, d = std::min<I>(d, 8), dv = 3;
+  Generator g(random());
+
+  // Leading axes: all there, one shared, or missing where another has them; seldom a third.
+  const bool few = one_in(6);
+  const auto lead = [&] {
+    if (few) return pick<Shape>(random, {{h}, {}});
+    return pick<Shape>(random, {{b, h}, {b, h}, {b, h}, {1, h}, {b, 1}, {h}, {}});
+  };
+  const Shape leads[] = {one_in(20) ? Shape{2, b, h} : lead(), lead(), lead()};
+  const Shape common = broadcast("test", broadcast("test", leads[0], leads[1]), leads[2]);
+  b = common.rank() > 1 ? common[common.rank() - 2] : 1;
+  h = common.rank() > 0 ? common.back() : 1;
+  Call c{.scores = with_rows(common, tq, tk), .inputs = {}, .axes = {}, .options = {}, .text = {}};
+  // Of a bias or mask: no more axes than the scores have.
+  const auto fitting = [&](Shape shape) {
+    while (shape.rank() > c.scores.rank()) shape.erase(0);
+    return shape;
+  };
+
+  const auto add = [&](Shape shape, const char* name, double hidden = 0) {
+    c.text += std::string(" ") + name + "[";
+    for (const I size : shape) c.text += std::to_string(size) + " ";
+    c.text += "]";
+    Dims axes;
+    if (shape.rank() == 4 && one_in(2)) {  // stored [B, T, H, d], as projections come
+      shape = {shape[0], shape[2], shape[1], shape[3]};
+      axes = {0, 2, 1, 3};
+    } else if (shape.rank() >= 2 && one_in(4)) {  // or its last axis not adjacent
+      const int r = shape.rank();
+      std::swap(shape[r - 1], shape[r - 2]);
+      for (int i = 0; i < r; ++i) axes.push_back(i);
+      std::swap(axes[r - 1], axes[r - 2]);
+    }
+    Tensor x = to(randn(shape, float32, g), float64);
+    if (hidden > 0) x = masked_fill(x, bernoulli(hidden, shape, g), -kInf);
+    c.inputs.push_back(x), c.axes.push_back(axes);
+  };
+  add(with_rows(leads[0], tq, d), "q");
+  add(with_rows(leads[1], tk, d), "k");
+  add(with_rows(leads[2], tk, dv), "v");
+
+  AttentionOptions& o = c.options;
+  if (one_in(9) && common.rank() > 0) {
+    o.bias = ScoreBias::alibi(h, tq, tk, float64), c.text += " alibi";
+  } else if (!one_in(3)) {
+    // One that all keys of a row share changes nothing, unless it is -inf.
+    const Shape shape = fitting(pick<Shape>(random, {{b, h, tq, tk},
+                                                     {h, tq, tk},
+                                                     {tq, tk},
+                                                     {tk},
+                                                     {b, 1, 1, tk},
+                                                     {b, h, 1, tk},
+                                                     {h, 1, tk},
+                                                     {tq, 1},
+                                                     {h, 1, 1}}));
+    const double hidden = one_in(3) ? pick(random, {0.1, 0.5, 0.9}) : 0;
+    add(shape, hidden > 0 ? "bias with -inf" : "bias", hidden);
+  }
+  o.causal = one_in(2);
+  o.alignment = pick(random, {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft});
+  // Unscaled scores of 256 terms would give one key all the weight, and gradients of rounding
+  // alone.
+  if (one_in(3) && d < 256) o.scale = pick(random, {1.0, -0.5, 0.05});
+  if (one_in(3) && !c.v_has_own_axes()) o.dropout = pick(random, {0.1, 0.5, 1.0});
+  switch (random() % 6) {
+    case 0: {
+      if (c.scores.rank() < 4) break;
+      std::vector<I> lengths;
+      for (I i = 0; i < b; ++i) lengths.push_back(I(random() % std::size_t(tk + 1)));
+      o.keep = KeepMask::padding(lengths, tk), c.text += " padding";
+      break;
+    }
+    case 1:
+      o.keep = KeepMask::sliding_window(tq, tk, pick<I>(random, {1, 2, 7})), c.text += " window";
+      break;
+    case 2:
+    case 3: {
+      const Shape shape = fitting(pick<Shape>(
+          random, {{b, 1, 1, tk}, {b, h, tq, tk}, {h, 1, tk}, {h, tq, 1}, {tq, tk}, {tk}}));
+      const double p = pick(random, {0.0, 0.2, 0.5, 0.9});
+      o.keep = KeepMask(bernoulli(p, shape, g)), c.text += " keep " + std::to_string(p);
+      if (one_in(3)) o.keep = o.keep & !KeepMask(bernoulli(0.2, {tk}, g)), c.text += " and not";
+      break;
+    }
+    default:
+      break;
+  }
+  o.fully_masked = pick(
+      random, {FullyMasked::kZero, FullyMasked::kZero, FullyMasked::kUniform, FullyMasked::kError});
+  if (o.fully_masked == FullyMasked::kError && any(c.rows_of_nothing()).item() != 0)
+    o.fully_masked = FullyMasked::kZero;
+  c.text += o.causal ? " causal" : "";
+  c.text += o.fully_masked == FullyMasked::kUniform ? " uniform" : "";
+  c.text += o.dropout > 0 ? " dropout " + std::to_string(o.dropout) : "";
+  return c;
+}
+
+/// What the words say: exp over the sum of exps, of what may be read alone.
+inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
+                        const AttentionOptions& o) {
+  const Shape lead = c.scores.sub(0, c.scores.rank() - 2);
+  const std::int64_t tq = c.tq(), tk = c.tk();
+  const auto heads = [&](const Tensor& x) {  // [leading axes as one, T, d]
+    return reshape(expand(x, with_rows(lead, x.size(-2), x.size(-1))),
+                   {lead.numel(), x.size(-2), x.size(-1)});
+  };
+  Tensor scores =
+      einsum("head query width, head key_ width -> head query key_", {heads(q_in), heads(k_in)}) *
+      o.scale.value_or(1 / std::sqrt(double(q_in.size(-1))));
+  scores = reshape(scores, c.scores);
+  if (o.bias.defined()) scores = scores + o.bias.tensor();
+  const Tensor read = logical_and(c.kept(), ne(scores.detach(), -kInf));
+  const Tensor hidden = logical_not(read), nothing = logical_not(any(read, {-1}, true));
+  Tensor weights = scores;
+  if (tk > 0) {
+    const Tensor top = max(masked_fill(scores.detach(), hidden, -kInf), {-1}, true);
+    const Tensor above = scores - masked_fill(top, nothing, 0);
+    const Tensor e = masked_fill(exp(masked_fill(above, hidden, 0)), hidden, 0);
+    weights = e / masked_fill(sum(e, {-1}, true), nothing, 1);
+  }
+  if (o.fully_masked == FullyMasked::kUniform)
+    weights = masked_fill(weights, expand(nothing, c.scores), 1 / double(tk));
+  if (o.dropout > 0) weights = dropout(weights, o.dropout, o.generator->next_u64());
+  const Tensor out =
+      einsum("hqk,hkv->hqv", {reshape(weights, {lead.numel(), tq, tk}), heads(v_in)});
+  return reshape(out, with_rows(lead, tq, v_in.size(-1)));
+}
+
+/// Whether an output is the kernel's, under the axes it was given back.
+inline bool is_fused(const Tensor& y) {
+  auto node = y.node();
+  while (node->op() && node->op()->name() == "reshape") node = node->inputs()[0].node;
+  return node->op() && node->op()->name() == "attention";
+}
+
+/// The output, the gradients of all inputs and, if wanted, second derivatives in a random
+/// direction.
+inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second = false) {
+  std::vector<Tensor> leaves, x;
+  for (const Tensor& input : c.inputs) leaves.push_back(to(input, dtype).detach().requires_grad());
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    x.push_back(c.axes[i].rank() == 0 ? leaves[i] : permute(leaves[i], c.axes[i]));
+  Generator key(11), g(12);
+  AttentionOptions o = c.options;
+  o.generator = &key;
+  if (o.bias.defined()) o.bias = ScoreBias(to(o.bias.tensor(), dtype));
+  if (x.size() > 3) o.bias = ScoreBias(x[3]);
+  const Tensor y = way == Way::kFused       ? attention(x[0], x[1], x[2], o)
+                   : way == Way::kComposite ? attention_with_weights(x[0], x[1], x[2], o).output
+                                            : by_einsum(c, x[0], x[1], x[2], o);
+  CHECK(is_fused(y) == (way == Way::kFused && c.fits_kernel()));
+  const auto direction = [&](const Tensor& like) {
+    return to(randn(like.shape(), float32, g), dtype);
+  };
+  std::vector<Tensor> results{y.detach()};
+  const auto first = grad(y, leaves, {.grad_output = direction(y), .create_graph = second});
+  for (const Tensor& d : first) results.push_back(d.detach());
+  if (!second) return results;
+  Tensor along = sum(first[0] * direction(first[0]));
+  for (std::size_t i = 1; i < first.size(); ++i)
+    along = along + sum(first[i] * direction(first[i]));
+  for (const Tensor& d : grad(along, leaves, {.allow_unused = true})) results.push_back(d);
+  return results;
+}
+
+/// What an AttentionWatch is shown.
+struct Seen {
+  Tensor scores, pattern, dropped, scores_grad, pattern_grad;
+  AttentionWatch watch() {
+    const auto into = [](Tensor& at) { return [&at](const Tensor& x) { at = x; }; };
+    return {into(scores), into(pattern), into(dropped), into(scores_grad), into(pattern_grad)};
+  }
+  std::vector<Tensor> all() const { return {scores, pattern, dropped, scores_grad, pattern_grad}; }
+};
+
+}  // namespace heed::autograd::testing

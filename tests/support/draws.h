@@ -1,0 +1,46 @@
+// Vectors drawn from a Generator by its raw fills.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "autograd/tensor/random.h"
+
+namespace heed::testing {
+
+using autograd::Generator;
+
+template <class T = float>
+std::vector<T> uniform(Generator& g, std::size_t n, double lo = 0, double hi = 1) {
+  std::vector<T> out(n);
+  g.uniform(out, lo, hi);
+  return out;
+}
+
+template <class T = float>
+std::vector<T> normal(Generator& g, std::size_t n, double mean = 0, double std_dev = 1) {
+  std::vector<T> out(n);
+  g.normal(out, mean, std_dev);
+  return out;
+}
+
+inline std::vector<int64_t> randint(Generator& g, std::size_t n, int64_t lo, int64_t hi) {
+  std::vector<int64_t> out(n);
+  g.randint(out, lo, hi);
+  return out;
+}
+
+inline std::vector<int64_t> randperm(Generator& g, std::size_t n) {
+  std::vector<int64_t> out(n);
+  g.randperm(out);
+  return out;
+}
+
+inline std::vector<uint8_t> bernoulli(Generator& g, std::size_t n, double p) {
+  std::vector<uint8_t> out(n);
+  g.bernoulli(out, p);
+  return out;
+}
+
+}  // namespace heed::testing

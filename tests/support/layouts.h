@@ -1,0 +1,96 @@
+// The same values in other memory, and plain row-major indexing: what value tests are made of.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+
+namespace heed::autograd::testing {
+
+struct LaidOut {
+  const char* name;
+  Tensor x;
+};
+
+/// x as it is, stored in reversed order of axes, cut out of NaN, and with negative strides.
+inline std::vector<LaidOut> layouts(const Tensor& x) {
+  Dims reversed;
+  for (int i = x.rank() - 1; i >= 0; --i) reversed.push_back(i);
+  const Tensor transposed = permute(contiguous(permute(x, reversed)), reversed);
+  Shape wide = x.shape();
+  for (int i = 0; i < x.rank(); ++i) wide[i] = 2 * wide[i] + 1;
+  const bool has_nan = is_floating(x.dtype());
+  Tensor hole = full(wide, has_nan ? std::nan("") : 1, x.dtype());
+  Tensor flipped = x;
+  for (int i = 0; i < x.rank(); ++i) {
+    hole = slice(hole, i, 1, wide[i], 2);
+    flipped = flip(flipped, i);
+  }
+  copy_(hole, x);
+  flipped = contiguous(flipped);
+  for (int i = 0; i < x.rank(); ++i) flipped = flip(flipped, i);
+  return {{"contiguous", contiguous(x)},
+          {"transposed", transposed},
+          {"sliced", hole},
+          {"negative strides", flipped}};
+}
+
+/// All elements as double, row-major, whatever the dtype and layout.
+inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
+
+/// The index of the element at row-major place `flat`.
+inline Dims index_of(std::int64_t flat, const Shape& shape) {
+  Dims index = shape;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    index[i] = flat % shape[i];
+    flat /= shape[i];
+  }
+  return index;
+}
+
+/// The row-major place in `shape` of an index of a shape it broadcasts to.
+inline std::size_t place(const Dims& index, const Shape& shape) {
+  std::int64_t flat = 0;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const std::int64_t at = index[index.rank() - shape.rank() + i];
+    flat = flat * shape[i] + (shape[i] == 1 ? 0 : at);
+  }
+  return std::size_t(flat);
+}
+
+/// The largest entry of |x|; 0 of none.
+inline double largest(const Tensor& x) { return x.numel() ? max(abs(x)).item() : 0; }
+/// The largest difference, in float64.
+inline double distance(const Tensor& a, const Tensor& b) {
+  return largest(to(a, float64) - to(b, float64));
+}
+/// Whether no entry is farther off than the tolerance, as a part of the largest wanted.
+inline bool close(const Tensor& got, const Tensor& want, double tolerance = 1e-13) {
+  return got.shape() == want.shape() && largest(got - want) <= tolerance * largest(want);
+}
+/// Standard normal, float64, the same for the same seed.
+inline Tensor draw(const Shape& shape, std::uint64_t seed) {
+  Generator g(seed);
+  return randn(shape, float64, g);
+}
+/// Whether every entry is 0; NaN is not.
+inline bool is_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
+
+/// Half the distance of neighbours at 1: the largest relative rounding error.
+inline double unit_roundoff(DType dtype) { return dtype == float32 ? 0x1p-24 : 0x1p-53; }
+
+/// Same shape, dtype and bits (NaN equals NaN).
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  const std::vector<double> x = values(a), y = values(b);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i]) && std::isnan(y[i])) continue;
+    if (x[i] != y[i] || std::signbit(x[i]) != std::signbit(y[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace heed::autograd::testing

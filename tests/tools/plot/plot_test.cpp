@@ -1,0 +1,273 @@
+// Pictures: colour maps, text, PNG files read back by stb_image, charts by pixel.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "autograd/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/pictures.h"
+#include "tools/plot/colormap.h"
+#include "tools/plot/curves.h"
+#include "tools/plot/image.h"
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#include <stb/stb_image.h>
+
+namespace heed::plot {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A fresh directory, gone at the end of the test.
+struct TemporaryDirectory {
+  fs::path path;
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "heed-plot-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~TemporaryDirectory() { fs::remove_all(path); }
+};
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// CIE L* of an sRGB colour, 0 to 100.
+double lightness(Rgb c) {
+  const auto linear = [](std::uint8_t v) {
+    const double u = v / 255.0;
+    return u <= 0.04045 ? u / 12.92 : std::pow((u + 0.055) / 1.055, 2.4);
+  };
+  const double y = 0.2126 * linear(c.r) + 0.7152 * linear(c.g) + 0.0722 * linear(c.b);
+  return y > 0.008856 ? 116 * std::cbrt(y) - 16 : 903.3 * y;
+}
+
+struct Chunk {
+  std::string type, data;
+  std::uint32_t crc;
+};
+
+std::uint32_t u32(const std::string& bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    value = (value << 8) | static_cast<unsigned char>(bytes.at(at + i));
+  }
+  return value;
+}
+
+std::vector<Chunk> chunks(const std::string& png) {
+  std::vector<Chunk> out;
+  for (std::size_t at = 8; at < png.size();) {
+    const std::size_t size = u32(png, at);
+    out.push_back({png.substr(at + 4, 4), png.substr(at + 8, size), u32(png, at + 8 + size)});
+    at += 12 + size;
+  }
+  return out;
+}
+
+// The table-driven form, unlike the writer's.
+std::uint32_t crc32(const std::string& bytes) {
+  std::uint32_t table[256];
+  for (std::uint32_t n = 0; n < 256; ++n) {
+    table[n] = n;
+    for (int k = 0; k < 8; ++k) {
+      table[n] = table[n] & 1 ? 0xEDB88320u ^ (table[n] >> 1) : table[n] >> 1;
+    }
+  }
+  std::uint32_t crc = 0xFFFFFFFFu;
+  for (const char byte : bytes) {
+    crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc >> 8);
+  }
+  return crc ^ 0xFFFFFFFFu;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("viridis is matplotlib's and grows in lightness", "[plot]") {
+  CHECK(viridis(0) == Rgb{0x44, 0x01, 0x54});
+  CHECK(viridis(0.5) == Rgb{0x21, 0x91, 0x8c});
+  CHECK(viridis(1) == Rgb{0xfd, 0xe7, 0x25});
+  CHECK(viridis(-3) == viridis(0));
+  CHECK(viridis(std::numeric_limits<double>::infinity()) == viridis(1));
+  CHECK(viridis(std::nan("")) == kGrey);
+  for (int i = 1; i < 256; ++i) {
+    INFO(i);
+    const auto at = [](int step) { return lightness(viridis((step + 0.5) / 256)); };
+    CHECK(at(i) > at(i - 1) - 0.15);  // the 8 bits of a channel round
+    if (i >= 4) CHECK(at(i) > at(i - 4));
+  }
+}
+
+TEST_CASE("the diverging map is white at 0 and as light on both sides", "[plot]") {
+  CHECK(diverging(0) == kWhite);
+  CHECK(diverging(-0.0) == kWhite);
+  CHECK(diverging(-7) == diverging(-1));
+  CHECK(diverging(std::nan("")) == kGrey);
+  CHECK(diverging(-1).b > diverging(-1).r);
+  CHECK(diverging(1).r > diverging(1).b);
+  for (int i = 1; i <= 100; ++i) {
+    const double t = i / 100.0;
+    INFO(t);
+    CHECK(std::abs(lightness(diverging(t)) - lightness(diverging(-t))) < 1.0);
+    CHECK(lightness(diverging(t)) < lightness(diverging(t - 0.01)));
+    CHECK(lightness(diverging(-t)) < lightness(diverging(0.01 - t)));
+  }
+}
+
+TEST_CASE("text escapes what the font lacks", "[plot]") {
+  CHECK(visible_text("a z~") == "a z~");
+  CHECK(visible_text("a\n\t\r\x07") == "a\\n\\t\\r\\x07");
+  CHECK(visible_text("\xC3\xA9 \xF0\x9F\x98\x80") == "\\u{e9} \\u{1f600}");
+  CHECK(visible_text("\xFF\xC3") == "\\xff\\xc3");  // stray, truncated
+  CHECK(visible_text("\xC0\x80") == "\\xc0\\x80");  // overlong
+  CHECK(valid_utf8(std::string("\0\xFF\xC3\xA9", 4)) == "\xEF\xBF\xBD\xEF\xBF\xBD\xC3\xA9");
+  CHECK(shorten_text("abcdefgh", 5) == "abc..");
+  CHECK(shorten_text("abcde", 5) == "abcde");
+  CHECK(format_number(1.0 / 3) == "0.333");
+  CHECK(format_number(-1.5e-7) == "-1.5e-07");
+  CHECK(wrap_text("aa bb cc", text_width("aa bb"), 2) == std::vector<std::string>{"aa bb", "cc"});
+}
+
+TEST_CASE("text draws its ink inside the box that text_width promises", "[plot]") {
+  const std::string text = "Query [gj]";
+  const int width = text_width(text, 2), height = kTextHeight * 2;
+  for (const bool upward : {false, true}) {
+    Image image(200, 200);
+    image.text(20, upward ? 190 : 20, text, {.color = {0, 0, 0}, .upward = upward});
+    int left = 200, right = -1, top = 200, bottom = -1;
+    for (int y = 0; y < 200; ++y) {
+      for (int x = 0; x < 200; ++x) {
+        if (image.at(x, y) == kWhite) continue;
+        left = std::min(left, x), right = std::max(right, x);
+        top = std::min(top, y), bottom = std::max(bottom, y);
+      }
+    }
+    CHECK(left >= 20);
+    CHECK(right < 20 + (upward ? height : width));
+    CHECK(top >= (upward ? 190 - width : 20));
+    CHECK(bottom < (upward ? 190 : 20 + height));
+    CHECK(right - left + bottom - top > width);  // something was drawn
+  }
+}
+
+TEST_CASE("drawing outside of the picture is clipped", "[plot]") {
+  Image image(10, 10);
+  image.rect(-5, -5, 100, 100, kGrey);
+  CHECK(count(image, kGrey) == 100);
+  image.line(-1e18, 5, 1e18, 5, kInk, 1);
+  image.line(std::nan(""), 0, 5, 5, kInk);
+  image.text(-20, -20, "outside", {.scale = 3});
+  image.set(10, 0, kInk);
+  CHECK_THROWS_AS(image.at(10, 0), autograd::ValueError);
+  CHECK_THROWS_AS(Image(0, 5), autograd::ValueError);
+  CHECK_THROWS_AS(Image(5, 100'000), autograd::ValueError);
+}
+
+TEST_CASE("write_png: structure, description, pixels", "[plot]") {
+  const TemporaryDirectory directory;
+  const std::string path = (directory.path / "a.png").string();
+  Image image(37, 21, Rgb{1, 2, 3});
+  image.rect(5, 6, 7, 8, Rgb{200, 100, 50});
+  image.line(0, 0, 37, 21, kInk, 2);
+  const std::string alt = "attention of \xC3\xA9, 2 heads";
+  write_png(path, Image(3, 3), "an older file is replaced");
+  write_png(path, image, alt);
+
+  const std::string png = read_file(path);
+  CHECK(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");
+  const std::vector<Chunk> all = chunks(png);
+  REQUIRE(all.size() >= 4);
+  CHECK(all[0].type == "IHDR");
+  CHECK(u32(all[0].data, 0) == 37);
+  CHECK(u32(all[0].data, 4) == 21);
+  CHECK(all[1].type == "iTXt");
+  CHECK(all[1].data == std::string("Description\0\0\0\0\0", 16) + alt);
+  CHECK(all[2].type == "IDAT");
+  CHECK(all.back().type == "IEND");
+  for (const Chunk& chunk : all) {
+    INFO(chunk.type);
+    CHECK(chunk.crc == crc32(chunk.type + chunk.data));
+  }
+
+  int width = 0, height = 0, channels = 0;
+  stbi_uc* pixels = stbi_load(path.c_str(), &width, &height, &channels, 3);
+  REQUIRE(pixels != nullptr);
+  CHECK(width == 37);
+  CHECK(height == 21);
+  CHECK(channels == 3);
+  CHECK(std::equal(image.data(), image.data() + 3 * 37 * 21, pixels));
+  stbi_image_free(pixels);
+  CHECK(std::distance(fs::directory_iterator(directory.path), {}) == 1);
+}
+
+TEST_CASE("write_png names an unwritable path and leaves nothing behind", "[plot]") {
+  const TemporaryDirectory directory;
+  const Image image(2, 2);
+  const std::string missing = (directory.path / "no" / "a.png").string();
+  CHECK_THROWS_AS(write_png(missing, image, ""), autograd::IoError);
+  CHECK(contains(error_text([&] { write_png(missing, image, ""); }), missing));
+
+  const fs::path occupied = directory.path / "b.png";  // the last step fails: it is a directory
+  fs::create_directories(occupied / "inside");
+  CHECK_THROWS_AS(write_png(occupied.string(), image, ""), autograd::IoError);
+  CHECK(std::distance(fs::directory_iterator(directory.path), {}) == 1);
+}
+
+TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
+  const Rgb first{0, 114, 178}, second{213, 94, 0};
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  const Image none = draw_chart({"", "step", "loss", {}, {}, false});
+  CHECK(count(none, first) == 0);
+  const Image point = draw_chart({"", "step", "loss", {{"", {3}, {2}}}, {}, false});
+  const Image curve = draw_chart({"", "step", "loss", {{"", {0, 1}, {2, 1}}}, {}, false});
+  CHECK(count(point, first) > 20);
+  CHECK(count(point, first) < 80);
+  CHECK(count(curve, first) > 500);
+
+  SECTION("non-finite points leave a gap and do not move the axes") {
+    const Image gap =
+        draw_chart({"", "step", "loss", {{"", {0, 1, 2, 3, nan}, {2, 1, inf, 1.5, 9}}}, {}, false});
+    const Image full =
+        draw_chart({"", "step", "loss", {{"", {0, 1, 2, 3}, {2, 1, 1.2, 1.5}}}, {}, false});
+    CHECK(count(gap, first) > 200);
+    CHECK(count(gap, first) < count(full, first));
+    CHECK(same(draw_chart({"", "step", "loss", {{"", {nan}, {inf}}}, {}, false}), none));
+  }
+  SECTION("a horizontal line is dashed and drawn in the next colour") {
+    const Image dashed =
+        draw_chart({"", "", "", {{"", {0, 1}, {2, 1}}}, {{"optimal", 1.386}}, false});
+    CHECK(count(dashed, second) > 500);
+    CHECK(same(draw_chart({"", "", "", {}, {{"severed", nan}}, false}),
+               draw_chart({"", "", "", {}, {}, false})));
+  }
+  SECTION("a logarithmic axis leaves out what is not positive") {
+    const Image log =
+        draw_chart({"", "", "", {{"", {0, 1, 2}, {1e-3, 0, 10}}}, {{"optimal", 0}}, true});
+    CHECK(count(log, first) > 40);  // two dots
+    CHECK(count(log, first) < 160);
+  }
+  SECTION("extreme ranges end") {
+    for (const bool log_y : {false, true}) {
+      CHECK_NOTHROW(draw_chart({"", "", "", {{"", {1e15, 1e15 + 1}, {1e299, 1e-299}}}, {}, log_y}));
+      CHECK_NOTHROW(draw_chart({"", "", "", {{"", {0, 1e308}, {1e-320, 3e-320}}}, {}, log_y}));
+      CHECK_NOTHROW(draw_chart({"", "", "", {{"", {-1e308, 1e308}, {7, 7}}}, {}, log_y}));
+    }
+  }
+  SECTION("x and y must match") {
+    CHECK_THROWS_AS(draw_chart({"", "", "", {{"loss", {1, 2}, {1}}}, {}, false}),
+                    autograd::ShapeError);
+  }
+}
+
+}  // namespace heed::plot

@@ -1,0 +1,180 @@
+// heed bench gemm: our matrix product beside oneDNN's and OpenBLAS's, on every product that a
+// training step of the four presets makes, and on squares.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/simd/gemm.h"
+#include "tools/heed/bench/bench.h"
+#include "tools/heed/bench/comparators.h"
+#include "tools/heed/output.h"
+#include "tools/heed/progress.h"
+
+namespace heed {
+namespace {
+
+namespace kernels = autograd::kernels;
+
+struct Product {
+  std::int64_t m, n, k;
+  bool trans_a, trans_b;
+  bool operator==(const Product&) const = default;
+  double flop() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n * k); }
+};
+
+// design.md 5.
+struct Preset {
+  std::int64_t vocab, d_model, heads, context, batch;
+};
+constexpr Preset kPresets[] = {
+    {32, 32, 2, 16, 16}, {64, 64, 4, 64, 32}, {65, 128, 4, 64, 12}, {65, 384, 6, 256, 8}};
+
+std::vector<Product> products() {
+  std::vector<Product> list;
+  const auto add = [&](const Product& p) {
+    if (std::find(list.begin(), list.end(), p) == list.end()) list.push_back(p);
+  };
+  for (const Preset& p : kPresets) {
+    const std::int64_t rows = p.batch * p.context, d = p.d_model, t = p.context, h = d / p.heads;
+    for (const auto& [out, in] :
+         {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}, {p.vocab, d}}) {
+      add({rows, out, in, false, true});   // y = x W^T
+      add({rows, in, out, false, false});  // dx = dy W
+      add({out, in, rows, true, false});   // dW = dy^T x
+    }
+    add({t, t, h, false, true});   // scores = q k^T, and dP = dO v^T
+    add({t, h, t, false, false});  // out = P v, and dq = dS k
+    add({t, h, t, true, false});   // dv = P^T dO, and dk = dS^T q
+  }
+  for (const auto& [m, n, k] : std::initializer_list<std::tuple<int, int, int>>{
+           {32, 32, 16}, {64, 64, 64}, {256, 256, 256}, {1024, 1024, 1024}, {2048, 2048, 2048}})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true}) add({m, n, k, ta, tb});
+  return list;
+}
+
+kernels::Gemm<float> arguments(const Product& p, const float* a, const float* b, float* c) {
+  kernels::Gemm<float> g;
+  g.m = p.m, g.n = p.n, g.k = p.k;
+  g.a = a, g.a_row = p.trans_a ? 1 : p.k, g.a_col = p.trans_a ? p.m : 1;
+  g.b = b, g.b_row = p.trans_b ? 1 : p.n, g.b_col = p.trans_b ? p.k : 1;
+  g.c = c, g.c_row = p.n, g.c_col = 1;
+  return g;
+}
+
+// Rows at the start, in the middle and at the end, whole, against the plain loops.
+bool agrees(const Product& p, const std::vector<float>& a, const std::vector<float>& b,
+            const std::vector<float>& c) {
+  std::vector<float> row(static_cast<std::size_t>(p.n));
+  for (const std::int64_t i : {std::int64_t{0}, p.m / 3, p.m / 2, p.m - 1}) {
+    kernels::Gemm<float> g = arguments(p, a.data(), b.data(), row.data());
+    g.m = 1;
+    g.a += i * g.a_row;
+    kernels::gemm_reference(g);
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      const float got = c[static_cast<std::size_t>(i * p.n + j)];
+      // Entries are N(0, 1): two sums of k roundings each, with room.
+      if (!(std::abs(got - row[static_cast<std::size_t>(j)]) <= 2e-6f * static_cast<float>(p.k)))
+        return false;
+    }
+  }
+  return true;
+}
+
+struct Row {
+  Product product;
+  int threads;
+  double gflops, onednn, openblas;  // 0: not there
+};
+
+Row measure(const Product& p, int threads, const Comparator* onednn, const Comparator* openblas) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(static_cast<std::size_t>(p.m * p.k)), b(static_cast<std::size_t>(p.k * p.n)),
+      c(static_cast<std::size_t>(p.m * p.n));
+  for (float& x : a) x = normal(random);
+  for (float& x : b) x = normal(random);
+  const kernels::Gemm<float> g = arguments(p, a.data(), b.data(), c.data());
+  kernels::gemm(g);
+  if (!agrees(p, a, b, c))
+    throw std::logic_error(fmt::format("bench: the {} x {} x {} product is wrong", p.m, p.n, p.k));
+  std::vector<std::function<void()>> run = {[&] { kernels::gemm(g); }};
+  for (const Comparator* other : {onednn, openblas})
+    if (other)
+      run.emplace_back([&, other] {
+        other->sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data());
+      });
+  const std::vector<double> seconds = median_seconds(run);
+  const auto rate = [&](std::size_t i) { return p.flop() / seconds[i] / 1e9; };
+  return {p, threads, rate(0), onednn ? rate(1) : 0, openblas ? rate(onednn ? 2 : 1) : 0};
+}
+
+std::string letters(const Product& p) {
+  return std::string(p.trans_a ? "T" : "N") + (p.trans_b ? "T" : "N");
+}
+
+}  // namespace
+
+int bench_gemm(const BenchOptions& options) {
+  const auto onednn = load_onednn(), openblas = load_openblas();
+  const std::vector<Product> list = products();
+  std::vector<Row> rows;
+  Progress progress(false);
+  for (const int threads : options.threads) {
+    autograd::set_num_threads(threads);
+    for (const auto* other : {onednn.get(), openblas.get()})
+      if (other) other->set_threads(threads);
+    for (const Product& p : list) {
+      if (progress.wants_live())
+        progress.live(fmt::format("bench gemm: {} of {} products", rows.size() + 1,
+                                  list.size() * options.threads.size()));
+      rows.push_back(measure(p, threads, onednn.get(), openblas.get()));
+    }
+  }
+  progress.clear();
+  nlohmann::ordered_json table = nlohmann::ordered_json::array();
+  if (!options.json)
+    say("float32, GFLOP/s; ratio: to oneDNN's\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9} {:>9} {:>9} "
+        "{:>7}\n",
+        "m", "n", "k", "  ", "threads", "heed", "oneDNN", "OpenBLAS", "ratio");
+  const auto or_dash = [](double x) { return x > 0 ? fmt::format("{:.1f}", x) : std::string("-"); };
+  std::map<int, std::pair<double, double>> summary;  // threads -> sum of logs, smallest ratio
+  for (const Row& r : rows) {
+    const Product& p = r.product;
+    const double ratio = r.onednn > 0 ? r.gflops / r.onednn : NAN;
+    auto& [logs, worst] = summary.try_emplace(r.threads, 0.0, HUGE_VAL).first->second;
+    logs += std::log(std::min(ratio, 1.0));
+    worst = std::min(worst, ratio);
+    table.push_back(
+        {{"m", p.m},
+         {"n", p.n},
+         {"k", p.k},
+         {"trans_a", p.trans_a},
+         {"trans_b", p.trans_b},
+         {"threads", r.threads},
+         {"gflops", r.gflops},
+         {"reference_gflops", r.onednn > 0 ? nlohmann::ordered_json(r.onednn) : nullptr},
+         {"openblas_gflops", r.openblas > 0 ? nlohmann::ordered_json(r.openblas) : nullptr}});
+    if (!options.json)
+      say("{:>6} {:>6} {:>6}  {}  {:>7} {:>9.1f} {:>9} {:>9} {:>7}\n", p.m, p.n, p.k, letters(p),
+          r.threads, r.gflops, or_dash(r.onednn), or_dash(r.openblas),
+          r.onednn > 0 ? fmt::format("{:.2f}", ratio) : "-");
+  }
+  if (options.json) {
+    say_json({{"rows", table}});
+    return kOk;
+  }
+  for (const auto& [threads, s] : summary)
+    if (onednn)
+      say("{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} "
+          "products\n",
+          threads, threads == 1 ? "" : "s", std::exp(s.first / static_cast<double>(list.size())),
+          s.second, list.size());
+  if (!onednn) say("oneDNN is not installed (Debian: libdnnl2 or libdnnl3): no ratios\n");
+  return kOk;
+}
+
+}  // namespace heed

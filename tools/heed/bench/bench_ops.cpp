@@ -1,0 +1,158 @@
+// heed bench ops: what one op costs before it computes anything, how fast the row kernels run, and
+// attention over long sequences in time and memory.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "autograd/base/parallel.h"
+#include "autograd/base/pool.h"
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
+#include "tools/heed/bench/bench.h"
+#include "tools/heed/output.h"
+#include "tools/heed/progress.h"
+
+namespace heed {
+namespace {
+
+using autograd::Tensor;
+using nlohmann::ordered_json;
+
+// A wrong kernel has no speed.
+void check_close(const std::string& name, const Tensor& got, const Tensor& exact) {
+  const double scale = autograd::max(autograd::abs(exact)).item();
+  const double error =
+      autograd::max(autograd::abs(autograd::to(got, autograd::float64) - exact)).item();
+  if (!(error <= 1e-5 * std::max(scale, 1.0)))
+    throw std::logic_error(fmt::format("bench: {} is off by {:.2g}", name, error));
+}
+
+// A node and its vjp around the smallest computation there is.
+ordered_json overhead(bool json) {
+  const Tensor a = autograd::randn({8}).requires_grad(), b = autograd::randn({8}).requires_grad();
+  const Tensor ones = autograd::ones({8});
+  const std::vector<Tensor> leaves = {a, b};
+  Tensor y;
+  const auto forward = [&] { y = a + b; };
+  const auto both = [&] {
+    y = a + b;
+    autograd::backward(y, {.grad_output = ones});
+    a.zero_grad(), b.zero_grad();
+  };
+  const std::vector<double> s = median_seconds({forward, both}, 21);
+  const double ns[] = {s[0] * 1e9, (s[1] - s[0]) * 1e9};
+  if (!json)
+    say("a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} "
+        "{:>9.0f} ns\n\n",
+        "forward with its node", ns[0], "backward into both .grad", ns[1]);
+  return {{"forward_ns", ns[0]}, {"backward_ns", ns[1]}};
+}
+
+struct RowOp {
+  const char* name;
+  int passes;  // over memory: arrays of the input's size read or written
+  std::function<Tensor(const Tensor&)> f;
+};
+
+ordered_json rows(bool json) {
+  const Tensor x = autograd::randn({2048, 512});
+  const Tensor exact_x = autograd::to(x, autograd::float64);
+  const Tensor target = autograd::randint(0, 512, {2048});
+  const RowOp ops[] = {
+      {"add", 3, [](const Tensor& t) { return t + t; }},
+      {"exp", 2, [](const Tensor& t) { return exp(t); }},
+      {"tanh", 2, [](const Tensor& t) { return tanh(t); }},
+      {"erf", 2, [](const Tensor& t) { return erf(t); }},
+      {"gelu", 2, [](const Tensor& t) { return gelu(t); }},
+      {"softmax", 2, [](const Tensor& t) { return softmax(t, -1); }},
+      {"layer_norm", 2, [](const Tensor& t) { return layer_norm(t, {}, {}); }},
+      {"rms_norm", 2, [](const Tensor& t) { return rms_norm(t, {}); }},
+      {"cross_entropy", 1, [&](const Tensor& t) { return cross_entropy(t, target); }}};
+  ordered_json table = ordered_json::array();
+  if (!json)
+    say("[2048, 512] float32, forward and forward + backward\n  {:<16} {:>10} {:>9} {:>12}\n", "op",
+        "us", "GB/s", "us with grad");
+  for (const RowOp& op : ops) {
+    check_close(op.name, op.f(x), op.f(exact_x));
+    const Tensor leaf = x.detach().requires_grad();
+    const Tensor g = autograd::randn(op.f(x).shape());
+    const std::vector<double> s = median_seconds(
+        {[&] { op.f(x); }, [&] { autograd::grad(op.f(leaf), {leaf}, {.grad_output = g}); }});
+    const double gbs = 4.0 * op.passes * static_cast<double>(x.numel()) / s[0] / 1e9;
+    table.push_back(
+        {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}});
+    if (!json) say("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
+  }
+  if (!json) say("\n");
+  return table;
+}
+
+struct Measured {
+  double seconds;
+  double bytes;  // at the highest point, beyond inputs, output and gradients
+};
+
+template <class F>
+Measured attention_step(std::int64_t length, F f) {
+  const auto leaf = [&] { return autograd::randn({1, 1, length, 32}).requires_grad(); };
+  const Tensor q = leaf(), k = leaf(), v = leaf(), g = autograd::randn({1, 1, length, 32});
+  const auto run = [&] { autograd::grad(f(q, k, v), {q, k, v}, {.grad_output = g}); };
+  const auto live = autograd::pool_stats().live_bytes;
+  autograd::reset_peak_bytes();
+  run();
+  const auto peak = autograd::pool_stats().peak_bytes - live;
+  const double kept = 4.0 * 32 * 4 * static_cast<double>(length);  // out, dq, dk, dv
+  return {median_seconds({run}, 3, 0)[0], static_cast<double>(peak) - kept};
+}
+
+ordered_json attention_table(bool json, Progress& progress) {
+  if (!json)
+    say("attention, causal, one head of 32, forward + backward\n  {:>6} {:>10} {:>12} {:>14} "
+        "{:>16}\n",
+        "T", "ms", "extra memory", "composite, ms", "composite memory");
+  const autograd::AttentionOptions causal{.causal = true};
+  const auto fused = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return autograd::attention(q, k, v, causal);
+  };
+  const auto composite = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return autograd::attention_with_weights(q, k, v, causal).output;
+  };
+  ordered_json table = ordered_json::array();
+  for (const std::int64_t length : {1024, 2048, 4096, 8192}) {
+    if (progress.wants_live()) progress.live(fmt::format("bench ops: attention, T = {}", length));
+    const auto draw = [&] { return autograd::randn({1, 1, length, 32}); };
+    const Tensor q = draw(), k = draw(), v = draw();
+    check_close("attention", fused(q, k, v), autograd::to(composite(q, k, v), autograd::float64));
+    const Measured a = attention_step(length, fused), b = attention_step(length, composite);
+    progress.clear();
+    table.push_back({{"length", length},
+                     {"ms", a.seconds * 1e3},
+                     {"extra_bytes", a.bytes},
+                     {"composite_ms", b.seconds * 1e3},
+                     {"composite_extra_bytes", b.bytes}});
+    if (!json)
+      say("  {:>6} {:>10.2f} {:>12} {:>14.1f} {:>16}\n", length, a.seconds * 1e3,
+          bytes_text(a.bytes), b.seconds * 1e3, bytes_text(b.bytes));
+  }
+  return table;
+}
+
+}  // namespace
+
+int bench_ops(const BenchOptions& options) {
+  autograd::set_num_threads(options.threads.back());
+  autograd::manual_seed(1);
+  Progress progress(false);
+  if (!options.json)
+    say("{} thread{}\n\n", options.threads.back(), options.threads.back() == 1 ? "" : "s");
+  const ordered_json node = overhead(options.json), row_ops = rows(options.json);
+  const ordered_json attention = attention_table(options.json, progress);
+  if (options.json)
+    say_json({{"threads", options.threads.back()},
+              {"add", node},
+              {"rows", row_ops},
+              {"attention", attention}});
+  return kOk;
+}
+
+}  // namespace heed

@@ -1,0 +1,32 @@
+// The gradient checks as a report: every registered op and layer, every layout, both orders.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autograd/check/gradcheck.h"
+
+namespace heed {
+
+struct GradcheckRequest {
+  std::vector<std::string> ops;                ///< names of checks; empty: all that are registered
+  int order = 2;                               ///< 1: gradients; 2: gradients of gradients too
+  bool differences = true, dual = true;        ///< which oracles
+  std::vector<autograd::CheckLayout> layouts;  ///< empty: all
+  bool json = false;
+  bool mutants = false;  ///< check the checker instead
+  std::string run;       ///< a run folder: check its model's loss instead
+};
+
+/// Runs the checks and prints, to stdout, a table of their errors, or with `json` one object; each
+/// failure with sample, layout and worst entry. Returns kOk, or kCheckFailed if one failed or none
+/// ran. UsageError on a name that is not registered.
+int report_gradchecks(const GradcheckRequest& request);
+/// Every registered op with its gradient made wrong in several ways: kCheckFailed, naming them, if
+/// the checks let one live.
+int report_mutants(const GradcheckRequest& request);
+/// The loss of a trained model on two sequences of its task, in float64, with respect to all its
+/// parameters at once.
+int report_run_gradcheck(const GradcheckRequest& request);
+
+}  // namespace heed

@@ -1,0 +1,73 @@
+// The two other questions of heed gradcheck: is the checker any good (--mutants), and are the
+// gradients of a trained model right (--run)?
+#include <algorithm>
+
+#include "autograd/check/mutants.h"
+#include "nn/train/trainer.h"
+#include "tools/heed/gradcheck/gradcheck_report.h"
+#include "tools/heed/output.h"
+#include "tools/heed/run_folder.h"
+
+namespace heed {
+
+int report_mutants(const GradcheckRequest& request) {
+  std::int64_t mutants = 0;
+  std::vector<autograd::MutantResult> survivors;
+  for (const autograd::Check* check : autograd::registered_checks()) {
+    if (!request.ops.empty() &&
+        std::find(request.ops.begin(), request.ops.end(), check->name()) == request.ops.end())
+      continue;
+    for (const autograd::MutantResult& m : run_mutants(*check)) {
+      ++mutants;
+      if (!m.killed) survivors.push_back(m);
+    }
+  }
+  if (request.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& m : survivors) list.push_back({{"op", m.op}, {"mutation", m.mutation}});
+    say_json(
+        {{"mutants", mutants}, {"killed", mutants - std::ssize(survivors)}, {"survivors", list}});
+  } else {
+    for (const auto& m : survivors) say("SURVIVED {}: gradient {}\n", m.op, m.mutation);
+    say("{} of {} mutants killed\n", mutants - std::ssize(survivors), mutants);
+  }
+  if (mutants == 0) complain("gradcheck: no mutant ran; that proves nothing");
+  return mutants > 0 && survivors.empty() ? kOk : kCheckFailed;
+}
+
+int report_run_gradcheck(const GradcheckRequest& request) {
+  nn::LoadedRun run = nn::load_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
+  nn::Transformer::Options options = run.model.options;
+  options.dtype = autograd::float64;
+  options.dropout = 0;
+  std::vector<autograd::Tensor> values;
+  for (const nn::NamedTensor& p : nn::parameters(run.model))
+    values.push_back(autograd::to(p.tensor.detach(), autograd::float64));
+  const nn::Batch batch = run.task->evaluation(0, 2);
+  const auto loss = [&](autograd::Args t) {
+    autograd::Generator scratch;  // the draws are replaced by the values
+    nn::Transformer model(options, scratch);
+    std::size_t next = 0;
+    nn::for_each_parameter(model, [&](const std::string&, autograd::Tensor& p) { p = t[next++]; });
+    return autograd::cross_entropy(model.forward(batch.inputs), batch.targets);
+  };
+  autograd::GradcheckOptions how;
+  how.order = request.order;
+  how.use_differences = request.differences;
+  how.use_dual = request.dual;
+  const autograd::GradcheckReport report = gradcheck(loss, values, how);
+  const std::int64_t count = nn::count_parameters(run.model);
+  if (request.json)
+    say_json({{"run", request.run},
+              {"parameters", count},
+              {"failed", report.ok ? 0 : 1},
+              {"error", json_or_null(std::optional(report.error))},
+              {"message", report.message}});
+  else
+    say("{}: loss of 2 sequences in {} parameters, float64\n{}{}\n", request.run,
+        with_commas(count), report.ok ? "" : "FAILED ",
+        report.ok ? fmt::format("agrees, largest error {:.1e}", report.error) : report.message);
+  return report.ok ? kOk : kCheckFailed;
+}
+
+}  // namespace heed

@@ -1,0 +1,93 @@
+// heed info: what a run or a weights file is made of.
+#include <sstream>
+
+#include "nn/io/safetensors.h"
+#include "nn/train/trainer.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/model_report.h"
+#include "tools/heed/output.h"
+#include "tools/heed/run_folder.h"
+#include "tools/plot/text.h"
+
+namespace heed {
+namespace {
+
+template <class T>
+std::string text_of(const T& value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+int info_on_run(const std::filesystem::path& folder, bool json) {
+  nn::LoadedRun run = nn::load_run(folder, "model.safetensors", nn::Use::kPrompts);
+  const ModelReport report = report_on(run.model);
+  if (json) {
+    nlohmann::ordered_json object = {{"run", folder.string()}, {"task", run.config.task}};
+    object.update(to_json(report));
+    say_json(object);
+    return kOk;
+  }
+  const nn::RunConfig& c = run.config;
+  say("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}\n\n", folder.string(),
+      c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
+      c.dtype);
+  print_parameters(report);
+  say("work      {} FLOP per token, forward and backward\n", si_text(report.flops_per_token));
+  say("memory    {} of weights; training: {} with gradients and moments, and {} of activations "
+      "per sequence\n",
+      bytes_text(report.parameter_bytes), bytes_text(report.training_bytes),
+      bytes_text(report.activation_bytes));
+  return kOk;
+}
+
+int info_on_file(const std::string& path, bool json) {
+  const nn::SafeTensors file = nn::load_safetensors(path);
+  std::int64_t count = 0;
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const nn::NamedTensor& t : file.tensors) {
+    count += t.tensor.numel();
+    nlohmann::ordered_json shape = nlohmann::ordered_json::array();
+    for (int i = 0; i < t.tensor.rank(); ++i) shape.push_back(t.tensor.size(i));
+    list.push_back({{"name", t.name}, {"dtype", text_of(t.tensor.dtype())}, {"shape", shape}});
+  }
+  if (json) {
+    say_json({{"file", path}, {"numbers", count}, {"tensors", list}, {"metadata", file.metadata}});
+    return kOk;
+  }
+  say("{}: {} tensors, {} numbers\n\n", path, file.tensors.size(), with_commas(count));
+  for (const nn::NamedTensor& t : file.tensors)
+    say("  {:<40} {:<9} {}\n", plot::visible_text(t.name), text_of(t.tensor.dtype()),
+        text_of(t.tensor.shape()));
+  if (!file.metadata.empty()) say("\nmetadata\n");
+  for (const auto& [key, value] : file.metadata) {
+    constexpr std::size_t kShown = 60;  // a generator's state has 7000 characters
+    const std::string shown = plot::visible_text(value);
+    say("  {:<40} {}\n", plot::visible_text(key),
+        shown.size() <= kShown
+            ? shown
+            : fmt::format("{}... ({} characters)", shown.substr(0, kShown), value.size()));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> info_command(CLI::App& app) {
+  auto command = std::make_unique<Command>(
+      app, "info", "parameters, work and memory of a run; tensors of a .safetensors file",
+      "  heed info\n"
+      "  heed info runs/induction-1/model.safetensors");
+  auto run = std::make_shared<std::string>();
+  Command* c = command.get();
+  c->positional("run", *run, "run folder or file (default: the newest run under runs/)");
+  c->json_option();
+  c->run = [run, c] {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(*run, ignored) ? info_on_file(*run, c->json)
+                                                           : info_on_run(find_run(*run), c->json);
+  };
+  return command;
+}
+
+}  // namespace heed

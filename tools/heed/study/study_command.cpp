@@ -1,0 +1,204 @@
+// heed study: attention and its gradients on one sequence, as pictures, arrays and numbers.
+#include <algorithm>
+#include <filesystem>
+#include <future>
+
+#include "nn/io/safetensors.h"
+#include "nn/study/study.h"
+#include "nn/train/trainer.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/output.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/progress.h"
+#include "tools/heed/run_folder.h"
+
+namespace heed {
+namespace {
+
+struct StudyArguments {
+  std::string run, weights = "model.safetensors", prompt, of = "loss", out;
+  std::int64_t sample = 0, at = 0;
+  bool ascii = false;
+};
+
+std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
+  const auto& all = facts.vocabulary.symbols();
+  const std::vector<std::string> predicted(all.begin(), all.begin() + facts.classes);
+  const auto found = std::find(predicted.begin(), predicted.end(), symbol);
+  if (found == predicted.end())
+    usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
+                nn::Vocabulary(predicted).summary());
+  return found - predicted.begin();
+}
+
+// loss, logit:C or diff:A-B; a token may be '-' itself.
+nn::Objective objective_of(const StudyArguments& a, const nn::TaskFacts& facts,
+                           std::int64_t position) {
+  nn::Objective o;
+  o.position = position;
+  if (a.of == "loss") return o;
+  if (a.of.starts_with("logit:")) {
+    o.kind = nn::Objective::kLogit;
+    o.a = token_of(facts, a.of.substr(6));
+    return o;
+  }
+  const std::string pair = a.of.starts_with("diff:") ? a.of.substr(5) : "";
+  const std::size_t dash = pair.size() > 1 ? pair.find('-', 1) : std::string::npos;
+  if (dash == std::string::npos || dash + 1 >= pair.size())
+    usage_error("--of: '{}' is not loss, logit:C or diff:A-B; try --of diff:a-b", a.of);
+  o.kind = nn::Objective::kDifference;
+  o.a = token_of(facts, pair.substr(0, dash));
+  o.b = token_of(facts, pair.substr(dash + 1));
+  return o;
+}
+
+std::string words_of(const nn::Objective& o, const nn::TaskFacts& facts) {
+  if (o.kind == nn::Objective::kLoss) return "the loss";
+  const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
+  const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
+  return fmt::format("{} at {}", what, o.position);
+}
+
+// The weights as ten shades, query by key.
+void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
+  static constexpr char kShades[] = " .:-=+*#%@";
+  for (const nn::NamedTensor& array : s.arrays) {
+    if (!array.name.ends_with("hook_pattern")) continue;
+    const nn::Tensor x = to(array.tensor, autograd::float32);
+    const auto values = x.to_vector<float>();
+    const auto n = static_cast<std::size_t>(x.size(2));
+    const std::string layer = array.name.substr(7, array.name.find('.', 7) - 7);
+    for (std::size_t head = 0; head < static_cast<std::size_t>(x.size(1)); ++head) {
+      say("\nL{}H{}: each row a query, each column a key; darkest is 1\n", layer, head);
+      for (std::size_t i = 0; i < n; ++i) {
+        std::string line;
+        for (std::size_t j = 0; j <= i; ++j) {
+          const float weight = values[(head * n + i) * n + j];
+          line += kShades[std::clamp(static_cast<int>(weight * 10), 0, 9)];
+        }
+        say("{:>4} {}\n", labels[i], line);
+      }
+    }
+  }
+}
+
+std::string score_text(double x) { return std::isfinite(x) ? fmt::format("{:.3f}", x) : "-"; }
+
+int run_study(const StudyArguments& a, const Command& c) {
+  if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
+  if (c.given("prompt") && c.given("sample"))
+    usage_error("--prompt and --sample both name a sequence; give one");
+  const std::filesystem::path folder = find_run(a.run);
+  const nn::LoadedRun run =
+      nn::load_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
+  const nn::TaskFacts& facts = run.task->facts();
+  if (c.given("sample") && a.sample >= run.task->evaluation_size())
+    usage_error("--sample: needs 0 to {}, got {}", run.task->evaluation_size() - 1, a.sample);
+  nn::Generator generator(1);
+  const nn::Batch one = c.given("prompt")   ? run.task->prompt(a.prompt)
+                        : c.given("sample") ? run.task->evaluation(a.sample, 1)
+                                            : run.task->example(generator);
+  const auto ids = one.inputs.to_vector<std::int64_t>();
+  const auto length = static_cast<std::int64_t>(ids.size());
+  if (length > facts.context)
+    usage_error("--prompt: {} tokens, the model reads {}", length, facts.context);
+  if (c.given("at") && a.of == "loss") usage_error("--at goes with --of logit:C or diff:A-B");
+  if (c.given("at") && a.at >= length) usage_error("--at: needs 0 to {}, got {}", length - 1, a.at);
+  const nn::Objective objective = objective_of(a, facts, c.given("at") ? a.at : length - 1);
+  const nn::Study s = nn::study(run.model, one, objective);
+  if (!std::isfinite(s.value)) throw autograd::NumericError("study: the objective is not finite");
+
+  const std::string of = words_of(objective, facts);
+  std::vector<std::string> labels;
+  for (const std::int64_t id : ids) labels.push_back(facts.vocabulary.label(id));
+  const std::filesystem::path out = a.out.empty() ? folder / "study" : std::filesystem::path(a.out);
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  if (error || !std::filesystem::is_directory(out))
+    throw autograd::IoError(fmt::format("--out: cannot make the folder {}: {}", out.string(),
+                                        error ? error.message() : "it is a file"));
+  const std::filesystem::path arrays = out / "arrays.safetensors";
+  // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
+  std::future<void> saved = std::async(std::launch::async, [&] {
+    nn::save_safetensors(arrays.string(), s.arrays,
+                         {{"objective", of},
+                          {"tokens", facts.vocabulary.decode(ids)},
+                          {"value", fmt::format("{:.17g}", s.value)}});
+  });
+  const std::vector<std::filesystem::path> files = draw_study(out, s, labels, facts.name, of);
+  saved.get();
+
+  nlohmann::ordered_json heads = nlohmann::ordered_json::array(),
+                         names = nlohmann::ordered_json::array();
+  for (const auto& file : files) names.push_back(file.string());
+  names.push_back(arrays.string());
+  for (const nn::HeadReport& h : s.heads)
+    heads.push_back({{"layer", h.layer},
+                     {"head", h.head},
+                     {"entropy", h.entropy},
+                     {"previous_token", h.previous_token},
+                     {"duplicate_token", h.duplicate_token},
+                     {"induction", h.induction},
+                     {"dq", h.dq},
+                     {"dk", h.dk},
+                     {"dv", h.dv}});
+  if (c.json) {
+    say_json({{"run", folder.string()},
+              {"objective", of},
+              {"value", s.value},
+              {"tokens", facts.vocabulary.decode(ids)},
+              {"heads", heads},
+              {"files", names}});
+    return kOk;
+  }
+  say("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, s.value, length);
+  say("{:<6} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "head", "entropy", "previous",
+      "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|");
+  for (const nn::HeadReport& h : s.heads)
+    say("L{}H{:<4} {:>7.3f} {:>9} {:>10} {:>10} {:>10.3g} {:>10.3g} {:>10.3g}\n", h.layer, h.head,
+        h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
+        score_text(h.induction), h.dq, h.dk, h.dv);
+  if (a.ascii) print_ascii(s, labels);
+  say("\n");
+  for (const auto& name : names) say("{}\n", name.get<std::string>());
+  return kOk;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> study_command(CLI::App& app) {
+  auto command = std::make_unique<Command>(
+      app, "study", "attention and its gradients, head by head, on one sequence",
+      "  heed study\n"
+      "  heed study --prompt abcab --of diff:c-d\n"
+      "  heed study --sample 3 --ascii",
+      "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
+      "all arrays, with q, k, v, z and their gradients, to arrays.safetensors, and prints per "
+      "head\n"
+      "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
+      "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
+      "L is what --of names. Gradients' colours go by the root of the value; dL/dA is not 0 where\n"
+      "the mask hides a key: what a weight would be worth does not ask whether it may exist.");
+  auto a = std::make_shared<StudyArguments>();
+  Command* c = command.get();
+  c->positional("run", a->run, "run folder (default: the newest run under runs/)");
+  c->text("prompt", a->prompt, "TEXT", "the sequence (default: the task's example)");
+  const auto number = [c](const std::string& key, std::int64_t& value, const std::string& help) {
+    c->option(key, "N", "", help, [&value](const std::string& where, const std::string& raw) {
+      value = parse_integer(where, raw, 0, INT64_MAX);
+    });
+  };
+  number("sample", a->sample, "the sequence: this one of the evaluation set");
+  c->text("of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B");
+  number("at", a->at, "place of the logits, from 0, a BOS counted (default: the last)");
+  c->text("out", a->out, "DIR", "folder for the files (default: study/ in the run)");
+  c->text("weights", a->weights, "FILE", "weights inside the folder");
+  c->flag("ascii", a->ascii, "draw the weights in the terminal, too");
+  c->config_option();
+  c->threads_option();
+  c->json_option();
+  c->run = [a, c] { return run_study(*a, *c); };
+  return command;
+}
+
+}  // namespace heed

@@ -1,0 +1,70 @@
+// heed tasks: what can be learnt, and how well.
+#include <cmath>
+#include <map>
+
+#include "nn/tasks/task.h"
+#include "nn/train/config.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/output.h"
+
+namespace heed {
+namespace {
+
+// Seconds of heed train with the recipe, on 2 otherwise idle cores, measured.
+const std::map<std::string, int> kSeconds = {
+    {"induction", 2}, {"urn", 3}, {"reverse", 1}, {"copy", 1}, {"text", 75}};
+
+std::string about(int seconds) {
+  return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min", seconds / 60);
+}
+
+int list_tasks(bool json) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const std::string& name : nn::task_names()) {
+    const auto task = nn::make_task(name);
+    const nn::TaskFacts& facts = task->facts();
+    const nn::RunConfig recipe = nn::preset(name);
+    if (json) {
+      rows.push_back({{"task", name},
+                      {"description", facts.description},
+                      {"vocabulary", facts.vocabulary.size()},
+                      {"symbols", facts.vocabulary.summary()},
+                      {"context", facts.context},
+                      {"optimal_loss", facts.optimal},
+                      {"references", facts.references},
+                      {"accuracy", facts.accuracy},
+                      {"steps", recipe.steps},
+                      {"expected_seconds", kSeconds.at(name)}});
+      continue;
+    }
+    say("{}\n  {}\n", name, facts.description);
+    say("  vocabulary      {} tokens: {}\n", facts.vocabulary.size(), facts.vocabulary.summary());
+    say("  sequence        {} tokens\n", facts.context);
+    say("  best possible   {} nats per token\n",
+        std::isfinite(facts.optimal) ? fmt::format("{:.6f}", facts.optimal) : "unknown:");
+    for (const auto& [reference, loss] : facts.references)
+      say("  {:<15} {:.6f} nats per token\n", reference, loss);
+    say("  accuracy        {}\n", facts.accuracy);
+    say("  prompt          {}\n", facts.prompt);
+    say("  heed train {}: {} steps, {} layers, {} heads, d-model {}; about {} on 2 cores\n\n", name,
+        recipe.steps, recipe.layers, recipe.heads, recipe.d_model, about(kSeconds.at(name)));
+  }
+  if (json)
+    say_json({{"tasks", rows}, {"text_expected_seconds", kSeconds.at("text")}});
+  else
+    say("Your own text: heed train --text FILE; about {} on 2 cores\nPresets: {}\n",
+        about(kSeconds.at("text")), listing(nn::preset_names()));
+  return kOk;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> tasks_command(CLI::App& app) {
+  auto command = std::make_unique<Command>(app, "tasks", "list the built-in tasks",
+                                           "  heed tasks\n  heed tasks --json");
+  command->json_option();
+  command->run = [c = command.get()] { return list_tasks(c->json); };
+  return command;
+}
+
+}  // namespace heed

@@ -1,0 +1,128 @@
+#include "tools/heed/train/train_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "tools/heed/model_report.h"
+#include "tools/heed/output.h"
+#include "tools/heed/progress.h"
+
+namespace heed {
+namespace {
+
+constexpr double kLearnt = 1e-3;  // nats above the batch's own floor
+
+// Mean nats of a predictor that knows the batch by heart: the entropy of the next token among the
+// sequences that begin alike.
+double floor_of(const nn::Batch& batch) {
+  const auto inputs = batch.inputs.to_vector<std::int64_t>();
+  const auto targets = batch.targets.to_vector<std::int64_t>();
+  const std::int64_t T = batch.inputs.size(1);
+  std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;  // by beginning
+  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
+    for (std::int64_t t = 0; t < T; ++t) {
+      const std::int64_t target = targets[static_cast<std::size_t>(b * T + t)];
+      const auto row = inputs.begin() + b * T;
+      if (target != nn::kIgnored) ++next[{row, row + t + 1}][target];
+    }
+  double nats = 0, total = 0;
+  for (const auto& [beginning, counts] : next) {
+    double n = 0;
+    for (const auto& [target, count] : counts) n += count;
+    for (const auto& [target, count] : counts) nats -= count * std::log(count / n);
+    total += n;
+  }
+  return nats / total;
+}
+
+std::string with_batch(const autograd::Shape& shape, std::int64_t batch) {
+  std::ostringstream out;
+  out << "[" << batch;
+  for (int i = 1; i < shape.rank(); ++i) out << ", " << shape[i];
+  out << "]";
+  return out.str();
+}
+
+}  // namespace
+
+int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
+  nn::Trainer t(config);
+  const nn::RunConfig& c = t.config;
+  const ModelReport report = report_on(t.model);
+  const double tokens = static_cast<double>(c.batch * c.context);
+  const double memory =
+      report.training_bytes + static_cast<double>(c.batch) * report.activation_bytes;
+  std::vector<std::int64_t> steps = {0, c.warmup};
+  for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
+  std::erase_if(steps, [&](std::int64_t s) { return s < 0 || s >= c.steps; });
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+
+  if (options.json) {
+    nlohmann::ordered_json object = {{"task", c.task}, {"steps", c.steps}};
+    object.update(to_json(report));
+    object["flops_per_step"] = report.flops_per_token * tokens;
+    object["bytes"] = memory;
+    for (const std::int64_t s : steps)
+      object["lr"].push_back({{"step", s + 1}, {"lr", t.schedule.lr_at(s)}});
+    say_json(object);
+    return kOk;
+  }
+  say("{}: {}\n\nparameters\n", c.task, t.task->facts().description);
+  print_parameters(report);
+  say("shapes (batch, tokens, ...)\n");
+  for (const auto& [name, shape] : report.sites)
+    say("  {:<34} {}\n", name, with_batch(shape, c.batch));
+  say("\nwork      {}FLOP per step, {}FLOP in all {} steps\n",
+      si_text(report.flops_per_token * tokens) + " ",
+      si_text(report.flops_per_token * tokens * static_cast<double>(c.steps)) + " ", c.steps);
+  say("memory    {}: {} of weights, gradients and moments, {} of activations\n", bytes_text(memory),
+      bytes_text(report.training_bytes),
+      bytes_text(static_cast<double>(c.batch) * report.activation_bytes));
+  say("lr        {}, by step:", c.schedule);
+  for (const std::int64_t s : steps) say("  {}: {:.3g}", s + 1, t.schedule.lr_at(s));
+  say("\n\ndry run: no step taken, nothing written\n");
+  return kOk;
+}
+
+int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
+  config.dropout = 0;  // what is forgotten at random cannot be learnt by heart
+  nn::Trainer t(config);
+  Progress progress(options.quiet);
+  const Stopwatch clock;
+  nn::Generator g(t.config.seed);
+  const nn::Batch batch = t.task->sample(t.config.batch, g);
+  const double least = floor_of(batch);
+  double loss = 0;
+  bool learnt = false;
+  while (!learnt && t.steps_done < t.config.steps) {
+    loss = past_input_checks([&] { return t.step(&batch); }).loss;  // before this step
+    learnt = loss - least < kLearnt;
+    const bool mark = t.config.eval_every > 0 && t.steps_done % t.config.eval_every == 0;
+    const auto text = [&] {
+      return fmt::format("step {}/{}  loss {:.6f}  least possible {:.6f}", t.steps_done,
+                         t.config.steps, loss, least);
+    };
+    if (mark)
+      progress.line(text());
+    else if (progress.wants_live())
+      progress.live(text());
+  }
+  progress.clear();
+  if (options.json)
+    say_json({{"task", t.config.task},
+              {"steps", t.steps_done},
+              {"seconds", clock.seconds()},
+              {"loss", loss},
+              {"least_loss", least},
+              {"learnt", learnt}});
+  else
+    say("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}\n",
+        t.config.task, t.config.batch, learnt ? "learnt by heart" : "NOT learnt", t.steps_done,
+        loss, least, learnt ? "" : "; more --steps, or a smaller --batch, may do");
+  return learnt ? kOk : kCheckFailed;
+}
+
+}  // namespace heed

@@ -1,0 +1,162 @@
+// heed's side of tools/peers/parity.py: one model through files, as PyTorch writes and reads them.
+//   heed_parity FOLDER
+//   reads   state.safetensors, a state_dict, and inputs.safetensors: what each of the AdamW steps
+//           is given, and as metadata what model it is for
+//   writes  loaded.safetensors and trained.safetensors, the state_dict before and after the steps,
+//           and results.safetensors, all else that parity.py compares
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "autograd/engine/engine.h"
+#include "nn/io/safetensors.h"
+#include "nn/layers/transformer.h"
+#include "nn/train/optim.h"
+
+namespace {
+
+using namespace heed::nn;
+
+// gpt_torch.py's, as in parity.py.
+constexpr double kLearningRate = 1e-3, kWeightDecay = 0.1, kMaxNorm = 1;
+constexpr AdamWOptions kAdamW{.beta1 = 0.9, .beta2 = 0.95};
+
+// inputs.safetensors: which model it is, and what each step is given.
+struct Case {
+  SafeTensors file;
+
+  std::int64_t number(const std::string& option) const {
+    return std::stoll(file.metadata.at(option));
+  }
+  bool flag(const std::string& option) const { return file.metadata.at(option) == "True"; }
+  std::int64_t steps() const { return file.find("target").size(0); }
+  DType dtype() const { return file.metadata.at("dtype") == "float64" ? float64 : float32; }
+  // One step's, or undefined.
+  Tensor at(const std::string& name, std::int64_t step) const {
+    const Tensor all = file.find(name);
+    return all.defined() ? contiguous(select(all, 0, step)) : all;
+  }
+};
+
+struct Forward {
+  Tensor loss;
+  std::vector<NamedTensor> values;  // to compare
+  std::vector<NamedTensor> inputs;  // to compare their gradients, beside the parameters'
+};
+
+struct Attention {
+  MultiHeadAttention model;
+
+  explicit Attention(const Case& in)
+      : model({.d_model = in.file.find("query").size(-1),
+               .heads = in.number("heads"),
+               .form = in.flag("separate") ? AttentionForm::kSeparate : AttentionForm::kPackedQKV,
+               .bias = in.flag("bias"),
+               .causal = in.flag("causal"),
+               .dtype = in.dtype()}) {}
+
+  // The loss is the mean squared distance to a target. Without a memory: self-attention.
+  Forward run(const Case& in, std::int64_t step) const {
+    const Tensor query = in.at("query", step).requires_grad();
+    std::vector<NamedTensor> leaves{{"query", query}};
+    Tensor memory = in.at("memory", step);
+    if (memory.defined())
+      leaves.push_back({"memory", memory.requires_grad()});
+    else
+      memory = query;
+    KeepMask keep;
+    if (const Tensor lengths = in.at("lengths", step); lengths.defined())
+      keep = KeepMask::padding(lengths.to_vector<std::int64_t>(), memory.size(1));
+    Probe probe;
+    probe.record("hook_pattern");
+    const Tensor output = model.forward(query, memory, {.probe = &probe, .keep = keep});
+    const Tensor difference = output - in.at("target", step);
+    return {mean(difference * difference),
+            {{"output", output.detach()}, {"pattern", probe.value("hook_pattern")}},
+            leaves};
+  }
+  std::vector<NamedTensor> buffers() const { return {}; }
+};
+
+struct GPT {
+  Transformer model;
+
+  explicit GPT(const Case& in)
+      : model({.vocab = in.number("vocab"),
+               .d_model = in.number("d_model"),
+               .heads = in.number("heads"),
+               .layers = in.number("layers"),
+               .context = in.file.find("ids").size(-1),
+               .dtype = in.dtype()}) {}
+
+  Forward run(const Case& in, std::int64_t step) const {
+    const Tensor logits = model.forward(in.at("ids", step));
+    return {cross_entropy(logits, in.at("target", step)), {{"output", logits.detach()}}, {}};
+  }
+  // gpt_torch.py's state_dict holds its causal mask, too, true where nobody may look. It is no
+  // parameter, and ours has none.
+  std::vector<NamedTensor> buffers() const {
+    const std::int64_t context = model.options.context;
+    return {{"mask", logical_not(KeepMask::causal(context, context).tensor())}};
+  }
+};
+
+template <class Subject>
+void run(const std::string& folder, const Case& in) {
+  const Subject subject(in);
+  const std::vector<NamedTensor> all = parameters(subject.model);
+  const std::vector<NamedTensor> buffers = subject.buffers();
+  const auto save_state = [&](const std::string& name) {
+    std::vector<NamedTensor> both = all;
+    both.insert(both.end(), buffers.begin(), buffers.end());
+    save_safetensors(folder + name, both);
+  };
+  SafeTensors state = load_safetensors(folder + "/state.safetensors");
+  for (const NamedTensor& buffer : buffers)
+    std::erase_if(state.tensors, [&](const NamedTensor& t) { return t.name == buffer.name; });
+  load_parameters(all, state);
+  save_state("/loaded.safetensors");
+
+  AdamW optimizer({{all, kWeightDecay}}, kAdamW);
+  std::vector<NamedTensor> results;
+  std::vector<double> losses, norms;
+  for (std::int64_t step = 0; step < in.steps(); ++step) {
+    const Forward now = subject.run(in, step);
+    optimizer.zero_grad();
+    backward(now.loss);
+    if (step == 0) {
+      results = now.values;
+      for (const auto* list : {&all, &now.inputs})
+        for (const auto& [name, x] : *list) results.push_back({"grad." + name, x.grad()});
+    }
+    losses.push_back(now.loss.item());
+    norms.push_back(optimizer.step(kLearningRate, kMaxNorm));
+  }
+  save_state("/trained.safetensors");
+  for (const auto& [name, x] : subject.run(in, 0).values) results.push_back({"trained." + name, x});
+  results.push_back({"losses", from_data(losses, {in.steps()})});
+  results.push_back({"norms", from_data(norms, {in.steps()})});
+  save_safetensors(folder + "/results.safetensors", results);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "heed_parity: needs a folder; run tools/peers/parity.py\n");
+    return 2;
+  }
+  try {
+    const std::string folder = argv[1];
+    const Case in{load_safetensors(folder + "/inputs.safetensors")};
+    if (in.file.find("ids").defined())
+      run<GPT>(folder, in);
+    else
+      run<Attention>(folder, in);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "heed_parity: %s\n", e.what());
+    return 1;
+  }
+}

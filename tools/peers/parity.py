@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""heed beside PyTorch: the same weights, through safetensors, must give the same numbers.
+
+For each case the script writes a state_dict and inputs, lets heed_parity load them, run forward and
+backward and take 20 AdamW steps (gpt_torch.py's hyperparameters, gradients clipped to a norm of 1),
+does the same in PyTorch and prints one line. Columns are largest errors over the largest entry of
+the same tensor, the worst of all tensors:
+  exchange   the state_dict that heed saves after loading PyTorch's: the same bits
+  output     of the forward pass (logits)         weights    attention's, per head
+  gradients  of parameters and float inputs       losses, norms    of the 20 steps, before clipping
+  trained    parameters after the steps
+  back       output of a PyTorch model that loaded heed's trained state_dict, strict=True
+  clipped    steps whose gradients were
+What "trained" shows in cases with a bias is the key bias: its gradient is 0 to rounding, and AdamW
+divides that rounding, different on each side, by little more than eps = 1e-8.
+float64 must agree within 1e-10. float32 is about the exchange; its outputs must agree within 1e-5.
+Optional: nothing else in heed needs PyTorch."""
+import argparse
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+try:
+    import torch
+    from safetensors.torch import load_file, save_file
+except ImportError as error:
+    print(f"parity: {error}; python3 -m venv V && V/bin/pip install torch safetensors numpy, "
+          "then V/bin/python tools/peers/parity.py", file=sys.stderr)
+    sys.exit(2)
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = 20
+TOLERANCES = {
+    torch.float64: {"exchange": 0} | dict.fromkeys(
+        ["output", "weights", "gradients", "losses", "norms", "trained", "back"], 1e-10),
+    torch.float32: {"exchange": 0, "output": 1e-5, "back": 1e-5},
+}
+
+
+@dataclass
+class Case:
+    name: str
+    dtype: torch.dtype
+    make: Callable[[], torch.nn.Module]
+    inputs: dict[str, torch.Tensor]  # the first axis is the step
+    options: dict[str, object]       # what heed_parity must know to build the same model
+    run: Callable                    # (model, one step's inputs) -> output, loss
+    weights: Callable | None = None  # (model, one step's inputs) -> [B, H, Tq, Tk]
+
+
+def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padded=False,
+                   separate=False, bias=True):
+    B, Tq, Tk, d, heads = 3, 7, 9 if cross else 7, 16, 4
+
+    def make():
+        # Weights are kept apart only where keys or values are of another width; heed's are not.
+        other = {"kdim": d + 1, "vdim": d + 1} if separate else {}
+        m = torch.nn.MultiheadAttention(d, heads, bias=bias, batch_first=True, dtype=dtype, **other)
+        if separate:
+            m.kdim = m.vdim = d
+            m.k_proj_weight = torch.nn.Parameter(torch.empty(d, d, dtype=dtype))
+            m.v_proj_weight = torch.nn.Parameter(torch.empty(d, d, dtype=dtype))
+            m._reset_parameters()
+        return m
+
+    inputs = {"query": torch.randn(STEPS, B, Tq, d, dtype=dtype),
+              "target": torch.randn(STEPS, B, Tq, d, dtype=dtype)}
+    if cross:
+        inputs["memory"] = torch.randn(STEPS, B, Tk, d, dtype=dtype)
+    if padded:
+        inputs["lengths"] = torch.randint(1, Tk + 1, (STEPS, B))
+
+    def attend(m, x, **how):
+        memory = x.get("memory", x["query"])
+        if causal:  # aligned at the bottom right, as ours
+            how["attn_mask"] = torch.ones(Tq, Tk, dtype=torch.bool).triu(1 + Tk - Tq)
+        if padded:
+            how["key_padding_mask"] = torch.arange(Tk) >= x["lengths"][:, None]
+        return m(x["query"], memory, memory, **how)
+
+    def run(m, x):
+        output = attend(m, x, need_weights=False)[0]
+        return output, ((output - x["target"]) ** 2).mean()
+
+    def weights(m, x):
+        return attend(m, x, need_weights=True, average_attn_weights=False)[1]
+
+    options = dict(heads=heads, causal=causal, separate=separate, bias=bias)
+    return Case(f"MHA: {name}", dtype, make, inputs, options, run, weights)
+
+
+def gpt_case(peer, size, dtype=torch.float64):
+    V, d, heads, layers, T, B = peer["CONFIGS"][size]
+
+    def run(m, x):
+        logits = []
+        hook = m.head.register_forward_hook(lambda module, args, output: logits.append(output))
+        loss = m(x["ids"], x["target"])
+        hook.remove()
+        return logits[0], loss
+
+    inputs = {name: torch.randint(0, V, (STEPS, B, T)) for name in ("ids", "target")}
+    options = dict(vocab=V, d_model=d, heads=heads, layers=layers)
+
+    def make():
+        return peer["GPT"](V, d, heads, layers, T).to(dtype)
+    return Case(f"GPT: {size}", dtype, make, inputs, options, run)
+
+
+def cases(peer):
+    yield attention_case("self, causal", causal=True)
+    yield attention_case("self, causal, no bias", causal=True, bias=False)
+    yield attention_case("self, padded keys", padded=True)
+    yield attention_case("self, causal, padded keys", causal=True, padded=True)
+    yield attention_case("cross", cross=True)
+    yield attention_case("cross, causal, padded keys", cross=True, causal=True, padded=True)
+    yield attention_case("self, causal, q k v apart", causal=True, separate=True)
+    yield attention_case("cross, q k v apart", cross=True, separate=True)
+    yield attention_case("cross, q k v apart, no bias", cross=True, separate=True, bias=False)
+    yield gpt_case(peer, "micro")
+    yield gpt_case(peer, "toy")
+    yield attention_case("self, causal", torch.float32, causal=True)
+    yield attention_case("cross, q k v apart", torch.float32, cross=True, separate=True)
+    yield gpt_case(peer, "micro", torch.float32)
+    yield gpt_case(peer, "toy", torch.float32)
+
+
+def dtype_name(case):
+    return str(case.dtype).removeprefix("torch.")
+
+
+def at_step(case, step, leaves=False):
+    inputs = {name: x[step].clone() for name, x in case.inputs.items()}
+    if leaves:
+        for name in ("query", "memory"):
+            if name in inputs:
+                inputs[name].requires_grad_()
+    return inputs
+
+
+def train(case, model):
+    """All that heed_parity puts into results.safetensors."""
+    results, losses, norms = {}, [], []
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(.9, .95), weight_decay=.1)
+    for step in range(STEPS):
+        inputs = at_step(case, step, leaves=True)
+        output, loss = case.run(model, inputs)
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            results["output"] = output.detach()
+            for name, x in [*model.named_parameters(), *inputs.items()]:
+                if x.requires_grad:
+                    results["grad." + name] = x.grad.clone()
+            if case.weights:
+                results["pattern"] = case.weights(model, inputs).detach()
+        losses.append(loss.item())
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
+        optimizer.step()
+    results["losses"] = torch.tensor(losses, dtype=torch.float64)
+    results["norms"] = torch.tensor(norms, dtype=torch.float64)
+    return results
+
+
+def error(ours, theirs):
+    """The worst tensor's error, over two dicts of equal names. NaN wins: it must fail."""
+    if ours.keys() != theirs.keys():
+        sys.exit(f"parity: names differ: {sorted(ours.keys() ^ theirs.keys())}")
+    errors = []
+    for name, b in theirs.items():
+        a = ours[name]
+        if a.shape != b.shape or a.dtype != b.dtype:
+            sys.exit(f"parity: {name} is {a.dtype} {list(a.shape)} in heed, "
+                     f"{b.dtype} {list(b.shape)} in PyTorch")
+        a, b = a.double(), b.double()
+        errors.append((a - b).abs().max() / b.abs().max())
+    return torch.stack(errors).max().item()
+
+
+def compare(case, program):
+    """Errors by column, and how many steps clipped."""
+    model = case.make()
+    with torch.no_grad():
+        # No bias at 0 and no scale at 1, which would hide mistakes; some steps clip, some do not.
+        for p in model.parameters():
+            p += 0.2 * torch.randn_like(p)
+    with tempfile.TemporaryDirectory() as folder:
+        def read(name):
+            return load_file(f"{folder}/{name}.safetensors")
+        options = {"dtype": dtype_name(case)} | case.options
+        metadata = {key: str(value) for key, value in options.items()}
+        save_file(model.state_dict(), f"{folder}/state.safetensors")
+        save_file(case.inputs, f"{folder}/inputs.safetensors", metadata)
+        if subprocess.run([program, folder]).returncode:
+            sys.exit(f"parity: {case.name}: {program} failed")
+        ours, loaded, trained = read("results"), read("loaded"), read("trained")
+
+    errors = {"exchange": error(loaded, dict(model.state_dict()))}
+    theirs = train(case, model)
+    again = case.make()
+    again.load_state_dict(trained, strict=True)
+    inputs = at_step(case, 0)
+    with torch.no_grad():
+        theirs["trained.output"] = case.run(again, inputs)[0]
+        if case.weights:
+            theirs["trained.pattern"] = case.weights(again, inputs)
+
+    def part(results, prefix):
+        return {name: x for name, x in results.items() if name.startswith(prefix)}
+    for column, prefix in [("output", "output"), ("weights", "pattern"), ("gradients", "grad."),
+                           ("losses", "losses"), ("norms", "norms"), ("back", "trained.")]:
+        if part(theirs, prefix):
+            errors[column] = error(part(ours, prefix), part(theirs, prefix))
+    errors["trained"] = error(trained, dict(model.state_dict()))
+    return errors, int((theirs["norms"] > 1).sum())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heed-parity", type=Path, metavar="PROGRAM",
+                        default=ROOT / "build/release/tools/peers/heed_parity",
+                        help="built with the tools (default: %(default)s)")
+    parser.add_argument("--gpt-torch", type=Path, metavar="FILE",
+                        default=ROOT.parent / "shared/peers/gpt_torch.py",
+                        help="the model in PyTorch (default: %(default)s)")
+    arguments = parser.parse_args()
+    if not arguments.heed_parity.is_file():
+        parser.error(f"{arguments.heed_parity} is not there; tools/build makes it")
+    if not arguments.gpt_torch.is_file():
+        parser.error(f"{arguments.gpt_torch} is not there; name it with --gpt-torch")
+    peer = {}  # without its last line, which measures time
+    exec(arguments.gpt_torch.read_text().removesuffix("main()\n"), peer)
+
+    torch.manual_seed(1)
+    columns = list(TOLERANCES[torch.float64])
+
+    def line(head, cells, tail):
+        print(f"{head:40s}" + "".join(f"{cell:>10s}" for cell in cells) + "  " + tail, flush=True)
+    line(f"PyTorch {torch.__version__}", columns, "clipped")
+    failed = 0
+    for case in cases(peer):
+        errors, clipped = compare(case, arguments.heed_parity)
+        bad = [c for c, most in TOLERANCES[case.dtype].items()
+               if c in errors and not (errors[c] <= most)]
+        failed += bool(bad)
+        shown = TOLERANCES[case.dtype].keys() & errors.keys()
+        line(f"{dtype_name(case)} {case.name}",
+             [f"{errors[c]:.1e}" if c in shown else "-" for c in columns],
+             f"{clipped:2d}/{STEPS}  " + ("FAIL: " + ", ".join(bad) if bad else "PASS"))
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

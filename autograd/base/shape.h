@@ -66,7 +66,7 @@ struct Layout {
   bool is_contiguous() const;
 };
 
-/// Normalises an axis in [-rank, rank); ShapeError naming op, axis and shape otherwise.
+/// Normalizes an axis in [-rank, rank); ShapeError naming op, axis and shape otherwise.
 int axis_of(std::string_view op, const Shape& shape, std::int64_t axis);
 /// The shape both broadcast to (NumPy's rule); ShapeError naming both.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);

@@ -1,4 +1,4 @@
-// Writing into tensors: only into untracked leaves, or into leaves under NoGrad (optimisers do).
+// Writing into tensors: only into untracked leaves, or into leaves under NoGrad (optimizers do).
 #pragma once
 
 #include "autograd/tensor/tensor.h"

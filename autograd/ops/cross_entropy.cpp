@@ -49,7 +49,7 @@ const Op kCrossEntropy({.name = "cross_entropy",
                         .samples = cross_entropy_samples});
 
 std::int64_t grain_of(std::int64_t classes) {
-  constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorised
+  constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized
   return std::max<std::int64_t>(1, kGrain / (classes * kExpCost));
 }
 

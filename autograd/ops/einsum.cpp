@@ -180,7 +180,7 @@ void check_sizes(const Equation& e, Args operands) {
 }
 
 // A tensor and the label of each axis, all different.
-struct Labelled {
+struct Labeled {
   Tensor x;
   Term labels;
 
@@ -193,7 +193,7 @@ struct Labelled {
 };
 
 // Takes the diagonal of every repeated label.
-Labelled with_diagonals(Tensor x, Term labels) {
+Labeled with_diagonals(Tensor x, Term labels) {
   for (std::size_t i = 0; i < labels.size();) {
     const auto later = std::find_if(labels.begin() + std::ptrdiff_t(i) + 1, labels.end(),
                                     [&](const Label& l) { return l.name == labels[i].name; });
@@ -212,9 +212,9 @@ Labelled with_diagonals(Tensor x, Term labels) {
 
 // Sums the labels that no later step reads.
 template <class Kept>
-Labelled sum_unless(const Labelled& a, Kept kept) {
+Labeled sum_unless(const Labeled& a, Kept kept) {
   Dims axes;
-  Labelled out{a.x, {}};
+  Labeled out{a.x, {}};
   for (std::size_t i = 0; i < a.labels.size(); ++i)
     if (kept(a.labels[i]))
       out.labels.push_back(a.labels[i]);
@@ -225,7 +225,7 @@ Labelled sum_unless(const Labelled& a, Kept kept) {
 }
 
 // a's axes in the order of `order`.
-Tensor permuted_to(const Labelled& a, const Term& order) {
+Tensor permuted_to(const Labeled& a, const Term& order) {
   Dims axes;
   bool same = true;
   for (const Label& l : order) {
@@ -242,7 +242,7 @@ Term joined(const Term& a, const Term& b, const Term& c = {}) {
   return all;
 }
 
-Shape sizes_of(const Labelled& a, const Term& labels) {
+Shape sizes_of(const Labeled& a, const Term& labels) {
   Shape shape;
   for (const Label& l : labels) shape.push_back(a.size(l.name));
   return shape;
@@ -256,7 +256,7 @@ Shape joined(const Shape& a, const Shape& b) {
 
 // The product of two operands, summed over the labels that both have and no later step reads.
 template <class Kept>
-Labelled contract(const Labelled& a, const Labelled& b, std::string_view text, Kept kept) {
+Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept kept) {
   Term batch, contracted, a_free, b_free;
   for (const Label& l : a.labels)
     (!has(b.labels, l.name) ? a_free : kept(l) ? batch : contracted).push_back(l);
@@ -303,10 +303,10 @@ Tensor einsum(std::string_view text, std::span<const Tensor> operands) {
                          [&](const Term& t) { return has(t, l.name); });
     };
   };
-  Labelled result = sum_unless(with_diagonals(operands[0], e.terms[0]), read_after(0));
+  Labeled result = sum_unless(with_diagonals(operands[0], e.terms[0]), read_after(0));
   for (std::size_t k = 1; k < operands.size(); ++k) {
     const auto kept = read_after(k);
-    Labelled next = with_diagonals(operands[k], e.terms[k]);
+    Labeled next = with_diagonals(operands[k], e.terms[k]);
     next = sum_unless(next, [&](const Label& l) { return kept(l) || has(result.labels, l.name); });
     result = contract(result, next, text, kept);
   }

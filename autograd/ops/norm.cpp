@@ -101,7 +101,7 @@ Forward forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, d
         const T* row = in + r * rows.size;
         const Moments<T> m = kind == Kind::kLayer ? kernels::layer_norm_moments(row, rows.size, eps)
                                                   : kernels::rms_norm_moments(row, rows.size, eps);
-        kernels::normalise(y + r * rows.size, row, m, w, b, rows.size);
+        kernels::normalize(y + r * rows.size, row, m, w, b, rows.size);
         moments[2 * r] = m.mean;
         moments[2 * r + 1] = m.rstd;
       }
@@ -144,7 +144,7 @@ Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std
       const std::int64_t at = r * size;
       const Moments<T> m{pm[2 * r], pm[2 * r + 1]};
       if (dx)
-        kernels::normalise_backward(dx + at, pg + at, px + at, m, w, size, kind == Kind::kLayer);
+        kernels::normalize_backward(dx + at, pg + at, px + at, m, w, size, kind == Kind::kLayer);
       if (width) kernels::add_parameter_grads(partial, partial + size, pg + at, px + at, m, size);
     });
     // Chunks are added in their order: the same bits at any thread count.
@@ -174,8 +174,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   return record(
       kLayerNorm, {x, weight, bias}, y,
       [eps](Args t) {
-        const Tensor centred = t[0] - mean(t[0], {-1}, true);
-        return scaled(centred * rsqrt(mean(centred * centred, {-1}, true) + eps), t[1], t[2]);
+        const Tensor centered = t[0] - mean(t[0], {-1}, true);
+        return scaled(centered * rsqrt(mean(centered * centered, {-1}, true) + eps), t[1], t[2]);
       },
       [moments = moments](const Vjp& v) {
         return backward(kLayerNorm, Kind::kLayer, v, moments, 3);

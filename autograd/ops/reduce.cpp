@@ -211,9 +211,9 @@ Tensor mean(const Tensor& x, const Dims& axes, bool keepdim) {
 
 Tensor var(const Tensor& x, const Dims& axes, bool keepdim, int correction) {
   const Split split("var", x, axes);
-  const Tensor centred = x - mean(x, axes, true);
+  const Tensor centered = x - mean(x, axes, true);
   const double n = double(split.reduced.numel()) - correction;
-  return sum(centred * centred, axes, keepdim) * (1.0 / n);
+  return sum(centered * centered, axes, keepdim) * (1.0 / n);
 }
 
 Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {

@@ -32,7 +32,7 @@ const Op kLogSoftmax({.name = "log_softmax",
                       .saves = Saves::kOutput,
                       .samples = softmax_samples(log_softmax)});
 
-constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorised
+constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized
 
 // row(y, y_stride, x, x_stride, n) for every row along `axis`.
 template <class Row>

@@ -13,7 +13,7 @@ namespace heed::autograd {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// Uninitialised, row-major. ShapeError on a negative size.
+/// Uninitialized, row-major. ShapeError on a negative size.
 Tensor empty(const Shape& shape, DType dtype = float32);
 Tensor empty_like(const Tensor& x);
 Tensor full(const Shape& shape, double value, DType dtype = float32);

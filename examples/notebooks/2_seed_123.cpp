@@ -97,7 +97,7 @@ void notebook(Page& page) {
              refusal([&] { learn(embed(sentence)); }).empty(), reason.empty(), reason);
 
   page.say(
-      "\nNotice: word 1 gives 0.86 to one word and 0.14 to another before anything was learnt:\n"
+      "\nNotice: word 1 gives 0.86 to one word and 0.14 to another before anything was learned:\n"
       "entries that are all positive add up to large scores, and a softmax of large scores passes\n"
       "little gradient back. The same seed twice also makes U_query from the words of the stream\n"
       "that made the embedding.");

@@ -25,7 +25,7 @@ Attended compute_self_attention(const Tensor& queries, const Tensor& keys, const
   return {matmul(attention_weights, values), attention_weights};
 }
 
-// plt.imshow(weights, cmap='viridis') with a colour bar, and a description in words.
+// plt.imshow(weights, cmap='viridis') with a color bar, and a description in words.
 void display_attention_weights(const Tensor& weights, const std::string& file,
                                const std::string& alt_text) {
   plot::HeatmapGrid grid;
@@ -36,7 +36,7 @@ void display_attention_weights(const Tensor& weights, const std::string& file,
   plot::write_png(file, plot::draw_heatmap(grid), alt_text);
 }
 
-// Relative luminance of an sRGB colour, 0 (black) to 1 (white).
+// Relative luminance of an sRGB color, 0 (black) to 1 (white).
 double luminance(plot::Rgb c) {
   const auto linear = [](double v) {
     return v <= 0.04045 * 255 ? v / 255 / 12.92 : std::pow((v / 255 + 0.055) / 1.055, 2.4);
@@ -106,7 +106,7 @@ void self_attention(Page& page, const Tensor& sample_input) {
   page.check("the file carries its description (the notebook promises one, and has none)",
              bytes.find("iTXtDescription") != bytes.npos && bytes.find(alt_text) != bytes.npos);
 
-  // Of every two weights that differ, has the stronger one the lighter colour?
+  // Of every two weights that differ, has the stronger one the lighter color?
   const double largest = max(weights).item();
   const auto light = [&](double weight) { return luminance(plot::viridis(weight / largest)); };
   const auto values = weights.to_vector<double>();

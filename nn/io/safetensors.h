@@ -33,7 +33,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
 /// before memory is taken.
 SafeTensors load_safetensors(const std::string& path);
 
-/// Copies the file's tensors into these, by name: parameters(model), or an optimiser's state().
+/// Copies the file's tensors into these, by name: parameters(model), or an optimizer's state().
 /// IoError listing every tensor that is missing, unexpected (with the nearest name) or of another
 /// shape or dtype; then nothing was written.
 void load_parameters(const std::vector<NamedTensor>& into, const SafeTensors& file);

@@ -42,7 +42,7 @@ struct Embedding : Module {
   }
 };
 
-/// Normalises the last axis to mean 0 and variance 1, then scales and shifts.
+/// Normalizes the last axis to mean 0 and variance 1, then scales and shifts.
 struct LayerNorm : Module {
   struct Options {
     std::int64_t dim;

@@ -1,5 +1,5 @@
 // Modules are plain move-only structs. Each names its parameters and children once, in visit(f);
-// counting, optimisers, checkpoints, cloning and printing are all visitors.
+// counting, optimizers, checkpoints, cloning and printing are all visitors.
 //
 //   struct Mine : Module {
 //     struct Options { ... } options;

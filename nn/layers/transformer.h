@@ -8,7 +8,7 @@
 
 namespace heed::nn {
 
-/// Where a block normalises: before each sublayer (GPT-2), after the residual sum (Vaswani et al.
+/// Where a block normalizes: before each sublayer (GPT-2), after the residual sum (Vaswani et al.
 /// 2017), or nowhere.
 enum class NormPlacement { kPre, kPost, kNone };
 
@@ -99,7 +99,7 @@ struct Transformer : Module {
   }
 };
 
-/// The same model with its attention stored in another form. Optimisers of the old parameters do
+/// The same model with its attention stored in another form. Optimizers of the old parameters do
 /// not know the new ones.
 Transformer convert(Transformer model, AttentionForm to);
 

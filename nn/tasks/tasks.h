@@ -30,9 +30,9 @@ struct ReverseOptions {
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
 /// Tokens drawn independently with probabilities p that each sequence draws anew, uniform on the
-/// simplex. The best prediction counts: (n_j + 1) / (t + colours), as from Polya's urn.
+/// simplex. The best prediction counts: (n_j + 1) / (t + colors), as from Polya's urn.
 struct UrnOptions {
-  std::int64_t colours = 3;  ///< 2 to 52
+  std::int64_t colors = 3;  ///< 2 to 52
   std::int64_t context = 64;
 };
 std::unique_ptr<Task> make_urn(const UrnOptions& options = {});

@@ -1,4 +1,4 @@
-// Polya's urn: draw a ball, put it back with another of its colour. The same sequences as drawing
+// Polya's urn: draw a ball, put it back with another of its color. The same sequences as drawing
 // from probabilities that are uniform on the simplex (de Finetti), in integers only, and the odds
 // of the next ball are the best prediction.
 #include <cmath>
@@ -14,10 +14,10 @@ using autograd::ValueError;
 
 namespace {
 
-// Mean over t < T of E[-ln of the odds of the ball drawn next]. After t draws one colour's count n
-// is beta-binomial(t, 1, k - 1), and a colour with odds q = (n + 1) / (t + k) costs -q ln q.
+// Mean over t < T of E[-ln of the odds of the ball drawn next]. After t draws one color's count n
+// is beta-binomial(t, 1, k - 1), and a color with odds q = (n + 1) / (t + k) costs -q ln q.
 double expected_loss(const UrnOptions& o) {
-  const auto k = static_cast<double>(o.colours);
+  const auto k = static_cast<double>(o.colors);
   double total = 0;
   for (std::int64_t step = 0; step < o.context; ++step) {
     const auto t = static_cast<double>(step);
@@ -33,16 +33,16 @@ double expected_loss(const UrnOptions& o) {
 }
 
 TaskFacts facts_of(const UrnOptions& o) {
-  const Vocabulary vocabulary = letters(o.colours, "urn", 2, "^");
+  const Vocabulary vocabulary = letters(o.colors, "urn", 2, "^");
   check<ValueError>(o.context >= 1, "urn", "needs a context of at least 1, got ", o.context);
   return {.name = "urn",
           .description = "tokens of unknown frequency: count what came, guess what comes",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence, such as aabac; the ^ in front is added",
           .vocabulary = vocabulary,
-          .classes = o.colours,
+          .classes = o.colors,
           .context = o.context,
-          .bos = o.colours,
+          .bos = o.colors,
           .optimal = expected_loss(o)};
 }
 
@@ -52,19 +52,19 @@ class Urn : public Task {
 
  private:
   Sequence draw(Generator& g) const override {
-    std::vector<std::int64_t> balls(static_cast<std::size_t>(options_.colours), 1);
+    std::vector<std::int64_t> balls(static_cast<std::size_t>(options_.colors), 1);
     Sequence s;
     double nats = 0;
     for (std::int64_t t = 0; t < options_.context; ++t) {
-      const std::int64_t all = t + options_.colours;
+      const std::int64_t all = t + options_.colors;
       std::int64_t ball = 0;
       g.randint({&ball, 1}, 0, all);
-      std::size_t colour = 0;
-      while (ball >= balls[colour]) ball -= balls[colour++];
-      nats -= std::log(static_cast<double>(balls[colour]) / static_cast<double>(all));
-      ++balls[colour];
+      std::size_t color = 0;
+      while (ball >= balls[color]) ball -= balls[color++];
+      nats -= std::log(static_cast<double>(balls[color]) / static_cast<double>(all));
+      ++balls[color];
       s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
-      s.targets.push_back(static_cast<std::int64_t>(colour));
+      s.targets.push_back(static_cast<std::int64_t>(color));
       s.counted.push_back(true);
     }
     s.optimal = nats / static_cast<double>(options_.context);

@@ -13,7 +13,7 @@
 namespace heed::nn {
 
 struct RunConfig {
-  // what is learnt
+  // what is learned
   std::string task = "induction";  ///< "text" when --text names a file
   std::string text;                ///< path of the file for the task "text"
   // the model
@@ -22,7 +22,7 @@ struct RunConfig {
   std::string positions = "rope", norm = "pre", form = "packed_qkv", init = "fan-in";
   double dropout = 0;
   std::string dtype = "float32";
-  // the optimiser
+  // the optimizer
   std::int64_t batch = 32, steps = 400, warmup = 20;
   std::string schedule = "constant";
   double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, weight_decay = 0, clip = 1;
@@ -50,7 +50,7 @@ struct RunConfig {
     f("dropout", dropout, "probability, 0 to below 1");
     f("dtype", dtype, "float32 or float64");
     f("batch", batch, "sequences per step");
-    f("steps", steps, "optimiser steps");
+    f("steps", steps, "optimizer steps");
     f("warmup", warmup, "steps of linear warm-up");
     f("schedule", schedule, "constant, linear or cosine, after the warm-up");
     f("lr", lr, "peak learning rate");
@@ -60,7 +60,7 @@ struct RunConfig {
     f("eps", eps, "AdamW: added to the root");
     f("weight-decay", weight_decay, "AdamW: decoupled, on matrices only");
     f("clip", clip, "largest global gradient norm; 0: no clipping");
-    f("seed", seed, "of initialisation, data and dropout, each its own stream");
+    f("seed", seed, "of initialization, data and dropout, each its own stream");
     f("eval-every", eval_every, "steps between evaluations; 0: only at the end");
     f("eval-batch", eval_batch, "sequences of an evaluation (text: windows; the last takes all)");
     f("save-every", save_every, "steps between checkpoints/NNNNNN.safetensors; 0: none");

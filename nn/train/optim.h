@@ -1,4 +1,4 @@
-// Optimisers and gradient clipping, with PyTorch's formulas and its names for their state. One
+// Optimizers and gradient clipping, with PyTorch's formulas and its names for their state. One
 // step:
 //   optimizer.zero_grad(); backward(loss);
 //   optimizer.step(schedule.lr_at(step), 1.0);  // gradients clipped to a global norm of 1
@@ -25,7 +25,7 @@ struct ParameterGroup {
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
                                          double weight_decay);
 
-/// Base of the optimisers: who is updated, with what state. The same bits at any thread count.
+/// Base of the optimizers: who is updated, with what state. The same bits at any thread count.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Independent streams from one seed (splitmix64's finaliser, Steele et al. 2014).
+// Independent streams from one seed (splitmix64's finalizer, Steele et al. 2014).
 enum class Stream : std::uint64_t { kInit, kData, kDropout };
 Generator stream(std::int64_t seed, Stream which) {
   std::uint64_t z = std::uint64_t(seed) * 4 + std::uint64_t(which) + 0x9e3779b97f4a7c15u;
@@ -136,7 +136,7 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
       schedule(schedule_of(config)),
       data_(stream(config.seed, Stream::kData)),
       dropout_(stream(config.seed, Stream::kDropout)),
-      optimiser_(decay_groups(parameters(model), config.weight_decay),
+      optimizer_(decay_groups(parameters(model), config.weight_decay),
                  {.beta1 = config.beta1, .beta2 = config.beta2, .eps = config.eps}) {}
 
 StepReport Trainer::step(const Batch* fixed) {
@@ -152,7 +152,7 @@ StepReport Trainer::step(const Batch* fixed) {
 StepReport Trainer::try_step(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
-  optimiser_.zero_grad();
+  optimizer_.zero_grad();
   const Tensor logits = model.forward(batch.inputs, {.training = true, .generator = &dropout_});
   const Tensor loss = cross_entropy(logits, batch.targets);
   StepReport report;
@@ -161,7 +161,7 @@ StepReport Trainer::try_step(const Batch* fixed) {
                       " is ", report.loss, "; lower lr (now ", config.lr, ") or set clip");
   backward(loss);
   report.lr = schedule.lr_at(steps_done);
-  report.grad_norm = optimiser_.step(
+  report.grad_norm = optimizer_.step(
       report.lr, config.clip > 0 ? config.clip : std::numeric_limits<double>::infinity());
   report.step = ++steps_done;
   Row& row = row_of(report.step);
@@ -229,7 +229,7 @@ void Trainer::save(const std::filesystem::path& folder,
   write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv()));
   if (best_loss_) save_safetensors((folder / kBest).string(), best_, metadata(best_step_));
   std::vector<NamedTensor> state;
-  for (const NamedTensor& s : optimiser_.state())
+  for (const NamedTensor& s : optimizer_.state())
     state.push_back({"optimizer." + s.name, s.tensor});
   for (const NamedTensor& p : parameters(model)) state.push_back({"model." + p.name, p.tensor});
   std::vector<double> rows;
@@ -258,7 +258,7 @@ Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Tas
                  "is not what this run was trained with (a value was changed or is missing), so it "
                  "cannot go on as if never stopped; restore it, or train anew with --config");
   std::vector<NamedTensor> targets;
-  for (const NamedTensor& s : t.optimiser_.state())
+  for (const NamedTensor& s : t.optimizer_.state())
     targets.push_back({"optimizer." + s.name, s.tensor});
   for (const NamedTensor& p : parameters(t.model)) targets.push_back({"model." + p.name, p.tensor});
   SafeTensors weights = file;

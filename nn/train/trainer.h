@@ -1,4 +1,4 @@
-// Training: a model, a task, an optimiser, and the run folder that keeps them. Prints nothing;
+// Training: a model, a task, an optimizer, and the run folder that keeps them. Prints nothing;
 // who calls step() watches.
 #pragma once
 
@@ -29,7 +29,7 @@ class Trainer {
   /// make_task(); ValueError if the model's context is not the task's.
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
-  /// One optimiser step on the next batch, or on `fixed`. NumericError naming the loss, or the
+  /// One optimizer step on the next batch, or on `fixed`. NumericError naming the loss, or the
   /// first parameter with a non-finite gradient; weights and streams are then those before the
   /// step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
@@ -78,7 +78,7 @@ class Trainer {
   std::map<std::string, std::string> metadata(std::int64_t step) const;
 
   Generator data_, dropout_;
-  AdamW optimiser_;
+  AdamW optimizer_;
   std::vector<Row> history_;
   std::optional<double> best_loss_;
   std::vector<NamedTensor> best_;

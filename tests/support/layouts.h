@@ -79,7 +79,7 @@ inline Tensor draw(const Shape& shape, std::uint64_t seed) {
 /// Whether every entry is 0; NaN is not.
 inline bool is_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
-/// Half the distance of neighbours at 1: the largest relative rounding error.
+/// Half the distance of neighbors at 1: the largest relative rounding error.
 inline double unit_roundoff(DType dtype) { return dtype == float32 ? 0x1p-24 : 0x1p-53; }
 
 /// Same shape, dtype and bits (NaN equals NaN).

@@ -9,7 +9,7 @@ inline constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kS
                                               Positions::kRope, Positions::kAlibi,
                                               Positions::kNone};
 
-/// Initialised, then every parameter moved, biases and norms included.
+/// Initialized, then every parameter moved, biases and norms included.
 template <class M>
 M random_module(const typename M::Options& o, std::int64_t seed = 3) {
   Generator g(seed);

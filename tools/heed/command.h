@@ -70,7 +70,7 @@ class Command {
   void check_values(const std::vector<std::string>& arguments) const;
 
   /// After CLI11's parse: values of the --config file, then of the command line, go where they
-  /// belong. `all` the commands tell a section of another command from a misspelt one.
+  /// belong. `all` the commands tell a section of another command from a misspelled one.
   void apply(const std::vector<std::unique_ptr<Command>>& all);
 
  private:

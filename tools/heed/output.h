@@ -15,7 +15,7 @@ namespace heed {
 
 enum ExitCode {
   kOk = 0,
-  kCheckFailed = 1,  ///< a gradient is wrong, a batch is not learnt
+  kCheckFailed = 1,  ///< a gradient is wrong, a batch is not learned
   kUsage = 2,        ///< what was asked for cannot be done
   kNumeric = 3,      ///< NaN or infinity; with --strict a parameter without gradient
   kInputOutput = 4,

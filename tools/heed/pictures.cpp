@@ -90,11 +90,11 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
       {"weights.png", "hook_pattern", "attention weights A",
        "Each row is one query position and sums to 1.", plot::ColorScale::kSequential},
       {"dA.png", "hook_pattern_grad", "dL/dA",
-       "Orange: more weight there would raise L. Blue: it would lower L. Colours go by the root of "
+       "Orange: more weight there would raise L. Blue: it would lower L. Colors go by the root of "
        "the value.",
        plot::ColorScale::kDiverging},
       {"dS.png", "hook_attn_scores_grad", "dL/dS, S the scores before the softmax",
-       "Each row sums to 0: what one key gains the others lose. Colours go by the root of the "
+       "Each row sums to 0: what one key gains the others lose. Colors go by the root of the "
        "value.",
        plot::ColorScale::kDiverging}};
   std::vector<std::filesystem::path> files;

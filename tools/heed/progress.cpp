@@ -29,7 +29,7 @@ std::size_t terminal_width() {
 
 Progress::Progress(bool quiet) : quiet_(quiet), terminal_(at_terminal()) {
   const char* no_color = std::getenv("NO_COLOR");
-  colour_ = terminal_ && !(no_color && *no_color);
+  color_ = terminal_ && !(no_color && *no_color);
 }
 
 bool Progress::wants_live() const {
@@ -57,7 +57,7 @@ void Progress::line(const std::string& text) {
 
 void Progress::warn(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}{}{}\n", colour_ ? "\033[31m" : "", text, colour_ ? "\033[0m" : "");
+  fmt::print(stderr, "{}{}{}\n", color_ ? "\033[31m" : "", text, color_ ? "\033[0m" : "");
 }
 
 InterruptGuard::InterruptGuard() {

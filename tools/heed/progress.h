@@ -37,7 +37,7 @@ class Progress {
   void clear();
 
  private:
-  bool quiet_, terminal_, colour_, shown_ = false;
+  bool quiet_, terminal_, color_, shown_ = false;
   Stopwatch clock_;
   double last_live_ = -1;
 };

@@ -41,7 +41,7 @@ constexpr std::uint32_t kViridis[256] = {
 
 // Computed in CIE Lab: both arms have the same lightness at the same distance from white (L* 48.5
 // at the ends, within 0.5 in between), hues of the blue-orange pair that all common forms of
-// colour blindness tell apart.
+// color blindness tell apart.
 constexpr int kArmSteps = 6;
 constexpr Rgb kBlueArm[kArmSteps + 1] = {{255, 255, 255}, {222, 231, 250}, {191, 207, 241},
                                          {159, 183, 230}, {125, 161, 219}, {89, 139, 207},
@@ -53,7 +53,7 @@ constexpr Rgb kOrangeArm[kArmSteps + 1] = {{255, 255, 255}, {255, 223, 206}, {25
 }  // namespace
 
 Rgb viridis(double t) {
-  if (std::isnan(t)) return kGrey;
+  if (std::isnan(t)) return kGray;
   const auto i = static_cast<std::size_t>(std::min(std::clamp(t, 0.0, 1.0) * 256, 255.0));
   const std::uint32_t c = kViridis[i];
   return {static_cast<std::uint8_t>(c >> 16), static_cast<std::uint8_t>((c >> 8) & 0xFF),
@@ -61,7 +61,7 @@ Rgb viridis(double t) {
 }
 
 Rgb diverging(double t) {
-  if (std::isnan(t)) return kGrey;
+  if (std::isnan(t)) return kGray;
   const Rgb* arm = t < 0 ? kBlueArm : kOrangeArm;
   const double at = std::min(std::abs(t), 1.0) * kArmSteps;
   const int i = std::min(static_cast<int>(at), kArmSteps - 1);

@@ -1,4 +1,4 @@
-// Colours of numbers: viridis for magnitudes, blue-white-orange for signed values.
+// Colors of numbers: viridis for magnitudes, blue-white-orange for signed values.
 #pragma once
 
 #include "tools/plot/image.h"
@@ -6,11 +6,11 @@
 namespace heed::plot {
 
 /// matplotlib's viridis (S. van der Walt, N. Smith 2015, CC0) at `t` in [0, 1], clamped; 256 steps,
-/// lightness grows with t. NaN is kGrey.
+/// lightness grows with t. NaN is kGray.
 Rgb viridis(double t);
 
 /// Blue at -1, white at 0, orange at +1, clamped; lightness depends on |t| only, so that neither
-/// sign looks stronger, in print and to colour-blind readers. NaN is kGrey.
+/// sign looks stronger, in print and to color-blind readers. NaN is kGray.
 Rgb diverging(double t);
 
 }  // namespace heed::plot

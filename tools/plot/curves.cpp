@@ -216,7 +216,7 @@ void draw_series(Image& image, const Series& series, Rgb color, const Plot& plot
     if (shows(i + 1)) {
       image.line(x, y, plot.px(series.x[i + 1]), plot.py(series.y[i + 1]), color, kThickness);
     } else if (i == 0 || !shows(i - 1)) {
-      image.line(x, y, x, y, color, kDot);  // a point with no neighbour
+      image.line(x, y, x, y, color, kDot);  // a point with no neighbor
     }
   }
 }

@@ -102,7 +102,7 @@ bool has_non_finite(const HeatmapGrid& grid) {
   });
 }
 
-// Where a value, as a part of the limit, lies on the colour bar: 0 to 1, or -1 to 1.
+// Where a value, as a part of the limit, lies on the color bar: 0 to 1, or -1 to 1.
 double bar_position(ColorScale scale, double part) {
   return scale == ColorScale::kDiverging ? std::copysign(std::sqrt(std::abs(part)), part) : part;
 }
@@ -135,7 +135,7 @@ struct Layout {
   double pitch() const { return static_cast<double>(cell) / block; }  // pixels per value
 };
 
-// The numbers at the colour bar, evenly spaced on it.
+// The numbers at the color bar, evenly spaced on it.
 std::vector<double> bar_values(const HeatmapGrid& grid, double limit) {
   if (grid.scale == ColorScale::kDiverging) return {-limit, -limit / 4, 0, limit / 4, limit};
   return {0, limit / 2, limit};
@@ -190,7 +190,7 @@ Layout lay_out(const HeatmapGrid& grid, const std::string& caption, double limit
 // The layout with the largest cells that fits; past one pixel per cell, with the smallest blocks.
 Layout best_layout(const HeatmapGrid& grid) {
   const double limit = value_limit(grid);
-  const std::string caption = has_non_finite(grid) ? "Grey: not finite." : "";
+  const std::string caption = has_non_finite(grid) ? "Gray: not finite." : "";
   const int longer = std::max(grid.panels.front().rows, grid.panels.front().cols);
   // Panels of about 640 pixels keep the text readable when the picture is scaled to a page.
   constexpr int kPanelSide = 640, kLeastCell = 2, kMostCell = 48;
@@ -227,7 +227,7 @@ void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
       const float v = block_value(panel, row * at.block, col * at.block, at.block);
       const double part = static_cast<double>(v) / at.limit;
       const Rgb color =
-          std::isfinite(v) ? color_at(grid.scale, bar_position(grid.scale, part)) : kGrey;
+          std::isfinite(v) ? color_at(grid.scale, bar_position(grid.scale, part)) : kGray;
       image.rect(x + col * at.cell, y + row * at.cell, at.cell, at.cell, color);
     }
   }

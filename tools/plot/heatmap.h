@@ -1,4 +1,4 @@
-// Grids of heat maps, one panel per attention head, with one colour scale for all of them.
+// Grids of heat maps, one panel per attention head, with one color scale for all of them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace heed::plot {
 
-/// One matrix, row by row. Non-finite values are drawn in grey and do not count for the scale.
+/// One matrix, row by row. Non-finite values are drawn in gray and do not count for the scale.
 struct Panel {
   std::string title;  // "L0H1"
   int rows = 0, cols = 0;

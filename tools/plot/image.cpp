@@ -62,7 +62,7 @@ void Image::line(double x0, double y0, double x1, double y1, Rgb color, double t
   const double dx = x1 - x0, dy = y1 - y0, length2 = dx * dx + dy * dy;
   for (int y = top; y <= bottom; ++y) {
     for (int x = left; x <= right; ++x) {
-      // Opacity falls off over one pixel with the distance of the pixel's centre to the segment.
+      // Opacity falls off over one pixel with the distance of the pixel's center to the segment.
       const double px = x + 0.5 - x0, py = y + 0.5 - y0;
       const double t = length2 > 0 ? std::clamp((px * dx + py * dy) / length2, 0.0, 1.0) : 0.0;
       blend(x, y, color, std::clamp(reach - std::hypot(px - t * dx, py - t * dy), 0.0, 1.0));

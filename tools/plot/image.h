@@ -11,7 +11,7 @@
 
 namespace heed::plot {
 
-/// A colour, sRGB, 8 bits per channel.
+/// A color, sRGB, 8 bits per channel.
 struct Rgb {
   std::uint8_t r = 0, g = 0, b = 0;
   bool operator==(const Rgb&) const = default;
@@ -19,7 +19,7 @@ struct Rgb {
 
 inline constexpr Rgb kWhite{255, 255, 255};
 inline constexpr Rgb kInk{34, 34, 34};
-inline constexpr Rgb kGrey{187, 187, 187};
+inline constexpr Rgb kGray{187, 187, 187};
 
 enum class Align { kLeft, kCenter, kRight };
 

@@ -68,7 +68,7 @@ Bitmap empty_bitmap(int width, int height) {
 
 Bitmap font_bitmap(const std::string& visible) {
   Bitmap bitmap = empty_bitmap(units_wide(visible), kTextHeight);
-  constexpr std::size_t kQuadBytes = 64, kQuadsPerCharacter = 24;  // four {x, y, z, colour}
+  constexpr std::size_t kQuadBytes = 64, kQuadsPerCharacter = 24;  // four {x, y, z, color}
   std::vector<char> quads((visible.size() + 1) * kQuadsPerCharacter * kQuadBytes);
   const int count = stb_easy_font_print(0, 0, const_cast<char*>(visible.c_str()), nullptr,
                                         quads.data(), static_cast<int>(quads.size()));

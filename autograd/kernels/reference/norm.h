@@ -10,7 +10,7 @@
 
 namespace heed::autograd::kernels {
 
-/// What a row is normalised by, and all that its backward needs besides x.
+/// What a row is normalized by, and all that its backward needs besides x.
 template <class T>
 struct Moments {
   Accumulator<T> mean, rstd;
@@ -24,8 +24,8 @@ Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
   const Acc mean = sum(x, n, 1) / Acc(double(n));
   Acc squares{};
   for (std::int64_t i = 0; i < n; ++i) {
-    const Acc centred = Acc(x[i]) - mean;
-    squares += centred * centred;
+    const Acc centered = Acc(x[i]) - mean;
+    squares += centered * centered;
   }
   return {mean, Acc(1) / sqrt(squares / Acc(double(n)) + Acc(eps))};
 }
@@ -42,7 +42,7 @@ Moments<T> rms_norm_moments(const T* x, std::int64_t n, double eps) {
 
 /// y = (x - mean) * rstd * weight + bias over n values. A null weight is 1, a null bias 0.
 template <class T>
-void normalise(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, std::int64_t n) {
+void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, std::int64_t n) {
   using Acc = Accumulator<T>;
   for (std::int64_t i = 0; i < n; ++i) {
     Acc value = (Acc(x[i]) - m.mean) * m.rstd;
@@ -54,16 +54,16 @@ void normalise(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, s
 
 /// dx of one row from g = dL/dy. With u = (x - mean) * rstd and h = g * weight:
 ///   dx = rstd * (h - mean(h) - u * mean(h * u)),
-/// where mean(h) is what flows through the mean, and so absent unless `centred` (layer_norm).
+/// where mean(h) is what flows through the mean, and so absent unless `centered` (layer_norm).
 template <class T>
-void normalise_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* weight,
-                        std::int64_t n, bool centred) {
+void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* weight,
+                        std::int64_t n, bool centered) {
   using Acc = Accumulator<T>;
   const auto h = [&](std::int64_t i) { return weight ? Acc(g[i]) * Acc(weight[i]) : Acc(g[i]); };
   const auto u = [&](std::int64_t i) { return (Acc(x[i]) - m.mean) * m.rstd; };
   Acc mean_h{}, mean_hu{};
   for (std::int64_t i = 0; i < n; ++i) {
-    if (centred) mean_h += h(i);
+    if (centered) mean_h += h(i);
     mean_hu += h(i) * u(i);
   }
   mean_h /= Acc(double(n));

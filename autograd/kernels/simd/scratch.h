@@ -8,7 +8,7 @@
 
 namespace heed::autograd::kernels {
 
-/// n uninitialised values, aligned to 64 bytes, until the end of the scope.
+/// n uninitialized values, aligned to 64 bytes, until the end of the scope.
 template <class T>
 class Scratch {
  public:

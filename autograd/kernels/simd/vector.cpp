@@ -123,14 +123,14 @@ void layer_norm_moments_loop(const float* x, std::int64_t n, float* mean_out, fl
   const float mean = sum_lanes(total) / float(n);
   V squares = hn::Zero(d);
   for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
-    const V centred = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
-    squares = hn::MulAdd(centred, centred, squares);
+    const V centered = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
+    squares = hn::MulAdd(centered, centered, squares);
   });
   *mean_out = mean;
   *variance_out = sum_lanes(squares) / float(n);
 }
 
-void normalise_loop(float* y, const float* x, float mean, float rstd, const float* weight,
+void normalize_loop(float* y, const float* x, float mean, float rstd, const float* weight,
                     const float* bias, std::int64_t n) {
   const D d;
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
@@ -141,8 +141,8 @@ void normalise_loop(float* y, const float* x, float mean, float rstd, const floa
   });
 }
 
-void normalise_backward_loop(float* dx, const float* g, const float* x, float mean, float rstd,
-                             const float* weight, std::int64_t n, bool centred) {
+void normalize_backward_loop(float* dx, const float* g, const float* x, float mean, float rstd,
+                             const float* weight, std::int64_t n, bool centered) {
   const D d;
   V sum_h = hn::Zero(d), sum_hu = hn::Zero(d);
   const auto u_of = [&](auto load) HWY_ATTR {
@@ -155,7 +155,7 @@ void normalise_backward_loop(float* dx, const float* g, const float* x, float me
     sum_h = hn::Add(sum_h, h);
     sum_hu = hn::MulAdd(h, u_of(load), sum_hu);
   });
-  const V mean_h = hn::Set(d, centred ? sum_lanes(sum_h) / float(n) : 0.0f);
+  const V mean_h = hn::Set(d, centered ? sum_lanes(sum_h) / float(n) : 0.0f);
   const V mean_hu = hn::Set(d, sum_lanes(sum_hu) / float(n));
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V h = hn::Sub(h_of(load), mean_h);
@@ -258,8 +258,8 @@ HWY_EXPORT(sum_exp_loop);
 HWY_EXPORT(softmax_row_loop);
 HWY_EXPORT(scaled_probabilities_loop);
 HWY_EXPORT(layer_norm_moments_loop);
-HWY_EXPORT(normalise_loop);
-HWY_EXPORT(normalise_backward_loop);
+HWY_EXPORT(normalize_loop);
+HWY_EXPORT(normalize_backward_loop);
 HWY_EXPORT(add_parameter_grads_loop);
 HWY_EXPORT(add_columns_loop);
 HWY_EXPORT(sum_of_squares_loop);
@@ -309,14 +309,14 @@ Moments<float> layer_norm_moments(const float* x, std::int64_t n, double eps) {
   HWY_DYNAMIC_DISPATCH(layer_norm_moments_loop)(x, n, &mean, &variance);
   return {mean, 1 / std::sqrt(double(variance) + eps)};
 }
-void normalise(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
+void normalize(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
                std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(normalise_loop)(y, x, float(m.mean), float(m.rstd), weight, bias, n);
+  HWY_DYNAMIC_DISPATCH(normalize_loop)(y, x, float(m.mean), float(m.rstd), weight, bias, n);
 }
-void normalise_backward(float* dx, const float* g, const float* x, Moments<float> m,
-                        const float* weight, std::int64_t n, bool centred) {
-  HWY_DYNAMIC_DISPATCH(normalise_backward_loop)
-  (dx, g, x, float(m.mean), float(m.rstd), weight, n, centred);
+void normalize_backward(float* dx, const float* g, const float* x, Moments<float> m,
+                        const float* weight, std::int64_t n, bool centered) {
+  HWY_DYNAMIC_DISPATCH(normalize_backward_loop)
+  (dx, g, x, float(m.mean), float(m.rstd), weight, n, centered);
 }
 void add_parameter_grads(float* dweight, float* dbias, const float* g, const float* x,
                          Moments<float> m, std::int64_t n) {

@@ -25,10 +25,10 @@ void softmax_row(float* y, const float* x, std::int64_t n);
 
 /// Sums run in float32 lanes: rows are short.
 Moments<float> layer_norm_moments(const float* x, std::int64_t n, double eps);
-void normalise(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
+void normalize(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
                std::int64_t n);
-void normalise_backward(float* dx, const float* g, const float* x, Moments<float> m,
-                        const float* weight, std::int64_t n, bool centred);
+void normalize_backward(float* dx, const float* g, const float* x, Moments<float> m,
+                        const float* weight, std::int64_t n, bool centered);
 /// As the reference, into float32 sums: of a chunk of rows, not of all.
 void add_parameter_grads(float* dweight, float* dbias, const float* g, const float* x,
                          Moments<float> m, std::int64_t n);

@@ -55,16 +55,16 @@ TEST_CASE("a dropout row equals its elements, wherever it starts and ends") {
   }
 }
 
-TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbours and keys") {
+TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbors and keys") {
   const std::size_t n = 1000000;
   for (const double p : {0.1, 0.5, 0.9}) {
     std::vector<uint8_t> a(n), b(n);
     DropoutMask(1, p).keep(0, a);
     DropoutMask(2, p).keep(0, b);
-    double kept = 0, neighbours = 0, keys = 0;
+    double kept = 0, neighbors = 0, keys = 0;
     for (std::size_t i = 0; i < n; ++i) {
       kept += a[i];
-      neighbours += a[i] * a[(i + 1) % n];
+      neighbors += a[i] * a[(i + 1) % n];
       keys += a[i] * b[i];
     }
     const double q = 1 - p, size = static_cast<double>(n);
@@ -72,9 +72,9 @@ TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbours and keys
       return std::abs(count - size * probability) <=
              sigmas * std::sqrt(size * probability * (1 - probability));
     };
-    CAPTURE(p, kept, neighbours, keys);
+    CAPTURE(p, kept, neighbors, keys);
     CHECK(within(kept, q, 4));
-    CHECK(within(neighbours, q * q, 6));  // neighbouring products share an element: wider
+    CHECK(within(neighbors, q * q, 6));  // neighboring products share an element: wider
     CHECK(within(keys, q * q, 4));
   }
 }

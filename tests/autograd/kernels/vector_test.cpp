@@ -84,12 +84,12 @@ void check_rows() {
     const kernels::Moments<float> fast = kernels::layer_norm_moments(x.data(), n, 1e-5);
     CHECK(fast.mean == Approx(m.mean).margin(1e-5));
     CHECK(fast.rstd == Approx(m.rstd).epsilon(1e-5));
-    kernels::normalise(y.data(), x.data(), m, w.data(), b.data(), n);
-    kernels::normalise<float>(want.data(), x.data(), m, w.data(), b.data(), n);
+    kernels::normalize(y.data(), x.data(), m, w.data(), b.data(), n);
+    kernels::normalize<float>(want.data(), x.data(), m, w.data(), b.data(), n);
     close(1e-5);
     if (n > 2) {
-      kernels::normalise_backward(y.data(), go.data(), x.data(), m, w.data(), n, true);
-      kernels::normalise_backward<float>(want.data(), go.data(), x.data(), m, w.data(), n, true);
+      kernels::normalize_backward(y.data(), go.data(), x.data(), m, w.data(), n, true);
+      kernels::normalize_backward<float>(want.data(), go.data(), x.data(), m, w.data(), n, true);
       close(2e-5);
     }
     kernels::LogSumExp<float> lse{}, lse_want{};

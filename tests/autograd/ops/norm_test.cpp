@@ -28,15 +28,15 @@ double error(const Values& got, const Values& expected) {
   return worst / scale;
 }
 
-// Rows of [rows, D] normalised in long double.
+// Rows of [rows, D] normalized in long double.
 Values reference(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
-                 bool centred) {
+                 bool centered) {
   const Values in = values(x);
   const auto size = std::size_t(x.size(-1));
   Values out;
   for (std::size_t first = 0; first < in.size(); first += size) {
     long double mean = 0, square = 0;
-    for (std::size_t i = 0; centred && i < size; ++i) mean += in[first + i] / (long double)(size);
+    for (std::size_t i = 0; centered && i < size; ++i) mean += in[first + i] / (long double)(size);
     for (std::size_t i = 0; i < size; ++i)
       square += (in[first + i] - mean) * (in[first + i] - mean) / (long double)(size);
     for (std::size_t i = 0; i < size; ++i) {

@@ -103,7 +103,7 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
                     "probe: no backward pass reached 'hook_pattern'");
   CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_k", "hook_pattern",
                                                   "hook_q", "hook_v", "hook_z"});
-  // A misspelt site would patch nothing: the pass says so.
+  // A misspelled site would patch nothing: the pass says so.
   Probe recorder, replacer;
   recorder.record("hook_patern");
   CHECK_THROWS_WITH(attention(x, {.probe = &recorder}), nearest);

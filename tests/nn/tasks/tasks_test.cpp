@@ -235,7 +235,7 @@ TEST_CASE("induction: expectations", "[tasks][induction]") {
 
 TEST_CASE("urn: sequences as from probabilities uniform on the simplex", "[tasks][urn]") {
   // Counts after T draws are uniform over all ways to write T as a sum of k counts.
-  const auto task = make_urn({.colours = 3, .context = 5});
+  const auto task = make_urn({.colors = 3, .context = 5});
   Generator g(21);
   const int draws = 8400;
   std::map<std::string, int> seen, ordered;
@@ -274,7 +274,7 @@ TEST_CASE("urn: the optimum is Bayes by integration over the simplex", "[tasks][
                  }));
   }
   REQUIRE(mass.at({}) == Approx(1).epsilon(1e-7));
-  const auto task = make_urn({.colours = 3, .context = 4});
+  const auto task = make_urn({.colors = 3, .context = 4});
   double expected = 0;
   for (const auto& [y, probability] : mass)
     if (y.size() == 4) expected += probability * bayes_nats(mass, y) / 4;
@@ -288,7 +288,7 @@ TEST_CASE("urn: the optimum is Bayes by integration over the simplex", "[tasks][
 
 TEST_CASE("urn: expectations", "[tasks][urn]") {
   const auto optimal = [](std::int64_t k, std::int64_t T) {
-    return make_urn({.colours = k, .context = T})->facts().optimal;
+    return make_urn({.colors = k, .context = T})->facts().optimal;
   };
   REQUIRE(optimal(3, 64) == Approx(0.8794).margin(5e-5));
   REQUIRE(optimal(2, 100) == Approx(0.51900).margin(5e-6));
@@ -311,7 +311,7 @@ TEST_CASE("urn: expectations", "[tasks][urn]") {
     for (const double n : counts) nats -= std::lgamma(n + 1);
     REQUIRE(batch.optimal[i] == Approx(nats / 64).epsilon(1e-10));
   }
-  REQUIRE_THROWS_AS(make_urn({.colours = 1}), ValueError);
+  REQUIRE_THROWS_AS(make_urn({.colors = 1}), ValueError);
   REQUIRE_THROWS_AS(make_task("urn", 0), ValueError);
 }
 

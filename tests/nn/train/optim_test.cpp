@@ -1,4 +1,4 @@
-// Optimisers against plain loops and closed forms, clipping, schedules, state, errors.
+// Optimizers against plain loops and closed forms, clipping, schedules, state, errors.
 #include "nn/train/optim.h"
 
 #include <cmath>
@@ -130,7 +130,7 @@ TEST_CASE("a step makes values saved before it stale") {
   CHECK_THROWS_WITH(backward(loss), Contains("in place"));
 }
 
-TEST_CASE("optimisers and clipping give the same bits at any thread count") {
+TEST_CASE("optimizers and clipping give the same bits at any thread count") {
   std::vector<std::vector<float>> results;
   std::vector<double> norms;
   const int before = num_threads();
@@ -152,7 +152,7 @@ TEST_CASE("optimisers and clipping give the same bits at any thread count") {
   for (std::size_t i = 3; i < norms.size(); ++i) CHECK(norms[i] == norms[i % 3]);
 }
 
-TEST_CASE("state loaded into a fresh optimiser continues bit for bit") {
+TEST_CASE("state loaded into a fresh optimizer continues bit for bit") {
   const auto trained = [](int save_after) {
     Generator g(8);
     const NamedTensor p = leaf("p", randn({40}, float32, g));
@@ -283,7 +283,7 @@ TEST_CASE("a step names the first gradient that is not finite, and changes nothi
     CHECK_THROWS_AS(SGD({{{a}}}).step(1, bad), ValueError);
 }
 
-TEST_CASE("optimisers say what they cannot do") {
+TEST_CASE("optimizers say what they cannot do") {
   const NamedTensor p = leaf("p", ones({2, 3}));
   CHECK_THROWS_WITH(SGD({{{p, {"q", p.tensor}}}}),
                     "SGD: q and p are the same parameter; list it once");

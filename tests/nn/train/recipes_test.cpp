@@ -82,7 +82,7 @@ void check_circuit(const Trained& t) {
   CHECK(difference("abdcefghijklab") < -2);
 }
 
-TEST_CASE("induction is learnt for seeds 1 to 5, never better than Bayes") {
+TEST_CASE("induction is learned for seeds 1 to 5, never better than Bayes") {
   for (const std::int64_t seed : {1, 2, 3, 4, 5}) {
     RunConfig config = preset("induction");
     config.seed = seed;

@@ -1,4 +1,4 @@
-// Heat maps by pixel: cells, colours, labels, and grids larger than the picture.
+// Heat maps by pixel: cells, colors, labels, and grids larger than the picture.
 #include "tools/plot/heatmap.h"
 
 #include <limits>
@@ -21,20 +21,20 @@ Panel panel(int rows, int cols, float value = 0) {
 
 }  // namespace
 
-TEST_CASE("a heat map shows its cells, NaN in grey", "[plot]") {
+TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
   HeatmapGrid grid{"", {panel(8, 8)}, 1, {}, {}, "", "", ColorScale::kSequential};
   grid.panels[0].values[9] = 2;
   constexpr int kCell = 48 * 48;
   const Image finite = draw_heatmap(grid);
-  CHECK(count(finite, kGrey) < 100);  // smooth text has a few pixels of that grey
+  CHECK(count(finite, kGray) < 100);  // smooth text has a few pixels of that gray
   CHECK(count(finite, viridis(0)) >= 62 * kCell);
   CHECK(count(finite, viridis(1)) >= kCell);
 
   grid.panels[0].values[3] = std::numeric_limits<float>::quiet_NaN();
   grid.panels[0].values[4] = -std::numeric_limits<float>::infinity();
   const Image holes = draw_heatmap(grid);
-  CHECK(count(holes, kGrey) >= 2 * kCell);
-  CHECK(count(holes, kGrey) < 2 * kCell + 200);
+  CHECK(count(holes, kGray) >= 2 * kCell);
+  CHECK(count(holes, kGray) < 2 * kCell + 200);
   CHECK(count(holes, viridis(0)) == count(finite, viridis(0)) - 2 * kCell);
 
   grid.scale = ColorScale::kDiverging;  // symmetric: 2 is the end of the orange side
@@ -50,7 +50,7 @@ TEST_CASE("a heat map of zeros or NaN alone still draws", "[plot]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const ColorScale scale : {ColorScale::kSequential, ColorScale::kDiverging}) {
     CHECK_NOTHROW(draw_heatmap({"", {panel(1, 1, 0)}, 1, {}, {}, "q", "k", scale}));
-    CHECK(count(draw_heatmap({"", {panel(2, 2, nan)}, 1, {}, {}, "q", "k", scale}), kGrey) >=
+    CHECK(count(draw_heatmap({"", {panel(2, 2, nan)}, 1, {}, {}, "q", "k", scale}), kGray) >=
           4 * 48 * 48);
   }
 }
@@ -65,7 +65,7 @@ TEST_CASE("a large grid shrinks to blocks that keep the extreme value", "[plot]"
   grid.panels[63].values[511 * 512 + 7] = -4;  // one value of 16.8 million
   CHECK(count(draw_heatmap(grid), diverging(-1)) == count(blank, diverging(-1)) + 1);
 
-  // One NaN makes one pixel grey: moving it to another panel changes two.
+  // One NaN makes one pixel gray: moving it to another panel changes two.
   const auto with_nan = [&](std::size_t p) {
     HeatmapGrid other = grid;
     other.panels[p].values[77] = std::numeric_limits<float>::quiet_NaN();

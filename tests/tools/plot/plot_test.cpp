@@ -1,4 +1,4 @@
-// Pictures: colour maps, text, PNG files read back by stb_image, charts by pixel.
+// Pictures: color maps, text, PNG files read back by stb_image, charts by pixel.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -39,7 +39,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// CIE L* of an sRGB colour, 0 to 100.
+// CIE L* of an sRGB color, 0 to 100.
 double lightness(Rgb c) {
   const auto linear = [](std::uint8_t v) {
     const double u = v / 255.0;
@@ -100,7 +100,7 @@ TEST_CASE("viridis is matplotlib's and grows in lightness", "[plot]") {
   CHECK(viridis(1) == Rgb{0xfd, 0xe7, 0x25});
   CHECK(viridis(-3) == viridis(0));
   CHECK(viridis(std::numeric_limits<double>::infinity()) == viridis(1));
-  CHECK(viridis(std::nan("")) == kGrey);
+  CHECK(viridis(std::nan("")) == kGray);
   for (int i = 1; i < 256; ++i) {
     INFO(i);
     const auto at = [](int step) { return lightness(viridis((step + 0.5) / 256)); };
@@ -113,7 +113,7 @@ TEST_CASE("the diverging map is white at 0 and as light on both sides", "[plot]"
   CHECK(diverging(0) == kWhite);
   CHECK(diverging(-0.0) == kWhite);
   CHECK(diverging(-7) == diverging(-1));
-  CHECK(diverging(std::nan("")) == kGrey);
+  CHECK(diverging(std::nan("")) == kGray);
   CHECK(diverging(-1).b > diverging(-1).r);
   CHECK(diverging(1).r > diverging(1).b);
   for (int i = 1; i <= 100; ++i) {
@@ -163,8 +163,8 @@ TEST_CASE("text draws its ink inside the box that text_width promises", "[plot]"
 
 TEST_CASE("drawing outside of the picture is clipped", "[plot]") {
   Image image(10, 10);
-  image.rect(-5, -5, 100, 100, kGrey);
-  CHECK(count(image, kGrey) == 100);
+  image.rect(-5, -5, 100, 100, kGray);
+  CHECK(count(image, kGray) == 100);
   image.line(-1e18, 5, 1e18, 5, kInk, 1);
   image.line(std::nan(""), 0, 5, 5, kInk);
   image.text(-20, -20, "outside", {.scale = 3});
@@ -244,7 +244,7 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
     CHECK(count(gap, first) < count(full, first));
     CHECK(same(draw_chart({"", "step", "loss", {{"", {nan}, {inf}}}, {}, false}), none));
   }
-  SECTION("a horizontal line is dashed and drawn in the next colour") {
+  SECTION("a horizontal line is dashed and drawn in the next color") {
     const Image dashed =
         draw_chart({"", "", "", {{"", {0, 1}, {2, 1}}}, {{"optimal", 1.386}}, false});
     CHECK(count(dashed, second) > 500);

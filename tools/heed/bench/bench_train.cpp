@@ -58,15 +58,15 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
   autograd::Generator g(1);
   nn::Transformer model = nn::make_model(config, vocabulary, vocabulary, g);
   const auto parameters = nn::parameters(model);
-  nn::AdamW optimiser(nn::decay_groups(parameters, config.weight_decay),
+  nn::AdamW optimizer(nn::decay_groups(parameters, config.weight_decay),
                       {.beta1 = config.beta1, .beta2 = config.beta2, .eps = config.eps});
   const Tensor x = autograd::randint(0, vocabulary, {config.batch, config.context}, g);
   const Tensor y = autograd::randint(0, vocabulary, {config.batch, config.context}, g);
   const auto step = [&] {
-    optimiser.zero_grad();
+    optimizer.zero_grad();
     const Tensor loss = cross_entropy(model.forward(x, {.training = true}), y);
     backward(loss);
-    optimiser.step(config.lr, config.clip);
+    optimizer.step(config.lr, config.clip);
     return loss.item();
   };
   autograd::reset_peak_bytes();

@@ -177,7 +177,7 @@ std::unique_ptr<Command> study_command(CLI::App& app) {
       "head\n"
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
       "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
-      "L is what --of names. Gradients' colours go by the root of the value; dL/dA is not 0 where\n"
+      "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
       "the mask hides a key: what a weight would be worth does not ask whether it may exist.");
   auto a = std::make_shared<StudyArguments>();
   Command* c = command.get();

@@ -1,4 +1,4 @@
-// heed tasks: what can be learnt, and how well.
+// heed tasks: what can be learned, and how well.
 #include <cmath>
 #include <map>
 

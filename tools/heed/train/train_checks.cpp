@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-constexpr double kLearnt = 1e-3;  // nats above the batch's own floor
+constexpr double kLearned = 1e-3;  // nats above the batch's own floor
 
 // Mean nats of a predictor that knows the batch by heart: the entropy of the next token among the
 // sequences that begin alike.
@@ -88,7 +88,7 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
 }
 
 int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
-  config.dropout = 0;  // what is forgotten at random cannot be learnt by heart
+  config.dropout = 0;  // what is forgotten at random cannot be learned by heart
   nn::Trainer t(config);
   Progress progress(options.quiet);
   const Stopwatch clock;
@@ -96,10 +96,10 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
   const nn::Batch batch = t.task->sample(t.config.batch, g);
   const double least = floor_of(batch);
   double loss = 0;
-  bool learnt = false;
-  while (!learnt && t.steps_done < t.config.steps) {
+  bool learned = false;
+  while (!learned && t.steps_done < t.config.steps) {
     loss = past_input_checks([&] { return t.step(&batch); }).loss;  // before this step
-    learnt = loss - least < kLearnt;
+    learned = loss - least < kLearned;
     const bool mark = t.config.eval_every > 0 && t.steps_done % t.config.eval_every == 0;
     const auto text = [&] {
       return fmt::format("step {}/{}  loss {:.6f}  least possible {:.6f}", t.steps_done,
@@ -117,12 +117,12 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
               {"seconds", clock.seconds()},
               {"loss", loss},
               {"least_loss", least},
-              {"learnt", learnt}});
+              {"learned", learned}});
   else
     say("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}\n",
-        t.config.task, t.config.batch, learnt ? "learnt by heart" : "NOT learnt", t.steps_done,
-        loss, least, learnt ? "" : "; more --steps, or a smaller --batch, may do");
-  return learnt ? kOk : kCheckFailed;
+        t.config.task, t.config.batch, learned ? "learned by heart" : "NOT learned", t.steps_done,
+        loss, least, learned ? "" : "; more --steps, or a smaller --batch, may do");
+  return learned ? kOk : kCheckFailed;
 }
 
 }  // namespace heed

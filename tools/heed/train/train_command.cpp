@@ -29,7 +29,7 @@ struct TrainArguments {
 std::string heading_at(std::string_view key) {
   if (key == "text") return "Data";
   if (key == "layers") return "Model";
-  if (key == "batch") return "Optimisation (AdamW)";
+  if (key == "batch") return "Optimization (AdamW)";
   if (key == "seed") return "Run";
   return "";
 }

@@ -85,7 +85,7 @@ std::optional<Entry> find_worst(Oracle oracle, const DifferentiableFunction& f, 
   std::optional<Entry> worst;
   std::vector<std::vector<std::vector<double>>> rows;  // [output][input][element]
   for (std::int64_t o = 0; o < y.numel(); ++o) {
-    std::vector<double> unit(static_cast<std::size_t>(y.numel()), 0.0);
+    std::vector<double> unit(std::size_t(y.numel()), 0.0);
     unit[std::size_t(o)] = 1;
     rows.emplace_back();
     for (const Tensor& g : analytic(f, xs, from_data(unit, y.shape())))

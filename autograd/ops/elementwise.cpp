@@ -186,7 +186,7 @@ Tensor to(const Tensor& x, DType dtype) {
         else if constexpr (std::is_same_v<To, std::int64_t>)
           return checked_cast<To>(kTo, double(real(v)));
         else
-          return static_cast<To>(real(v));
+          return To(real(v));
       });
     });
   });

@@ -32,7 +32,7 @@ struct SinCos {
 // Cephes' logf for x in (0, 1].
 float log_unit(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
-  float e = static_cast<float>(static_cast<int>(bits >> 23) - 127) + 1.0f;
+  float e = float(int(bits >> 23) - 127) + 1.0f;
   float m = std::bit_cast<float>((bits & 0x807fffffu) | 0x3f000000u);  // mantissa in [0.5, 1)
   if (m < 0.707106781186547524f) {
     e = e - 1.0f;
@@ -57,8 +57,8 @@ double log_unit(double x) { return std::log(x); }
 
 // Cephes' sincosf for x in [0, 2 pi).
 SinCos<float> sin_cos(float x) {
-  const int j = (static_cast<int>(x * 1.27323954473516f) + 1) & ~1;  // octant, rounded up to even
-  const float y = static_cast<float>(j);
+  const int j = (int(x * 1.27323954473516f) + 1) & ~1;  // octant, rounded up to even
+  const float y = float(j);
   x = std::fma(y, -0.78515625f, x);  // x - j pi/4, pi/4 in three parts
   x = std::fma(y, -2.4187564849853515625e-4f, x);
   x = std::fma(y, -3.77489497744594108e-8f, x);
@@ -85,7 +85,7 @@ void normal_block(T* d, T mean, T std_dev) {
     const T u1 = T(1) - d[j];  // in (0, 1], so that the log is finite
     const T u2 = d[j + kBlock / 2];
     const T radius = std::sqrt(T(-2) * log_unit(u1));
-    const SinCos<T> angle = sin_cos(static_cast<T>(kTwoPi) * u2);
+    const SinCos<T> angle = sin_cos(T(kTwoPi) * u2);
     d[j] = std::fma(radius * angle.cos, std_dev, mean);
     d[j + kBlock / 2] = std::fma(radius * angle.sin, std_dev, mean);
   }
@@ -115,10 +115,10 @@ uint64_t Generator::next_u64() {
   return (high << 32) | low;
 }
 
-float Generator::uniform_float() { return static_cast<float>(next_u32() & 0xffffffu) * 0x1p-24f; }
+float Generator::uniform_float() { return float(next_u32() & 0xffffffu) * 0x1p-24f; }
 
 double Generator::uniform_double() {
-  return static_cast<double>(next_u64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+  return double(next_u64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
 }
 
 template <class T>
@@ -135,8 +135,8 @@ void Generator::fill_uniform(std::span<T> out, double lo, double hi) {
   constexpr double kMax = std::numeric_limits<T>::max();
   check<ValueError>(lo <= hi && lo >= -kMax && hi <= kMax && hi - lo <= kMax, "uniform",
                     "needs lo <= hi with hi - lo finite, got lo = ", lo, ", hi = ", hi);
-  const T low = static_cast<T>(lo);
-  const T range = static_cast<T>(hi) - low;
+  const T low = T(lo);
+  const T range = T(hi) - low;
   for (T& value : out) value = std::fma(unit<T>(), range, low);
 }
 
@@ -161,12 +161,10 @@ void Generator::fill_normal(std::span<T> out, double mean, double std_dev) {
                     ", std = ", std_dev);
   const std::size_t n = out.size();
   if (n < kBlock) {
-    for (T& value : out) value = static_cast<T>(std::fma(next_normal(), std_dev, mean));
+    for (T& value : out) value = T(std::fma(next_normal(), std_dev, mean));
     return;
   }
-  const auto transform = [&](std::size_t first) {
-    normal_block(&out[first], static_cast<T>(mean), static_cast<T>(std_dev));
-  };
+  const auto transform = [&](std::size_t first) { normal_block(&out[first], T(mean), T(std_dev)); };
   for (T& value : out) value = unit<T>();
   for (std::size_t first = 0; first + kBlock <= n; first += kBlock) transform(first);
   if (n % kBlock != 0) {  // the last 16 slots are drawn again, some of them finished already
@@ -184,12 +182,12 @@ void Generator::normal(std::span<double> out, double mean, double std_dev) {
 
 void Generator::randint(std::span<int64_t> out, int64_t lo, int64_t hi) {
   check<ValueError>(lo < hi, "randint", "needs lo < hi, got lo = ", lo, ", hi = ", hi);
-  const uint64_t low = static_cast<uint64_t>(lo);  // unsigned: hi - lo may exceed int64
-  const uint64_t range = static_cast<uint64_t>(hi) - low;
+  const uint64_t low = uint64_t(lo);  // unsigned: hi - lo may exceed int64
+  const uint64_t range = uint64_t(hi) - low;
   const bool one_word = range < (uint64_t{1} << 32);
   for (int64_t& value : out) {
     const uint64_t word = one_word ? next_u32() : next_u64();
-    value = static_cast<int64_t>(word % range + low);
+    value = int64_t(word % range + low);
   }
 }
 
@@ -197,7 +195,7 @@ void Generator::randperm(std::span<int64_t> out) {
   const std::size_t n = out.size();
   constexpr std::size_t kLimit = std::numeric_limits<uint32_t>::max() / 20;
   check<ValueError>(n < kLimit, "randperm", "needs n < ", kLimit, ", got n = ", n);
-  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<int64_t>(i);
+  for (std::size_t i = 0; i < n; ++i) out[i] = int64_t(i);
   for (std::size_t i = 0; i + 1 < n; ++i) std::swap(out[i], out[i + next_u32() % (n - i)]);
 }
 
@@ -218,14 +216,14 @@ int64_t Generator::draw_index(std::span<const T> p) {
   std::size_t best = p.size();
   T best_score = 0;
   for (std::size_t k = 0; k < p.size(); ++k) {
-    const T q = static_cast<T>(-std::log(1.0 - uniform_double()));
+    const T q = T(-std::log(1.0 - uniform_double()));
     const T score = p[k] / q;
     if (p[k] > 0 && (best == p.size() || score > best_score)) {
       best = k;
       best_score = score;
     }
   }
-  return static_cast<int64_t>(best);
+  return int64_t(best);
 }
 
 int64_t Generator::multinomial(std::span<const float> p) { return draw_index(p); }

@@ -29,12 +29,12 @@ class Generator {
 
   /// Restarts the stream. As in PyTorch only the low 32 bits count, and -1 means 2^64 - 1.
   void manual_seed(std::integral auto seed) {
-    engine_.seed(static_cast<uint32_t>(seed));
+    engine_.seed(uint32_t(seed));
     cached_normal_.reset();
   }
 
   /// The next 32 bits of MT19937.
-  uint32_t next_u32() { return static_cast<uint32_t>(engine_()); }
+  uint32_t next_u32() { return uint32_t(engine_()); }
   /// The next 64 bits, e.g. a dropout key. Two words, the high one first.
   uint64_t next_u64();
   /// In [0, 1): a multiple of 2^-24, one word.

@@ -28,9 +28,9 @@ double gap_density(std::int64_t n) {
   for (double x = -10; x < 10; x += h) {
     const double phi = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
     const double Phi = std::erfc(-x / std::numbers::sqrt2) / 2;
-    sum += phi * phi * std::pow(Phi, static_cast<double>(n - 2)) * h;
+    sum += phi * phi * std::pow(Phi, double(n - 2)) * h;
   }
-  return static_cast<double>(n * (n - 1)) * sum;
+  return double(n * (n - 1)) * sum;
 }
 
 struct Row {
@@ -49,9 +49,9 @@ Row measure(const Tensor& scores) {  // [sets, queries, keys]
   row.squared_J = mean(squares - 2.0 * cubes + squares * squares).item();
   const Tensor ds = grad(sum(a * randn(a.shape(), float64)), {s})[0];
   row.squared_dS = mean(sum(ds * ds, {-1})).item();
-  row.dead = static_cast<double>(
-                 std::count_if(traces.begin(), traces.end(), [](double t) { return t < 1e-3; })) /
-             static_cast<double>(traces.size());
+  row.dead =
+      double(std::count_if(traces.begin(), traces.end(), [](double t) { return t < 1e-3; })) /
+      double(traces.size());
   std::nth_element(traces.begin(), traces.begin() + std::ssize(traces) / 2, traces.end());
   row.median = traces[traces.size() / 2];
   return row;
@@ -74,14 +74,14 @@ int main() try {
   for (const std::int64_t d : {16, 64, 256, 1024, 4096}) {
     const Tensor q = randn({kSets, kQueries, d}), k = randn({kSets, kKeys, d});
     const Tensor s = to(matmul(q, mT(k)), float64);
-    const double root = std::sqrt(static_cast<double>(d));
+    const double root = std::sqrt(double(d));
     const Row plain = measure(s), divided = measure(s / root);
     std::printf("%5ld  %.4f   %.4f       %8.2g      %4.1f %%       %.4f (%.4f)        %.4f\n",
                 long(d), plain.trace, c / root, plain.median, plain.dead * 100, plain.squared_dS,
                 plain.squared_J, divided.trace);
     scaled.push_back(divided.trace);
-    if (d >= 64) d_of.push_back(static_cast<double>(d)), trace_of.push_back(plain.trace);
-    const double x = std::log2(static_cast<double>(d));
+    if (d >= 64) d_of.push_back(double(d)), trace_of.push_back(plain.trace);
+    const double x = std::log2(double(d));
     for (auto* series : {&mean, &median, &kept, &law}) series->x.push_back(x);
     mean.y.push_back(plain.trace), median.y.push_back(plain.median);
     kept.y.push_back(divided.trace), law.y.push_back(c / root);
@@ -89,7 +89,7 @@ int main() try {
   const double slope = log_log_slope(d_of, trace_of);
   double constant = 0;  // geometric mean of tr J sqrt(d_k)
   for (std::size_t i = 0; i < d_of.size(); ++i)
-    constant += std::log(trace_of[i] * std::sqrt(d_of[i])) / static_cast<double>(d_of.size());
+    constant += std::log(trace_of[i] * std::sqrt(d_of[i])) / double(d_of.size());
   constant = std::exp(constant);
   const auto [low, high] = std::minmax_element(scaled.begin(), scaled.end());
   const bool ok =

@@ -8,7 +8,7 @@
 namespace heed::nn {
 
 std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const auto byte = [&](std::size_t i) { return std::uint8_t(text[i]); };
   const std::uint8_t lead = byte(at);
   if (lead < 0x80) {
     ++at;
@@ -28,16 +28,16 @@ std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) 
 }
 
 std::string to_utf8(char32_t c) {
-  const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3F)); };
-  if (c < 0x80) return {static_cast<char>(c)};
-  if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), tail(0)};
-  if (c < 0x10000) return {static_cast<char>(0xE0 | c >> 12), tail(6), tail(0)};
-  return {static_cast<char>(0xF0 | c >> 18), tail(12), tail(6), tail(0)};
+  const auto tail = [c](int shift) { return char(0x80 | (c >> shift & 0x3F)); };
+  if (c < 0x80) return {char(c)};
+  if (c < 0x800) return {char(0xC0 | c >> 6), tail(0)};
+  if (c < 0x10000) return {char(0xE0 | c >> 12), tail(6), tail(0)};
+  return {char(0xF0 | c >> 18), tail(12), tail(6), tail(0)};
 }
 
 std::string code_point_name(char32_t c) {
   std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "U+%04X", static_cast<unsigned>(c));
+  std::snprintf(text.data(), text.size(), "U+%04X", unsigned(c));
   return text.data();
 }
 

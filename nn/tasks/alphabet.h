@@ -17,7 +17,7 @@ inline Vocabulary letters(std::int64_t n, const std::string& task, std::int64_t 
                                         " to 52 tokens (a-z A-Z), got ", n);
   std::vector<std::string> symbols;
   for (std::int64_t i = 0; i < n; ++i)
-    symbols.emplace_back(1, static_cast<char>(i < 26 ? 'a' + i : 'A' + (i - 26)));
+    symbols.emplace_back(1, char(i < 26 ? 'a' + i : 'A' + (i - 26)));
   symbols.push_back(special);
   return Vocabulary(std::move(symbols));
 }

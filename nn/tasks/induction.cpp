@@ -18,16 +18,15 @@ namespace {
 constexpr std::int64_t kExamplePeriod = 16;
 
 double optimal_loss(const InductionOptions& o, std::int64_t period) {
-  double nats = std::log(static_cast<double>(o.max_period - o.min_period + 1));
-  for (std::int64_t i = 0; i < period; ++i) nats += std::log(static_cast<double>(o.vocabulary - i));
-  return nats / static_cast<double>(o.context);
+  double nats = std::log(double(o.max_period - o.min_period + 1));
+  for (std::int64_t i = 0; i < period; ++i) nats += std::log(double(o.vocabulary - i));
+  return nats / double(o.context);
 }
 
 // Uniform over all tokens until one has come back, certain from then on: what an induction head
 // alone achieves.
 double copy_only_loss(const InductionOptions& o, std::int64_t period) {
-  return static_cast<double>(period + 1) * std::log(static_cast<double>(o.vocabulary)) /
-         static_cast<double>(o.context);
+  return double(period + 1) * std::log(double(o.vocabulary)) / double(o.context);
 }
 
 TaskFacts facts_of(const InductionOptions& o) {
@@ -44,7 +43,7 @@ TaskFacts facts_of(const InductionOptions& o) {
     optimal += optimal_loss(o, p);
     copy_only += copy_only_loss(o, p);
   }
-  const auto periods = static_cast<double>(o.max_period - o.min_period + 1);
+  const auto periods = double(o.max_period - o.min_period + 1);
   return {.name = "induction",
           .description = "a random block of tokens, repeated: look up what followed last time",
           .accuracy = "repeat tokens right",
@@ -74,12 +73,12 @@ class Induction : public Task {
   }
 
   Sequence repeat_block(std::int64_t period, Generator& g) const {
-    std::vector<std::int64_t> block(static_cast<std::size_t>(options_.vocabulary));
+    std::vector<std::int64_t> block(std::size_t(options_.vocabulary));
     g.randperm(block);  // its first `period` tokens
     Sequence s;
     for (std::int64_t t = 0; t < options_.context; ++t) {
       s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
-      s.targets.push_back(block[static_cast<std::size_t>(t % period)]);
+      s.targets.push_back(block[std::size_t(t % period)]);
       s.counted.push_back(t > period);
     }
     s.optimal = optimal_loss(options_, period);
@@ -90,8 +89,7 @@ class Induction : public Task {
   // Counts what comes after the first token has come back, as in a drawn sequence.
   void mark_prompt(Sequence& s) const override {
     const auto wrap = std::find(s.targets.begin() + 1, s.targets.end(), s.targets[0]);
-    const auto first =
-        std::min(wrap - s.targets.begin() + 1, static_cast<std::ptrdiff_t>(s.counted.size()));
+    const auto first = std::min(wrap - s.targets.begin() + 1, std::ptrdiff_t(s.counted.size()));
     std::fill(s.counted.begin(), s.counted.begin() + first, false);
   }
 

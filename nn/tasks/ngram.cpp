@@ -14,7 +14,7 @@ namespace {
 
 // The last n tokens that have gone into `history`, as one number.
 std::uint64_t last(std::uint64_t history, std::size_t n, int bits) {
-  const int used = static_cast<int>(n) * bits;
+  const int used = int(n) * bits;
   return used == 0 ? 0 : history << (64 - used) >> (64 - used);
 }
 
@@ -22,11 +22,10 @@ std::uint64_t last(std::uint64_t history, std::size_t n, int bits) {
 
 NgramModel::NgramModel(std::span<const std::uint16_t> text, std::int64_t vocabulary,
                        std::int64_t order)
-    : vocabulary_(vocabulary),
-      bits_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(vocabulary)))) {
+    : vocabulary_(vocabulary), bits_(int(std::bit_width(std::uint64_t(vocabulary)))) {
   check<ValueError>(order >= 1 && order <= 64 / bits_, "n-gram", "needs an order of 1 to ",
                     64 / bits_, " for ", vocabulary, " symbols, got ", order);
-  orders_.resize(static_cast<std::size_t>(order));
+  orders_.resize(std::size_t(order));
   std::uint64_t history = 0;
   for (std::size_t t = 0; t < text.size(); ++t) {
     const std::uint64_t before = history;
@@ -46,10 +45,10 @@ std::vector<double> NgramModel::losses(std::span<const std::int64_t> inputs,
   std::uint64_t history = 0;
   double tokens = 0;
   for (std::size_t t = 0; t < inputs.size(); ++t) {
-    history = history << bits_ | static_cast<std::uint64_t>(inputs[t]);
+    history = history << bits_ | std::uint64_t(inputs[t]);
     if (targets[t] < 0) continue;
-    const std::uint64_t with_next = history << bits_ | static_cast<std::uint64_t>(targets[t]);
-    double p = 1 / static_cast<double>(vocabulary_);
+    const std::uint64_t with_next = history << bits_ | std::uint64_t(targets[t]);
+    double p = 1 / double(vocabulary_);
     for (std::size_t n = 1; n <= orders_.size(); ++n) {
       const Order& o = orders_[n - 1];
       const auto context = o.contexts.find(last(history, n - 1, bits_));

@@ -34,7 +34,7 @@ class Reverse : public Task {
 
  private:
   Sequence draw(Generator& g) const override {
-    const auto n = static_cast<std::size_t>(options_.length);
+    const auto n = std::size_t(options_.length);
     std::vector<std::int64_t> question(n);
     g.randint(question, 0, options_.vocabulary);
     std::vector<std::int64_t> answer = question;

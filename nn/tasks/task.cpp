@@ -44,8 +44,7 @@ Batch batch_of(const std::vector<Sequence>& sequences) {
     if (s.optimal == s.optimal) batch.optimal.push_back(s.optimal);  // not NaN
     for (const auto& [name, loss] : s.references) batch.references[name].push_back(loss);
   }
-  const Shape shape{static_cast<std::int64_t>(sequences.size()),
-                    static_cast<std::int64_t>(context)};
+  const Shape shape{std::int64_t(sequences.size()), std::int64_t(context)};
   batch.inputs = from_data(inputs, shape);
   batch.targets = from_data(targets, shape);
   batch.counted = from_data(counted, shape);
@@ -85,7 +84,7 @@ std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
 Batch Task::prompt(const std::string& text) const {
   Sequence s;
   s.inputs = prompt_inputs(text);
-  const auto n = static_cast<std::int64_t>(s.inputs.size());
+  const auto n = std::int64_t(s.inputs.size());
   check<ValueError>(facts_.endless || n <= facts_.context, facts_.name, "the prompt has ", n,
                     " tokens with the ones added to it, a sequence has ", facts_.context,
                     ": shorten it");

@@ -36,7 +36,7 @@ std::string read_file(const std::string& path) {
   std::string text, chunk(1 << 20, '\0');
   while (file) {
     file.read(chunk.data(), std::ssize(chunk));
-    text.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
+    text.append(chunk, 0, std::size_t(file.gcount()));
     check<IoError>(text.size() <= kMaxBytes, "text", "'", path, "' has more than ", kMaxBytes,
                    " bytes (1 GiB): take a part of it, as with head -c 100M");
   }
@@ -133,7 +133,7 @@ class TextTask : public TextPrompts {
         ngrams_(options.ngrams) {
     // int(0.9 * n) in float64, as Python computes it: 0.9 is not exact, and the split must agree.
     const auto n = text.ids.size();
-    const auto cut = text.ids.begin() + static_cast<std::ptrdiff_t>(0.9 * static_cast<double>(n));
+    const auto cut = text.ids.begin() + std::ptrdiff_t(0.9 * double(n));
     train_.assign(text.ids.begin(), cut);
     validation_.assign(cut, text.ids.end());
     const std::int64_t shorter = std::ssize(validation_);
@@ -182,7 +182,7 @@ class TextTask : public TextPrompts {
   Sequence window(const std::vector<Id>& ids, std::int64_t start) const {
     Sequence s;
     for (std::int64_t i = start; i < start + facts().context; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const auto at = std::size_t(i);
       s.inputs.push_back(at < ids.size() ? ids[at] : 0);
       s.targets.push_back(at + 1 < ids.size() ? ids[at + 1] : kIgnored);
       s.counted.push_back(at + 1 < ids.size());

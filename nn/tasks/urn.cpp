@@ -17,19 +17,19 @@ namespace {
 // Mean over t < T of E[-ln of the odds of the ball drawn next]. After t draws one color's count n
 // is beta-binomial(t, 1, k - 1), and a color with odds q = (n + 1) / (t + k) costs -q ln q.
 double expected_loss(const UrnOptions& o) {
-  const auto k = static_cast<double>(o.colors);
+  const auto k = double(o.colors);
   double total = 0;
   for (std::int64_t step = 0; step < o.context; ++step) {
-    const auto t = static_cast<double>(step);
+    const auto t = double(step);
     double probability = (k - 1) / (t + k - 1);  // of n = 0
     for (std::int64_t count = 0; count <= step; ++count) {
-      const auto n = static_cast<double>(count);
+      const auto n = double(count);
       const double q = (n + 1) / (t + k);
       total -= k * probability * q * std::log(q);
       if (count < step) probability *= (t - n) / (t - n + k - 2);
     }
   }
-  return total / static_cast<double>(o.context);
+  return total / double(o.context);
 }
 
 TaskFacts facts_of(const UrnOptions& o) {
@@ -52,7 +52,7 @@ class Urn : public Task {
 
  private:
   Sequence draw(Generator& g) const override {
-    std::vector<std::int64_t> balls(static_cast<std::size_t>(options_.colors), 1);
+    std::vector<std::int64_t> balls(std::size_t(options_.colors), 1);
     Sequence s;
     double nats = 0;
     for (std::int64_t t = 0; t < options_.context; ++t) {
@@ -61,13 +61,13 @@ class Urn : public Task {
       g.randint({&ball, 1}, 0, all);
       std::size_t color = 0;
       while (ball >= balls[color]) ball -= balls[color++];
-      nats -= std::log(static_cast<double>(balls[color]) / static_cast<double>(all));
+      nats -= std::log(double(balls[color]) / double(all));
       ++balls[color];
       s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
-      s.targets.push_back(static_cast<std::int64_t>(color));
+      s.targets.push_back(std::int64_t(color));
       s.counted.push_back(true);
     }
-    s.optimal = nats / static_cast<double>(options_.context);
+    s.optimal = nats / double(options_.context);
     return s;
   }
 

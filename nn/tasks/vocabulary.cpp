@@ -15,7 +15,7 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(sy
     const auto c = symbol.empty() ? std::nullopt : next_code_point(symbol, at);
     check<ValueError>(c && at == symbol.size(), "vocabulary", "symbol ", code_points_.size(),
                       " is '", symbol, "': needs exactly one UTF-8 character");
-    const auto id = static_cast<std::int64_t>(code_points_.size());
+    const auto id = std::int64_t(code_points_.size());
     const auto [old, is_new] = id_of_.emplace(*c, id);
     check<ValueError>(is_new, "vocabulary", "'", symbol, "' spells token ", old->second,
                       " and token ", id, ": each token needs a symbol of its own");
@@ -53,14 +53,14 @@ std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
   for (const std::int64_t id : ids) {
     check<ValueError>(id >= 0 && id < size(), "decode", "token ", id, " is not in [0, ", size(),
                       ")");
-    text += symbols_[static_cast<std::size_t>(id)];
+    text += symbols_[std::size_t(id)];
   }
   return text;
 }
 
 std::string Vocabulary::label(std::int64_t id) const {
   check<ValueError>(id >= 0 && id < size(), "label", "token ", id, " is not in [0, ", size(), ")");
-  return printable(code_points_[static_cast<std::size_t>(id)]);
+  return printable(code_points_[std::size_t(id)]);
 }
 
 std::string Vocabulary::summary() const {

@@ -21,7 +21,7 @@ class Vocabulary {
   /// Each code point of `symbols` spells one token, in this order. ValueError likewise.
   static Vocabulary of(std::string_view symbols);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(symbols_.size()); }
+  std::int64_t size() const { return std::int64_t(symbols_.size()); }
   const std::vector<std::string>& symbols() const { return symbols_; }
   bool contains(char32_t c) const { return id_of_.contains(c); }
   bool operator==(const Vocabulary& other) const { return symbols_ == other.symbols_; }

@@ -219,7 +219,7 @@ void Command::apply(const std::vector<std::unique_ptr<Command>>& all) {
   if (const Entry* config = find("config")) from_command_line(*config);
   if (given("config")) read_config_file(all);
   for (const Entry& e : entries_) from_command_line(e);
-  if (threads_ > 0) autograd::set_num_threads(static_cast<int>(threads_));
+  if (threads_ > 0) autograd::set_num_threads(int(threads_));
 }
 
 namespace {

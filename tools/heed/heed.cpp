@@ -88,8 +88,7 @@ int run(int argc, char** argv) {
     const auto named = std::find_if(commands.begin(), commands.end(),
                                     [&](const auto& c) { return c->name() == arguments[i]; });
     if (named == commands.end()) continue;
-    (*named)->check_values(
-        {arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end()});
+    (*named)->check_values({arguments.begin() + std::ptrdiff_t(i) + 1, arguments.end()});
     break;
   }
   try {

@@ -29,16 +29,15 @@ ModelReport report_on(nn::Transformer& model) {
     if (p.tensor.rank() >= 2 && !nn::is_bias(p.name) && !looked_up) in_products += p.tensor.numel();
   }
   const nn::Transformer::Options& o = model.options;
-  r.flops_per_token = 6.0 * static_cast<double>(in_products) +
-                      12.0 * static_cast<double>(o.layers * o.context * o.d_model);
-  r.parameter_bytes = static_cast<double>(r.count) * (o.dtype == autograd::float64 ? 8 : 4);
+  r.flops_per_token = 6.0 * double(in_products) + 12.0 * double(o.layers * o.context * o.d_model);
+  r.parameter_bytes = double(r.count) * (o.dtype == autograd::float64 ? 8 : 4);
   r.training_bytes = 4 * r.parameter_bytes;
 
   const nn::Tensor inputs = autograd::zeros({1, o.context}, autograd::int64);
   {
     const auto before = autograd::pool_stats().live_bytes;
     const nn::Tensor logits = model.forward(inputs, {.training = true});
-    r.activation_bytes = static_cast<double>(autograd::pool_stats().live_bytes - before);
+    r.activation_bytes = double(autograd::pool_stats().live_bytes - before);
   }
   const nn::NoGrad guard;
   nn::Probe probe;

@@ -27,7 +27,7 @@ std::string version_text() {
 std::string with_commas(std::int64_t n) {
   std::string digits = std::to_string(n);
   for (std::ptrdiff_t i = std::ssize(digits) - 3; i > (n < 0 ? 1 : 0); i -= 3)
-    digits.insert(static_cast<std::size_t>(i), ",");
+    digits.insert(std::size_t(i), ",");
   return digits;
 }
 

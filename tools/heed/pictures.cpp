@@ -14,15 +14,15 @@ namespace {
 
 // The heads of one layer, [1, H, T, T], as a row of panels.
 void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& heads) {
-  const int length = static_cast<int>(heads.size(2));
+  const int length = int(heads.size(2));
   const nn::Tensor all = contiguous(to(heads, autograd::float32));
-  const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(length) * length;
+  const std::ptrdiff_t size = std::ptrdiff_t(length) * length;
   for (std::ptrdiff_t head = 0; head < heads.size(1); ++head) {
     const float* values = all.data<float>() + head * size;
     grid.panels.push_back(
         {fmt::format("L{}H{}", layer, head), length, length, {values, values + size}});
   }
-  grid.panel_columns = static_cast<int>(heads.size(1));
+  grid.panel_columns = int(heads.size(1));
   grid.row_axis = "query: token that looks";
   grid.col_axis = "key: token looked at";
 }
@@ -34,11 +34,11 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
   plot::Series train{"training batch", {}, {}}, evaluation{"evaluation", {}, {}};
   for (const auto& row : trainer.history()) {
     if (std::isfinite(row.loss)) {
-      train.x.push_back(static_cast<double>(row.step));
+      train.x.push_back(double(row.step));
       train.y.push_back(row.loss);
     }
     if (std::isfinite(row.eval_loss)) {
-      evaluation.x.push_back(static_cast<double>(row.step));
+      evaluation.x.push_back(double(row.step));
       evaluation.y.push_back(row.eval_loss);
     }
   }
@@ -110,7 +110,7 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
     grid.scale = picture.scale;
     grid.title = fmt::format("{}: {}", task, picture.what);
     if (picture.scale == plot::ColorScale::kDiverging) grid.title += fmt::format("; L = {}", of);
-    plot::write_png(files[static_cast<std::size_t>(i)].string(), plot::draw_heatmap(grid),
+    plot::write_png(files[std::size_t(i)].string(), plot::draw_heatmap(grid),
                     grid.title + ". " + picture.how_to_read);
   });
   return files;

@@ -64,7 +64,7 @@ InterruptGuard::InterruptGuard() {
   interrupt_seen = 0;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // the second one kills
+  action.sa_flags = int(SA_RESETHAND | SA_RESTART);  // the second one kills
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }

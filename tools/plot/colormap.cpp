@@ -54,19 +54,18 @@ constexpr Rgb kOrangeArm[kArmSteps + 1] = {{255, 255, 255}, {255, 223, 206}, {25
 
 Rgb viridis(double t) {
   if (std::isnan(t)) return kGray;
-  const auto i = static_cast<std::size_t>(std::min(std::clamp(t, 0.0, 1.0) * 256, 255.0));
+  const auto i = std::size_t(std::min(std::clamp(t, 0.0, 1.0) * 256, 255.0));
   const std::uint32_t c = kViridis[i];
-  return {static_cast<std::uint8_t>(c >> 16), static_cast<std::uint8_t>((c >> 8) & 0xFF),
-          static_cast<std::uint8_t>(c & 0xFF)};
+  return {std::uint8_t(c >> 16), std::uint8_t((c >> 8) & 0xFF), std::uint8_t(c & 0xFF)};
 }
 
 Rgb diverging(double t) {
   if (std::isnan(t)) return kGray;
   const Rgb* arm = t < 0 ? kBlueArm : kOrangeArm;
   const double at = std::min(std::abs(t), 1.0) * kArmSteps;
-  const int i = std::min(static_cast<int>(at), kArmSteps - 1);
+  const int i = std::min(int(at), kArmSteps - 1);
   const auto mix = [&](std::uint8_t a, std::uint8_t b) {
-    return static_cast<std::uint8_t>(std::lround(a + (at - i) * (b - a)));
+    return std::uint8_t(std::lround(a + (at - i) * (b - a)));
   };
   return {mix(arm[i].r, arm[i + 1].r), mix(arm[i].g, arm[i + 1].g), mix(arm[i].b, arm[i + 1].b)};
 }

@@ -57,7 +57,7 @@ void linear_ticks(Axis& axis, double low, double high, int wanted) {
                                 : rough <= 2.001 * decade ? 2
                                 : rough <= 5.001 * decade ? 5
                                                           : 10);
-  const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step * 1.001))));
+  const int decimals = std::max(0, -int(std::floor(std::log10(step * 1.001))));
   const bool plain = decimals <= 4 && std::max(std::abs(low), std::abs(high)) < 1e6;
   for (double i = std::ceil(low / step); i * step <= high; ++i) {
     const double value = i == 0 ? 0 : i * step;  // not -0
@@ -73,8 +73,8 @@ void log_ticks(Axis& axis, int wanted) {
     linear_ticks(axis, std::pow(10.0, axis.low), std::pow(10.0, axis.high), wanted);
     return;
   }
-  const int stride = std::max(1, static_cast<int>(std::ceil(decades / 8)));
-  const int first = static_cast<int>(std::floor(axis.low));
+  const int stride = std::max(1, int(std::ceil(decades / 8)));
+  const int first = int(std::floor(axis.low));
   for (int d = first; d <= std::ceil(axis.high); d += stride) {
     for (const int factor : {1, 2, 5}) {
       if (factor > 1 && decades > 3.5) continue;
@@ -182,20 +182,20 @@ void draw_hlines(Image& image, const LineChart& chart, const Plot& plot) {
     lowest = label->middle - kLine;
     constexpr int kLeader = 16;
     image.line(plot.right + 2, label->at, plot.right + kLeader, label->middle, label->color, 2);
-    image.text(plot.right + kLeader + kLabelGap,
-               static_cast<int>(std::lround(label->middle)) - kCap / 2, label->text);
+    image.text(plot.right + kLeader + kLabelGap, int(std::lround(label->middle)) - kCap / 2,
+               label->text);
   }
 }
 
 void draw_axes(Image& image, const Plot& plot) {
   for (std::size_t i = 0; i < plot.x.ticks.size(); ++i) {
-    const int x = static_cast<int>(std::lround(plot.px(plot.x.ticks[i])));
+    const int x = int(std::lround(plot.px(plot.x.ticks[i])));
     image.rect(x, plot.top, 1, plot.bottom - plot.top, kGridLine);
     image.rect(x, plot.bottom, 1, kTick, kInk);
     image.text(x, plot.bottom + kTick + kLabelGap, plot.x.labels[i], {.align = Align::kCenter});
   }
   for (std::size_t i = 0; i < plot.y.ticks.size(); ++i) {
-    const int y = static_cast<int>(std::lround(plot.py(plot.y.ticks[i])));
+    const int y = int(std::lround(plot.py(plot.y.ticks[i])));
     image.rect(plot.left, y, plot.right - plot.left, 1, kGridLine);
     image.rect(plot.left - kTick, y, kTick, 1, kInk);
     image.text(plot.left - kTick - kLabelGap, y - kCap / 2, plot.y.labels[i],
@@ -253,7 +253,7 @@ Image draw_chart(const LineChart& chart) {
   plot.left = kMargin + (chart.y_name.empty() ? 0 : kLine) + numbers + kLabelGap + kTick;
   plot.right = kWidth - right;
   const auto title = wrap_text(visible_text(chart.title), kWidth - 2 * kMargin, kTitle);
-  const int below_title = kMargin + static_cast<int>(title.size()) * kLineHeight * kTitle;
+  const int below_title = kMargin + int(title.size()) * kLineHeight * kTitle;
   plot.top = draw_legend(nullptr, chart, plot.left, below_title) + kLabelGap;
   plot.bottom = kHeight - kMargin - (chart.x_name.empty() ? 0 : kLine) - kTextHeight * kText -
                 kLabelGap - kTick;

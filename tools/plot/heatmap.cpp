@@ -32,12 +32,11 @@ void check_grid(const HeatmapGrid& grid) {
     check<ShapeError>(p.rows == first.rows && p.cols == first.cols, kOp,
                       "needs panels of one size, got ", first.title, " [", first.rows, ", ",
                       first.cols, "] and ", p.title, " [", p.rows, ", ", p.cols, "]");
-    check<ShapeError>(
-        p.values.size() == static_cast<std::size_t>(p.rows) * static_cast<std::size_t>(p.cols), kOp,
-        "panel ", p.title, " [", p.rows, ", ", p.cols, "] has ", p.values.size(), " values");
+    check<ShapeError>(p.values.size() == std::size_t(p.rows) * std::size_t(p.cols), kOp, "panel ",
+                      p.title, " [", p.rows, ", ", p.cols, "] has ", p.values.size(), " values");
   }
   const auto labels_fit = [](const std::vector<std::string>& labels, int size) {
-    return labels.empty() || labels.size() == static_cast<std::size_t>(size);
+    return labels.empty() || labels.size() == std::size_t(size);
   };
   check<ShapeError>(labels_fit(grid.row_labels, first.rows), kOp,
                     "needs one row label for each of ", first.rows, " rows or none, got ",
@@ -61,10 +60,10 @@ AxisLabels axis_labels(const std::vector<std::string>& tokens, int size, double 
   std::vector<std::string> all;
   int longest = 0;
   for (int i = 0; i < size; ++i) {
-    const bool blank = !tokens.empty() && tokens[static_cast<std::size_t>(i)] == " ";
+    const bool blank = !tokens.empty() && tokens[std::size_t(i)] == " ";
     all.push_back(tokens.empty() ? std::to_string(i)
                   : blank        ? "\\s"
-                          : shorten_text(tokens[static_cast<std::size_t>(i)], kLabelCharacters));
+                                 : shorten_text(tokens[std::size_t(i)], kLabelCharacters));
     longest = std::max(longest, text_width(all.back(), kText));
   }
   const int flat_extent = longest + (tokens.empty() ? 14 : 6);
@@ -75,7 +74,7 @@ AxisLabels axis_labels(const std::vector<std::string>& tokens, int size, double 
   const int extent = flat ? flat_extent : pitch >= kAll ? kAll : kThinned;
   labels.step = label_step(pitch, extent);
   for (int i = 0; i < size; i += labels.step) {
-    const std::string& token = all[static_cast<std::size_t>(i)];
+    const std::string& token = all[std::size_t(i)];
     const bool bare = tokens.empty() || labels.step == 1;
     labels.text.push_back(bare ? token : std::to_string(i) + ":" + token);
     labels.longest = std::max(labels.longest, text_width(labels.text.back(), kText));
@@ -92,7 +91,7 @@ double value_limit(const HeatmapGrid& grid) {
       }
     }
   }
-  return limit > 0 ? static_cast<double>(limit) : 1.0;
+  return limit > 0 ? double(limit) : 1.0;
 }
 
 bool has_non_finite(const HeatmapGrid& grid) {
@@ -132,7 +131,7 @@ struct Layout {
   int panel_y(int p) const {
     return top + p / panel_columns * (panel_height() + panel_title + kGap);
   }
-  double pitch() const { return static_cast<double>(cell) / block; }  // pixels per value
+  double pitch() const { return double(cell) / block; }  // pixels per value
 };
 
 // The numbers at the color bar, evenly spaced on it.
@@ -144,7 +143,7 @@ std::vector<double> bar_values(const HeatmapGrid& grid, double limit) {
 Layout lay_out(const HeatmapGrid& grid, const std::string& caption, double limit, int cell,
                int block) {
   const Panel& first = grid.panels.front();
-  const int count = static_cast<int>(grid.panels.size());
+  const int count = int(grid.panels.size());
   Layout at;
   at.cell = cell;
   at.block = block;
@@ -178,12 +177,11 @@ Layout lay_out(const HeatmapGrid& grid, const std::string& caption, double limit
   }
   at.caption = wrap_text(notes, at.width - 2 * kMargin, kText);
 
-  at.top = kMargin + static_cast<int>(at.title.size()) * kLineHeight * kTitle + at.panel_title;
+  at.top = kMargin + int(at.title.size()) * kLineHeight * kTitle + at.panel_title;
   at.height = at.top + at.grid_height() + kTick + kLabelGap +
               (at.cols.upward ? at.cols.longest : kTextHeight * kText) +
               (grid.col_axis.empty() ? 0 : kLabelGap + kLine) +
-              (at.caption.empty() ? 0 : kLabelGap + static_cast<int>(at.caption.size()) * kLine) +
-              kMargin;
+              (at.caption.empty() ? 0 : kLabelGap + int(at.caption.size()) * kLine) + kMargin;
   return at;
 }
 
@@ -206,7 +204,7 @@ Layout best_layout(const HeatmapGrid& grid) {
 float block_value(const Panel& panel, int row, int col, int block) {
   float best = std::numeric_limits<float>::infinity();
   for (int r = row; r < std::min(row + block, panel.rows); ++r) {
-    const float* values = panel.values.data() + static_cast<std::ptrdiff_t>(r) * panel.cols;
+    const float* values = panel.values.data() + std::ptrdiff_t(r) * panel.cols;
     for (int c = col; c < std::min(col + block, panel.cols); ++c) {
       if (std::isnan(values[c])) return values[c];
       if (std::isinf(values[c])) continue;
@@ -217,15 +215,15 @@ float block_value(const Panel& panel, int row, int col, int block) {
 }
 
 void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) {
-  const Panel& panel = grid.panels[static_cast<std::size_t>(p)];
+  const Panel& panel = grid.panels[std::size_t(p)];
   const int x = at.panel_x(p), y = at.panel_y(p), width = at.panel_width();
-  const auto characters = static_cast<std::size_t>(width / (kCapHeight * kText));
+  const auto characters = std::size_t(width / (kCapHeight * kText));
   image.text(x + width / 2, y - kCap - kLabelGap - 1, shorten_text(panel.title, characters),
              {.scale = kText, .align = Align::kCenter});
   for (int row = 0; row < at.cells_high; ++row) {
     for (int col = 0; col < at.cells_wide; ++col) {
       const float v = block_value(panel, row * at.block, col * at.block, at.block);
-      const double part = static_cast<double>(v) / at.limit;
+      const double part = double(v) / at.limit;
       const Rgb color =
           std::isfinite(v) ? color_at(grid.scale, bar_position(grid.scale, part)) : kGray;
       image.rect(x + col * at.cell, y + row * at.cell, at.cell, at.cell, color);
@@ -233,22 +231,20 @@ void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
   }
   image.frame(x - 1, y - 1, width + 2, at.panel_height() + 2, kInk);
 
-  const auto center = [&](int i, int step) {
-    return static_cast<int>((i * step + 0.5) * at.pitch());
-  };
+  const auto center = [&](int i, int step) { return int((i * step + 0.5) * at.pitch()); };
   if (p % at.panel_columns == 0) {
-    for (int i = 0; i < static_cast<int>(at.rows.text.size()); ++i) {
+    for (int i = 0; i < int(at.rows.text.size()); ++i) {
       const int tick = y + center(i, at.rows.step);
       image.rect(x - 1 - kTick, tick, kTick, 1, kInk);
-      image.text(x - 1 - kTick - kLabelGap, tick - kCap / 2,
-                 at.rows.text[static_cast<std::size_t>(i)], {.align = Align::kRight});
+      image.text(x - 1 - kTick - kLabelGap, tick - kCap / 2, at.rows.text[std::size_t(i)],
+                 {.align = Align::kRight});
     }
   }
-  if (p + at.panel_columns >= static_cast<int>(grid.panels.size())) {
+  if (p + at.panel_columns >= int(grid.panels.size())) {
     const int bottom = y + at.panel_height() + 1;
-    for (int i = 0; i < static_cast<int>(at.cols.text.size()); ++i) {
+    for (int i = 0; i < int(at.cols.text.size()); ++i) {
       const int tick = x + center(i, at.cols.step);
-      const std::string& text = at.cols.text[static_cast<std::size_t>(i)];
+      const std::string& text = at.cols.text[std::size_t(i)];
       image.rect(tick, bottom, 1, kTick, kInk);
       if (at.cols.upward) {
         image.text(tick - kCap / 2, bottom + kTick + kLabelGap, text,
@@ -268,16 +264,16 @@ void draw_color_bar(Image& image, const HeatmapGrid& grid, const Layout& at) {
   const std::vector<double> values = bar_values(grid, at.limit);
   const double lowest = bar_position(grid.scale, values.front() / at.limit);
   for (int row = 0; row < height; ++row) {
-    const double share = height > 1 ? 1.0 - static_cast<double>(row) / (height - 1) : 1.0;
+    const double share = height > 1 ? 1.0 - double(row) / (height - 1) : 1.0;
     image.rect(x, y + row, kBarWidth, 1, color_at(grid.scale, lowest + share * (1 - lowest)));
   }
   image.frame(x - 1, y - 1, kBarWidth + 2, height + 2, kInk);
-  const int steps = static_cast<int>(values.size()) - 1;
+  const int steps = int(values.size()) - 1;
   for (int i = 0; i <= steps; ++i) {
     const int tick = y + (height - 1) * (steps - i) / steps;
     image.rect(x + kBarWidth + 1, tick, kTick, 1, kInk);
     image.text(x + kBarWidth + 1 + kTick + kLabelGap, tick - kCap / 2,
-               format_number(values[static_cast<std::size_t>(i)]));
+               format_number(values[std::size_t(i)]));
   }
 }
 
@@ -302,12 +298,12 @@ Image draw_heatmap(const HeatmapGrid& grid) {
     image.text(at.width / 2, y, line, {.scale = kTitle, .align = Align::kCenter});
     y += kLineHeight * kTitle;
   }
-  for (int p = 0; p < static_cast<int>(grid.panels.size()); ++p) draw_panel(image, grid, at, p);
+  for (int p = 0; p < int(grid.panels.size()); ++p) draw_panel(image, grid, at, p);
   draw_color_bar(image, grid, at);
   image.text(at.left - at.rows.longest - kLabelGap - kTick - kLine, at.top + at.grid_height() / 2,
              grid.row_axis, {.align = Align::kCenter, .upward = true});
 
-  y = at.height - kMargin - static_cast<int>(at.caption.size()) * kLine;
+  y = at.height - kMargin - int(at.caption.size()) * kLine;
   image.text(at.left + at.grid_width() / 2, y - kLine - (at.caption.empty() ? 0 : kLabelGap) + 6,
              grid.col_axis, {.align = Align::kCenter});
   for (const std::string& line : at.caption) {

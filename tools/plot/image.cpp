@@ -15,15 +15,14 @@ Image::Image(int width, int height, Rgb color) : width_(width), height_(height) 
   check<ValueError>(width >= 1 && height >= 1 && width <= kLimit && height <= kLimit, "image",
                     "needs a width and height of 1 to ", kLimit, " pixels, got ", width, " x ",
                     height);
-  pixels_.resize(3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  pixels_.resize(3 * std::size_t(width) * std::size_t(height));
   fill(color);
 }
 
 Rgb Image::at(int x, int y) const {
   check<ValueError>(x >= 0 && y >= 0 && x < width_ && y < height_, "image", "pixel (", x, ", ", y,
                     ") is outside of ", width_, " x ", height_);
-  const auto i = 3 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
-                      static_cast<std::size_t>(x));
+  const auto i = 3 * (std::size_t(y) * std::size_t(width_) + std::size_t(x));
   return {pixels_[i], pixels_[i + 1], pixels_[i + 2]};
 }
 
@@ -33,7 +32,7 @@ void Image::rect(int x, int y, int width, int height, Rgb color) {
   const int left = std::max(x, 0), right = std::min(x + width, width_);
   const int top = std::max(y, 0), bottom = std::min(y + height, height_);
   for (int row = top; row < bottom; ++row) {
-    std::uint8_t* p = pixels_.data() + 3 * (static_cast<std::ptrdiff_t>(row) * width_ + left);
+    std::uint8_t* p = pixels_.data() + 3 * (std::ptrdiff_t(row) * width_ + left);
     for (int column = left; column < right; ++column) {
       *p++ = color.r;
       *p++ = color.g;
@@ -53,7 +52,7 @@ void Image::line(double x0, double y0, double x1, double y1, Rgb color, double t
   if (!std::isfinite(x0 + y0 + x1 + y1)) return;
   const double reach = thickness / 2 + 0.5;
   const auto pixel = [](double v, int size) {  // clamped first: a far value does not fit an int
-    return static_cast<int>(std::floor(std::clamp(v, -1.0, static_cast<double>(size))));
+    return int(std::floor(std::clamp(v, -1.0, double(size))));
   };
   const int left = pixel(std::min(x0, x1) - reach, width_);
   const int right = pixel(std::max(x0, x1) + reach, width_);
@@ -77,7 +76,7 @@ void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
                                                      : mask.width;
   for (int row = 0; row < mask.height; ++row) {
     for (int column = 0; column < mask.width; ++column) {
-      const auto i = static_cast<std::size_t>(row * mask.width + column);
+      const auto i = std::size_t(row * mask.width + column);
       const double opacity = mask.coverage[i] / 255.0;
       if (style.upward) {
         blend(x + row, y + before - column - 1, style.color, opacity);
@@ -90,9 +89,9 @@ void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
 
 void Image::blend(int x, int y, Rgb color, double opacity) {
   if (opacity <= 0 || x < 0 || y < 0 || x >= width_ || y >= height_) return;
-  std::uint8_t* p = pixels_.data() + 3 * (static_cast<std::ptrdiff_t>(y) * width_ + x);
+  std::uint8_t* p = pixels_.data() + 3 * (std::ptrdiff_t(y) * width_ + x);
   const auto mix = [opacity](std::uint8_t below, std::uint8_t above) {
-    return static_cast<std::uint8_t>(std::lround(below + opacity * (above - below)));
+    return std::uint8_t(std::lround(below + opacity * (above - below)));
   };
   p[0] = mix(p[0], color.r);
   p[1] = mix(p[1], color.g);

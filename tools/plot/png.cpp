@@ -22,7 +22,7 @@ using autograd::fail;
 using autograd::IoError;
 
 void append_u32(std::string& out, std::uint32_t value) {  // big endian, as all of PNG
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>((value >> shift) & 0xFF);
+  for (int shift = 24; shift >= 0; shift -= 8) out += char((value >> shift) & 0xFF);
 }
 
 std::uint32_t crc32(std::string_view bytes) {  // PNG specification, annex D
@@ -42,7 +42,7 @@ std::string description_chunk(std::string_view alt_text) {
   body += "\0\0"sv;           // no language tag, no translated keyword
   body += valid_utf8(alt_text);
   std::string chunk;
-  append_u32(chunk, static_cast<std::uint32_t>(body.size() - 4));
+  append_u32(chunk, std::uint32_t(body.size() - 4));
   chunk += body;
   append_u32(chunk, crc32(body));
   return chunk;
@@ -59,8 +59,7 @@ std::string encode(const Image& image) {
   static_cast<void>(configured);
   std::string bytes;
   const auto append = [](void* out, void* data, int size) {
-    static_cast<std::string*>(out)->append(static_cast<const char*>(data),
-                                           static_cast<std::size_t>(size));
+    static_cast<std::string*>(out)->append(static_cast<const char*>(data), std::size_t(size));
   };
   if (stbi_write_png_to_func(append, &bytes, image.width(), image.height(), 3, image.data(),
                              3 * image.width()) == 0) {
@@ -77,7 +76,7 @@ int write_and_sync(const std::string& path, std::string_view bytes) {
   while (error == 0 && !bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
     if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
+      bytes.remove_prefix(std::size_t(written));
     } else if (errno != EINTR) {
       error = errno;
     }

@@ -34,7 +34,7 @@ CodePoint decode(std::string_view text) {
 
 std::string hex(char32_t value) {
   char digits[8];
-  const auto end = std::to_chars(digits, digits + 8, static_cast<std::uint32_t>(value), 16).ptr;
+  const auto end = std::to_chars(digits, digits + 8, std::uint32_t(value), 16).ptr;
   return std::string(digits, end);
 }
 
@@ -54,16 +54,16 @@ struct Bitmap {
   std::vector<std::uint8_t> ink;
   int at(int x, int y) const {
     if (x < 0 || y < 0 || x >= width || y >= height) return 0;
-    return ink[static_cast<std::size_t>(y * width + x)];
+    return ink[std::size_t(y * width + x)];
   }
   void set(int x, int y, int value) {
     if (x < 0 || y < 0 || x >= width || y >= height) return;
-    ink[static_cast<std::size_t>(y * width + x)] = static_cast<std::uint8_t>(value);
+    ink[std::size_t(y * width + x)] = std::uint8_t(value);
   }
 };
 
 Bitmap empty_bitmap(int width, int height) {
-  return {width, height, std::vector<std::uint8_t>(static_cast<std::size_t>(width * height))};
+  return {width, height, std::vector<std::uint8_t>(std::size_t(width * height))};
 }
 
 Bitmap font_bitmap(const std::string& visible) {
@@ -71,13 +71,13 @@ Bitmap font_bitmap(const std::string& visible) {
   constexpr std::size_t kQuadBytes = 64, kQuadsPerCharacter = 24;  // four {x, y, z, color}
   std::vector<char> quads((visible.size() + 1) * kQuadsPerCharacter * kQuadBytes);
   const int count = stb_easy_font_print(0, 0, const_cast<char*>(visible.c_str()), nullptr,
-                                        quads.data(), static_cast<int>(quads.size()));
+                                        quads.data(), int(quads.size()));
   for (int q = 0; q < count; ++q) {
     float corner[2], opposite[2];
-    std::memcpy(corner, &quads[static_cast<std::size_t>(q) * kQuadBytes], sizeof corner);
-    std::memcpy(opposite, &quads[static_cast<std::size_t>(q) * kQuadBytes + 32], sizeof opposite);
-    for (int y = static_cast<int>(corner[1]); y < static_cast<int>(opposite[1]); ++y) {
-      for (int x = static_cast<int>(corner[0]); x < static_cast<int>(opposite[0]); ++x) {
+    std::memcpy(corner, &quads[std::size_t(q) * kQuadBytes], sizeof corner);
+    std::memcpy(opposite, &quads[std::size_t(q) * kQuadBytes + 32], sizeof opposite);
+    for (int y = int(corner[1]); y < int(opposite[1]); ++y) {
+      for (int x = int(corner[0]); x < int(opposite[0]); ++x) {
         bitmap.set(x, y, 1);
       }
     }
@@ -177,7 +177,7 @@ TextMask rasterize_text(std::string_view text, int scale) {
   const Bitmap fine = scale2x(scale2x(scale2x(font_bitmap(visible_text(text)))));
   constexpr int kFine = 8, kSamples = 4;  // fine pixels per font unit, samples per pixel and axis
   TextMask mask{fine.width / kFine * scale, fine.height / kFine * scale, {}};
-  mask.coverage.reserve(static_cast<std::size_t>(mask.width * mask.height));
+  mask.coverage.reserve(std::size_t(mask.width * mask.height));
   const auto fine_index = [&](int pixel, int sample) {
     return (2 * (pixel * kSamples + sample) + 1) * kFine / (2 * kSamples * scale);
   };
@@ -187,7 +187,7 @@ TextMask rasterize_text(std::string_view text, int scale) {
       for (int s = 0; s < kSamples * kSamples; ++s) {
         hits += fine.at(fine_index(x, s % kSamples), fine_index(y, s / kSamples));
       }
-      mask.coverage.push_back(static_cast<std::uint8_t>(hits * 255 / (kSamples * kSamples)));
+      mask.coverage.push_back(std::uint8_t(hits * 255 / (kSamples * kSamples)));
     }
   }
   return mask;

@@ -14,14 +14,14 @@ using PhiloxBlock = std::array<uint32_t, 4>;
 
 /// The four random words of one 128-bit counter (word 0 lowest) under one 64-bit key.
 constexpr PhiloxBlock philox(uint64_t key, PhiloxBlock counter) {
-  uint32_t key0 = static_cast<uint32_t>(key);
-  uint32_t key1 = static_cast<uint32_t>(key >> 32);
+  uint32_t key0 = uint32_t(key);
+  uint32_t key1 = uint32_t(key >> 32);
   PhiloxBlock c = counter;
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0];
     const uint64_t b = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key0, static_cast<uint32_t>(b),
-         static_cast<uint32_t>(a >> 32) ^ c[3] ^ key1, static_cast<uint32_t>(a)};
+    c = {uint32_t(b >> 32) ^ c[1] ^ key0, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ key1,
+         uint32_t(a)};
     key0 += 0x9E3779B9u;  // Weyl sequence: golden ratio, sqrt(3) - 1
     key1 += 0xBB67AE85u;
   }
@@ -35,8 +35,8 @@ class DropoutMask {
  public:
   constexpr DropoutMask(uint64_t key, double p) : key_(key) {
     const double scaled = p * 0x1p32;  // exact, so that w >= threshold is u >= p to the last bit
-    threshold_ = static_cast<uint64_t>(scaled);
-    if (static_cast<double>(threshold_) < scaled) ++threshold_;
+    threshold_ = uint64_t(scaled);
+    if (double(threshold_) < scaled) ++threshold_;
   }
 
   constexpr uint64_t key() const { return key_; }
@@ -59,7 +59,7 @@ class DropoutMask {
 
  private:
   constexpr PhiloxBlock block(uint64_t index) const {
-    return philox(key_, {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0});
+    return philox(key_, {uint32_t(index), uint32_t(index >> 32), 0, 0});
   }
 
   uint64_t key_;

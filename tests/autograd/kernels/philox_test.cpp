@@ -67,7 +67,7 @@ TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbors and keys"
       neighbors += a[i] * a[(i + 1) % n];
       keys += a[i] * b[i];
     }
-    const double q = 1 - p, size = static_cast<double>(n);
+    const double q = 1 - p, size = double(n);
     const auto within = [size](double count, double probability, double sigmas) {
       return std::abs(count - size * probability) <=
              sigmas * std::sqrt(size * probability * (1 - probability));

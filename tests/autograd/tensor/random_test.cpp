@@ -46,7 +46,7 @@ TEST_CASE("below 16 normals a cached one waits, for either dtype; only manual_se
   Generator g(3), reference(3);
   const std::vector<double> four = normal<double>(reference, 4);
   CHECK(normal<double>(g, 1)[0] == four[0]);
-  CHECK(normal(g, 1)[0] == static_cast<float>(four[1]));
+  CHECK(normal(g, 1)[0] == float(four[1]));
 
   Generator other(3);
   normal<double>(other, 1);
@@ -185,12 +185,11 @@ TEST_CASE("randint covers the whole of int64 and both widths of its range") {
   Generator g(4), reference(4);
   for (const int64_t value : randint(g, 100, kMin, kMax)) {
     const uint64_t range = ~uint64_t{0};
-    CHECK(value == static_cast<int64_t>(reference.next_u64() % range + (uint64_t{1} << 63)));
+    CHECK(value == int64_t(reference.next_u64() % range + (uint64_t{1} << 63)));
   }
   const int64_t one_word = (int64_t{1} << 32) - 1, two_words = int64_t{1} << 32;
   CHECK(randint(g, 1, 0, one_word)[0] == reference.next_u32() % one_word);
-  CHECK(randint(g, 1, 0, two_words)[0] ==
-        static_cast<int64_t>(reference.next_u64() % (uint64_t{1} << 32)));
+  CHECK(randint(g, 1, 0, two_words)[0] == int64_t(reference.next_u64() % (uint64_t{1} << 32)));
 }
 
 TEST_CASE("randperm is a permutation") {
@@ -207,10 +206,10 @@ TEST_CASE("randperm is a permutation") {
 // Mean and variance of n draws within 5 standard errors of a normal's.
 template <class T>
 void check_moments(const std::vector<T>& x, double mean, double std_dev) {
-  const double n = static_cast<double>(x.size());
+  const double n = double(x.size());
   double sum = 0, squares = 0;
   for (const T value : x) {
-    const double z = (static_cast<double>(value) - mean) / std_dev;
+    const double z = (double(value) - mean) / std_dev;
     sum += z;
     squares += z * z;
   }
@@ -237,10 +236,10 @@ TEST_CASE("the float32 block transform is accurate: within 3e-6 of the same draw
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t j = i % 16 < 8 ? i : i - 8;
-    const double radius = std::sqrt(-2 * std::log(1.0 - static_cast<double>(u[j])));
-    const double angle = 6.283185307179586 * static_cast<double>(u[j + 8]);
+    const double radius = std::sqrt(-2 * std::log(1.0 - double(u[j])));
+    const double angle = 6.283185307179586 * double(u[j + 8]);
     const double exact = radius * (i % 16 < 8 ? std::cos(angle) : std::sin(angle));
-    if (!(std::abs(static_cast<double>(x[i]) - exact) <= 3e-6)) ++wrong;
+    if (!(std::abs(double(x[i]) - exact) <= 3e-6)) ++wrong;
   }
   CHECK(wrong == 0);
 }
@@ -250,7 +249,7 @@ TEST_CASE("multinomial draws by weight, never an impossible index, in float and 
   const std::vector<double> p = {0, 1, 0, 3, 0};  // need not sum to 1
   std::vector<int> counts(p.size());
   const int n = 20000;
-  for (int i = 0; i < n; ++i) ++counts[static_cast<std::size_t>(g.multinomial(p))];
+  for (int i = 0; i < n; ++i) ++counts[std::size_t(g.multinomial(p))];
   CHECK(counts[0] + counts[2] + counts[4] == 0);
   CHECK(std::abs(counts[3] - 0.75 * n) <= 5 * std::sqrt(n * 0.75 * 0.25));
   const std::vector<float> tiny = {0, std::numeric_limits<float>::denorm_min()};

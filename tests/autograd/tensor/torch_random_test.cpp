@@ -24,24 +24,24 @@ using namespace heed::testing;
 std::vector<float> linear_weight(Generator& g, std::size_t in, std::size_t out) {
   const double a = std::sqrt(5.0);
   const double gain = std::sqrt(2.0 / (1.0 + a * a));
-  const double bound = std::sqrt(3.0) * (gain / std::sqrt(static_cast<double>(in)));
+  const double bound = std::sqrt(3.0) * (gain / std::sqrt(double(in)));
   return uniform(g, in * out, -bound, bound);
 }
 
 std::vector<float> linear_bias(Generator& g, std::size_t in, std::size_t out) {
-  const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+  const double bound = 1.0 / std::sqrt(double(in));
   return uniform(g, out, -bound, bound);
 }
 
 // nn.MultiheadAttention(embed, heads).in_proj_weight: xavier_uniform_ of [3 embed, embed].
 std::vector<float> in_proj_weight(Generator& g, std::size_t embed) {
-  const double bound = std::sqrt(3.0) * std::sqrt(2.0 / static_cast<double>(3 * embed + embed));
+  const double bound = std::sqrt(3.0) * std::sqrt(2.0 / double(3 * embed + embed));
   return uniform(g, 3 * embed * embed, -bound, bound);
 }
 
 // F.dropout(torch.ones(n), p)
 std::vector<float> dropout_of_ones(Generator& g, std::size_t n, double p) {
-  const float scale = 1.0f / static_cast<float>(1.0 - p);
+  const float scale = 1.0f / float(1.0 - p);
   std::vector<float> out;
   for (const uint8_t keep : bernoulli(g, n, 1.0 - p)) out.push_back(keep != 0 ? scale : 0.0f);
   return out;
@@ -126,7 +126,7 @@ void check_slice(const Values& values, std::size_t from, const std::vector<doubl
       [&]<class T>(const std::vector<T>& list) {
         REQUIRE(list.size() >= from + expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i) {
-          CHECK(list[from + i] == static_cast<T>(expected[i]));
+          CHECK(list[from + i] == T(expected[i]));
         }
       },
       values);

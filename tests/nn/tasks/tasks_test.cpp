@@ -67,7 +67,7 @@ double bayes_nats(const Prefixes& mass, const Ids& sequence) {
 }
 void add_sequence(Prefixes& mass, const Ids& sequence, double probability) {
   for (std::size_t n = 0; n <= sequence.size(); ++n)
-    mass[Ids(sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>(n))] += probability;
+    mass[Ids(sequence.begin(), sequence.begin() + std::ptrdiff_t(n))] += probability;
 }
 
 double chi_square(const std::map<std::string, int>& seen, std::size_t cells, int draws) {

@@ -103,7 +103,7 @@ TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
 
 TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   std::string content;  // 37 characters, 2 of them wide
-  for (int i = 0; i < 35; ++i) content += static_cast<char>('a' + i * i / 5 % 11);
+  for (int i = 0; i < 35; ++i) content += char('a' + i * i / 5 % 11);
   content = "é" + content + "€";
   const TextFile file(content);
   const auto task = make_text({.path = file.path(), .context = 3});

@@ -14,9 +14,7 @@ namespace heed::plot {
 namespace {
 
 Panel panel(int rows, int cols, float value = 0) {
-  return {
-      "L0H0", rows, cols,
-      std::vector<float>(static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols), value)};
+  return {"L0H0", rows, cols, std::vector<float>(std::size_t(rows) * std::size_t(cols), value)};
 }
 
 }  // namespace
@@ -91,10 +89,10 @@ TEST_CASE("labels are thinned until they fit", "[plot]") {
 
   // All 16 labels are drawn: changing any one changes the picture. Of 512 most are left out.
   const auto with_label = [](int size, int changed) {
-    const auto n = static_cast<std::size_t>(size);
+    const auto n = std::size_t(size);
     HeatmapGrid grid{"", {panel(size, size)},    1, std::vector<std::string>(n, "a"), {}, "",
                      "", ColorScale::kSequential};
-    if (changed >= 0) grid.row_labels[static_cast<std::size_t>(changed)] = "b";
+    if (changed >= 0) grid.row_labels[std::size_t(changed)] = "b";
     return draw_heatmap(grid);
   };
   const Image small = with_label(16, -1), large = with_label(512, -1);

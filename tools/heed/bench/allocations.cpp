@@ -20,7 +20,7 @@ void* operator new(std::size_t bytes) {
 }
 void* operator new(std::size_t bytes, std::align_val_t align) {
   g_allocations.fetch_add(1, std::memory_order_relaxed);
-  const auto a = static_cast<std::size_t>(align);
+  const auto a = std::size_t(align);
   if (void* memory = std::aligned_alloc(a, (bytes + a - 1) / a * a)) return memory;
   throw std::bad_alloc();
 }

@@ -30,14 +30,13 @@ inline std::vector<double> median_seconds(const std::vector<std::function<void()
   const auto seconds = [](const std::function<void()>& f, std::int64_t repeats) {
     const auto start = Clock::now();
     for (std::int64_t i = 0; i < repeats; ++i) f();
-    return std::chrono::duration<double>(Clock::now() - start).count() /
-           static_cast<double>(repeats);
+    return std::chrono::duration<double>(Clock::now() - start).count() / double(repeats);
   };
   std::vector<std::int64_t> repeats;
   for (const auto& f : functions) {
     f();
     const double once = std::max(seconds(f, 1), 1e-9);
-    repeats.push_back(std::clamp<std::int64_t>(static_cast<std::int64_t>(turn / once), 1, 1 << 22));
+    repeats.push_back(std::clamp<std::int64_t>(std::int64_t(turn / once), 1, 1 << 22));
   }
   std::vector<std::vector<double>> times(functions.size());
   for (int t = 0; t < turns; ++t)
@@ -46,7 +45,7 @@ inline std::vector<double> median_seconds(const std::vector<std::function<void()
   std::vector<double> medians;
   for (auto& list : times) {
     std::nth_element(list.begin(), list.begin() + turns / 2, list.end());
-    medians.push_back(list[static_cast<std::size_t>(turns / 2)]);
+    medians.push_back(list[std::size_t(turns / 2)]);
   }
   return medians;
 }

@@ -22,7 +22,7 @@ struct Product {
   std::int64_t m, n, k;
   bool trans_a, trans_b;
   bool operator==(const Product&) const = default;
-  double flop() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n * k); }
+  double flop() const { return 2.0 * double(m) * double(n * k); }
 };
 
 // design.md 5.
@@ -68,17 +68,16 @@ kernels::Gemm<float> arguments(const Product& p, const float* a, const float* b,
 // Rows at the start, in the middle and at the end, whole, against the plain loops.
 bool agrees(const Product& p, const std::vector<float>& a, const std::vector<float>& b,
             const std::vector<float>& c) {
-  std::vector<float> row(static_cast<std::size_t>(p.n));
+  std::vector<float> row(std::size_t(p.n));
   for (const std::int64_t i : {std::int64_t{0}, p.m / 3, p.m / 2, p.m - 1}) {
     kernels::Gemm<float> g = arguments(p, a.data(), b.data(), row.data());
     g.m = 1;
     g.a += i * g.a_row;
     kernels::gemm_reference(g);
     for (std::int64_t j = 0; j < p.n; ++j) {
-      const float got = c[static_cast<std::size_t>(i * p.n + j)];
+      const float got = c[std::size_t(i * p.n + j)];
       // Entries are N(0, 1): two sums of k roundings each, with room.
-      if (!(std::abs(got - row[static_cast<std::size_t>(j)]) <= 2e-6f * static_cast<float>(p.k)))
-        return false;
+      if (!(std::abs(got - row[std::size_t(j)]) <= 2e-6f * float(p.k))) return false;
     }
   }
   return true;
@@ -93,8 +92,8 @@ struct Row {
 Row measure(const Product& p, int threads, const Comparator* onednn, const Comparator* openblas) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
-  std::vector<float> a(static_cast<std::size_t>(p.m * p.k)), b(static_cast<std::size_t>(p.k * p.n)),
-      c(static_cast<std::size_t>(p.m * p.n));
+  std::vector<float> a(std::size_t(p.m * p.k)), b(std::size_t(p.k * p.n)),
+      c(std::size_t(p.m * p.n));
   for (float& x : a) x = normal(random);
   for (float& x : b) x = normal(random);
   const kernels::Gemm<float> g = arguments(p, a.data(), b.data(), c.data());
@@ -171,8 +170,8 @@ int bench_gemm(const BenchOptions& options) {
     if (onednn)
       say("{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} "
           "products\n",
-          threads, threads == 1 ? "" : "s", std::exp(s.first / static_cast<double>(list.size())),
-          s.second, list.size());
+          threads, threads == 1 ? "" : "s", std::exp(s.first / double(list.size())), s.second,
+          list.size());
   if (!onednn) say("oneDNN is not installed (Debian: libdnnl2 or libdnnl3): no ratios\n");
   return kOk;
 }

@@ -78,7 +78,7 @@ ordered_json rows(bool json) {
     const Tensor g = autograd::randn(op.f(x).shape());
     const std::vector<double> s = median_seconds(
         {[&] { op.f(x); }, [&] { autograd::grad(op.f(leaf), {leaf}, {.grad_output = g}); }});
-    const double gbs = 4.0 * op.passes * static_cast<double>(x.numel()) / s[0] / 1e9;
+    const double gbs = 4.0 * op.passes * double(x.numel()) / s[0] / 1e9;
     table.push_back(
         {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}});
     if (!json) say("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
@@ -101,8 +101,8 @@ Measured attention_step(std::int64_t length, F f) {
   autograd::reset_peak_bytes();
   run();
   const auto peak = autograd::pool_stats().peak_bytes - live;
-  const double kept = 4.0 * 32 * 4 * static_cast<double>(length);  // out, dq, dk, dv
-  return {median_seconds({run}, 3, 0)[0], static_cast<double>(peak) - kept};
+  const double kept = 4.0 * 32 * 4 * double(length);  // out, dq, dk, dv
+  return {median_seconds({run}, 3, 0)[0], double(peak) - kept};
 }
 
 ordered_json attention_table(bool json, Progress& progress) {

@@ -49,7 +49,7 @@ double peak(int threads) {
   }
   double best = HUGE_VAL;
   for (const double s : median_seconds(run, 5)) best = std::min(best, s);
-  return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / best;
+  return 2.0 * double(n) * double(n) * double(n) / best;
 }
 
 Row measure(const std::string& preset, int threads, double peak_flops) {
@@ -75,8 +75,8 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
   Stopwatch warm_up;
   int warm = 0;
   while (warm < 3 || warm_up.seconds() < 0.3) step(), ++warm;
-  const int steps = std::clamp(static_cast<int>(1.5 / (warm_up.seconds() / warm)), 7, 4000);
-  std::vector<double> times(static_cast<std::size_t>(steps));
+  const int steps = std::clamp(int(1.5 / (warm_up.seconds() / warm)), 7, 4000);
+  std::vector<double> times(std::size_t(steps));
   const std::uint64_t before = allocations();
   double last = 0;
   for (double& t : times) {
@@ -84,20 +84,20 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
     last = step();
     t = clock.seconds();
   }
-  const auto allocated = static_cast<double>(allocations() - before);
+  const auto allocated = double(allocations() - before);
   if (!(last < first))
     throw std::logic_error(
         fmt::format("bench: {} does not learn its batch: {} then {}", preset, first, last));
   std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
-  const double seconds = times[static_cast<std::size_t>(steps / 2)];
-  const auto tokens = static_cast<double>(config.batch * config.context);
+  const double seconds = times[std::size_t(steps / 2)];
+  const auto tokens = double(config.batch * config.context);
   const double flop = report_on(model).flops_per_token * tokens;
   return {preset,
           threads,
           seconds,
           tokens / seconds,
           flop / seconds / peak_flops,
-          static_cast<double>(autograd::pool_stats().peak_bytes),
+          double(autograd::pool_stats().peak_bytes),
           allocated / steps};
 }
 
@@ -131,7 +131,7 @@ int bench_train(const BenchOptions& options) {
                        {"peak_gflops", flops / 1e9}});
       if (!options.json)
         say("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
-            r.seconds * 1e3, with_commas(static_cast<std::int64_t>(r.tokens_per_s)), r.mfu * 100,
+            r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
             bytes_text(r.peak_bytes), r.allocations_per_step);
     }
   if (options.json) {

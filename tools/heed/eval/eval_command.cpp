@@ -42,7 +42,7 @@ int eval(const EvalArguments& a, bool json) {
         {"task", run.config.task},
         {"steps", json_or_null(run.step)},
         {"seconds", seconds},
-        {"tokens_per_s", static_cast<double>(e.sequences * facts.context) / seconds}};
+        {"tokens_per_s", double(e.sequences * facts.context) / seconds}};
     add_evaluation(object, e, facts);
     object["run"] = folder.string();
     object["weights"] = a.weights;

@@ -29,7 +29,7 @@ int generate(const GenerateArguments& a, bool json) {
   const auto ids = run.task->prompt(a.prompt).inputs.to_vector<std::int64_t>();
 
   // A task's sequence ends at its context; text goes on.
-  const std::int64_t room = facts.context + 1 - static_cast<std::int64_t>(ids.size());
+  const std::int64_t room = facts.context + 1 - std::int64_t(ids.size());
   const std::int64_t tokens = facts.endless ? a.tokens : std::min(a.tokens, room);
   nn::Generator g(a.seed);
   std::string text;
@@ -50,7 +50,7 @@ int generate(const GenerateArguments& a, bool json) {
     });
   });
   const double seconds = clock.seconds();
-  const double rate = seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  const double rate = seconds > 0 ? double(count) / seconds : 0;
   if (json) {
     say_json({{"run", folder.string()},
               {"prompt", facts.vocabulary.decode(ids)},

@@ -50,7 +50,7 @@ std::unique_ptr<Command> gradcheck_command(CLI::App& app) {
       [request](const std::string&, const std::string& raw) { request->ops.push_back(raw); }, true);
   c->option("order", "1|2", "2", "1: gradients; 2: gradients of gradients too",
             [request](const std::string& where, const std::string& raw) {
-              request->order = static_cast<int>(parse_integer(where, raw, 1, 2));
+              request->order = int(parse_integer(where, raw, 1, 2));
             });
   c->option("oracle", "NAME", "both", "fd (four-point differences), dual (dual numbers) or both",
             [request](const std::string& where, const std::string& raw) {

@@ -84,7 +84,7 @@ std::vector<const Check*> chosen(const std::vector<std::string>& names) {
           "gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
           "lists all)",
           name, nn::nearest(name, known));
-    const Check* check = all[static_cast<std::size_t>(found - known.begin())];
+    const Check* check = all[std::size_t(found - known.begin())];
     if (std::find(list.begin(), list.end(), check) == list.end()) list.push_back(check);
   }
   return list;

@@ -66,15 +66,15 @@ void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
     if (!array.name.ends_with("hook_pattern")) continue;
     const nn::Tensor x = to(array.tensor, autograd::float32);
     const auto values = x.to_vector<float>();
-    const auto n = static_cast<std::size_t>(x.size(2));
+    const auto n = std::size_t(x.size(2));
     const std::string layer = array.name.substr(7, array.name.find('.', 7) - 7);
-    for (std::size_t head = 0; head < static_cast<std::size_t>(x.size(1)); ++head) {
+    for (std::size_t head = 0; head < std::size_t(x.size(1)); ++head) {
       say("\nL{}H{}: each row a query, each column a key; darkest is 1\n", layer, head);
       for (std::size_t i = 0; i < n; ++i) {
         std::string line;
         for (std::size_t j = 0; j <= i; ++j) {
           const float weight = values[(head * n + i) * n + j];
-          line += kShades[std::clamp(static_cast<int>(weight * 10), 0, 9)];
+          line += kShades[std::clamp(int(weight * 10), 0, 9)];
         }
         say("{:>4} {}\n", labels[i], line);
       }
@@ -99,7 +99,7 @@ int run_study(const StudyArguments& a, const Command& c) {
                         : c.given("sample") ? run.task->evaluation(a.sample, 1)
                                             : run.task->example(generator);
   const auto ids = one.inputs.to_vector<std::int64_t>();
-  const auto length = static_cast<std::int64_t>(ids.size());
+  const auto length = std::int64_t(ids.size());
   if (length > facts.context)
     usage_error("--prompt: {} tokens, the model reads {}", length, facts.context);
   if (c.given("at") && a.of == "loss") usage_error("--at goes with --of logit:C or diff:A-B");

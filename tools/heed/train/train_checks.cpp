@@ -23,7 +23,7 @@ double floor_of(const nn::Batch& batch) {
   std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;  // by beginning
   for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
     for (std::int64_t t = 0; t < T; ++t) {
-      const std::int64_t target = targets[static_cast<std::size_t>(b * T + t)];
+      const std::int64_t target = targets[std::size_t(b * T + t)];
       const auto row = inputs.begin() + b * T;
       if (target != nn::kIgnored) ++next[{row, row + t + 1}][target];
     }
@@ -51,9 +51,8 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   nn::Trainer t(config);
   const nn::RunConfig& c = t.config;
   const ModelReport report = report_on(t.model);
-  const double tokens = static_cast<double>(c.batch * c.context);
-  const double memory =
-      report.training_bytes + static_cast<double>(c.batch) * report.activation_bytes;
+  const double tokens = double(c.batch * c.context);
+  const double memory = report.training_bytes + double(c.batch) * report.activation_bytes;
   std::vector<std::int64_t> steps = {0, c.warmup};
   for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
   std::erase_if(steps, [&](std::int64_t s) { return s < 0 || s >= c.steps; });
@@ -77,10 +76,9 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
     say("  {:<34} {}\n", name, with_batch(shape, c.batch));
   say("\nwork      {}FLOP per step, {}FLOP in all {} steps\n",
       si_text(report.flops_per_token * tokens) + " ",
-      si_text(report.flops_per_token * tokens * static_cast<double>(c.steps)) + " ", c.steps);
+      si_text(report.flops_per_token * tokens * double(c.steps)) + " ", c.steps);
   say("memory    {}: {} of weights, gradients and moments, {} of activations\n", bytes_text(memory),
-      bytes_text(report.training_bytes),
-      bytes_text(static_cast<double>(c.batch) * report.activation_bytes));
+      bytes_text(report.training_bytes), bytes_text(double(c.batch) * report.activation_bytes));
   say("lr        {}, by step:", c.schedule);
   for (const std::int64_t s : steps) say("  {}: {:.3g}", s + 1, t.schedule.lr_at(s));
   say("\n\ndry run: no step taken, nothing written\n");

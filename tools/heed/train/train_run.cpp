@@ -19,16 +19,16 @@ constexpr double kSaveSeconds = 15;  // between saves at evaluations
 class Pace {
  public:
   explicit Pace(const nn::Trainer& t)
-      : tokens_per_step_(static_cast<double>(t.config.batch * t.config.context)) {}
+      : tokens_per_step_(double(t.config.batch * t.config.context)) {}
   void add(double seconds) {
     seconds_ += seconds;
     ++steps_;
   }
   double tokens_per_second() const {
-    return seconds_ > 0 ? tokens_per_step_ * static_cast<double>(steps_) / seconds_ : 0;
+    return seconds_ > 0 ? tokens_per_step_ * double(steps_) / seconds_ : 0;
   }
   double left(std::int64_t steps) const {
-    return steps_ > 0 ? seconds_ / static_cast<double>(steps_) * static_cast<double>(steps) : NAN;
+    return steps_ > 0 ? seconds_ / double(steps_) * double(steps) : NAN;
   }
 
  private:

@@ -142,7 +142,7 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
   const Tensor y = node.definition(inputs);
   const std::vector<Tensor> found =
       grad(y, wrt, {.grad_output = v.grad, .create_graph = create_graph, .allow_unused = true});
-  Grads grads(std::size_t(n));
+  Grads grads(static_cast<std::size_t>(n));
   for (int i = 0, next = 0; i < n; ++i)
     if (v.needs(i)) grads[std::size_t(i)] = found[std::size_t(next++)];
   return grads;

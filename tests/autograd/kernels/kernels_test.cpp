@@ -38,7 +38,7 @@ std::vector<Strides> ways(int64_t rows, int64_t cols) {
 
 template <class T>
 std::vector<T> random_values(std::mt19937& random, int64_t n) {
-  std::vector<T> v(std::size_t(n));
+  std::vector<T> v(static_cast<std::size_t>(n));
   for (T& x : v) x = T((double(random()) - 0x1p31) * 0x1p-31);
   return v;
 }

@@ -76,7 +76,7 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
   int warm = 0;
   while (warm < 3 || warm_up.seconds() < 0.3) step(), ++warm;
   const int steps = std::clamp(int(1.5 / (warm_up.seconds() / warm)), 7, 4000);
-  std::vector<double> times(std::size_t(steps));
+  std::vector<double> times(static_cast<std::size_t>(steps));
   const std::uint64_t before = allocations();
   double last = 0;
   for (double& t : times) {

@@ -1,14 +1,15 @@
 // The forward of fused attention, once per SIMD target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/attention.cpp"
-#include "autograd/kernels/simd/attention.h"
-
-#include <cmath>
-
-#include "autograd/kernels/simd/attention-inl.h"
+// foreach_target.h wants this order.
+// clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
+#include "autograd/kernels/simd/attention-inl.h"
+#include "autograd/kernels/simd/attention.h"
+#include <cmath>
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {

@@ -3,11 +3,14 @@
 //   dV = D(P)^T dO   dP = D(dO V^T)   dS = P (dP - delta)   dQ = dS K scale   dK = dS^T Q scale
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/attention_backward.cpp"
-#include "autograd/kernels/simd/attention-inl.h"
-#include "autograd/kernels/simd/attention.h"
+// foreach_target.h wants this order.
+// clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
+#include "autograd/kernels/simd/attention-inl.h"
+#include "autograd/kernels/simd/attention.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {

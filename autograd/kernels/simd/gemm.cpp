@@ -1,17 +1,18 @@
 // The fast gemm, once per SIMD target (Highway compiles this file again for each).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemm.cpp"
-#include "autograd/kernels/simd/gemm.h"
-
-#include <algorithm>
-#include <cstdint>
-
-#include "autograd/base/parallel.h"
-#include "autograd/kernels/simd/gemm-inl.h"
-#include "autograd/kernels/simd/scratch.h"
+// foreach_target.h wants this order.
+// clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
+#include "autograd/kernels/simd/gemm-inl.h"
+#include "autograd/kernels/simd/gemm.h"
+#include <algorithm>
+#include <cstdint>
+#include "autograd/kernels/simd/scratch.h"
+#include "autograd/base/parallel.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {

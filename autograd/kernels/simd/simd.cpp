@@ -1,10 +1,12 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/simd.cpp"
-#include "autograd/kernels/simd/simd.h"
-
+// foreach_target.h wants this order.
+// clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
+#include "autograd/kernels/simd/simd.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {

@@ -1,16 +1,17 @@
 // float32 loops, compiled once per SIMD target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/vector.cpp"
+// foreach_target.h wants this order.
+// clang-format off
+#include "autograd/kernels/simd/targets.h"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
 #include "autograd/kernels/simd/vector.h"
-
+#include "autograd/kernels/simd/vector_math-inl.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "autograd/kernels/simd/targets.h"
-#include "autograd/kernels/simd/vector_math-inl.h"
-#include "hwy/foreach_target.h"  // must come before highway.h
-#include "hwy/highway.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {

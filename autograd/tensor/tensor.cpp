@@ -67,7 +67,7 @@ double Tensor::at(std::initializer_list<std::int64_t> index) const {
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   const T* in = data<T>();
-  std::vector<T> out(std::size_t(numel()));
+  std::vector<T> out(static_cast<std::size_t>(numel()));
   std::size_t next = 0;
   StridedLoop<1>(shape(), {&strides()}).run([&](const auto& offset, std::int64_t n, const auto& s) {
     for (std::int64_t i = 0; i < n; ++i) out[next++] = in[offset[0] + i * s[0]];

@@ -7,9 +7,11 @@
 
 namespace heed::nn {
 
+using namespace autograd;
+
 struct NamedTensor {
   std::string name;  ///< as in PyTorch's state_dict: "blocks.0.ln1.weight"
-  autograd::Tensor tensor;
+  Tensor tensor;
 };
 
 }  // namespace heed::nn

@@ -23,8 +23,6 @@
 
 namespace heed::nn {
 
-using namespace autograd;
-
 /// Base of every module: moves, does not copy. clone(m) copies.
 struct Module {
   Module() = default;

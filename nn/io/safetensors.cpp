@@ -13,6 +13,9 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "autograd/graph/graph.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
 #include "nn/io/files.h"
 #include "nn/io/nearest.h"
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/ops/ops.h"
 #include "nn/io/files.h"
 #include "tests/support/catch.h"
 

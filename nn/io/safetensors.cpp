@@ -13,10 +13,10 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "autograd/base/files.h"
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
-#include "nn/io/files.h"
 #include "nn/io/nearest.h"
 
 namespace heed::nn {

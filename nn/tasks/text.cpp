@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "autograd/base/error.h"
-#include "nn/io/utf8.h"
+#include "autograd/base/utf8.h"
 #include "nn/tasks/ngram.h"
 #include "nn/tasks/tasks.h"
 

@@ -1,7 +1,7 @@
 #include "nn/tasks/vocabulary.h"
 
 #include "autograd/base/error.h"
-#include "nn/io/utf8.h"
+#include "autograd/base/utf8.h"
 
 namespace heed::nn {
 

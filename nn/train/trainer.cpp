@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/base/files.h"
 #include "autograd/engine/engine.h"
-#include "nn/io/files.h"
 #include "nn/io/safetensors.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/build.h"

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
-#include "nn/io/files.h"
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
 #include "tools/heed/output.h"
@@ -157,7 +157,7 @@ const Command::Entry* Command::find(const std::string& key) const {
 void Command::read_config_file(const std::vector<std::unique_ptr<Command>>& all) {
   std::vector<std::string> sections;
   for (const auto& c : all) sections.push_back(c->name());
-  for (const nn::TomlItem& item : nn::read_toml(nn::read_file(config_), config_)) {
+  for (const nn::TomlItem& item : nn::read_toml(autograd::read_file(config_), config_)) {
     if (item.section.empty())
       usage_error("{}: '{}' stands outside a section; put it under [{}]", config_, item.key, name_);
     const auto owner = std::find_if(all.begin(), all.end(),

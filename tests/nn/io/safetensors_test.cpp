@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
-#include "nn/io/files.h"
 #include "tests/support/catch.h"
 
 namespace {

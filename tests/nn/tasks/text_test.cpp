@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "autograd/base/error.h"
-#include "nn/io/utf8.h"
+#include "autograd/base/utf8.h"
 #include "nn/tasks/ngram.h"
 #include "nn/tasks/task.h"
 #include "nn/tasks/tasks.h"

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
-#include "nn/io/files.h"
 #include "nn/io/safetensors.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <type_traits>
 
-#include "nn/io/files.h"
+#include "autograd/base/files.h"
 #include "nn/io/nearest.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/output.h"

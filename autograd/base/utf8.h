@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace heed::nn {
+namespace heed::autograd {
 
 /// The code point that starts at byte `at`, which moves behind it. Empty, and `at` stays, if the
 /// bytes there are not UTF-8. Needs at < text.size().
@@ -19,4 +19,4 @@ std::string printable(char32_t c);
 /// "U+00E9".
 std::string code_point_name(char32_t c);
 
-}  // namespace heed::nn
+}  // namespace heed::autograd

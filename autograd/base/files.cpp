@@ -1,4 +1,4 @@
-#include "nn/io/files.h"
+#include "autograd/base/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,11 +12,8 @@
 
 #include "autograd/base/error.h"
 
-namespace heed::nn {
+namespace heed::autograd {
 namespace {
-
-using autograd::fail;
-using autograd::IoError;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -142,4 +139,4 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
-}  // namespace heed::nn
+}  // namespace heed::autograd

@@ -1,11 +1,11 @@
 // One table-free decoder; the smallest code point of each length rejects overlong forms.
-#include "nn/io/utf8.h"
+#include "autograd/base/utf8.h"
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
 
-namespace heed::nn {
+namespace heed::autograd {
 
 std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return std::uint8_t(text[i]); };
@@ -49,4 +49,4 @@ std::string printable(char32_t c) {
   return to_utf8(c);
 }
 
-}  // namespace heed::nn
+}  // namespace heed::autograd

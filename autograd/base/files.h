@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace heed::nn {
+namespace heed::autograd {
 
 /// Replaces the file at `path` with these bytes, or makes it: a temporary file beside it, fsync,
 /// rename, fsync of the directory. A symbolic link keeps pointing where it does. IoError with path
@@ -40,4 +40,4 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace heed::nn
+}  // namespace heed::autograd

@@ -8,6 +8,7 @@
 #include "nn/train/optim.h"
 #include "nn/train/schedule.h"
 
+using namespace heed::autograd;
 using namespace heed::nn;
 
 namespace {

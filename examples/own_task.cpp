@@ -9,6 +9,7 @@
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
 
+using namespace heed::autograd;
 using namespace heed::nn;
 
 namespace {

@@ -3,11 +3,9 @@
 
 #include <string>
 
-#include "autograd/tensor/tensor.h"
+#include "nn/io/names.h"
 
 namespace heed::nn {
-
-using namespace autograd;
 
 struct NamedTensor {
   std::string name;  ///< as in PyTorch's state_dict: "blocks.0.ln1.weight"

@@ -20,6 +20,9 @@
 #include "nn/io/nearest.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 using nlohmann::json;

@@ -7,9 +7,7 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::fail;
-using autograd::ValueError;
+using namespace autograd;
 
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& where) {
   std::istringstream in(text);

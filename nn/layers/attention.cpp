@@ -6,6 +6,9 @@
 #include "nn/layers/kv_cache.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 // Each of Hkv heads of x [B, Hkv, T, d] stands for H / Hkv heads -> [B, H, T, d].

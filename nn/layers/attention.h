@@ -59,7 +59,7 @@ struct MultiHeadAttention : Module {
     std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
     bool causal = false;
     CausalAlignment alignment = CausalAlignment::kBottomRight;
-    FullyMasked fully_masked = FullyMasked::kZero;
+    autograd::FullyMasked fully_masked = autograd::FullyMasked::kZero;
     bool rope = false;   ///< rotate q and k by their positions, queries where causality has them
     double dropout = 0;  ///< on the weights
     DType dtype = float32;

@@ -7,6 +7,9 @@
 #include "nn/layers/init.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 using Options = MultiHeadAttention::Options;

@@ -3,6 +3,9 @@
 #include "nn/layers/transformer.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 // Samples of a module: f(module, x), differentiated in x and in all parameters, whose values are

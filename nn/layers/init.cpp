@@ -5,6 +5,9 @@
 #include <cmath>
 
 namespace heed::nn::init {
+
+using namespace autograd;
+
 namespace {
 
 // Draws into fresh row-major memory, so that strides of p do not change the values it gets.

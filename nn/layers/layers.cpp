@@ -3,6 +3,9 @@
 #include "nn/layers/init.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 Tensor parameter(const Shape& shape, DType dtype) { return empty(shape, dtype).requires_grad(); }

@@ -74,8 +74,8 @@ M clone(const M& module) {
   Generator scratch;  // the draws are overwritten: leave the thread's stream alone
   M copy(module.options, scratch);
   const auto from = parameters(module), to = parameters(copy);
-  const NoGrad guard;
-  for (std::size_t i = 0; i < from.size(); ++i) copy_(to[i].tensor, from[i].tensor);
+  const autograd::NoGrad guard;
+  for (std::size_t i = 0; i < from.size(); ++i) autograd::copy_(to[i].tensor, from[i].tensor);
   return copy;
 }
 

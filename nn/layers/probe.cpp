@@ -5,9 +5,7 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::fail;
-using autograd::ValueError;
+using namespace autograd;
 
 namespace {
 constexpr std::string_view kGrad = "_grad";

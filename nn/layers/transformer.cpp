@@ -3,6 +3,9 @@
 #include <cmath>
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 // Range checks of every size, before anything is allocated.

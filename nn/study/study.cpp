@@ -8,6 +8,9 @@
 #include "nn/layers/probe.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 constexpr const char* kSites[] = {"hook_q", "hook_k",           "hook_v",

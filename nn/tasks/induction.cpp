@@ -10,8 +10,7 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::ValueError;
+using namespace autograd;
 
 namespace {
 

@@ -7,8 +7,7 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::ValueError;
+using namespace autograd;
 
 namespace {
 

@@ -8,11 +8,10 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::fail;
+using namespace autograd;
+
 using autograd::from_data;
 using autograd::Shape;
-using autograd::ValueError;
 
 namespace {
 

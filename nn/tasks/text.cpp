@@ -14,9 +14,7 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::IoError;
-using autograd::ValueError;
+using namespace autograd;
 
 namespace {
 
@@ -115,7 +113,7 @@ class TextPrompts : public Task {
   }
 
   Sequence draw(Generator&) const override {
-    autograd::fail<ValueError>("text", "the text itself was not read, only its vocabulary");
+    fail<ValueError>("text", "the text itself was not read, only its vocabulary");
   }
 
   std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {

@@ -9,8 +9,7 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::ValueError;
+using namespace autograd;
 
 namespace {
 

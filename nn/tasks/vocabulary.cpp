@@ -5,9 +5,7 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::fail;
-using autograd::ValueError;
+using namespace autograd;
 
 Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(symbols)) {
   for (const std::string& symbol : symbols_) {

@@ -11,6 +11,9 @@
 #include "nn/layers/init.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 constexpr int kMaxSteps = 1'000'000'000;

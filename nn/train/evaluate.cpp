@@ -7,6 +7,8 @@
 
 namespace heed::nn {
 
+using namespace autograd;
+
 namespace {
 
 // Sequences per forward pass: as many as keep the scores of a layer and the logits, in float64 with

@@ -6,6 +6,8 @@
 
 namespace heed::nn {
 
+using namespace autograd;
+
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generator& g) {
   check<ValueError>(o.temperature > 0 && std::isfinite(o.temperature), "temperature",
                     "needs above 0, got ", o.temperature, "; --greedy takes the most likely");

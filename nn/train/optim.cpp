@@ -9,6 +9,9 @@
 #include "autograd/kernels/simd/vector.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 13;  // elements a thread takes at once

@@ -14,6 +14,9 @@
 #include "nn/train/build.h"
 
 namespace heed::nn {
+
+using namespace autograd;
+
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -14,7 +14,7 @@ template <class M>
 M random_module(const typename M::Options& o, std::int64_t seed = 3) {
   Generator g(seed);
   M module(o, g);
-  const NoGrad guard;
+  const autograd::NoGrad guard;
   for (const NamedTensor& p : parameters(module))
     copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
   return module;

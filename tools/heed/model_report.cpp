@@ -39,7 +39,7 @@ ModelReport report_on(nn::Transformer& model) {
     const nn::Tensor logits = model.forward(inputs, {.training = true});
     r.activation_bytes = double(autograd::pool_stats().live_bytes - before);
   }
-  const nn::NoGrad guard;
+  const autograd::NoGrad guard;
   nn::Probe probe;
   const std::vector<std::string> sites = {"hook_embed", "blocks.0.attn.hook_q",
                                           "blocks.0.attn.hook_attn_scores", "blocks.0.attn.hook_z",

@@ -58,7 +58,7 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
 
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps) {
-  const nn::NoGrad guard;
+  const autograd::NoGrad guard;
   nn::Generator generator(1);
   const nn::Batch example = task.example(generator);
   nn::Probe probe;

@@ -17,6 +17,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 
 // gpt_torch.py's, as in parity.py.

@@ -4,6 +4,7 @@
 #include "nn/tasks/tasks.h"
 #include "tests/support/catch.h"
 
+using namespace heed::autograd;
 using namespace heed::nn;
 
 TEST_CASE("the nearest name, by edits and by beginnings") {

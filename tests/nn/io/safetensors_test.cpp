@@ -22,6 +22,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 namespace fs = std::filesystem;
 

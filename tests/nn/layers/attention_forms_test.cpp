@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::testing::close;
 using heed::autograd::testing::draw;

@@ -11,6 +11,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 
 Tensor leaf(const Shape& shape, DType dtype = float32) {

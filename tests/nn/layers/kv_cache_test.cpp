@@ -14,6 +14,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;

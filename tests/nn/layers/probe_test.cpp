@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 namespace autograd = heed::autograd;
 using autograd::testing::largest;

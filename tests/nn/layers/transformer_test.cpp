@@ -11,6 +11,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::testing::is_zero;
 using heed::autograd::testing::same_bits;

@@ -14,6 +14,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::float64;
 using heed::autograd::from_data;

@@ -16,6 +16,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::ValueError;
 using Ids = std::vector<std::int64_t>;

@@ -17,6 +17,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::IoError;
 using heed::autograd::ValueError;

@@ -5,6 +5,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 
 TEST_CASE("config.toml keeps every value, or validate refuses it") {

@@ -15,6 +15,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using Values = std::vector<double>;
 

@@ -7,6 +7,7 @@
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
 
+using namespace heed::autograd;
 using namespace heed::nn;
 
 namespace {

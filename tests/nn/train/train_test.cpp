@@ -15,6 +15,7 @@
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::IoError;
 using heed::autograd::NumericError;

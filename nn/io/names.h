@@ -1,0 +1,18 @@
+// The names of autograd that nn's declarations are written in.
+#pragma once
+
+#include "autograd/ops/mask.h"
+#include "autograd/tensor/create.h"
+
+namespace heed::nn {
+
+using autograd::CausalAlignment;
+using autograd::DType;
+using autograd::Generator;
+using autograd::KeepMask;
+using autograd::ScoreBias;
+using autograd::Tensor;
+using enum autograd::DType;
+using autograd::default_generator;
+
+}  // namespace heed::nn

@@ -1,5 +1,6 @@
-# Finds every path of a Markdown file that our files cite, and fails on one that the tree lacks.
-# A path counts from the citing file's folder or from the top; a README.md may stand alone.
+# Finds every path of a Markdown file that our files cite, and every source file that a Markdown file
+# names in `backticks`, and fails on one that the tree lacks. A path counts from the citing file's
+# folder or from the top.
 # Run: cmake -P tests/citations.cmake  (-DROOT=DIR for another tree)
 cmake_policy(VERSION 3.24)
 if(NOT ROOT)
@@ -23,6 +24,11 @@ set(failures "")
 foreach(file ${files})
   file(READ ${ROOT}/${file} text)
   string(REGEX MATCHALL "[A-Za-z0-9_./-]+\\.md" cited "${text}")
+  if(file MATCHES "\\.md$")
+    string(REGEX MATCHALL "`[A-Za-z0-9_./-]+\\.(h|cpp|cmake|py|sh|json)`" sources "${text}")
+    list(APPEND cited ${sources})
+    string(REPLACE "`" "" cited "${cited}")
+  endif()
   list(REMOVE_DUPLICATES cited)
   get_filename_component(folder ${ROOT}/${file} DIRECTORY)
   foreach(path ${cited})
@@ -39,4 +45,4 @@ if(failures)
 elseif(count EQUAL 0)
   message(FATAL_ERROR "no citation found in ${ROOT}: this test looks at nothing")
 endif()
-message(STATUS "${count} citations of Markdown files, all there")
+message(STATUS "${count} citations of files, all there")

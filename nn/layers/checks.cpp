@@ -1,5 +1,5 @@
 // Layers in the list of gradient checks: every parameter and the input, at order 1 and 2.
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 #include "nn/layers/transformer.h"
 
 namespace heed::nn {

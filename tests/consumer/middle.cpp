@@ -1,4 +1,4 @@
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 #include "nn/layers/transformer.h"
 
 std::size_t count_checks() { return heed::autograd::registered_checks().size(); }

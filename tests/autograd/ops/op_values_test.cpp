@@ -9,7 +9,6 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::index_of;
 using testing::layouts;
 using testing::place;
 using testing::unit_roundoff;
@@ -253,7 +252,7 @@ TEST_CASE("functions of two operands equal the plain function under broadcasting
         const V va = values(a), vb = values(b);
         V want;
         for (std::int64_t i = 0; i < shape.numel(); ++i) {
-          const Dims at = index_of(i, shape);
+          const Dims at = unravel(i, shape);
           const double v = op.f(va[place(at, sa)], vb[place(at, sb)]);
           want.push_back(dtype == float32 ? double(float(v)) : v);
         }
@@ -338,7 +337,7 @@ TEST_CASE("where and masked_fill select by plain indexing, unselected NaN and in
   const V vc = values(c), va = values(a), vb = values(b);
   V chosen, filled;
   for (std::int64_t i = 0; i < shape.numel(); ++i) {
-    const Dims at = index_of(i, shape);
+    const Dims at = unravel(i, shape);
     chosen.push_back(vc[place(at, c.shape())] != 0 ? va[std::size_t(i)] : vb[place(at, b.shape())]);
     filled.push_back(vc[place(at, c.shape())] != 0 ? -kInf : va[std::size_t(i)]);
   }

@@ -90,7 +90,7 @@ bool Layout::is_contiguous() const {
   return true;
 }
 
-int axis_of(std::string_view op, const Shape& shape, std::int64_t axis) {
+int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
   const std::int64_t rank = shape.rank();
   check(axis >= -rank && axis < rank, op, "axis ", axis, " is out of range for shape ", shape);
   return int(axis < 0 ? axis + rank : axis);
@@ -116,7 +116,7 @@ Layout permuted(std::string_view op, const Layout& x, const Dims& axes) {
   Layout out = x;
   unsigned seen = 0;
   for (int i = 0; i < rank; ++i) {
-    const int from = axis_of(op, x.shape, axes[i]);
+    const int from = normalized_axis(op, x.shape, axes[i]);
     check(!(seen & (1u << from)), op, "axis ", axes[i], " appears twice in ", axes);
     seen |= 1u << from;
     out.shape[i] = x.shape[from];

@@ -84,7 +84,7 @@ struct Layout {
 };
 
 /// Normalizes an axis in [-rank, rank); ShapeError naming op, axis and shape otherwise.
-int axis_of(std::string_view op, const Shape& shape, std::int64_t axis);
+int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis);
 /// The shape both broadcast to (NumPy's rule); ShapeError naming both.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 

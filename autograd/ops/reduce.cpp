@@ -59,7 +59,7 @@ struct Split {
   Split(std::string_view op, const Tensor& x, const Dims& axes) {
     unsigned mask = axes.rank() == 0 ? ~0u : 0u;
     for (const std::int64_t a : axes) {
-      const unsigned bit = 1u << axis_of(op, x.shape(), a);
+      const unsigned bit = 1u << normalized_axis(op, x.shape(), a);
       check(!(mask & bit), op, "axis ", a, " appears twice in ", axes);
       mask |= bit;
     }
@@ -242,7 +242,7 @@ Tensor min(const Tensor& x, const Dims& axes, bool keepdim) {
 }
 
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
-  const Split split("argmax", x, {axis_of("argmax", x.shape(), axis)});
+  const Split split("argmax", x, {normalized_axis("argmax", x.shape(), axis)});
   check(split.reduced.numel() > 0, "argmax", "has no largest element of none: shape ", x.shape(),
         ", axis ", axis);
   Tensor y = empty(split.kept, int64);

@@ -26,7 +26,7 @@ DType Tensor::dtype() const {
 }
 
 std::int64_t Tensor::size(std::int64_t axis) const {
-  return shape()[axis_of("size", shape(), axis)];
+  return shape()[normalized_axis("size", shape(), axis)];
 }
 
 bool Tensor::shares_storage(const Tensor& other) const {

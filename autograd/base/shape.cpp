@@ -20,7 +20,9 @@ Dims Dims::filled(int rank, std::int64_t value) {
   return d;
 }
 
-std::size_t Dims::place_from_back(int i) const { return std::size_t(axis_of("shape", *this, i)); }
+std::size_t Dims::place_from_back(int i) const {
+  return std::size_t(normalized_axis("shape", *this, i));
+}
 
 std::int64_t Dims::numel() const {
   std::int64_t n = 1;

@@ -178,8 +178,8 @@ GradcheckReport check_first_order(const DifferentiableFunction& f, Args xs, int 
 
 // h(x..., c) = sum over i of <w_i, (J(x)^T c)_i>, w random and fixed: its gradient holds every
 // second derivative of f, and differentiating it runs the double backward.
-DifferentiableFunction gradient_of(const DifferentiableFunction& f, std::size_t n,
-                                   std::uint64_t seed) {
+DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::size_t n,
+                                         std::uint64_t seed) {
   return [f, n, seed](Args all) -> Tensor {
     const GradMode recording(true);
     Generator random(seed);
@@ -222,7 +222,7 @@ GradcheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
   Tensors with_cotangent(inputs.begin(), inputs.end());
   Generator random(options.seed + 1);
   with_cotangent.push_back(randn(call(f, inputs).shape(), float64, random));
-  GradcheckReport second = check_first_order(gradient_of(f, inputs.size(), options.seed + 2),
+  GradcheckReport second = check_first_order(gradient_function(f, inputs.size(), options.seed + 2),
                                              with_cotangent, 2, options);
   second.order_error[0] = first.error;
   if (!(first.error <= second.error)) second.error = first.error;

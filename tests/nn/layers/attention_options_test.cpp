@@ -1,5 +1,4 @@
-// The options of MultiHeadAttention, each against the few ops that define it. The rows B... are
-// those of the feature table.
+// The options of MultiHeadAttention, each against the few ops that define it.
 #include <cmath>
 #include <type_traits>
 
@@ -22,7 +21,7 @@ MultiHeadAttention random_layer(const Options& o) {
   return heed::nn::testing::random_module<MultiHeadAttention>(o);
 }
 
-TEST_CASE("B4: d_head and d_value are free") {
+TEST_CASE("d_head and d_value are free") {
   const MultiHeadAttention layer =
       random_layer({.d_model = 12, .heads = 5, .d_head = 7, .d_value = 3, .dtype = float64});
   CHECK(layer.weights.in_proj_weight.shape() == Shape{5 * (7 + 7 + 3), 12});
@@ -35,7 +34,7 @@ TEST_CASE("B4: d_head and d_value are free") {
   CHECK(probe.value("hook_z").shape() == Shape{2, 4, 5, 3});
 }
 
-TEST_CASE("B5: the scale rules") {
+TEST_CASE("the scale rules") {
   const std::pair<std::variant<ScaleRule, double>, double> rules[] = {
       {ScaleRule::kInvSqrtHead, 1 / std::sqrt(5.0)},
       {ScaleRule::kNone, 1},
@@ -56,7 +55,7 @@ TEST_CASE("B5: the scale rules") {
                     "MultiHeadAttention: needs a finite scale, got nan");
 }
 
-TEST_CASE("B7 B8 B9 B16: cross attention under causality, padding and a learned bias") {
+TEST_CASE("cross attention under causality, padding and a learned bias") {
   for (const CausalAlignment alignment :
        {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft}) {
     const MultiHeadAttention layer = random_layer(
@@ -87,7 +86,7 @@ TEST_CASE("B7 B8 B9 B16: cross attention under causality, padding and a learned 
   }
 }
 
-TEST_CASE("B10: one polarity, held by the types") {
+TEST_CASE("one polarity, held by the types") {
   static_assert(!std::is_convertible_v<Tensor, KeepMask>);
   static_assert(!std::is_convertible_v<Tensor, ScoreBias>);
   static_assert(!std::is_constructible_v<KeepMask, ScoreBias>);
@@ -107,7 +106,7 @@ TEST_CASE("B10: one polarity, held by the types") {
   CHECK_NOTHROW(ScoreBias(mask * 2.0));
 }
 
-TEST_CASE("B13 B14 B15: scores, weights and dropped weights of every head, each by itself") {
+TEST_CASE("scores, weights and dropped weights of every head, each by itself") {
   Generator drop(9), same(9);
   const Tensor q = draw({2, 3, 4, 5}, 1), k = draw({2, 3, 6, 5}, 2), v = draw({2, 3, 6, 5}, 3);
   const KeepMask keep = KeepMask::causal(4, 6);
@@ -130,6 +129,49 @@ TEST_CASE("B13 B14 B15: scores, weights and dropped weights of every head, each 
   layer(draw({2, 4, 12}, 3), {.training = true, .probe = &probe});
   CHECK(probe.value("hook_pattern").shape() == Shape{2, 3, 4, 4});
   CHECK(close(sum(probe.value("hook_pattern"), {-1}), ones({2, 3, 4}, float64)));
+}
+
+TEST_CASE("query, key and value may be three tensors, in every stored form") {
+  const Options o{.d_model = 12, .heads = 3, .kv_heads = 3, .causal = true, .dtype = float64};
+  const MultiHeadAttention packed = random_layer(o);
+  const Tensor query = draw({2, 5, 12}, 3), key = draw({2, 6, 12}, 4), value = draw({2, 6, 12}, 5);
+  const auto heads = [&](const Tensor& x, std::int64_t which) {
+    const std::int64_t begin = 12 * which, end = begin + 12;
+    const Tensor rows = linear(x, slice(packed.weights.in_proj_weight, 0, begin, end),
+                               slice(packed.weights.in_proj_bias, 0, begin, end));
+    return permute(reshape(rows, {2, x.size(1), 3, 4}), {0, 2, 1, 3});
+  };
+  const Tensor z =
+      attention(heads(query, 0), heads(key, 1), heads(value, 2), {.scale = 0.5, .causal = true});
+  const Tensor expected = linear(reshape(permute(z, {0, 2, 1, 3}), {2, 5, 12}),
+                                 packed.weights.out_proj_weight, packed.weights.out_proj_bias);
+  for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
+                                   AttentionForm::kPackedHeads, AttentionForm::kPerHead}) {
+    Options stored = o;
+    stored.form = form;
+    MultiHeadAttention layer(stored);
+    layer.weights = convert(packed.weights, o, form);
+    CHECK(close(layer(query, key, value), expected));
+    CHECK(same_bits(layer(query, key, key), layer.forward(query, key)));
+    CHECK(same_bits(layer(query, query, query), layer(query)));
+  }
+}
+
+TEST_CASE("query, key and value that do not fit each other are named with their shapes") {
+  const MultiHeadAttention layer({.d_model = 4, .heads = 2, .causal = true});
+  const Tensor x = zeros({2, 3, 4}), longer = zeros({2, 5, 4});
+  CHECK_THROWS_WITH(layer(x, x, longer),
+                    "MultiHeadAttention: key [2, 3, 4] and value [2, 5, 4] differ: each key needs "
+                    "one value");
+  CHECK_THROWS_WITH(layer(x, zeros({1, 3, 4}), x),
+                    "MultiHeadAttention: query [2, 3, 4] and key [1, 3, 4] differ in batch size");
+  CHECK_THROWS_WITH(layer(x, x, zeros({2, 3, 6})),
+                    "MultiHeadAttention: needs [B, T, d_model = 4], got [2, 3, 6]");
+  KVCache cache({.batch = 2, .heads = 2, .capacity = 8, .d_head = 2});
+  const NoGrad guard;
+  CHECK_THROWS_WITH(layer(x, x, zeros({2, 3, 4}), {.cache = &cache}),
+                    "MultiHeadAttention: a KV cache serves causal self-attention outside training, "
+                    "not cross attention");
 }
 
 TEST_CASE("rotated queries stand where causality has them") {

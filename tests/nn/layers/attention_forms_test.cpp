@@ -1,5 +1,4 @@
-// The layer MultiHeadAttention: one function in four stored forms, converted, drawn, decayed. The
-// rows B... are those of the feature table.
+// The layer MultiHeadAttention: one function in four stored forms, converted, drawn, decayed.
 #include <cmath>
 
 #include "autograd/engine/engine.h"

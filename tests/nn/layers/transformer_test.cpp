@@ -1,5 +1,4 @@
-// The causal model as a whole: what it may not see, its positions, norms and tied head. The rows
-// B... are those of the feature table that this project is judged by.
+// The causal model as a whole: what it may not see, its positions, norms and tied head.
 #include "nn/layers/transformer.h"
 
 #include <cmath>

@@ -2,7 +2,6 @@
 #include "nn/io/json.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -51,10 +50,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return add({}); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(std::int64_t value) override { return add(value); }
-  bool number_unsigned(std::uint64_t value) override {
-    const bool fits = value <= std::uint64_t(std::numeric_limits<std::int64_t>::max());
-    return add(fits ? Json(value) : Json(double(value)));
-  }
+  bool number_unsigned(std::uint64_t value) override { return add(value); }
   bool number_float(double value, const std::string&) override { return add(value); }
   bool string(std::string& value) override { return add(value); }
   bool binary(binary_t&) override { return false; }

@@ -23,7 +23,7 @@ struct JsonError : autograd::ValueError {
 /// null, a bool, an integer, a number, a text, an array, or an object that keeps its order.
 class Json {
  public:
-  enum class Kind { kNull, kBool, kInteger, kNumber, kText, kArray, kObject };
+  enum class Kind { kNull, kBool, kInteger, kUnsigned, kNumber, kText, kArray, kObject };
   struct Limits {
     int depth, length;  ///< levels of nesting; values of one array
   };
@@ -31,7 +31,9 @@ class Json {
   Json(std::nullptr_t = nullptr) {}
   Json(bool value) : kind_(Kind::kBool), integer_(value) {}
   template <std::integral T>
-  Json(T value) : kind_(Kind::kInteger), integer_(std::int64_t(value)) {}
+  Json(T value)
+      : kind_(std::signed_integral<T> ? Kind::kInteger : Kind::kUnsigned),
+        integer_(std::int64_t(value)) {}
   Json(double value) : kind_(Kind::kNumber), number_(value) {}
   Json(std::string value) : kind_(Kind::kText), text_(std::move(value)) {}
   Json(std::string_view value) : Json(std::string(value)) {}
@@ -68,7 +70,10 @@ class Json {
   double number() const { return number_; }
   /// The entry of an object, or null.
   const Json* find(std::string_view key) const;
-  bool is_count() const { return kind_ == Kind::kInteger && integer_ >= 0; }
+  bool is_count() const {
+    return kind_ == Kind::kUnsigned || (kind_ == Kind::kInteger && integer_ >= 0);
+  }
+  std::uint64_t count() const { return std::uint64_t(integer_); }
 
   /// On one line; doubles with as many digits as they need, null where they are not finite, U+FFFD
   /// for what is not UTF-8. `ascii`: other characters as \uXXXX.

@@ -87,7 +87,7 @@ Shape shape_of(const std::string& path, const std::string& name, const Json& siz
   std::uint64_t elements = 1;  // a size of 0 counts as 1: strides must not overflow either
   for (const Json& size : sizes.items()) {
     if (!size.is_count()) bad("integer sizes >= 0");
-    const auto n = std::uint64_t(size.integer());
+    const auto n = size.count();
     if (n > kMaxElements || (n > 0 && elements > kMaxElements / n)) bad("at most 2^40 elements");
     elements *= std::max<std::uint64_t>(n, 1);
     shape.push_back(std::int64_t(n));
@@ -112,7 +112,7 @@ Entry entry_of(const std::string& path, const std::string& name, const Json& inf
     refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(*offsets),
            ", needs [begin, end]; damaged");
   const Shape shape = shape_of(path, name, *sizes);
-  const auto begin = std::uint64_t(pair[0].integer()), end = std::uint64_t(pair[1].integer());
+  const auto begin = pair[0].count(), end = pair[1].count();
   const std::uint64_t need = std::uint64_t(shape.numel()) * format->bytes;
   if (end < begin || end - begin != need)
     refuse(path, "tensor ", quoted(name), ", ", format->name, " ", shape, ", needs ", need,

@@ -24,7 +24,7 @@ using Id = std::uint16_t;  // holds kMaxSymbols; a text is kept in memory
 
 std::string why() { return std::error_code(errno, std::generic_category()).message(); }
 
-std::string read_file(const std::string& path) {
+std::string read_text(const std::string& path) {
   std::error_code ignored;
   check<IoError>(!std::filesystem::is_directory(path, ignored), "text", "'", path,
                  "' is a directory: give a text file");
@@ -59,7 +59,7 @@ std::string hash_of(const std::string& bytes) {
 }
 
 Text load(const std::string& path) {
-  const std::string bytes = read_file(path);
+  const std::string bytes = read_text(path);
   constexpr std::size_t kCodePoints = 0x110000;
   std::vector<bool> seen(kCodePoints);
   std::size_t length = 0;

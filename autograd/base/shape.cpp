@@ -1,6 +1,7 @@
 #include "autograd/base/shape.h"
 
 #include <algorithm>
+#include <ostream>
 
 namespace heed::autograd {
 
@@ -10,10 +11,17 @@ Dims::Dims(std::span<const std::int64_t> dims) {
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 
+Dims::Dims(const std::vector<int>& dims)
+    : Dims(std::vector<std::int64_t>(dims.begin(), dims.end())) {}
+
 Dims Dims::filled(int rank, std::int64_t value) {
   Dims d;
   for (int i = 0; i < rank; ++i) d.push_back(value);
   return d;
+}
+
+std::size_t Dims::place_from_back(int i) const {
+  return std::size_t(normalized_axis("shape", *this, i));
 }
 
 std::int64_t Dims::numel() const {
@@ -26,9 +34,9 @@ void Dims::push_back(std::int64_t value) { insert(rank_, value); }
 
 void Dims::insert(int at, std::int64_t value) {
   check(rank_ < kMaxRank, "shape", "needs rank 0 to 8, got rank 9");
-  for (int i = rank_; i > at; --i) (*this)[i] = (*this)[i - 1];
-  (*this)[at] = value;
   ++rank_;
+  for (int i = rank_ - 1; i > at; --i) (*this)[i] = (*this)[i - 1];
+  (*this)[at] = value;
 }
 
 void Dims::erase(int at) {
@@ -40,10 +48,19 @@ Dims Dims::sub(int from, int to) const {
   return Dims(std::span(begin() + from, std::size_t(std::max(0, to - from))));
 }
 
+void append_text(std::string& out, const Dims& dims) {
+  out += '[';
+  for (int i = 0; i < dims.rank(); ++i) {
+    if (i > 0) out += ", ";
+    out += std::to_string(dims[i]);
+  }
+  out += ']';
+}
+
 std::ostream& operator<<(std::ostream& out, const Dims& dims) {
-  out << '[';
-  for (int i = 0; i < dims.rank(); ++i) out << (i ? ", " : "") << dims[i];
-  return out << ']';
+  std::string text;
+  append_text(text, dims);
+  return out << text;
 }
 
 Dims unravel(std::int64_t flat, const Shape& shape) {

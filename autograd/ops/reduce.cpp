@@ -43,7 +43,9 @@ const Check kMean("mean", reduction_samples(static_cast<F*>(mean), kNormal));
 const Check kMin("min", reduction_samples(static_cast<F*>(min), kApart, kTies));
 const Check kVar("var", [](SampleGen& g) -> Samples {
   return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
-          {"population", [](Args t) { return var(t[0], {0}, true, 0); }, {g.normal({3, 2})}}};
+          {"population",
+           [](Args t) { return var(t[0], {0}, {.correction = 0, .keepdim = true}); },
+           {g.normal({3, 2})}}};
 });
 const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
   return {{"both ways", [](Args t) { return sum_to(t[0], {3, 1}); }, {g.normal({2, 3, 4})}}};
@@ -209,11 +211,11 @@ Tensor mean(const Tensor& x, const Dims& axes, bool keepdim) {
   return sum(x, axes, keepdim) * (1.0 / double(split.reduced.numel()));
 }
 
-Tensor var(const Tensor& x, const Dims& axes, bool keepdim, int correction) {
+Tensor var(const Tensor& x, const Dims& axes, const VarOptions& options) {
   const Split split("var", x, axes);
   const Tensor centered = x - mean(x, axes, true);
-  const double n = double(split.reduced.numel()) - correction;
-  return sum(centered * centered, axes, keepdim) * (1.0 / n);
+  const double n = double(split.reduced.numel()) - options.correction;
+  return sum(centered * centered, axes, options.keepdim) * (1.0 / n);
 }
 
 Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {

@@ -27,7 +27,7 @@ const Op kMaskedFill({.name = "masked_fill",
 
 void check_mask(std::string_view op, const Tensor& mask) {
   check<DTypeError>(mask.dtype() == bool8, op, "needs a bool8 mask, got ", mask.dtype(),
-                    "; compare first, as in eq(mask, 0)");
+                    "; compare first, as in ne(mask, 0)");
 }
 
 const Check kTril("tril", [](SampleGen& g) -> Samples {

@@ -43,7 +43,7 @@ void Tensor::require_dtype(DType wanted) const {
 }
 
 std::byte* Tensor::raw() const {
-  return impl_->storage->data() + impl_->layout.offset * size_of(impl_->dtype);
+  return impl_->storage->data() + impl_->layout.offset * element_size(impl_->dtype);
 }
 
 double Tensor::item() const {

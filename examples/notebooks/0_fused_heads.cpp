@@ -1,9 +1,8 @@
 // Notebook 0: causal self-attention in NumPy, then many heads from one fused projection in torch.
 #include <cmath>
 
-#include "autograd/engine/engine.h"
 #include "examples/notebooks/notebook.h"
-#include "nn/layers/attention.h"
+#include "nn/nn.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

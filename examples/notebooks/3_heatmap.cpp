@@ -4,9 +4,8 @@
 #include <iterator>
 
 #include "examples/notebooks/notebook.h"
-#include "nn/layers/layers.h"
-#include "tools/plot/colormap.h"
-#include "tools/plot/heatmap.h"
+#include "nn/nn.h"
+#include "tools/plot/plot.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

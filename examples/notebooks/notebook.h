@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 
 namespace heed::notebook {
 

@@ -13,7 +13,7 @@ using autograd::CheckLayout;
 
 // Names as on the command line: "stride0" for the layout "stride 0".
 std::string flag_name(CheckLayout layout) {
-  std::string name(autograd::name_of(layout));
+  std::string name(autograd::layout_name(layout));
   std::erase(name, ' ');
   return name;
 }

@@ -6,8 +6,9 @@ append() { export "$1=${!1:+${!1}:}$2"; }
 if [[ -d $deps ]]; then
   append PATH "$deps/bin"
   append CMAKE_PREFIX_PATH "$deps"
+  append LD_LIBRARY_PATH "$(echo "${deps%/usr}"/lib/*-linux-gnu*)"  # for the deps' own cmake
   for deps_lib in "$deps"/lib/*-linux-gnu*; do
-    append LD_LIBRARY_PATH "$deps_lib"  # for the deps' own cmake
+    append LD_LIBRARY_PATH "$deps_lib"
     append PKG_CONFIG_PATH "$deps_lib/pkgconfig:$deps/share/pkgconfig"
   done
 fi

@@ -1,6 +1,7 @@
 // What the texts of errors are made of.
 #include "autograd/base/error.h"
 
+#include <cmath>
 #include <sstream>
 
 #include "autograd/base/dtype.h"
@@ -23,9 +24,10 @@ TEST_CASE("an error's text reads as a stream would print its parts") {
   }
   std::ostringstream out;
   out << "op: " << text << view << "literal" << 'c' << true << -1 << 7u << std::size_t(8)
-      << std::int64_t{-9} << Shape{2, 3} << Shape() << float32;
+      << std::int64_t{-9} << ~std::uint64_t{0} << Shape{2, 3} << Shape() << float32;
   CHECK(error_text("op", {text, view, "literal", 'c', true, -1, 7u, std::size_t(8),
-                          std::int64_t{-9}, Shape{2, 3}, Shape(), float32}) == out.str());
+                          std::int64_t{-9}, ~std::uint64_t{0}, Shape{2, 3}, Shape(), float32}) ==
+        out.str());
   CHECK_THROWS_WITH(fail("op", "parts ", 1), "op: parts 1");
   CHECK_THROWS_AS(fail<IoError>("op"), IoError);
   CHECK_NOTHROW(check(true, "op", "never"));

@@ -72,14 +72,12 @@ Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   const DType dtype = common_dtype(xs);
   Tensor y = empty(joined_shape(xs, a), dtype);
   std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
-  dispatch_any(dtype, [&]<class T> {
-    T* out = y.mutable_data<T>();
-    for (const Tensor& x : xs) {
-      copy_into(out + starts.back() * y.strides()[a], y.strides(),
-                dtype == dual64 ? lift(kCat, x) : x);
-      starts.push_back(starts.back() + x.shape()[a]);
-    }
-  });
+  for (const Tensor& x : xs) {
+    const std::int64_t end = starts.back() + x.shape()[a];
+    copy_into(y.view(sliced(y.layout(), a, starts.back(), end, 1)),
+              dtype == dual64 ? lift(kCat, x) : x);
+    starts.push_back(end);
+  }
   return record(kCat, xs, y, [starts, a](const Vjp& v) -> Grads {
     Grads grads(starts.size() - 1);
     for (std::size_t k = 0; k < grads.size(); ++k)

@@ -99,10 +99,9 @@ Tensor view_of(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
 
 Tensor unslice(const Tensor& x, const Place& place) {
   Tensor y = zeros(place.shape, x.dtype());
-  const Layout hole = sliced(y.layout(), place.axis, place.start,
-                             place.start + x.shape()[place.axis] * place.step, place.step);
-  dispatch_any(x.dtype(),
-               [&]<class T> { copy_into(y.mutable_data<T>() + hole.offset, hole.strides, x); });
+  copy_into(y.view(sliced(y.layout(), place.axis, place.start,
+                          place.start + x.shape()[place.axis] * place.step, place.step)),
+            x);
   return record(kUnslice, {x}, y, [place, n = x.shape()[place.axis]](const Vjp& v) -> Grads {
     return {slice(v.grad, place.axis, place.start, place.start + n * place.step, place.step)};
   });

@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 #include <sstream>
 #include <tuple>
 #include <unordered_map>
 
 #include "autograd/base/files.h"
+#include "autograd/base/utf8.h"
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
+#include "nn/io/json.h"
 #include "nn/io/nearest.h"
 
 namespace heed::nn {
@@ -25,7 +25,6 @@ using namespace autograd;
 
 namespace {
 
-using nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
@@ -53,69 +52,42 @@ template <class... Parts>
 
 // Text from a file, fit for one line of a message.
 std::string quoted(const std::string& text) {
-  std::string shown = json(text.substr(0, 80)).dump(-1, ' ', true, json::error_handler_t::replace);
+  const std::string shown = Json(text.substr(0, 80)).dump(true);
   return text.size() > 80 ? shown + "..." : shown;
 }
-std::string shown(const json& value) {
-  const std::string text = value.dump(-1, ' ', true);
+std::string shown(const Json& value) {
+  const std::string text = value.dump(true);
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 
-bool is_utf8(const std::string& text) {
+bool is_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size())
+    if (!next_code_point(text, at)) return false;
+  return true;
+}
+
+// As the format needs it: anything deeper or longer could fill the memory.
+Json parse_header(const std::string& path, const std::string& text) {
   try {
-    static_cast<void>(json(text).dump());
-    return true;
-  } catch (const json::type_error&) {
-    return false;
+    return Json::parse(text, {.depth = 3, .length = kMaxRank});
+  } catch (const JsonError& e) {
+    refuse(path, "its header ", e.what(), "; damaged, or no safetensors file of rank 0 to ",
+           kMaxRank);
   }
 }
 
-// JSON as the format needs it: no name twice, no deep nesting, no long lists. Anything else could
-// fill the memory, or mean two things.
-json parse_header(const std::string& path, const std::string& text) {
-  struct Level {
-    std::set<std::string> keys;
-    int values = 0;
-  };
-  std::vector<Level> levels;
-  const auto inspect = [&](int, json::parse_event_t event, json& value) {
-    using Event = json::parse_event_t;
-    if (event == Event::key) {
-      const auto& key = value.get_ref<const std::string&>();
-      if (!levels.back().keys.insert(key).second)
-        refuse(path, "its header names ", quoted(key), " twice; write the file again");
-    } else if (event == Event::object_end || event == Event::array_end) {
-      levels.pop_back();
-    } else {
-      const bool in_array = !levels.empty() && levels.back().keys.empty();
-      if (in_array && ++levels.back().values > kMaxRank)
-        refuse(path, "its header has a list of more than ", kMaxRank,
-               " values; heed's tensors have rank 0 to ", kMaxRank);
-      if (event != Event::value) levels.emplace_back();
-      if (levels.size() > 3) refuse(path, "its header is nested too deep: no safetensors file");
-    }
-    return true;
-  };
-  try {
-    return json::parse(text, inspect);
-  } catch (const json::parse_error& e) {
-    refuse(path, "its header is not JSON in UTF-8 (byte ", e.byte,
-           " of it); no safetensors file, or damaged");
-  } catch (const json::exception&) {
-    refuse(path, "its header has a number out of range; no safetensors file, or damaged");
-  }
-}
-
-Shape shape_of(const std::string& path, const std::string& name, const json& sizes) {
+Shape shape_of(const std::string& path, const std::string& name, const Json& sizes) {
   const auto bad = [&](std::string_view need) {
     refuse(path, "tensor ", quoted(name), " has shape ", shown(sizes), "; heed needs ", need);
   };
-  if (!sizes.is_array() || sizes.size() > kMaxRank) bad("a list of at most 8 sizes");
+  if (sizes.kind() != Json::Kind::kArray || sizes.items().size() > kMaxRank)
+    bad("a list of at most 8 sizes");
   Shape shape;
   std::uint64_t elements = 1;  // a size of 0 counts as 1: strides must not overflow either
-  for (const json& size : sizes) {
-    if (!size.is_number_unsigned()) bad("integer sizes >= 0");
-    const auto n = size.get<std::uint64_t>();
+  for (const Json& size : sizes.items()) {
+    if (!size.is_count()) bad("integer sizes >= 0");
+    const auto n = size.count();
     if (n > kMaxElements || (n > 0 && elements > kMaxElements / n)) bad("at most 2^40 elements");
     elements *= std::max<std::uint64_t>(n, 1);
     shape.push_back(std::int64_t(n));
@@ -123,28 +95,28 @@ Shape shape_of(const std::string& path, const std::string& name, const json& siz
   return shape;
 }
 
-Entry entry_of(const std::string& path, const std::string& name, const json& info) {
-  if (!info.is_object() || !info.contains("dtype") || !info.contains("shape") ||
-      !info.contains("data_offsets"))
+Entry entry_of(const std::string& path, const std::string& name, const Json& info) {
+  const Json *dtype = info.find("dtype"), *sizes = info.find("shape"),
+             *offsets = info.find("data_offsets");
+  if (!dtype || !sizes || !offsets)
     refuse(path, "tensor ", quoted(name), " lacks dtype, shape or data_offsets; damaged");
-  const json& dtype = info["dtype"];
   const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) {
-    return dtype.is_string() && dtype.get_ref<const std::string&>() == f.name;
+    return dtype->kind() == Json::Kind::kText && dtype->text() == f.name;
   });
   if (format == std::end(kFormats))
-    refuse(path, "tensor ", quoted(name), " has dtype ", shown(dtype),
+    refuse(path, "tensor ", quoted(name), " has dtype ", shown(*dtype),
            "; convert it to one of F32, F64, F16, BF16, I64, BOOL");
-  const json& offsets = info["data_offsets"];
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
-      !offsets[1].is_number_unsigned())
-    refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(offsets),
+  const std::vector<Json>& pair = offsets->items();
+  if (offsets->kind() != Json::Kind::kArray || pair.size() != 2 || !pair[0].is_count() ||
+      !pair[1].is_count())
+    refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(*offsets),
            ", needs [begin, end]; damaged");
-  const Shape shape = shape_of(path, name, info["shape"]);
-  const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
+  const Shape shape = shape_of(path, name, *sizes);
+  const auto begin = pair[0].count(), end = pair[1].count();
   const std::uint64_t need = std::uint64_t(shape.numel()) * format->bytes;
   if (end < begin || end - begin != need)
     refuse(path, "tensor ", quoted(name), ", ", format->name, " ", shape, ", needs ", need,
-           " bytes, its data_offsets are ", shown(offsets), "; damaged");
+           " bytes, its data_offsets are ", shown(*offsets), "; damaged");
   return {name, format, shape, begin, end};
 }
 
@@ -217,11 +189,10 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   const auto need = [](bool ok, const auto&... what) {
     check<ValueError>(ok, "save_safetensors", what...);
   };
-  json header = json::object();
-  for (const auto& [key, value] : metadata) {
+  std::map<std::string, Json> header;  // by name, as the reference implementation writes it
+  for (const auto& [key, value] : metadata)
     need(is_utf8(key) && is_utf8(value), "metadata ", quoted(key), " is not UTF-8");
-    header["__metadata__"][key] = value;
-  }
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   // By falling element size every tensor is aligned; the header is padded to 8 bytes below.
   std::vector<NamedTensor> sorted = tensors;
   for (const auto& [name, x] : sorted) {
@@ -242,12 +213,13 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
     });
     const std::uint64_t begin = end;
     end += std::uint64_t(x.numel() * element_size(x.dtype()));
-    header[name] = {{"dtype", format->name},
-                    {"shape", std::vector<std::int64_t>(x.shape().begin(), x.shape().end())},
-                    {"data_offsets", {begin, end}}};
+    header[name] =
+        Json::object({{"data_offsets", std::vector{begin, end}},
+                      {"dtype", format->name},
+                      {"shape", std::vector<std::int64_t>(x.shape().begin(), x.shape().end())}});
   }
 
-  std::string text = header.dump();
+  std::string text = Json(header).dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
   std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(&length, 1)),
@@ -282,17 +254,21 @@ SafeTensors load_safetensors(const std::string& path) {
 
   SafeTensors result{path, {}, {}};
   std::vector<Entry> entries;
-  const json header = parse_header(path, text);
-  for (const auto& [name, info] : header.items()) {
-    if (name != "__metadata__") {
-      entries.push_back(entry_of(path, name, info));
+  const Json header = parse_header(path, text);
+  for (std::size_t i = 0; i < header.items().size(); ++i) {
+    const Json& info = header.items()[i];
+    if (header.keys()[i] != "__metadata__") {
+      entries.push_back(entry_of(path, header.keys()[i], info));
       continue;
     }
-    if (!info.is_object()) refuse(path, "its __metadata__ is not an object of strings");
-    for (const auto& [key, value] : info.items()) {
-      if (!value.is_string())
+    if (info.kind() != Json::Kind::kObject)
+      refuse(path, "its __metadata__ is not an object of strings");
+    for (std::size_t j = 0; j < info.items().size(); ++j) {
+      const std::string& key = info.keys()[j];
+      const Json& value = info.items()[j];
+      if (value.kind() != Json::Kind::kText)
         refuse(path, "its __metadata__ ", quoted(key), " is ", shown(value), ", not a string");
-      result.metadata[key] = value.get<std::string>();
+      result.metadata[key] = value.text();
     }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

@@ -43,13 +43,12 @@ void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
       with_commas(e.tokens));
 }
 
-void add_evaluation(nlohmann::ordered_json& object, const nn::Evaluation& e,
-                    const nn::TaskFacts& facts) {
+void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFacts& facts) {
   object["loss"] = e.loss;
-  object["optimal_loss"] = json_or_null(e.optimal);
-  object["accuracy"] = json_or_null(e.accuracy);
-  object["standard_error"] = json_or_null(e.standard_error);
-  object["references"] = nlohmann::ordered_json::object();
+  object["optimal_loss"] = e.optimal;
+  object["accuracy"] = e.accuracy;
+  object["standard_error"] = e.standard_error;
+  object["references"] = nn::Json::object();
   for (const auto& [name, loss] : e.references) object["references"][name] = loss;
   object["expected_optimal_loss"] = facts.optimal;  // NaN is printed as null
   object["expected_references"] = facts.references;

@@ -1,9 +1,9 @@
 // An evaluation in words: beside the best possible loss, never alone.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "nn/io/json.h"
 #include "nn/train/evaluate.h"
 
 namespace heed {
@@ -13,8 +13,7 @@ std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts)
 /// A table: loss, best possible and references, on these sequences and in expectation.
 void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts);
 /// Adds loss, optimal_loss, accuracy and more; null where undefined.
-void add_evaluation(nlohmann::ordered_json& object, const nn::Evaluation& e,
-                    const nn::TaskFacts& facts);
+void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFacts& facts);
 /// What to shout if nn::leaks(e). Else "".
 std::string leak_text(const nn::Evaluation& e);
 

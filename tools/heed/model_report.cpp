@@ -59,19 +59,19 @@ void print_parameters(const ModelReport& report) {
   say("  {:<28} {:<14} {:>12}\n\n", "total", "", with_commas(report.count));
 }
 
-nlohmann::ordered_json to_json(const ModelReport& report) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+nn::Json to_json(const ModelReport& report) {
+  nn::Json list = nn::Json::array();
   for (const nn::NamedTensor& p : report.parameters) {
-    nlohmann::ordered_json shape = nlohmann::ordered_json::array();
+    nn::Json shape = nn::Json::array();
     for (int i = 0; i < p.tensor.rank(); ++i) shape.push_back(p.tensor.size(i));
-    list.push_back({{"name", p.name}, {"shape", shape}});
+    list.push_back(nn::Json::object({{"name", p.name}, {"shape", shape}}));
   }
-  return {{"parameters", report.count},
-          {"flops_per_token", report.flops_per_token},
-          {"parameter_bytes", report.parameter_bytes},
-          {"training_bytes", report.training_bytes},
-          {"activation_bytes_per_sequence", report.activation_bytes},
-          {"tensors", list}};
+  return nn::Json::object({{"parameters", report.count},
+                           {"flops_per_token", report.flops_per_token},
+                           {"parameter_bytes", report.parameter_bytes},
+                           {"training_bytes", report.training_bytes},
+                           {"activation_bytes_per_sequence", report.activation_bytes},
+                           {"tensors", list}});
 }
 
 }  // namespace heed

@@ -1,8 +1,7 @@
 // What a model is made of: parameters, work per token, memory. For heed info and --dry-run.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "nn/io/json.h"
 #include "nn/train/trainer.h"
 
 namespace heed {
@@ -25,6 +24,6 @@ ModelReport report_on(nn::Transformer& model);
 
 /// Parameter by parameter: name, shape, count; then the sums.
 void print_parameters(const ModelReport& report);
-nlohmann::ordered_json to_json(const ModelReport& report);
+nn::Json to_json(const ModelReport& report);
 
 }  // namespace heed

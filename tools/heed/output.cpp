@@ -7,11 +7,7 @@
 
 namespace heed {
 
-void say_json(const nlohmann::ordered_json& object) {
-  const std::string text =
-      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  fmt::print("{}\n", text);
-}
+void say_json(const nn::Json& object) { fmt::print("{}\n", object.dump()); }
 
 void complain(std::string_view text) {
   std::string line;  // an error is one line, whatever it quotes

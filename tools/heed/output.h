@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "autograd/base/error.h"
+#include "nn/io/json.h"
 
 namespace heed {
 
@@ -54,15 +54,9 @@ void say(fmt::format_string<Args...> text, Args&&... args) {
   fmt::print(text, std::forward<Args>(args)...);
 }
 /// --json: the object on one line. What is not finite becomes null, what is not UTF-8 U+FFFD.
-void say_json(const nlohmann::ordered_json& object);
+void say_json(const nn::Json& object);
 /// One line on stderr, "heed: " in front.
 void complain(std::string_view text);
-
-/// null if there is no value or it is not finite.
-template <class Optional>
-nlohmann::ordered_json json_or_null(const Optional& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-}
 
 /// "0.1.0 (GCC 12.2.0, SIMD target AVX3_ZEN4)"
 std::string version_text();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "autograd/base/parallel.h"
@@ -134,7 +133,7 @@ int bench_gemm(const BenchOptions& options) {
     }
   }
   progress.clear();
-  nlohmann::ordered_json table = nlohmann::ordered_json::array();
+  nn::Json table = nn::Json::array();
   if (!options.json)
     say("float32, GFLOP/s; ratio: to oneDNN's\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9} {:>9} {:>9} "
         "{:>7}\n",
@@ -148,22 +147,22 @@ int bench_gemm(const BenchOptions& options) {
     logs += std::log(std::min(ratio, 1.0));
     worst = std::min(worst, ratio);
     table.push_back(
-        {{"m", p.m},
-         {"n", p.n},
-         {"k", p.k},
-         {"trans_a", p.trans_a},
-         {"trans_b", p.trans_b},
-         {"threads", r.threads},
-         {"gflops", r.gflops},
-         {"reference_gflops", r.onednn > 0 ? nlohmann::ordered_json(r.onednn) : nullptr},
-         {"openblas_gflops", r.openblas > 0 ? nlohmann::ordered_json(r.openblas) : nullptr}});
+        nn::Json::object({{"m", p.m},
+                          {"n", p.n},
+                          {"k", p.k},
+                          {"trans_a", p.trans_a},
+                          {"trans_b", p.trans_b},
+                          {"threads", r.threads},
+                          {"gflops", r.gflops},
+                          {"reference_gflops", r.onednn > 0 ? nn::Json(r.onednn) : nullptr},
+                          {"openblas_gflops", r.openblas > 0 ? nn::Json(r.openblas) : nullptr}}));
     if (!options.json)
       say("{:>6} {:>6} {:>6}  {}  {:>7} {:>9.1f} {:>9} {:>9} {:>7}\n", p.m, p.n, p.k, letters(p),
           r.threads, r.gflops, or_dash(r.onednn), or_dash(r.openblas),
           r.onednn > 0 ? fmt::format("{:.2f}", ratio) : "-");
   }
   if (options.json) {
-    say_json({{"rows", table}});
+    say_json(nn::Json::object({{"rows", table}}));
     return kOk;
   }
   for (const auto& [threads, s] : summary)

@@ -1,7 +1,6 @@
 // heed bench ops: what one op costs before it computes anything, how fast the row kernels run, and
 // attention over long sequences in time and memory.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
@@ -16,7 +15,7 @@ namespace heed {
 namespace {
 
 using autograd::Tensor;
-using nlohmann::ordered_json;
+using nn::Json;
 
 // A wrong kernel has no speed.
 void check_close(const std::string& name, const Tensor& got, const Tensor& exact) {
@@ -28,7 +27,7 @@ void check_close(const std::string& name, const Tensor& got, const Tensor& exact
 }
 
 // A node and its vjp around the smallest computation there is.
-ordered_json overhead(bool json) {
+Json overhead(bool json) {
   const Tensor a = autograd::randn({8}).requires_grad(), b = autograd::randn({8}).requires_grad();
   const Tensor ones = autograd::ones({8});
   const std::vector<Tensor> leaves = {a, b};
@@ -45,7 +44,7 @@ ordered_json overhead(bool json) {
     say("a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} "
         "{:>9.0f} ns\n\n",
         "forward with its node", ns[0], "backward into both .grad", ns[1]);
-  return {{"forward_ns", ns[0]}, {"backward_ns", ns[1]}};
+  return Json::object({{"forward_ns", ns[0]}, {"backward_ns", ns[1]}});
 }
 
 struct RowOp {
@@ -54,7 +53,7 @@ struct RowOp {
   std::function<Tensor(const Tensor&)> f;
 };
 
-ordered_json rows(bool json) {
+Json rows(bool json) {
   const Tensor x = autograd::randn({2048, 512});
   const Tensor exact_x = autograd::to(x, autograd::float64);
   const Tensor target = autograd::randint(0, 512, {2048});
@@ -68,7 +67,7 @@ ordered_json rows(bool json) {
       {"layer_norm", 2, [](const Tensor& t) { return layer_norm(t, t.size(-1)); }},
       {"rms_norm", 2, [](const Tensor& t) { return rms_norm(t, {}); }},
       {"cross_entropy", 1, [&](const Tensor& t) { return cross_entropy(t, target); }}};
-  ordered_json table = ordered_json::array();
+  Json table = Json::array();
   if (!json)
     say("[2048, 512] float32, forward and forward + backward\n  {:<16} {:>10} {:>9} {:>12}\n", "op",
         "us", "GB/s", "us with grad");
@@ -79,8 +78,8 @@ ordered_json rows(bool json) {
     const std::vector<double> s = median_seconds(
         {[&] { op.f(x); }, [&] { autograd::grad(op.f(leaf), {leaf}, {.grad_output = g}); }});
     const double gbs = 4.0 * op.passes * double(x.numel()) / s[0] / 1e9;
-    table.push_back(
-        {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}});
+    table.push_back(Json::object(
+        {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}}));
     if (!json) say("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
   }
   if (!json) say("\n");
@@ -105,7 +104,7 @@ Measured attention_step(std::int64_t length, F f) {
   return {median_seconds({run}, 3, 0)[0], double(peak) - kept};
 }
 
-ordered_json attention_table(bool json, Progress& progress) {
+Json attention_table(bool json, Progress& progress) {
   if (!json)
     say("attention, causal, one head of 32, forward + backward\n  {:>6} {:>10} {:>12} {:>14} "
         "{:>16}\n",
@@ -117,7 +116,7 @@ ordered_json attention_table(bool json, Progress& progress) {
   const auto composite = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
     return autograd::attention_with_weights(q, k, v, causal).output;
   };
-  ordered_json table = ordered_json::array();
+  Json table = Json::array();
   for (const std::int64_t length : {1024, 2048, 4096, 8192}) {
     if (progress.wants_live()) progress.live(fmt::format("bench ops: attention, T = {}", length));
     const auto draw = [&] { return autograd::randn({1, 1, length, 32}); };
@@ -125,11 +124,11 @@ ordered_json attention_table(bool json, Progress& progress) {
     check_close("attention", fused(q, k, v), autograd::to(composite(q, k, v), autograd::float64));
     const Measured a = attention_step(length, fused), b = attention_step(length, composite);
     progress.clear();
-    table.push_back({{"length", length},
-                     {"ms", a.seconds * 1e3},
-                     {"extra_bytes", a.bytes},
-                     {"composite_ms", b.seconds * 1e3},
-                     {"composite_extra_bytes", b.bytes}});
+    table.push_back(Json::object({{"length", length},
+                                  {"ms", a.seconds * 1e3},
+                                  {"extra_bytes", a.bytes},
+                                  {"composite_ms", b.seconds * 1e3},
+                                  {"composite_extra_bytes", b.bytes}}));
     if (!json)
       say("  {:>6} {:>10.2f} {:>12} {:>14.1f} {:>16}\n", length, a.seconds * 1e3,
           bytes_text(a.bytes), b.seconds * 1e3, bytes_text(b.bytes));
@@ -145,13 +144,13 @@ int bench_ops(const BenchOptions& options) {
   Progress progress(false);
   if (!options.json)
     say("{} thread{}\n\n", options.threads.back(), options.threads.back() == 1 ? "" : "s");
-  const ordered_json node = overhead(options.json), row_ops = rows(options.json);
-  const ordered_json attention = attention_table(options.json, progress);
+  const Json node = overhead(options.json), row_ops = rows(options.json);
+  const Json attention = attention_table(options.json, progress);
   if (options.json)
-    say_json({{"threads", options.threads.back()},
-              {"add", node},
-              {"rows", row_ops},
-              {"attention", attention}});
+    say_json(Json::object({{"threads", options.threads.back()},
+                           {"add", node},
+                           {"rows", row_ops},
+                           {"attention", attention}}));
   return kOk;
 }
 

@@ -1,6 +1,5 @@
 // heed bench train: a training step of the presets in time, memory and the machine's peak.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
@@ -107,7 +106,7 @@ int bench_train(const BenchOptions& options) {
   const std::vector<std::string> presets =
       options.preset.empty() ? std::vector<std::string>{"micro", "toy", "chargpt", "small"}
                              : std::vector<std::string>{options.preset};
-  nlohmann::ordered_json table = nlohmann::ordered_json::array(), peaks = table;
+  nn::Json table = nn::Json::array();
   Progress progress(false);
   if (!options.json)
     say("{:<10} {:>7} {:>10} {:>12} {:>7} {:>11} {:>13}\n", "preset", "threads", "ms/step",
@@ -121,21 +120,21 @@ int bench_train(const BenchOptions& options) {
       const double flops = peak(threads);
       const Row r = measure(preset, threads, flops);
       progress.clear();
-      table.push_back({{"preset", r.preset},
-                       {"threads", r.threads},
-                       {"ms_per_step", r.seconds * 1e3},
-                       {"tokens_per_s", r.tokens_per_s},
-                       {"mfu", r.mfu},
-                       {"peak_bytes", r.peak_bytes},
-                       {"mallocs_per_step", r.allocations_per_step},
-                       {"peak_gflops", flops / 1e9}});
+      table.push_back(nn::Json::object({{"preset", r.preset},
+                                        {"threads", r.threads},
+                                        {"ms_per_step", r.seconds * 1e3},
+                                        {"tokens_per_s", r.tokens_per_s},
+                                        {"mfu", r.mfu},
+                                        {"peak_bytes", r.peak_bytes},
+                                        {"mallocs_per_step", r.allocations_per_step},
+                                        {"peak_gflops", flops / 1e9}}));
       if (!options.json)
         say("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
             r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
             bytes_text(r.peak_bytes), r.allocations_per_step);
     }
   if (options.json) {
-    say_json({{"rows", table}});
+    say_json(nn::Json::object({{"rows", table}}));
     return kOk;
   }
   say("MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "

@@ -38,11 +38,11 @@ int eval(const EvalArguments& a, bool json) {
   if (const std::string leak = leak_text(e); !leak.empty()) complain(leak);
   const nn::TaskFacts& facts = run.task->facts();
   if (json) {
-    nlohmann::ordered_json object = {
-        {"task", run.config.task},
-        {"steps", json_or_null(run.step)},
-        {"seconds", seconds},
-        {"tokens_per_s", double(e.sequences * facts.context) / seconds}};
+    nn::Json object =
+        nn::Json::object({{"task", run.config.task},
+                          {"steps", run.step},
+                          {"seconds", seconds},
+                          {"tokens_per_s", double(e.sequences * facts.context) / seconds}});
     add_evaluation(object, e, facts);
     object["run"] = folder.string();
     object["weights"] = a.weights;

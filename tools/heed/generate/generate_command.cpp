@@ -52,12 +52,12 @@ int generate(const GenerateArguments& a, bool json) {
   const double seconds = clock.seconds();
   const double rate = seconds > 0 ? double(count) / seconds : 0;
   if (json) {
-    say_json({{"run", folder.string()},
-              {"prompt", facts.vocabulary.decode(ids)},
-              {"text", text},
-              {"tokens", count},
-              {"seconds", seconds},
-              {"tokens_per_s", rate}});
+    say_json(nn::Json::object({{"run", folder.string()},
+                               {"prompt", facts.vocabulary.decode(ids)},
+                               {"text", text},
+                               {"tokens", count},
+                               {"seconds", seconds},
+                               {"tokens_per_s", rate}}));
     return kOk;
   }
   say("\n");

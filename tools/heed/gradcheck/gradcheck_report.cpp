@@ -152,27 +152,28 @@ int report_gradchecks(const GradcheckRequest& request) {
   const Worst worst = worst_of(rows);
 
   if (request.json) {
-    nlohmann::ordered_json worst_json;
+    nn::Json worst_json;
     if (worst.order > 0)
-      worst_json = {{"name", worst.name}, {"order", worst.order}, {"error", worst.error}};
-    nlohmann::ordered_json list = nlohmann::ordered_json::array(), failures = list;
+      worst_json =
+          nn::Json::object({{"name", worst.name}, {"order", worst.order}, {"error", worst.error}});
+    nn::Json list = nn::Json::array(), failures = list;
     for (const Row& row : rows) {
-      list.push_back({{"name", row.name},
-                      {"checked", row.checked},
-                      {"failed", row.failed},
-                      {"skipped", total(row.skipped)},
-                      {"error_order_1", json_or_null(row.error[0])},
-                      {"error_order_2", json_or_null(row.error[1])}});
+      list.push_back(nn::Json::object({{"name", row.name},
+                                       {"checked", row.checked},
+                                       {"failed", row.failed},
+                                       {"skipped", total(row.skipped)},
+                                       {"error_order_1", row.error[0]},
+                                       {"error_order_2", row.error[1]}}));
       for (const std::string& f : row.failures) failures.push_back(f);
     }
-    say_json({{"checked", checked},
-              {"failed", failed},
-              {"ops", rows.size()},
-              {"worst", worst_json},
-              {"skipped", total(reasons)},
-              {"seconds", clock.seconds()},
-              {"rows", list},
-              {"failures", failures}});
+    say_json(nn::Json::object({{"checked", checked},
+                               {"failed", failed},
+                               {"ops", rows.size()},
+                               {"worst", worst_json},
+                               {"skipped", total(reasons)},
+                               {"seconds", clock.seconds()},
+                               {"rows", list},
+                               {"failures", failures}}));
   } else {
     print_table(rows, request.order);
     say("\n");

@@ -23,10 +23,11 @@ int report_mutants(const GradcheckRequest& request) {
     }
   }
   if (request.json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const auto& m : survivors) list.push_back({{"op", m.op}, {"mutation", m.mutation}});
-    say_json(
-        {{"mutants", mutants}, {"killed", mutants - std::ssize(survivors)}, {"survivors", list}});
+    nn::Json list = nn::Json::array();
+    for (const auto& m : survivors)
+      list.push_back(nn::Json::object({{"op", m.op}, {"mutation", m.mutation}}));
+    say_json(nn::Json::object(
+        {{"mutants", mutants}, {"killed", mutants - std::ssize(survivors)}, {"survivors", list}}));
   } else {
     for (const auto& m : survivors) say("SURVIVED {}: gradient {}\n", m.op, m.mutation);
     say("{} of {} mutants killed\n", mutants - std::ssize(survivors), mutants);
@@ -58,11 +59,11 @@ int report_run_gradcheck(const GradcheckRequest& request) {
   const autograd::GradcheckReport report = gradcheck(loss, values, how);
   const std::int64_t count = nn::count_parameters(run.model);
   if (request.json)
-    say_json({{"run", request.run},
-              {"parameters", count},
-              {"failed", report.ok ? 0 : 1},
-              {"error", json_or_null(std::optional(report.error))},
-              {"message", report.message}});
+    say_json(nn::Json::object({{"run", request.run},
+                               {"parameters", count},
+                               {"failed", report.ok ? 0 : 1},
+                               {"error", report.error},
+                               {"message", report.message}}));
   else
     say("{}: loss of 2 sequences in {} parameters, float64\n{}{}\n", request.run,
         with_commas(count), report.ok ? "" : "FAILED ",

@@ -23,7 +23,7 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
   nn::LoadedRun run = nn::load_run(folder, "model.safetensors", nn::Use::kPrompts);
   const ModelReport report = report_on(run.model);
   if (json) {
-    nlohmann::ordered_json object = {{"run", folder.string()}, {"task", run.config.task}};
+    nn::Json object = nn::Json::object({{"run", folder.string()}, {"task", run.config.task}});
     object.update(to_json(report));
     say_json(object);
     return kOk;
@@ -44,15 +44,17 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
 int info_on_file(const std::string& path, bool json) {
   const nn::SafeTensors file = nn::load_safetensors(path);
   std::int64_t count = 0;
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  nn::Json list = nn::Json::array();
   for (const nn::NamedTensor& t : file.tensors) {
     count += t.tensor.numel();
-    nlohmann::ordered_json shape = nlohmann::ordered_json::array();
+    nn::Json shape = nn::Json::array();
     for (int i = 0; i < t.tensor.rank(); ++i) shape.push_back(t.tensor.size(i));
-    list.push_back({{"name", t.name}, {"dtype", text_of(t.tensor.dtype())}, {"shape", shape}});
+    list.push_back(nn::Json::object(
+        {{"name", t.name}, {"dtype", text_of(t.tensor.dtype())}, {"shape", shape}}));
   }
   if (json) {
-    say_json({{"file", path}, {"numbers", count}, {"tensors", list}, {"metadata", file.metadata}});
+    say_json(nn::Json::object(
+        {{"file", path}, {"numbers", count}, {"tensors", list}, {"metadata", file.metadata}}));
     return kOk;
   }
   say("{}: {} tensors, {} numbers\n\n", path, file.tensors.size(), with_commas(count));

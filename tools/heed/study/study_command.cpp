@@ -125,30 +125,29 @@ int run_study(const StudyArguments& a, const Command& c) {
                           {"tokens", facts.vocabulary.decode(ids)},
                           {"value", fmt::format("{:.17g}", s.value)}});
   });
-  const std::vector<std::filesystem::path> files = draw_study(out, s, labels, facts.name, of);
+  const std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
   saved.get();
 
-  nlohmann::ordered_json heads = nlohmann::ordered_json::array(),
-                         names = nlohmann::ordered_json::array();
+  nn::Json heads = nn::Json::array(), names = nn::Json::array();
   for (const auto& file : files) names.push_back(file.string());
   names.push_back(arrays.string());
   for (const nn::HeadReport& h : s.heads)
-    heads.push_back({{"layer", h.layer},
-                     {"head", h.head},
-                     {"entropy", h.entropy},
-                     {"previous_token", h.previous_token},
-                     {"duplicate_token", h.duplicate_token},
-                     {"induction", h.induction},
-                     {"dq", h.dq},
-                     {"dk", h.dk},
-                     {"dv", h.dv}});
+    heads.push_back(nn::Json::object({{"layer", h.layer},
+                                      {"head", h.head},
+                                      {"entropy", h.entropy},
+                                      {"previous_token", h.previous_token},
+                                      {"duplicate_token", h.duplicate_token},
+                                      {"induction", h.induction},
+                                      {"dq", h.dq},
+                                      {"dk", h.dk},
+                                      {"dv", h.dv}}));
   if (c.json) {
-    say_json({{"run", folder.string()},
-              {"objective", of},
-              {"value", s.value},
-              {"tokens", facts.vocabulary.decode(ids)},
-              {"heads", heads},
-              {"files", names}});
+    say_json(nn::Json::object({{"run", folder.string()},
+                               {"objective", of},
+                               {"value", s.value},
+                               {"tokens", facts.vocabulary.decode(ids)},
+                               {"heads", heads},
+                               {"files", names}}));
     return kOk;
   }
   say("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, s.value, length);
@@ -160,7 +159,7 @@ int run_study(const StudyArguments& a, const Command& c) {
         score_text(h.induction), h.dq, h.dk, h.dv);
   if (a.ascii) print_ascii(s, labels);
   say("\n");
-  for (const auto& name : names) say("{}\n", name.get<std::string>());
+  for (const auto& name : names.items()) say("{}\n", name.text());
   return kOk;
 }
 

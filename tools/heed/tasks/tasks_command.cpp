@@ -19,22 +19,22 @@ std::string about(int seconds) {
 }
 
 int list_tasks(bool json) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  nn::Json rows = nn::Json::array();
   for (const std::string& name : nn::task_names()) {
     const auto task = nn::make_task(name);
     const nn::TaskFacts& facts = task->facts();
     const nn::RunConfig recipe = nn::preset(name);
     if (json) {
-      rows.push_back({{"task", name},
-                      {"description", facts.description},
-                      {"vocabulary", facts.vocabulary.size()},
-                      {"symbols", facts.vocabulary.summary()},
-                      {"context", facts.context},
-                      {"optimal_loss", facts.optimal},
-                      {"references", facts.references},
-                      {"accuracy", facts.accuracy},
-                      {"steps", recipe.steps},
-                      {"expected_seconds", kSeconds.at(name)}});
+      rows.push_back(nn::Json::object({{"task", name},
+                                       {"description", facts.description},
+                                       {"vocabulary", facts.vocabulary.size()},
+                                       {"symbols", facts.vocabulary.summary()},
+                                       {"context", facts.context},
+                                       {"optimal_loss", facts.optimal},
+                                       {"references", facts.references},
+                                       {"accuracy", facts.accuracy},
+                                       {"steps", recipe.steps},
+                                       {"expected_seconds", kSeconds.at(name)}}));
       continue;
     }
     say("{}\n  {}\n", name, facts.description);
@@ -50,7 +50,7 @@ int list_tasks(bool json) {
         recipe.steps, recipe.layers, recipe.heads, recipe.d_model, about(kSeconds.at(name)));
   }
   if (json)
-    say_json({{"tasks", rows}, {"text_expected_seconds", kSeconds.at("text")}});
+    say_json(nn::Json::object({{"tasks", rows}, {"text_expected_seconds", kSeconds.at("text")}}));
   else
     say("Your own text: heed train --text FILE; about {} on 2 cores\nPresets: {}\n",
         about(kSeconds.at("text")), listing(nn::preset_names()));

@@ -60,12 +60,13 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 
   if (options.json) {
-    nlohmann::ordered_json object = {{"task", c.task}, {"steps", c.steps}};
+    nn::Json object = nn::Json::object({{"task", c.task}, {"steps", c.steps}});
     object.update(to_json(report));
     object["flops_per_step"] = report.flops_per_token * tokens;
     object["bytes"] = memory;
+    object["lr"] = nn::Json::array();
     for (const std::int64_t s : steps)
-      object["lr"].push_back({{"step", s + 1}, {"lr", t.schedule.lr_at(s)}});
+      object["lr"].push_back(nn::Json::object({{"step", s + 1}, {"lr", t.schedule.lr_at(s)}}));
     say_json(object);
     return kOk;
   }
@@ -110,12 +111,12 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
   }
   progress.clear();
   if (options.json)
-    say_json({{"task", t.config.task},
-              {"steps", t.steps_done},
-              {"seconds", clock.seconds()},
-              {"loss", loss},
-              {"least_loss", least},
-              {"learned", learned}});
+    say_json(nn::Json::object({{"task", t.config.task},
+                               {"steps", t.steps_done},
+                               {"seconds", clock.seconds()},
+                               {"loss", loss},
+                               {"least_loss", least},
+                               {"learned", learned}}));
   else
     say("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}\n",
         t.config.task, t.config.batch, learned ? "learned by heart" : "NOT learned", t.steps_done,

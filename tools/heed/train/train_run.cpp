@@ -69,10 +69,10 @@ void print_result(nn::Trainer& t, const nn::Evaluation& e, const fs::path& folde
                   double tokens_per_second, bool json) {
   const std::int64_t parameters = nn::count_parameters(t.model);
   if (json) {
-    nlohmann::ordered_json object = {{"task", t.config.task},
-                                     {"steps", t.steps_done},
-                                     {"seconds", seconds},
-                                     {"tokens_per_s", tokens_per_second}};
+    nn::Json object = nn::Json::object({{"task", t.config.task},
+                                        {"steps", t.steps_done},
+                                        {"seconds", seconds},
+                                        {"tokens_per_s", tokens_per_second}});
     add_evaluation(object, e, t.task->facts());
     object["run"] = folder.string();
     object["parameters"] = parameters;

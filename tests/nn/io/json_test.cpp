@@ -1,0 +1,53 @@
+// JSON: what is printed, what is read, what is refused.
+#include "nn/io/json.h"
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+
+namespace {
+
+using heed::nn::Json;
+using heed::nn::JsonError;
+
+TEST_CASE("JSON prints in order, on one line, every kind") {
+  Json object = Json::object({{"b", 1}, {"a", nullptr}, {"text", "q\"\n\xff"}});
+  object["list"] = std::vector<double>{0.1, 1.0, 1e300, NAN, -0.0};
+  object["b"] = true;
+  object["none"] = std::optional<double>();
+  object.update(Json::object({{"a", std::size_t{7}}, {"new", Json::array()}}));
+  CHECK(object.dump() ==
+        "{\"b\":true,\"a\":7,\"text\":\"q\\\"\\n\xef\xbf\xbd\","
+        "\"list\":[0.1,1.0,1e+300,null,-0.0],\"none\":null,\"new\":[]}");
+  CHECK(Json("é").dump(true) == "\"\\u00e9\"");
+  CHECK(object.keys()[0] == "b");
+}
+
+TEST_CASE("JSON reads what it prints") {
+  for (const std::string text :
+       {R"({"z":[1,-2,0.5,"é"],"a":{"b":null},"c":false})", "[]", "{}", "3", "1e+30"})
+    CHECK(Json::parse(text).dump() == text);
+  CHECK(Json::parse("18446744073709551615").count() == UINT64_MAX);
+  CHECK(Json::parse("0").is_count());
+  CHECK_FALSE(Json::parse("-1").is_count());
+}
+
+TEST_CASE("JSON that means two things, or too much, is refused") {
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      Json::parse(text, {.depth = 2, .length = 3});
+      return "";
+    } catch (const JsonError& e) {
+      return e.what();
+    }
+  };
+  CHECK(refusal("[1,2,3]").empty());
+  CHECK(refusal("[1,2,3,4]") == "has a list of more than 3 values");
+  CHECK(refusal("[[1]]").empty());
+  CHECK(refusal("[[[1]]]") == "is nested too deep");
+  CHECK(refusal(R"({"a":1,"a":2})") == "names \"a\" twice");
+  CHECK(refusal("{\"a\" 1}") == "is not JSON in UTF-8 (byte 6 of it)");
+  CHECK(refusal("1e999") == "has a number out of range");
+}
+
+}  // namespace

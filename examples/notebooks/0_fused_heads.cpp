@@ -2,10 +2,8 @@
 #include <cmath>
 
 #include "autograd/engine/engine.h"
-#include "examples/notebooks/shared.h"
+#include "examples/notebooks/notebook.h"
 #include "nn/layers/attention.h"
-#include "tests/golden/0_printed.h"
-#include "tests/golden/page.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;
@@ -63,51 +61,74 @@ Tensor summary(const Tensor& y) {
   return cat({row(0), row(5), stack({sum(y), sum(y * y), min(y), max(y)}, 0)}, 0);
 }
 
-void one_head(Page& page) {
-  page.cell("In [28]  drawn without a seed: these are the notebook's");
-  const Tensor q = printed::q(), k = printed::k(), v = printed::v();
-  for (const Tensor& x : {q, k, v}) page.say(numpy_str(x));
+void one_head() {
+  cell("In [28]", "drawn without a seed: these are the notebook's");
+  const Tensor q = tensor({{-0.17726915, -0.60715105, 0.27040047, 1.32262995},
+                           {-0.35466501, -1.00190095, 0.49971724, 0.52404003},
+                           {-0.96664612, -0.92880235, 0.31031606, 1.47667384},
+                           {2.58801299, 0.91252951, 0.47811754, -1.90542747},
+                           {0.39023975, 1.89121848, -0.77398807, 0.55986816},
+                           {-0.11781247, 0.66704404, 0.74030888, 0.80908705}},
+                          float64);
+  const Tensor k = tensor({{1.31088812, 0.03025595, 0.02526448, -0.6110974},
+                           {0.03582415, 0.53263921, -0.34596446, 0.67464531},
+                           {-0.21136, 1.38581759, -2.44668208, -0.46287517},
+                           {-0.4030099, -0.90153947, -0.72863338, -1.69069868},
+                           {-0.05841235, 0.88533137, 0.23723818, 1.64457024},
+                           {0.90458896, -0.71120042, -0.77826392, 1.28070143}},
+                          float64);
+  const Tensor v = tensor({{0.76514641, -1.69868336, -1.59656269, -0.76914076},
+                           {-0.81664305, -0.10608875, -1.38933315, -2.52314108},
+                           {0.20812633, 0.43433177, -1.68935144, -0.07477778},
+                           {1.00473554, 0.71972715, -0.40171648, -0.90225516},
+                           {-1.03943008, -2.32277988, 1.68366562, 0.53501308},
+                           {1.49572558, 0.46566221, -0.26506452, 1.31825037}},
+                          float64);
+  show("q", q);
+  show("k", k);
+  show("v", v);
 
-  page.cell("In [29]");
+  cell("In [29]");
   const Tensor mask = create_mask(6);
-  page.array("s0.in29.mask:mask", mask, printed::kMask);
+  show("mask", mask);
 
-  page.cell("In [30]");
+  cell("In [30]");
   const auto [products, w, output] = scaled_dot_product(q, k, v, mask, 1);
-  page.array("s0.in30.w:w", w, printed::kWeights);
-  page.keep("s0.md.claim:argmax_row2", argmax(select(w, 0, 2), 0));  // "sat" focuses on "cat",
-  page.keep("s0.md.claim:argmax_row3", argmax(select(w, 0, 3), 0));  // "on" on "the"
+  show("w", w);
+  cell("text after In [30]", "\"sat\" focuses on \"cat\", \"on\" on \"the\"");
+  show("argmax_row2", argmax(select(w, 0, 2), 0));
+  show("argmax_row3", argmax(select(w, 0, 3), 0));
 
-  page.cell("In [31]  the 8th decimals differ where the inputs' 9th would be needed");
-  page.array("s0.in31.out:out", output);
-  page.check(
-      "row 1 is the notebook's",
-      allclose(select(output, 0, 1),
-               tensor({-0.19591809, -0.73105386, -1.47065405, -1.83483723}, float64), 0, 4e-8));
-  page.check("attention(), fused, says the same",
-             allclose(attention(q, k, v, {.scale = 1, .causal = true}), output, 0, 1e-14));
+  cell("In [31]");
+  show("out", output);
+  require("row 1 is the notebook's",
+          allclose(select(output, 0, 1),
+                   tensor({-0.19591809, -0.73105386, -1.47065405, -1.83483723}, float64), 0, 4e-8));
+  require("attention(), fused, says the same",
+          allclose(attention(q, k, v, {.scale = 1, .causal = true}), output, 0, 1e-14));
 
+  cell("derived.scaled", "with the 1/sqrt(d_k) of the formula above the code");
   const Attended scaled = scaled_dot_product(q, k, v, mask, 0.5);
-  page.keep("s0.derived.scaled:w", scaled.weights);
-  page.keep("s0.derived.scaled:out", scaled.values);
+  show("w", scaled.weights);
+  show("out", scaled.values);
   const double right = scale_of(scaled.weights, products), wrong = scale_of(w, products);
-  page.fault(
+  fault(
       "no 1/sqrt(d_k), which the formula above the code has", std::abs(right - 0.5) <= 1e-9,
       std::abs(wrong - 0.5) <= 1e-9,
       text("The weights' logarithms tell the scale: ", wrong, " where d_k = 4 asks for ", right,
            ".\nRow 1 would be ", scaled.weights.at({1, 0}), ", ", scaled.weights.at({1, 1}), "."));
   const std::string reason = refusal([] { ScoreBias(tril(ones({6, 6}, float64))); });
-  page.fault("the text sets the mask to 0 for the future and 1 for the past",
-             refusal([&] { ScoreBias{mask}; }).empty(), reason.empty(), reason);
+  fault("the text sets the mask to 0 for the future and 1 for the past",
+        refusal([&] { ScoreBias{mask}; }).empty(), reason.empty(), reason);
   const Tensor large = 1000.0 * products;
   const Tensor by_exp = exp(large) / sum(exp(large), {1}, true);
-  page.fault("In [15]: a softmax that does not subtract the row's maximum",
-             all(isfinite(softmax(large, -1))).item() != 0, all(isfinite(by_exp)).item() != 0,
-             "Scores a thousand times as large: exp overflows, inf / inf is NaN.");
+  fault("In [15]: a softmax that does not subtract the row's maximum",
+        all(isfinite(softmax(large, -1))).item() != 0, all(isfinite(by_exp)).item() != 0,
+        "Scores a thousand times as large: exp overflows, inf / inf is NaN.");
 }
 
-void many_heads(Page& page) {
-  page.cell("In [36] to In [43]  unseeded there, from manual_seed(0) here");
+void many_heads() {
+  cell("In [36]", "to In [55], unseeded there, from manual_seed(0) here: the sizes are all");
   manual_seed(0);
   const Tensor x = randn({1, 6, 512});
   const nn::Linear qkv_layer({.in = 512, .out = 3 * 512}), linear_layer({.in = 512, .out = 512});
@@ -115,49 +136,46 @@ void many_heads(Page& page) {
                                linear_layer.bias, 8};
   const Tensor mask = triu(full({1, 8, 6, 6}, -kInf), 1);
   const auto s = mha.forward(x, mask);
-  page.size("s0.in36.x:x", s.x, "torch.Size([1, 6, 512])");
-  page.size("s0.in38.qkv:qkv", s.qkv, "torch.Size([1, 6, 1536])");
-  page.size("s0.in41.qkv:qkv", s.split, "torch.Size([1, 6, 8, 192])");
-  page.size("s0.in42.qkv:qkv", s.by_head, "torch.Size([1, 8, 6, 192])");
-  page.size("s0.in43.qkv:q", s.q, "torch.Size([1, 8, 6, 64])");
-  page.size("s0.in43.qkv:k", s.k, "torch.Size([1, 8, 6, 64])");
-  page.size("s0.in43.qkv:v", s.v, "torch.Size([1, 8, 6, 64])");
+  show_size("x", s.x);
+  struct Sized {
+    const char *cell, *name;
+    Tensor x;
+  };
+  const Sized sizes[] = {{"In [38]", "qkv", s.qkv},
+                         {"In [41]", "qkv", s.split},
+                         {"In [42]", "qkv", s.by_head},
+                         {"In [43]", "q", s.q},
+                         {"In [43]", "k", s.k},
+                         {"In [43]", "v", s.v},
+                         {"In [44]", "scaled", s.a.scaled},
+                         {"In [47]", "attention_weights", s.a.weights},
+                         {"In [48]", "values", s.a.values},
+                         {"In [53]", "attention_weights", s.a.weights},
+                         {"In [53]", "values", s.a.values},
+                         {"In [54]", "values", s.joined},
+                         {"In [55]", "output", s.output},
+                         {"In [69]", "x", s.x},
+                         {"In [69]", "qkv", s.qkv},
+                         {"In [69]", "qkv", s.split},
+                         {"In [69]", "qkv", s.by_head},
+                         {"In [69]", "q", s.q},
+                         {"In [69]", "k", s.k},
+                         {"In [69]", "v", s.v},
+                         {"In [69]", "attention_weights", s.a.weights},
+                         {"In [69]", "values", s.a.values},
+                         {"In [69]", "output", s.output}};
+  for (const auto& [label, name, y] : sizes) {
+    cell(label);
+    show_size(name, y);
+  }
+  cell("In [46]");
+  show("mask[0][1]", select(select(mask, 0, 0), 0, 1));
 
-  page.cell("In [44] to In [48]");
-  page.size("s0.in44.scaled:scaled", s.a.scaled, "torch.Size([1, 8, 6, 6])");
-  page.tensor("s0.in46.mask01:mask[0][1]", select(select(mask, 0, 0), 0, 1),
-              "tensor([[0., -inf, -inf, -inf, -inf, -inf],\n"
-              "        [0., 0., -inf, -inf, -inf, -inf],\n"
-              "        [0., 0., 0., -inf, -inf, -inf],\n"
-              "        [0., 0., 0., 0., -inf, -inf],\n"
-              "        [0., 0., 0., 0., 0., -inf],\n"
-              "        [0., 0., 0., 0., 0., 0.]])");
-  page.size("s0.in47.weights:attention_weights", s.a.weights, "torch.Size([1, 8, 6, 6])");
-  page.size("s0.in48.values:values", s.a.values, "torch.Size([1, 8, 6, 64])");
+  cell("derived.mha512", "two rows of the output in part, its sum, sum of squares, least, largest");
+  show("correct_transposed_first", summary(s.output));
+  show("as_in_seed_reshape_bug", summary(mha.forward(x, mask, false).output));
 
-  page.cell("In [53] to In [55]");
-  page.size("s0.in53.sdp:attention_weights", s.a.weights, "torch.Size([1, 8, 6, 6])");
-  page.size("s0.in53.sdp:values", s.a.values, "torch.Size([1, 8, 6, 64])");
-  page.size("s0.in54.concat:values", s.joined, "torch.Size([1, 6, 512])");
-  page.size("s0.in55.out:output", s.output, "torch.Size([1, 6, 512])");
-
-  page.cell("In [69]");
-  const std::pair<const char*, Tensor> sizes[] = {{"x", s.x},
-                                                  {"qkv", s.qkv},
-                                                  {"qkv", s.split},
-                                                  {"qkv", s.by_head},
-                                                  {"q", s.q},
-                                                  {"k", s.k},
-                                                  {"v", s.v},
-                                                  {"attention_weights", s.a.weights},
-                                                  {"values", s.a.values},
-                                                  {"output", s.output}};
-  for (const auto& [name, t] : sizes) page.size(text("s0.in69.mha:", name), t);
-  page.keep("s0.derived.mha512:correct_transposed_first", summary(s.output));
-  page.keep("s0.derived.mha512:as_in_seed_reshape_bug",
-            summary(mha.forward(x, mask, false).output));
-
-  // The same layer, small, with numbers made by rules: 2 heads of 2, 3 positions.
+  cell("derived.mha4", "the same layer, small: 2 heads of 2, 3 positions, numbers made by rules");
   const MultiHeadAttention small{counted({12, 4}, 7, 3, 11, 1 / 8.0),
                                  counted({12}, 3, 0, 5, 1 / 8.0), counted({4, 4}, 5, 2, 7, 1 / 4.0),
                                  counted({4}, 1, 0, 3, 1 / 8.0), 2};
@@ -166,9 +184,9 @@ void many_heads(Page& page) {
   const auto as_printed = [&](const Tensor& t) {
     return small.forward(t, create_mask(3), false).output;
   };
-  page.keep("s0.derived.mha4:attention_weights", small.forward(input, create_mask(3)).a.weights);
-  page.keep("s0.derived.mha4:correct_transposed_first", permuted(input));
-  page.keep("s0.derived.mha4:as_in_seed_reshape_bug", as_printed(input));
+  show("attention_weights", small.forward(input, create_mask(3)).a.weights);
+  show("correct_transposed_first", permuted(input));
+  show("as_in_seed_reshape_bug", as_printed(input));
   nn::MultiHeadAttention module({.d_model = 4,
                                  .heads = 2,
                                  .form = nn::AttentionForm::kPackedHeads,
@@ -178,26 +196,26 @@ void many_heads(Page& page) {
   module.weights.in_proj_bias = small.qkv_bias;
   module.weights.out_proj_weight = small.out_weight;
   module.weights.out_proj_bias = small.out_bias;
-  page.check("nn::MultiHeadAttention, whose form kPackedHeads this is, says the same",
-             allclose(module(input), permuted(input), 0, 1e-14));
+  require("nn::MultiHeadAttention, whose form kPackedHeads this is, says the same",
+          allclose(module(input), permuted(input), 0, 1e-14));
   const Tensor right = dependence(permuted, input), wrong = dependence(as_printed, input);
-  page.fault(
-      "In [54]: heads joined without the permute back", sees_no_future(right),
-      sees_no_future(wrong),
-      text("Sum of |d output[t] / d input[s]|, rows t, with the permute:\n", numpy_str(right),
-           "\nas in the notebook, where every shape is right, too:\n", numpy_str(wrong)));
+  fault("In [54]: heads joined without the permute back", sees_no_future(right),
+        sees_no_future(wrong),
+        text("Sum of |d output[t] / d input[s]|, rows t, with the permute:\n", right,
+             "\nas in the notebook, where every shape is right, too:\n", wrong));
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run(argc, argv, 0, [](Page& page) {
-    one_head(page);
-    many_heads(page);
-    page.say(
-        "\nNotice: no size and no weight is wrong where the permute is missing, and a loss would\n"
-        "only look too good. What tells is the derivative of an output by a later input: exactly\n"
-        "0.0, or a leak. The scale left out shows in no size either: row 1 moves from 0.45, 0.55\n"
-        "to 0.39, 0.61, and more with larger d_k.");
+int main() {
+  return run(0, [] {
+    one_head();
+    many_heads();
+    std::cout << R"(
+Notice: no size and no weight is wrong where the permute is missing, and a loss would
+only look too good. What tells is the derivative of an output by a later input: exactly
+0.0, or a leak. The scale left out shows in no size either: row 1 moves from 0.45, 0.55
+to 0.39, 0.61, and more with larger d_k.
+)";
   });
 }

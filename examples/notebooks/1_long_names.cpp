@@ -4,8 +4,8 @@
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/inplace.h"
+#include "examples/notebooks/notebook.h"
 #include "nn/layers/attention.h"
-#include "tests/golden/page.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;
@@ -74,32 +74,28 @@ nn::AttentionWeights one_key_for_all(nn::AttentionWeights w) {
   return w;
 }
 
-void notebook(Page& page) {
-  page.cell("In [4]");
+void cells() {
+  cell("In [4]");
   const Tensor test1 = tensor({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}});
-  page.tensor("s1.in4.causal:masked", hidden_apply_causal_mask(test1),
-              "tensor([[1., -inf, -inf],\n"
-              "        [4., 5., -inf],\n"
-              "        [7., 8., 9.]])");
+  show("masked", hidden_apply_causal_mask(test1));
   // The exercise is left open, so allclose has nothing to compare: an error there, and here.
   const std::string error = refusal([&] { allclose(Tensor(), test1); });
-  page.say(error);
-  page.keep("s1.in4.error:text", full({}, !error.empty()));
+  show_as("text", full({}, !error.empty()), error);
 
   const auto first_row_sees_itself_alone = [](const Tensor& masked) {
     return softmax(masked, -1).at({0, 0}) == 1;
   };
   const Tensor upper = masked_fill(test1, tril_mask(3, 3, -1), -kInf);
-  page.fault("the text: \"only the upper triangular values of the matrix are left\"",
-             first_row_sees_itself_alone(hidden_apply_causal_mask(test1)),
-             first_row_sees_itself_alone(upper), "The code keeps the lower ones, and must.");
+  fault("the text: \"only the upper triangular values of the matrix are left\"",
+        first_row_sees_itself_alone(hidden_apply_causal_mask(test1)),
+        first_row_sees_itself_alone(upper), "The code keeps the lower ones, and must.");
 
-  page.cell("In [None]  never run there: HiddenAttention(2, 30, 10), all ones, on rand of seed 0");
+  cell("derived.rand", "never run there: HiddenAttention(2, 30, 10), all ones, rand of seed 0");
   manual_seed(0);
   const Tensor test = to(rand({12, 20, 30}), float64);
   const nn::AttentionWeights ground_truth = make(2, 30, 10, all_ones);
   const Tensor truth_output = hidden_attention(ground_truth, test).attn_out;
-  page.keep("s1.derived.rand:attn_out[:,:,0]", select(truth_output, 2, 0));
+  show_size("attn_out[:,:,0]", select(truth_output, 2, 0));
   nn::MultiHeadAttention user_model({.d_model = 30,
                                      .heads = 2,
                                      .d_head = 10,
@@ -107,26 +103,27 @@ void notebook(Page& page) {
                                      .causal = true,
                                      .dtype = float64});
   user_model.weights = ground_truth;
-  page.check("passed all tests! (the user's model is nn::MultiHeadAttention)",
-             allclose(truth_output, user_model(test)));
-  page.check(
+  require("passed all tests! (the user's model is nn::MultiHeadAttention)",
+          allclose(truth_output, user_model(test)));
+  require(
       "every output is the same along d_model",
       allclose(truth_output, expand(slice(truth_output, 2, 0, 1), truth_output.shape()), 1e-12));
 
-  page.cell("The same on an input made by a rule, and small");
+  cell("derived.formula", "the same on an input made by a rule");
   std::vector<double> rule;
   for (int b = 0; b < 12; ++b)
     for (int t = 0; t < 20; ++t)
       for (int m = 0; m < 30; ++m) rule.push_back(((7 * b + 5 * t + 3 * m) % 11 - 5) / 64.0);
   const Tensor by_rule = hidden_attention(ground_truth, from_data(rule, {12, 20, 30})).attn_out;
-  page.keep("s1.derived.formula:attn_out[:,:,0]", select(by_rule, 2, 0));
+  show_size("attn_out[:,:,0]", select(by_rule, 2, 0));
+  cell("derived.small", "and small");
   const Tensor x =
       tensor({{.25, .5, -.125}, {-.5, .75, .125}, {.375, -.25, .5}, {-.125, -.375, .25}}, float64);
   const auto small = hidden_attention(make(2, 3, 2, all_ones), unsqueeze(x, 0));
-  page.keep("s1.derived.small:q", small.q);
-  page.keep("s1.derived.small:attn_pattern", small.attn_pattern);
-  page.keep("s1.derived.small:z", small.z);
-  page.keep("s1.derived.small:attn_out", small.attn_out);
+  show("q", small.q);
+  show("attn_pattern", small.attn_pattern);
+  show("z", small.z);
+  show("attn_out", small.attn_out);
 
   // How many of two wrong layers does the notebook's test notice?
   const auto passes = [&](const nn::AttentionWeights& truth, const nn::AttentionWeights& user) {
@@ -136,24 +133,25 @@ void notebook(Page& page) {
     return !passes(truth, swapped_heads(truth)) + !passes(truth, one_key_for_all(truth));
   };
   const nn::AttentionWeights random = make(2, 30, 10, normal);
-  page.fault("the test's weights are all ones", notices(random) == 2, notices(ground_truth) > 0,
-             "With ones, swapped heads and a key shared by all heads both pass all tests;\n"
-             "with random weights neither does.");
+  fault("the test's weights are all ones", notices(random) == 2, notices(ground_truth) > 0,
+        "With ones, swapped heads and a key shared by all heads both pass all tests;\n"
+        "with random weights neither does.");
   user_model.weights = random;
-  page.check("with random weights, too, the user's model passes",
-             allclose(hidden_attention(random, test).attn_out, user_model(test), 0, 1e-11));
+  require("with random weights, too, the user's model passes",
+          allclose(hidden_attention(random, test).attn_out, user_model(test), 0, 1e-11));
 
   const Tensor scores = test1.detach().requires_grad() * 1.0;
   const std::string reason = refusal([&] { fill_(slice(scores, 1, 1, 3), -kInf); });
-  page.fault("masked_fill_: in place on a tensor of the graph",
-             refusal([&] { hidden_apply_causal_mask(scores); }).empty(), reason.empty(), reason);
+  fault("masked_fill_: in place on a tensor of the graph",
+        refusal([&] { hidden_apply_causal_mask(scores); }).empty(), reason.empty(), reason);
 
-  page.say(
-      "\nNotice: with equal weights every head is the same head and every channel one number, so\n"
-      "a test on them passes for any wiring. Test with random weights. And names in an einsum\n"
-      "say which axis is which; the shape asserts after each line could not.");
+  std::cout << R"(
+Notice: with equal weights every head is the same head and every channel one number, so
+a test on them passes for any wiring. Test with random weights. And names in an einsum
+say which axis is which; the shape asserts after each line could not.
+)";
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return run(argc, argv, 1, notebook); }
+int main() { return run(1, cells); }

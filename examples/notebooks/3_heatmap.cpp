@@ -3,9 +3,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "examples/notebooks/shared.h"
+#include "examples/notebooks/notebook.h"
 #include "nn/layers/layers.h"
-#include "tests/golden/page.h"
 #include "tools/plot/colormap.h"
 #include "tools/plot/heatmap.h"
 
@@ -74,23 +73,17 @@ struct MultiHeadAttentionLayer {
   }
 };
 
-void self_attention(Page& page, const Tensor& sample_input) {
-  page.cell("1. Self-Attention Mechanism");
+void self_attention(const Tensor& sample_input) {
+  cell("section 1, output", "Self-Attention Mechanism");
   const auto [output, weights] = compute_self_attention(sample_input, sample_input, sample_input);
-  page.say("Attention Output:");
-  page.tensor("s3.sa.out:output", output,
-              "tensor([[0.8137, 0.4935, 0.5065, 0.1863],\n"
-              "        [0.4935, 0.8137, 0.1863, 0.5065],\n"
-              "        [0.7259, 0.7259, 0.2741, 0.2741]])");
-  page.say("Attention Weights:");
-  page.tensor("s3.sa.w:weights", weights,
-              "tensor([[0.5065, 0.1863, 0.3072],\n"
-              "        [0.1863, 0.5065, 0.3072],\n"
-              "        [0.2741, 0.2741, 0.4519]])");
-  page.check("attention(), fused, says the same",
-             allclose(attention(sample_input, sample_input, sample_input), output, 0, 1e-14));
+  std::cout << "Attention Output:\n";
+  show("output", output);
+  std::cout << "Attention Weights:\n";
+  show("weights", weights);
+  require("attention(), fused, says the same",
+          allclose(attention(sample_input, sample_input, sample_input), output, 0, 1e-14));
 
-  page.cell("2. Visualizing Attention Weights");
+  cell("section 2", "Visualizing Attention Weights");
   const std::string file = "notebook_3.png";
   const auto at = [&weights = weights](std::int64_t i, std::int64_t j) {
     return plot::format_number(weights.at({i, j}));
@@ -100,11 +93,11 @@ void self_attention(Page& page, const Tensor& sample_input) {
            "itself: ", at(0, 0), ", ", at(1, 1), ", ", at(2, 2),
            ". Words 0 and 1 attend least to each other: ", at(0, 1), ".");
   display_attention_weights(weights, file, alt_text);
-  page.say(text("picture: ", file, "\n  ", alt_text));
+  std::cout << "picture: " << file << "\n  " << alt_text << "\n";
   std::ifstream in(file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  page.check("the file carries its description (the notebook promises one, and has none)",
-             bytes.find("iTXtDescription") != bytes.npos && bytes.find(alt_text) != bytes.npos);
+  require("the file carries its description (the notebook promises one, and has none)",
+          bytes.find("iTXtDescription") != bytes.npos && bytes.find(alt_text) != bytes.npos);
 
   // Of every two weights that differ, has the stronger one the lighter color?
   const double largest = max(weights).item();
@@ -116,63 +109,63 @@ void self_attention(Page& page, const Tensor& sample_input) {
         if (a > b + 1e-9 && (light(a) > light(b)) != lighter) return false;
     return true;
   };
-  page.fault("\"Darker colors represent stronger attention\"", stronger_is(true),
-             stronger_is(false),
-             text("Under viridis the luminance of ", values[1], " is ", light(values[1]), ", of ",
-                  values[0], " it is ", light(values[0]), ": bright is strong."));
+  fault("\"Darker colors represent stronger attention\"", stronger_is(true), stronger_is(false),
+        text("Under viridis the luminance of ", values[1], " is ", light(values[1]), ", of ",
+             values[0], " it is ", light(values[0]), ": bright is strong."));
 }
 
-void multi_head(Page& page, const Tensor& sample_input) {
-  page.cell("3. Multi-Head Attention  unseeded there, from manual_seed(0) here: the size is all");
+void multi_head(const Tensor& sample_input) {
+  cell("section 3, output", "Multi-Head Attention, unseeded there: the size is all");
   manual_seed(0);
   const MultiHeadAttentionLayer layer;
   const Tensor x = unsqueeze(sample_input, 0);
   const double by_head = 1 / std::sqrt(2), by_embedding = 1 / std::sqrt(4);
   const auto right = layer.forward(x, by_head), scaled = layer.forward(x, by_embedding);
   const auto literal = layer.forward(x, by_embedding, true);
-  page.say("Output from Multi-Head Attention:");
-  page.tensor("s3.mha.shape:output", right.output);
-  page.keep("s3.derived.mha:correct_positions_sqrt_head_dim", right.output);
-  page.keep("s3.derived.mha:positions_sqrt_embedding_size", scaled.output);
-  page.keep("s3.derived.mha:literal_code_heads_attend_heads", literal.output);
+  std::cout << "Output from Multi-Head Attention:\n";
+  show("output", right.output);
+  cell("derived.mha", "from manual_seed(0): right, with the wrong scale, and as printed");
+  show("correct_positions_sqrt_head_dim", right.output);
+  show("positions_sqrt_embedding_size", scaled.output);
+  show("literal_code_heads_attend_heads", literal.output);
 
   const auto run_with = [&](const char* second) { layer.forward(x, by_head, false, second); };
   const std::string reason = refusal([&] { run_with("nhq1,nlhd->nqhd"); });
-  page.fault("`nhq1`, with a digit for the letter l",
-             refusal([&] { run_with("nhql,nlhd->nqhd"); }).empty(), reason.empty(), reason);
-  page.check("the error points at it",
-             reason.find("\n  nhq1,nlhd->nqhd\n     ^") != std::string::npos);
+  fault("`nhq1`, with a digit for the letter l",
+        refusal([&] { run_with("nhql,nlhd->nqhd"); }).empty(), reason.empty(), reason);
+  require("the error points at it",
+          reason.find("\n  nhq1,nlhd->nqhd\n     ^") != std::string::npos);
 
   // With the letter in place it runs, and is still wrong.
   const auto follows_the_words = [&](bool permutes) {
     const Tensor back = layer.forward(flip(x, 1), by_embedding, permutes).output;
     return allclose(flip(back, 1), layer.forward(x, by_embedding, permutes).output);
   };
-  page.fault("the permutes before an einsum that reads \"nqhd\"", follows_the_words(false),
-             follows_the_words(true),
-             text("The energy is ", literal.energy.shape(), ", head against head, not ",
-                  right.energy.shape(), ". Words in reverse order\n",
-                  "should give the outputs in reverse order, and do not."));
+  fault("the permutes before an einsum that reads \"nqhd\"", follows_the_words(false),
+        follows_the_words(true),
+        text("The energy is ", literal.energy.shape(), ", head against head, not ",
+             right.energy.shape(), ". Words in reverse order\n",
+             "should give the outputs in reverse order, and do not."));
   const auto scale_in = [](const auto& r) {
     return scale_of(select(select(r.weights, 0, 0), 0, 0), select(select(r.energy, 0, 0), 0, 0));
   };
-  page.fault("divides by sqrt(embedding_size), not sqrt(head_dim)",
-             std::abs(scale_in(right) - by_head) <= 1e-9,
-             std::abs(scale_in(scaled) - by_head) <= 1e-9,
-             text("The weights' logarithms tell the scale: ", scale_in(scaled),
-                  " where heads of 2 ask for ", scale_in(right), "."));
+  fault("divides by sqrt(embedding_size), not sqrt(head_dim)",
+        std::abs(scale_in(right) - by_head) <= 1e-9, std::abs(scale_in(scaled) - by_head) <= 1e-9,
+        text("The weights' logarithms tell the scale: ", scale_in(scaled),
+             " where heads of 2 ask for ", scale_in(right), "."));
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return run(argc, argv, 3, [](Page& page) {
+int main() {
+  return run(3, [] {
     const Tensor sample_input = tensor({{1, 0, 1, 0}, {0, 1, 0, 1}, {1, 1, 0, 0}}, float64);
-    self_attention(page, sample_input);
-    multi_head(page, sample_input);
-    page.say(
-        "\nNotice: of the layer's faults one is an error, the others run and have the right\n"
-        "size. Each breaks a law that needs no reference: outputs follow their words, and the\n"
-        "ratio of two weights is exp(scale * difference of scores).");
+    self_attention(sample_input);
+    multi_head(sample_input);
+    std::cout << R"(
+Notice: of the layer's faults one is an error, the others run and have the right
+size. Each breaks a law that needs no reference: outputs follow their words, and the
+ratio of two weights is exp(scale * difference of scores).
+)";
   });
 }

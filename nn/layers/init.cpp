@@ -1,5 +1,5 @@
 // The formulas follow torch.nn.init operation by operation: the last bit of a bound decides the
-// last bits of what is drawn. See seeds/torch_rng.md, section 5.
+// last bits of what is drawn (autograd/tensor/README.md).
 #include "nn/layers/init.h"
 
 #include <cmath>

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMaxSteps = 1'000'000'000;
 
-// A pre-norm GPT with learned positions and biases, as design.md's presets time it.
+// A pre-norm GPT with learned positions and biases, as the speed presets of nn/train/README.md.
 RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std::int64_t context,
               std::int64_t batch) {
   RunConfig c;

@@ -68,7 +68,7 @@ struct RunConfig {
 };
 
 /// Names that --preset takes: the tasks' own recipes, "shakespeare-cpu", and the speed presets
-/// micro, toy, chargpt, small (design.md 5).
+/// micro, toy, chargpt, small (nn/train/README.md).
 std::vector<std::string> preset_names();
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);

@@ -1,5 +1,4 @@
-#include "autograd/graph/samples.h"
-#include "nn/layers/transformer.h"
+#include "nn/nn.h"
 
 std::size_t count_checks() { return heed::autograd::registered_checks().size(); }
 

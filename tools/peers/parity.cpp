@@ -20,7 +20,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-// gpt_torch.py's, as in parity.py.
+// As in timing.py.
 constexpr double kLearningRate = 1e-3, kWeightDecay = 0.1, kMaxNorm = 1;
 constexpr AdamWOptions kAdamW{.beta1 = 0.9, .beta2 = 0.95};
 
@@ -78,7 +78,6 @@ struct Attention {
             {{"output", output.detach()}, {"pattern", probe.value("hook_pattern")}},
             leaves};
   }
-  std::vector<NamedTensor> buffers() const { return {}; }
 };
 
 struct GPT {
@@ -96,29 +95,14 @@ struct GPT {
     const Tensor logits = model.forward(in.at("ids", step));
     return {cross_entropy(logits, in.at("target", step)), {{"output", logits.detach()}}, {}};
   }
-  // gpt_torch.py's state_dict holds its causal mask, too, true where nobody may look. It is no
-  // parameter, and ours has none.
-  std::vector<NamedTensor> buffers() const {
-    const std::int64_t context = model.options.context;
-    return {{"mask", logical_not(KeepMask::causal(context, context).tensor())}};
-  }
 };
 
 template <class Subject>
 void run(const std::string& folder, const Case& in) {
   const Subject subject(in);
   const std::vector<NamedTensor> all = parameters(subject.model);
-  const std::vector<NamedTensor> buffers = subject.buffers();
-  const auto save_state = [&](const std::string& name) {
-    std::vector<NamedTensor> both = all;
-    both.insert(both.end(), buffers.begin(), buffers.end());
-    save_safetensors(folder + name, both);
-  };
-  SafeTensors state = load_safetensors(folder + "/state.safetensors");
-  for (const NamedTensor& buffer : buffers)
-    std::erase_if(state.tensors, [&](const NamedTensor& t) { return t.name == buffer.name; });
-  load_parameters(all, state);
-  save_state("/loaded.safetensors");
+  load_parameters(all, load_safetensors(folder + "/state.safetensors"));
+  save_safetensors(folder + "/loaded.safetensors", all);
 
   AdamW optimizer({{all, kWeightDecay}}, kAdamW);
   std::vector<NamedTensor> results;
@@ -135,7 +119,7 @@ void run(const std::string& folder, const Case& in) {
     losses.push_back(now.loss.item());
     norms.push_back(optimizer.step(kLearningRate, kMaxNorm));
   }
-  save_state("/trained.safetensors");
+  save_safetensors(folder + "/trained.safetensors", all);
   for (const auto& [name, x] : subject.run(in, 0).values) results.push_back({"trained." + name, x});
   results.push_back({"losses", from_data(losses, {in.steps()})});
   results.push_back({"norms", from_data(norms, {in.steps()})});

@@ -2,7 +2,7 @@
 """heed beside PyTorch: the same weights, through safetensors, must give the same numbers.
 
 For each case the script writes a state_dict and inputs, lets heed_parity load them, run forward and
-backward and take 20 AdamW steps (gpt_torch.py's hyperparameters, gradients clipped to a norm of 1),
+backward and take 20 AdamW steps (timing.py's hyperparameters, gradients clipped),
 does the same in PyTorch and prints one line. Columns are largest errors over the largest entry of
 the same tensor, the worst of all tensors:
   exchange   the state_dict that heed saves after loading PyTorch's: the same bits
@@ -30,6 +30,9 @@ except ImportError as error:
     print(f"parity: {error}; python3 -m venv V && V/bin/pip install torch safetensors numpy, "
           "then V/bin/python tools/peers/parity.py", file=sys.stderr)
     sys.exit(2)
+
+from gpt_torch import GPT, make_optimizer
+from timing import MAX_NORM, PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 20
@@ -92,25 +95,22 @@ def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padd
     return Case(f"MHA: {name}", dtype, make, inputs, options, run, weights)
 
 
-def gpt_case(peer, size, dtype=torch.float64):
-    V, d, heads, layers, T, B = peer["CONFIGS"][size]
+def gpt_case(name, dtype=torch.float64):
+    preset = PRESETS[name]
 
     def run(m, x):
-        logits = []
-        hook = m.head.register_forward_hook(lambda module, args, output: logits.append(output))
-        loss = m(x["ids"], x["target"])
-        hook.remove()
-        return logits[0], loss
+        logits = m(x["ids"])
+        return logits, torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                                         x["target"].flatten())
 
-    inputs = {name: torch.randint(0, V, (STEPS, B, T)) for name in ("ids", "target")}
-    options = dict(vocab=V, d_model=d, heads=heads, layers=layers)
-
-    def make():
-        return peer["GPT"](V, d, heads, layers, T).to(dtype)
-    return Case(f"GPT: {size}", dtype, make, inputs, options, run)
+    shape = (STEPS, preset.batch, preset.context)
+    inputs = {key: torch.randint(preset.vocab, shape) for key in ("ids", "target")}
+    options = dict(vocab=preset.vocab, d_model=preset.d_model, heads=preset.heads,
+                   layers=preset.layers)
+    return Case(f"GPT: {name}", dtype, lambda: GPT(preset).to(dtype), inputs, options, run)
 
 
-def cases(peer):
+def cases():
     yield attention_case("self, causal", causal=True)
     yield attention_case("self, causal, no bias", causal=True, bias=False)
     yield attention_case("self, padded keys", padded=True)
@@ -120,12 +120,12 @@ def cases(peer):
     yield attention_case("self, causal, q k v apart", causal=True, separate=True)
     yield attention_case("cross, q k v apart", cross=True, separate=True)
     yield attention_case("cross, q k v apart, no bias", cross=True, separate=True, bias=False)
-    yield gpt_case(peer, "micro")
-    yield gpt_case(peer, "toy")
+    yield gpt_case("micro")
+    yield gpt_case("toy")
     yield attention_case("self, causal", torch.float32, causal=True)
     yield attention_case("cross, q k v apart", torch.float32, cross=True, separate=True)
-    yield gpt_case(peer, "micro", torch.float32)
-    yield gpt_case(peer, "toy", torch.float32)
+    yield gpt_case("micro", torch.float32)
+    yield gpt_case("toy", torch.float32)
 
 
 def dtype_name(case):
@@ -144,7 +144,7 @@ def at_step(case, step, leaves=False):
 def train(case, model):
     """All that heed_parity puts into results.safetensors."""
     results, losses, norms = {}, [], []
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(.9, .95), weight_decay=.1)
+    optimizer = make_optimizer(model)
     for step in range(STEPS):
         inputs = at_step(case, step, leaves=True)
         output, loss = case.run(model, inputs)
@@ -158,7 +158,7 @@ def train(case, model):
             if case.weights:
                 results["pattern"] = case.weights(model, inputs).detach()
         losses.append(loss.item())
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM).item())
         optimizer.step()
     results["losses"] = torch.tensor(losses, dtype=torch.float64)
     results["norms"] = torch.tensor(norms, dtype=torch.float64)
@@ -215,7 +215,7 @@ def compare(case, program):
         if part(theirs, prefix):
             errors[column] = error(part(ours, prefix), part(theirs, prefix))
     errors["trained"] = error(trained, dict(model.state_dict()))
-    return errors, int((theirs["norms"] > 1).sum())
+    return errors, int((theirs["norms"] > MAX_NORM).sum())
 
 
 def main():
@@ -224,16 +224,9 @@ def main():
     parser.add_argument("--heed-parity", type=Path, metavar="PROGRAM",
                         default=ROOT / "build/release/tools/peers/heed_parity",
                         help="built with the tools (default: %(default)s)")
-    parser.add_argument("--gpt-torch", type=Path, metavar="FILE",
-                        default=ROOT.parent / "shared/peers/gpt_torch.py",
-                        help="the model in PyTorch (default: %(default)s)")
     arguments = parser.parse_args()
     if not arguments.heed_parity.is_file():
         parser.error(f"{arguments.heed_parity} is not there; tools/build makes it")
-    if not arguments.gpt_torch.is_file():
-        parser.error(f"{arguments.gpt_torch} is not there; name it with --gpt-torch")
-    peer = {}  # without its last line, which measures time
-    exec(arguments.gpt_torch.read_text().removesuffix("main()\n"), peer)
 
     torch.manual_seed(1)
     columns = list(TOLERANCES[torch.float64])
@@ -242,7 +235,7 @@ def main():
         print(f"{head:40s}" + "".join(f"{cell:>10s}" for cell in cells) + "  " + tail, flush=True)
     line(f"PyTorch {torch.__version__}", columns, "clipped")
     failed = 0
-    for case in cases(peer):
+    for case in cases():
         errors, clipped = compare(case, arguments.heed_parity)
         bad = [c for c, most in TOLERANCES[case.dtype].items()
                if c in errors and not (errors[c] <= most)]

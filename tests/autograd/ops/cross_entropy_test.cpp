@@ -134,7 +134,7 @@ TEST_CASE("cross_entropy weighs rows by the upstream gradient, of any stride") {
   CHECK(error(d, expected) <= 1e-15);
 }
 
-TEST_CASE("B31: cross_entropy with every row ignored, or none at all, is 0 with gradient 0") {
+TEST_CASE("cross_entropy with every row ignored, or none at all, is 0 with gradient 0") {
   const Tensor x = full({2, 3}, std::nan(""), float64);
   for (const Reduction reduction : {Reduction::kMean, Reduction::kSum}) {
     CHECK(cross_entropy(x, classes({-100, -100}), {.reduction = reduction}).item() == 0);
@@ -147,7 +147,7 @@ TEST_CASE("B31: cross_entropy with every row ignored, or none at all, is 0 with 
   CHECK(none.shape() == Shape{2, 0});
 }
 
-TEST_CASE("B31: cross_entropy ignores a class that is ignore_index, and what its row holds") {
+TEST_CASE("cross_entropy ignores a class that is ignore_index, and what its row holds") {
   const Tensor x = tensor({{1, 2}, {std::nan(""), kInf}}, float64);
   const CrossEntropyOptions o{.ignore_index = 0};
   CHECK(cross_entropy(x, classes({1, 0}), o).item() == Approx(std::log1p(std::exp(-1.0))));

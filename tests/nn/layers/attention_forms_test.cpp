@@ -1,5 +1,4 @@
-// The layer MultiHeadAttention: one function in four stored forms, converted, drawn, decayed. The
-// rows B... are those of the feature table.
+// The layer MultiHeadAttention: one function in four stored forms, converted, drawn, decayed.
 #include <cmath>
 
 #include "autograd/engine/engine.h"
@@ -56,7 +55,7 @@ std::vector<Tensor> run(const MultiHeadAttention& layer, const Pass& pass = {}) 
   return all;
 }
 
-TEST_CASE("B1 B2 B3: four stored forms are one function, gradients included") {
+TEST_CASE("four stored forms are one function, gradients included") {
   const Options variants[] = {
       {.d_model = 12, .heads = 3, .dtype = float64},
       {.d_model = 12, .heads = 3, .d_head = 5, .d_value = 2, .bias = false, .dtype = float64},
@@ -83,7 +82,7 @@ TEST_CASE("B1 B2 B3: four stored forms are one function, gradients included") {
   }
 }
 
-TEST_CASE("B1: packed_heads is notebook 0's layer: linear, heads, then three chunks") {
+TEST_CASE("packed_heads is notebook 0's layer: linear, heads, then three chunks") {
   const Options o{.d_model = 12, .heads = 3, .form = kPackedHeads, .dtype = float64};
   const MultiHeadAttention layer = random_layer(o);
   const AttentionWeights& w = layer.weights;
@@ -96,7 +95,7 @@ TEST_CASE("B1: packed_heads is notebook 0's layer: linear, heads, then three chu
   CHECK(close(layer(x), linear(joined, w.out_proj_weight, w.out_proj_bias)));
 }
 
-TEST_CASE("B3 B4: per_head is notebook 1's layer of 30 dimensions and 2 heads of 10, in einsums") {
+TEST_CASE("per_head is notebook 1's layer of 30 dimensions and 2 heads of 10, in einsums") {
   const MultiHeadAttention layer = random_layer({.d_model = 30,
                                                  .heads = 2,
                                                  .d_head = 10,
@@ -130,7 +129,7 @@ TEST_CASE("B3 B4: per_head is notebook 1's layer of 30 dimensions and 2 heads of
   CHECK(close(layer(x), out));
 }
 
-TEST_CASE("B2: a bias for each projection or not; where packed, q, k and v alike") {
+TEST_CASE("a bias for each projection or not; where packed, q, k and v alike") {
   for (int bits = 0; bits < 16; ++bits) {
     CAPTURE(bits);
     const bool q = bits & 1, k = bits & 2, v = bits & 4, out = bits & 8;
@@ -166,7 +165,7 @@ TEST_CASE("B2: a bias for each projection or not; where packed, q, k and v alike
       "choose the form separate or per_head");
 }
 
-TEST_CASE("B18: heads that share keys and values are heads with equal ones") {
+TEST_CASE("heads that share keys and values are heads with equal ones") {
   for (const std::int64_t kv : {1, 2}) {
     const Options o{
         .d_model = 12, .heads = 4, .d_head = 3, .kv_heads = kv, .form = kPerHead, .dtype = float64};

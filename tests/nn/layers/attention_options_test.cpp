@@ -1,5 +1,4 @@
-// The options of MultiHeadAttention, each against the few ops that define it. The rows B... are
-// those of the feature table.
+// The options of MultiHeadAttention, each against the few ops that define it.
 #include <cmath>
 #include <type_traits>
 
@@ -22,7 +21,7 @@ MultiHeadAttention random_layer(const Options& o) {
   return heed::nn::testing::random_module<MultiHeadAttention>(o);
 }
 
-TEST_CASE("B4: d_head and d_value are free") {
+TEST_CASE("d_head and d_value are free") {
   const MultiHeadAttention layer =
       random_layer({.d_model = 12, .heads = 5, .d_head = 7, .d_value = 3, .dtype = float64});
   CHECK(layer.weights.in_proj_weight.shape() == Shape{5 * (7 + 7 + 3), 12});
@@ -35,7 +34,7 @@ TEST_CASE("B4: d_head and d_value are free") {
   CHECK(probe.value("hook_z").shape() == Shape{2, 4, 5, 3});
 }
 
-TEST_CASE("B5: the scale rules") {
+TEST_CASE("the scale rules") {
   const std::pair<std::variant<ScaleRule, double>, double> rules[] = {
       {ScaleRule::kInvSqrtHead, 1 / std::sqrt(5.0)},
       {ScaleRule::kNone, 1},
@@ -56,7 +55,7 @@ TEST_CASE("B5: the scale rules") {
                     "MultiHeadAttention: needs a finite scale, got nan");
 }
 
-TEST_CASE("B7 B8 B9 B16: cross attention under causality, padding and a learned bias") {
+TEST_CASE("cross attention under causality, padding and a learned bias") {
   for (const CausalAlignment alignment :
        {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft}) {
     const MultiHeadAttention layer = random_layer(
@@ -87,7 +86,7 @@ TEST_CASE("B7 B8 B9 B16: cross attention under causality, padding and a learned 
   }
 }
 
-TEST_CASE("B10: one polarity, held by the types") {
+TEST_CASE("one polarity, held by the types") {
   static_assert(!std::is_convertible_v<Tensor, KeepMask>);
   static_assert(!std::is_convertible_v<Tensor, ScoreBias>);
   static_assert(!std::is_constructible_v<KeepMask, ScoreBias>);
@@ -107,7 +106,7 @@ TEST_CASE("B10: one polarity, held by the types") {
   CHECK_NOTHROW(ScoreBias(mask * 2.0));
 }
 
-TEST_CASE("B13 B14 B15: scores, weights and dropped weights of every head, each by itself") {
+TEST_CASE("scores, weights and dropped weights of every head, each by itself") {
   Generator drop(9), same(9);
   const Tensor q = draw({2, 3, 4, 5}, 1), k = draw({2, 3, 6, 5}, 2), v = draw({2, 3, 6, 5}, 3);
   const KeepMask keep = KeepMask::causal(4, 6);

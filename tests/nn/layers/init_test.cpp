@@ -1,5 +1,5 @@
-// nn::init against PyTorch's layers, bit for bit (seeds/torch_rng.md, vectors 2, 5, 9, 12), GPT-2's
-// rule, strides, errors.
+// nn::init against PyTorch's layers, bit for bit (values and checksums of
+// tests/data/torch_random_vectors.json), GPT-2's rule, strides, errors.
 #include "nn/layers/init.h"
 
 #include <bit>

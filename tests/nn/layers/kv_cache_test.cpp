@@ -77,7 +77,7 @@ std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<s
   return {ids.begin() + std::ptrdiff_t(prompt), ids.end()};
 }
 
-TEST_CASE("B21: cached logits are those of the full pass, for every kind of model") {
+TEST_CASE("cached logits are those of the full pass, for every kind of model") {
   const NoGrad guard;
   for (const DType dtype : {float64, float32})
     for (const Positions positions : kAllPositions)
@@ -118,7 +118,7 @@ TEST_CASE("no kernel's sum depends on the other rows: cached logits have the ful
   CHECK(got.to_vector<float>() == full.to_vector<float>());
 }
 
-TEST_CASE("B21: tokens are those of full passes, within the context and beyond it") {
+TEST_CASE("tokens are those of full passes, within the context and beyond it") {
   for (const Positions positions : kAllPositions)
     for (const DType dtype : {float32, float64}) {
       Transformer::Options o = tiny(dtype);
@@ -206,7 +206,7 @@ TEST_CASE("an attention layer of one's own takes a cache of one layer") {
   }
 }
 
-TEST_CASE("B21: keys and values that heads share are cached once, values of their own width") {
+TEST_CASE("keys and values that heads share are cached once, values of their own width") {
   const NoGrad guard;
   Generator g(2);
   const MultiHeadAttention attn({.d_model = 6,

@@ -1,5 +1,4 @@
-// The causal model as a whole: what it may not see, its positions, norms and tied head. The rows
-// B... are those of the feature table that this project is judged by.
+// The causal model as a whole: what it may not see, its positions, norms and tied head.
 #include "nn/layers/transformer.h"
 
 #include <cmath>
@@ -37,7 +36,7 @@ void check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x
   }
 }
 
-TEST_CASE("B6: the causal model's gradient to later inputs is exactly 0, to others it is not") {
+TEST_CASE("the causal model's gradient to later inputs is exactly 0, to others it is not") {
   for (const DType dtype : {float32, float64})
     for (const Positions positions : kAllPositions)
       for (const AttentionForm form : kForms)
@@ -58,7 +57,7 @@ TEST_CASE("B6: the causal model's gradient to later inputs is exactly 0, to othe
         }
 }
 
-TEST_CASE("B6: a later token changes no bit of an earlier logit") {
+TEST_CASE("a later token changes no bit of an earlier logit") {
   const NoGrad guard;
   const Transformer model = random_model({.vocab = 5, .d_model = 32, .context = 70});
   Generator g(5);
@@ -72,7 +71,7 @@ TEST_CASE("B6: a later token changes no bit of an earlier logit") {
   }
 }
 
-TEST_CASE("B19: sinusoidal positions are Vaswani's") {
+TEST_CASE("sinusoidal positions are Vaswani's") {
   const Tensor table = sinusoidal_positions(40, 6, float64);
   CHECK(table.at({0, 0}) == 0);
   CHECK(table.at({0, 1}) == 1);
@@ -86,7 +85,7 @@ TEST_CASE("B19: sinusoidal positions are Vaswani's") {
   CHECK(dot(3, 8) == Approx(dot(20, 25)).epsilon(1e-12));
 }
 
-TEST_CASE("B19: every kind of position tells places apart, and none at all does not") {
+TEST_CASE("every kind of position tells places apart, and none at all does not") {
   for (const Positions positions : kAllPositions) {
     CAPTURE(int(positions));
     const Transformer model = random_model({.vocab = 5,
@@ -106,7 +105,7 @@ TEST_CASE("B19: every kind of position tells places apart, and none at all does 
   }
 }
 
-TEST_CASE("B19: rotary scores depend on distances alone, ALiBi's bias is slope times distance") {
+TEST_CASE("rotary scores depend on distances alone, ALiBi's bias is slope times distance") {
   Generator g(6);
   const Tensor q = randn({1, 8}, float64, g), k = randn({1, 8}, float64, g);
   const auto score = [&](std::int64_t p, std::int64_t j) {
@@ -126,7 +125,7 @@ TEST_CASE("B19: rotary scores depend on distances alone, ALiBi's bias is slope t
   CHECK(three.at({2, 0, 0}) == -std::exp2(-2));
 }
 
-TEST_CASE("B28: norms before, after or nowhere; LayerNorm and RMSNorm make rows of size 1") {
+TEST_CASE("norms before, after or nowhere; LayerNorm and RMSNorm make rows of size 1") {
   Generator g(7);
   const Tensor x = randn({2, 3, 8}, float64, g) * 5.0 + 1.0;
   for (const NormPlacement norm :
@@ -151,7 +150,7 @@ TEST_CASE("B28: norms before, after or nowhere; LayerNorm and RMSNorm make rows 
   CHECK(allclose(mean(y * y, {-1}), ones({2, 3}, float64), 1e-5, 0));
 }
 
-TEST_CASE("B30: a tied head's gradient is the sum of both uses") {
+TEST_CASE("a tied head's gradient is the sum of both uses") {
   const Transformer model = random_model(
       {.vocab = 5, .d_model = 8, .heads = 2, .context = 6, .tied = true, .dtype = float64});
   for (const NamedTensor& p : parameters(model)) CHECK(p.name.find("head") == std::string::npos);

@@ -14,6 +14,7 @@
 #include "nn/tasks/task.h"
 #include "nn/tasks/tasks.h"
 #include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 namespace {
 
@@ -230,14 +231,9 @@ TEST_CASE("n-grams by hand", "[text][ngram]") {
 }
 
 TEST_CASE("tiny shakespeare", "[text]") {
-#ifdef HEED_SHARED_DIR
-  const fs::path path = fs::path(HEED_SHARED_DIR) / "data/tinyshakespeare.txt";
-#else
-  const fs::path path;
-#endif
-  if (path.empty() || !fs::exists(path)) {
-    WARN("skipped: no tinyshakespeare.txt (HEED_SHARED_DIR unset or without data/): '" << path
-                                                                                       << "'");
+  const fs::path path = heed::testing::text_corpus("tinyshakespeare.txt");
+  if (!fs::exists(path)) {
+    WARN("skipped: no " << path << "; name its folder in HEED_TEST_DATA");
     return;
   }
   const auto task = make_text({.path = path.string(), .context = 64});
@@ -264,7 +260,7 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(v.decode(validation) == rest);
   REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
 
-  // The n-gram ladder with whole contexts (tasks.md 2.1), and told as much as a model of context
+  // The n-gram ladder with whole contexts, and told as much as a model of context
   // 64. Both agree with a separate count of strings in Python.
   const auto ladder = [&](std::int64_t context, std::int64_t order) {
     const auto with_ngrams =

@@ -6,6 +6,7 @@
 #include "nn/study/study.h"
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 using namespace heed::autograd;
 using namespace heed::nn;
@@ -52,7 +53,7 @@ double mean_attention(const Trainer& trainer, F column) {
 
 }  // namespace
 
-// The circuit that tasks.md 1.2 describes: a head of layer 0 looks at the token before, one of
+// The induction circuit (nn/tasks/README.md): a head of layer 0 looks at the token before, one of
 // layer 1 at what followed the same token last time.
 void check_circuit(const Trained& t) {
   const auto best = [](const Study& s, std::int64_t layer, double HeadReport::*score) {
@@ -126,9 +127,9 @@ TEST_CASE("copy reaches 100 % and attends on the diagonal") {
 }
 
 TEST_CASE("tiny shakespeare, nanoGPT's CPU recipe", "[.][shakespeare]") {
-  const std::string path = HEED_SHARED_DIR "/data/tinyshakespeare.txt";
+  const std::string path = heed::testing::text_corpus("tinyshakespeare.txt").string();
   if (!std::filesystem::exists(path)) {
-    WARN("skipped: no " << path);
+    WARN("skipped: no " << path << "; name its folder in HEED_TEST_DATA");
     return;
   }
   RunConfig config = preset("shakespeare-cpu");

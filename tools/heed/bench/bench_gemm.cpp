@@ -24,7 +24,7 @@ struct Product {
   double flop() const { return 2.0 * double(m) * double(n * k); }
 };
 
-// design.md 5.
+// The speed presets of nn/train/README.md.
 struct Preset {
   std::int64_t vocab, d_model, heads, context, batch;
 };

@@ -1,0 +1,21 @@
+// All of heed::autograd.
+#pragma once
+
+#include "autograd/base/dtype.h"
+#include "autograd/base/error.h"
+#include "autograd/base/files.h"
+#include "autograd/base/parallel.h"
+#include "autograd/base/shape.h"
+#include "autograd/base/utf8.h"
+#include "autograd/check/gradcheck.h"
+#include "autograd/check/mutants.h"
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/graph/samples.h"
+#include "autograd/ops/mask.h"
+#include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
+#include "autograd/tensor/random.h"
+#include "autograd/tensor/storage.h"
+#include "autograd/tensor/tensor.h"

@@ -1,0 +1,12 @@
+// heed::autograd alone: every op is still registered after linking.
+#include <iostream>
+
+#include "autograd/autograd.h"
+
+int main() {
+  using namespace heed::autograd;
+  const Tensor w = tensor({1, 2, 3}).requires_grad();
+  const Tensor g = grad(sum(w * w), {w})[0];
+  std::cout << registered_checks().size() << " checks, gradient " << g << "\n";
+  return registered_checks().size() > 50 && g.at({2}) == 6 ? 0 : 1;
+}

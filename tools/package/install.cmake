@@ -1,0 +1,38 @@
+# What `cmake --install` and `cpack` put where: the program in the component `heed`, everything to
+# build against in `dev`. Users find the libraries by find_package(heed) or pkg-config.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
+
+# heed::autograd, heed::nn and heed::plot: an export set each, so that a user needs only what the
+# components asked for need.
+function(install_library name)
+  install(TARGETS ${ARGN} EXPORT heed-${name})
+  install(EXPORT heed-${name} NAMESPACE heed:: DESTINATION ${package_dir} FILE heed-${name}-targets.cmake)
+endfunction()
+install_library(autograd heed_autograd heed_autograd_archive)
+install_library(nn heed_nn heed_nn_archive)
+set(folders autograd nn)
+if(TARGET heed_plot)
+  set(heed_plot_flag -lheed_plot)
+  install_library(plot heed_plot)
+  list(APPEND folders tools/plot)
+endif()
+foreach(folder ${folders})
+  install(DIRECTORY ${folder}/ DESTINATION include/heed/${folder} FILES_MATCHING PATTERN "*.h")
+endforeach()
+
+write_basic_package_version_file(heed-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES tools/package/heed-config.cmake ${PROJECT_BINARY_DIR}/heed-config-version.cmake
+        DESTINATION ${package_dir})
+
+file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+foreach(pc heed heed-autograd)
+  configure_file(tools/package/${pc}.pc.in ${pc}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
+
+if(TARGET heed)
+  install(TARGETS heed COMPONENT heed)
+endif()

@@ -43,7 +43,7 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
     }
   }
   plot::LineChart chart{
-      .title = fmt::format("{}: loss over {} steps", trainer.config.task, trainer.steps_done),
+      .title = fmt::format("{}: loss over {} steps", trainer.config().task, trainer.steps_done),
       .x_name = "step",
       .y_name = "loss, nats per token",
       .series = {train, evaluation},

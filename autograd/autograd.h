@@ -1,21 +1,24 @@
-// All of heed::autograd.
+// All of autograd, in reading order. Each header opens with what it is for.
 #pragma once
 
-#include "autograd/base/dtype.h"
-#include "autograd/base/error.h"
-#include "autograd/base/files.h"
-#include "autograd/base/parallel.h"
-#include "autograd/base/shape.h"
-#include "autograd/base/utf8.h"
-#include "autograd/check/gradcheck.h"
-#include "autograd/check/mutants.h"
-#include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
-#include "autograd/graph/inplace.h"
-#include "autograd/graph/samples.h"
-#include "autograd/ops/mask.h"
-#include "autograd/ops/ops.h"
-#include "autograd/tensor/create.h"
-#include "autograd/tensor/random.h"
-#include "autograd/tensor/storage.h"
-#include "autograd/tensor/tensor.h"
+// clang-format off: the order is the reader's
+#include "autograd/tensor/tensor.h"         // the tensor
+#include "autograd/tensor/create.h"         // tensors from constants, data and random numbers
+#include "autograd/ops/ops.h"               // every op
+#include "autograd/ops/mask.h"              // masks and biases of attention
+#include "autograd/engine/engine.h"         // grad, backward, jvp, hvp, jacobian
+#include "autograd/graph/inplace.h"         // writing into tensors
+#include "autograd/check/gradcheck.h"       // gradient checks
+#include "autograd/check/layouts.h"         // the memory layouts that samples are checked in
+#include "autograd/check/mutants.h"         // wrong gradients that a check has to find
+#include "autograd/graph/check_registry.h"  // the list of checks and what they are run on
+#include "autograd/graph/graph.h"           // record(): how an op of your own is made
+#include "autograd/ops/map.h"               // loops that elementwise ops are made of
+#include "autograd/base/error.h"            // errors and their texts
+#include "autograd/base/dtype.h"            // element types
+#include "autograd/base/shape.h"            // shapes, strides, broadcasting
+#include "autograd/base/parallel.h"         // threads
+#include "autograd/tensor/random.h"         // PyTorch's random stream
+#include "autograd/base/files.h"            // whole files, read and written atomically
+#include "autograd/base/utf8.h"             // UTF-8
+// clang-format on

@@ -2,9 +2,7 @@
 // right.
 #include <iostream>
 
-#include "autograd/check/gradcheck.h"
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 
 using namespace heed::autograd;
 
@@ -14,21 +12,21 @@ int main() {
   const Tensor w1 = randn({4, 8}, float64).requires_grad();
   const Tensor w2 = randn({8, 3}, float64).requires_grad();
 
-  const auto loss_of = [&](Args w) {
+  const auto compute_loss = [&](Args w) {
     return cross_entropy(matmul(gelu(matmul(x, w[0])), w[1]), targets);
   };
-  const Tensor loss = loss_of(std::vector{w1, w2});
+  const Tensor loss = compute_loss(std::vector{w1, w2});
   backward(loss);  // adds into w1.grad(), w2.grad()
   std::cout << "loss " << loss.item() << ", dL/dw2 " << w2.grad() << "\n";
 
   // Gradients are values: this one is differentiable again.
-  const Tensor again = loss_of(std::vector{w1, w2});
-  const Tensor g = grad(again, {w1}, {.create_graph = true})[0];
-  const Tensor penalty_grad = grad(sum(g * g), {w1})[0];
+  const Tensor again = compute_loss(std::vector{w1, w2});
+  const Tensor g = grad(again, w1, {.create_graph = true});
+  const Tensor penalty_grad = grad(sum(g * g), w1);
   std::cout << "d|dL/dw1|^2/dw1 has shape " << penalty_grad.shape() << "\n";
 
   // Differences and dual numbers, orders 1 and 2: names the worst entry, or agrees.
-  const GradcheckReport report = gradcheck(loss_of, std::vector{w1, w2}, {.order = 2});
+  const GradcheckReport report = gradcheck(compute_loss, std::vector{w1, w2}, {.order = 2});
   std::cout << report << "\n";
   return report.ok ? 0 : 1;
 }

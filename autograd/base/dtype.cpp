@@ -1,8 +1,10 @@
 #include "autograd/base/dtype.h"
 
+#include <ostream>
+
 namespace heed::autograd {
 
-std::string_view name_of(DType dtype) {
+std::string_view dtype_name(DType dtype) {
   switch (dtype) {
     case float32:
       return "float32";
@@ -18,7 +20,10 @@ std::string_view name_of(DType dtype) {
   return "unknown";
 }
 
-std::int64_t size_of(DType dtype) {
+void append_text(std::string& out, DType dtype) { out += dtype_name(dtype); }
+std::ostream& operator<<(std::ostream& out, DType dtype) { return out << dtype_name(dtype); }
+
+std::int64_t element_size(DType dtype) {
   return dispatch_any(dtype, []<class T> { return std::int64_t{sizeof(T)}; });
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <string_view>
 
 #include "autograd/base/dual.h"
@@ -15,11 +15,13 @@ namespace heed::autograd {
 enum class DType : std::uint8_t { float32, float64, int64, bool8, dual64 };
 using enum DType;
 
-std::string_view name_of(DType dtype);
-std::int64_t size_of(DType dtype);
+std::string_view dtype_name(DType dtype);
+/// Bytes of one element.
+std::int64_t element_size(DType dtype);
 /// True for float32, float64 and dual64.
 constexpr bool is_floating(DType d) { return d == float32 || d == float64 || d == dual64; }
-inline std::ostream& operator<<(std::ostream& out, DType d) { return out << name_of(d); }
+void append_text(std::string& out, DType dtype);
+std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T>
 struct DTypeOf;
@@ -45,6 +47,11 @@ struct DTypeOf<Dual> {
 };
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOf<T>::value;
+/// Types that elements can have: float, double, std::int64_t, bool and Dual.
+template <class T>
+concept Element = requires {
+  DTypeOf<T>::value;
+};
 
 /// `value` as a T, fractions of an int64 cut off. ValueError naming op and value where int64 cannot
 /// hold it: the plain cast is undefined there.

@@ -1,10 +1,12 @@
 // Errors of heed: one hierarchy, one check(). The text is built only when a check fails.
 #pragma once
 
-#include <sstream>
+#include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace heed::autograd {
 
@@ -33,13 +35,46 @@ struct IoError : Error {
   using Error::Error;
 };
 
+/// One part of an error's text. Holds what it was made of; text appears only when a check fails.
+class Part {
+ public:
+  Part(std::string_view text) : text_(text), append_(append_string) {}
+  Part(char c) : integer_(c), append_(append_char) {}
+  Part(double value) : number_(value), append_(append_number) {}
+  template <class T>
+  requires std::is_integral_v<T> Part(T value)
+      : integer_(std::int64_t(value)), append_(append_integer) {}
+  /// Of any type with a function append_text(std::string&, const T&): DType and Shape have one.
+  template <class T>
+  requires requires(std::string& out, const T& value) { append_text(out, value); }
+  Part(const T& value)
+      : object_(&value), append_([](std::string& out, const Part& part) {
+          append_text(out, *static_cast<const T*>(part.object_));
+        }) {}
+  void append_to(std::string& out) const { append_(out, *this); }
+
+ private:
+  static void append_string(std::string& out, const Part& part);
+  static void append_char(std::string& out, const Part& part);
+  static void append_number(std::string& out, const Part& part);
+  static void append_integer(std::string& out, const Part& part);
+
+  union {
+    std::string_view text_;
+    std::int64_t integer_;
+    double number_;
+    const void* object_;
+  };
+  void (*append_)(std::string& out, const Part& part);
+};
+
+/// "<op>: <parts...>".
+std::string error_text(std::string_view op, std::initializer_list<Part> parts);
+
 /// Throws E with the text "<op>: <parts...>".
 template <class E = ShapeError, class... Parts>
 [[noreturn]] void fail(std::string_view op, const Parts&... parts) {
-  std::ostringstream text;
-  text << op << ": ";
-  (text << ... << parts);
-  throw E(text.str());
+  throw E(error_text(op, {Part(parts)...}));
 }
 
 /// Throws E with the text "<op>: <parts...>" unless `ok`.

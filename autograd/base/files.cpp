@@ -96,10 +96,18 @@ void write_file(const std::string& path, std::string_view text) {
   write_file(path, all);
 }
 
-std::string read_file(const std::string& path) {
-  const InputFile file(path);
-  std::string text(std::size_t(file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
+std::string read_file(const std::string& path, std::uint64_t limit) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) cannot_read(path, reason(errno));
+  std::string text, problem, chunk(1 << 16, '\0');
+  for (ssize_t n = 1; n != 0 && problem.empty();) {
+    n = ::read(file, chunk.data(), chunk.size());
+    if (n > 0) text.append(chunk, 0, std::size_t(n));
+    if (n < 0 && errno != EINTR) problem = reason(errno);
+    if (text.size() > limit) problem = "it has more than " + std::to_string(limit) + " bytes";
+  }
+  ::close(file);
+  if (!problem.empty()) cannot_read(path, problem);
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +19,10 @@ namespace heed::autograd {
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const std::string& path, std::string_view text);
 
-/// The contents of a regular file; IoError with path and reason.
-std::string read_file(const std::string& path);
+/// The contents of a file, or what comes out of a pipe; IoError with path and reason, also for
+/// more than `limit` bytes.
+std::string read_file(const std::string& path,
+                      std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
 /// A regular file open for reading. The constructor and read() throw IoError with path and reason.
 class InputFile {

@@ -1,5 +1,5 @@
-// One pool of threads. Work is cut into chunks by its size alone, never by the number of threads:
-// the same bits come out at any thread count.
+// One pool of threads. The caller's grain alone decides where work is cut into chunks, so the same
+// bits come out at any thread count.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "autograd/base/shape.h"
 
 #include <algorithm>
+#include <ostream>
 
 namespace heed::autograd {
 
@@ -10,10 +11,17 @@ Dims::Dims(std::span<const std::int64_t> dims) {
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 
+Dims::Dims(const std::vector<int>& dims)
+    : Dims(std::vector<std::int64_t>(dims.begin(), dims.end())) {}
+
 Dims Dims::filled(int rank, std::int64_t value) {
   Dims d;
   for (int i = 0; i < rank; ++i) d.push_back(value);
   return d;
+}
+
+std::size_t Dims::place_from_back(int i) const {
+  return std::size_t(normalized_axis("shape", *this, i));
 }
 
 std::int64_t Dims::numel() const {
@@ -26,9 +34,9 @@ void Dims::push_back(std::int64_t value) { insert(rank_, value); }
 
 void Dims::insert(int at, std::int64_t value) {
   check(rank_ < kMaxRank, "shape", "needs rank 0 to 8, got rank 9");
-  for (int i = rank_; i > at; --i) (*this)[i] = (*this)[i - 1];
-  (*this)[at] = value;
   ++rank_;
+  for (int i = rank_ - 1; i > at; --i) (*this)[i] = (*this)[i - 1];
+  (*this)[at] = value;
 }
 
 void Dims::erase(int at) {
@@ -40,10 +48,19 @@ Dims Dims::sub(int from, int to) const {
   return Dims(std::span(begin() + from, std::size_t(std::max(0, to - from))));
 }
 
+void append_text(std::string& out, const Dims& dims) {
+  out += '[';
+  for (int i = 0; i < dims.rank(); ++i) {
+    if (i > 0) out += ", ";
+    out += std::to_string(dims[i]);
+  }
+  out += ']';
+}
+
 std::ostream& operator<<(std::ostream& out, const Dims& dims) {
-  out << '[';
-  for (int i = 0; i < dims.rank(); ++i) out << (i ? ", " : "") << dims[i];
-  return out << ']';
+  std::string text;
+  append_text(text, dims);
+  return out << text;
 }
 
 Dims unravel(std::int64_t flat, const Shape& shape) {
@@ -75,7 +92,7 @@ bool Layout::is_contiguous() const {
   return true;
 }
 
-int axis_of(std::string_view op, const Shape& shape, std::int64_t axis) {
+int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
   const std::int64_t rank = shape.rank();
   check(axis >= -rank && axis < rank, op, "axis ", axis, " is out of range for shape ", shape);
   return int(axis < 0 ? axis + rank : axis);
@@ -101,7 +118,7 @@ Layout permuted(std::string_view op, const Layout& x, const Dims& axes) {
   Layout out = x;
   unsigned seen = 0;
   for (int i = 0; i < rank; ++i) {
-    const int from = axis_of(op, x.shape, axes[i]);
+    const int from = normalized_axis(op, x.shape, axes[i]);
     check(!(seen & (1u << from)), op, "axis ", axes[i], " appears twice in ", axes);
     seen |= 1u << from;
     out.shape[i] = x.shape[from];

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <optional>
-#include <ostream>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "autograd/base/error.h"
 
@@ -15,21 +18,29 @@ namespace heed::autograd {
 
 inline constexpr int kMaxRank = 8;
 
-/// Up to eight integers, stored inline: a shape, strides, or a list of axes.
+/// Up to eight integers, stored inline: a shape, strides, or a list of axes. Made from {2, 3}, from
+/// one integer, or from a vector of integers.
 class Dims {
  public:
   constexpr Dims() = default;
   Dims(std::initializer_list<std::int64_t> dims) : Dims(std::span(dims.begin(), dims.size())) {}
+  template <std::integral T>
+  Dims(T size) : Dims({std::int64_t(size)}) {}
+  Dims(bool) = delete;  // sum(x, true) has lost its axes
+  Dims(const std::vector<std::int64_t>& dims) : Dims(std::span(dims)) {}
+  Dims(const std::vector<int>& dims);
   explicit Dims(std::span<const std::int64_t> dims);
   /// `rank` entries, all `value`.
   static Dims filled(int rank, std::int64_t value);
 
   int rank() const { return rank_; }
-  std::int64_t operator[](int i) const { return dims_[std::size_t(i)]; }
-  std::int64_t& operator[](int i) { return dims_[std::size_t(i)]; }
+  /// Entry i, from the back for i < 0; ShapeError when out of range. Hot loops use data().
+  std::int64_t operator[](int i) const { return dims_[place(i)]; }
+  std::int64_t& operator[](int i) { return dims_[place(i)]; }
+  const std::int64_t* data() const { return dims_.data(); }
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
-  std::int64_t back() const { return (*this)[rank_ - 1]; }
+  std::int64_t back() const { return (*this)[-1]; }
   /// Product of the entries; 1 at rank 0.
   std::int64_t numel() const;
   void push_back(std::int64_t value);
@@ -39,18 +50,24 @@ class Dims {
   Dims sub(int from, int to) const;
   friend bool operator==(const Dims& a, const Dims& b) {
     if (a.rank_ != b.rank_) return false;
-    for (int i = 0; i < a.rank_; ++i)
-      if (a[i] != b[i]) return false;
+    for (std::size_t i = 0; i < std::size_t(a.rank_); ++i)
+      if (a.dims_[i] != b.dims_[i]) return false;
     return true;
   }
 
  private:
+  std::size_t place(int i) const {
+    return unsigned(i) < unsigned(rank_) ? std::size_t(i) : place_from_back(i);
+  }
+  std::size_t place_from_back(int i) const;
+
   std::array<std::int64_t, kMaxRank> dims_{};
   int rank_ = 0;
 };
 using Shape = Dims;
 using Strides = Dims;
-/// Prints as [2, 3].
+/// As [2, 3].
+void append_text(std::string& out, const Dims& dims);
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 /// The index of the element at row-major place `flat` of a shape without 0.
@@ -67,7 +84,7 @@ struct Layout {
 };
 
 /// Normalizes an axis in [-rank, rank); ShapeError naming op, axis and shape otherwise.
-int axis_of(std::string_view op, const Shape& shape, std::int64_t axis);
+int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis);
 /// The shape both broadcast to (NumPy's rule); ShapeError naming both.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 

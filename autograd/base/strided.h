@@ -70,15 +70,9 @@ class StridedLoop {
  private:
   int rank_ = 0;
   std::int64_t outer_ = 1;
-  Dims sizes_ = Dims::filled(kMaxRank, 0);
-  std::array<Dims, N> strides_ = filled();
+  std::int64_t sizes_[kMaxRank] = {};
+  std::int64_t strides_[N][kMaxRank] = {};
   Offsets inner_strides_{};
-
-  static std::array<Dims, N> filled() {
-    std::array<Dims, N> d;
-    d.fill(Dims::filled(kMaxRank, 0));
-    return d;
-  }
 };
 
 inline constexpr std::int64_t kGrain = 1 << 12;  // elements of one parallel chunk

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
+#include <sstream>
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
@@ -176,8 +178,8 @@ GradcheckReport check_first_order(const DifferentiableFunction& f, Args xs, int 
 
 // h(x..., c) = sum over i of <w_i, (J(x)^T c)_i>, w random and fixed: its gradient holds every
 // second derivative of f, and differentiating it runs the double backward.
-DifferentiableFunction gradient_of(const DifferentiableFunction& f, std::size_t n,
-                                   std::uint64_t seed) {
+DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::size_t n,
+                                         std::uint64_t seed) {
   return [f, n, seed](Args all) -> Tensor {
     const GradMode recording(true);
     Generator random(seed);
@@ -220,109 +222,11 @@ GradcheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
   Tensors with_cotangent(inputs.begin(), inputs.end());
   Generator random(options.seed + 1);
   with_cotangent.push_back(randn(call(f, inputs).shape(), float64, random));
-  GradcheckReport second = check_first_order(gradient_of(f, inputs.size(), options.seed + 2),
+  GradcheckReport second = check_first_order(gradient_function(f, inputs.size(), options.seed + 2),
                                              with_cotangent, 2, options);
   second.order_error[0] = first.error;
   if (!(first.error <= second.error)) second.error = first.error;
   return second;
-}
-
-std::string_view name_of(CheckLayout layout) {
-  switch (layout) {
-    case CheckLayout::kContiguous:
-      return "contiguous";
-    case CheckLayout::kTransposed:
-      return "transposed";
-    case CheckLayout::kSliced:
-      return "sliced";
-    case CheckLayout::kExpanded:
-      return "stride 0";
-    case CheckLayout::kAliased:
-      return "aliased";
-  }
-  return "";
-}
-
-namespace {
-
-// f on g(leaves): the leaves are what is differentiated, their images what f sees.
-Sample seen_through(const Sample& s, std::vector<Tensor> leaves,
-                    std::function<Tensor(std::size_t, Args)> image) {
-  const std::size_t n = s.inputs.size();
-  return {s.name,
-          [f = s.f, image, n](Args t) {
-            Tensors seen;
-            for (std::size_t i = 0; i < n; ++i) seen.push_back(image(i, t));
-            return f(seen);
-          },
-          std::move(leaves), s.no_repeats};
-}
-
-}  // namespace
-
-LaidOut with_layout(const Sample& s, CheckLayout layout) {
-  const NoGrad guard;
-  Tensors leaves;
-  if (layout == CheckLayout::kContiguous) return {s};
-  if (layout == CheckLayout::kTransposed || layout == CheckLayout::kSliced) {
-    // Moving a leaf gives a fresh row-major tensor, so the layout is made inside f.
-    const bool transposed = layout == CheckLayout::kTransposed;
-    const bool any = std::any_of(s.inputs.begin(), s.inputs.end(), [&](const Tensor& x) {
-      return x.numel() > 0 && x.rank() >= (transposed ? 2 : 1);
-    });
-    if (!any)
-      return {{},
-              transposed ? "no input with elements has rank 2 or more to transpose"
-                         : "no input with elements has an axis to slice"};
-    if (transposed) {
-      for (const Tensor& x : s.inputs) {
-        Dims reversed;
-        for (int i = x.rank() - 1; i >= 0; --i) reversed.push_back(i);
-        leaves.push_back(contiguous(permute(x, reversed)));
-      }
-      return {seen_through(s, leaves, [](std::size_t i, Args t) {
-        Dims reversed;
-        for (int a = t[i].rank() - 1; a >= 0; --a) reversed.push_back(a);
-        return permute(t[i], reversed);
-      })};
-    }
-    for (const Tensor& x : s.inputs) leaves.push_back(x);
-    return {seen_through(s, leaves, [](std::size_t i, Args t) {
-      // Interleaved with NaN along each axis, then sliced out again.
-      Tensor x = t[i];
-      for (int a = 0; a < x.rank(); ++a) {
-        const Tensor gap = full_like(x.detach(), std::nan(""));
-        Shape doubled = x.shape();
-        doubled[a] *= 2;
-        x = slice(reshape(stack({gap, x}, a + 1), doubled), a, 1, doubled[a], 2);
-      }
-      return x;
-    })};
-  }
-  if (layout == CheckLayout::kExpanded) {
-    bool any = false;
-    for (const Tensor& x : s.inputs) {
-      const bool expands = x.rank() >= 1 && x.numel() > 0 && x.size(-1) > 1;
-      any = any || expands;
-      leaves.push_back(expands ? contiguous(slice(x, -1, 0, 1)) : x);
-    }
-    if (!any) return {{}, "no input has a last axis of 2 or more to give stride 0"};
-    std::vector<Shape> shapes;
-    for (const Tensor& x : s.inputs) shapes.push_back(x.shape());
-    return {seen_through(s, leaves,
-                         [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); })};
-  }
-  // Aliased: every input of the last input's shape is that same tensor.
-  const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
-  if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)
-    return {{}, "no other input has the last one's shape, to be the same tensor"};
-  std::vector<std::size_t> source;
-  for (const Tensor& x : s.inputs) {
-    if (!same(x)) leaves.push_back(x);
-    source.push_back(same(x) ? 0 : leaves.size());
-  }
-  leaves.insert(leaves.begin(), s.inputs.back());
-  return {seen_through(s, leaves, [source](std::size_t i, Args t) { return t[source[i]]; })};
 }
 
 std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
@@ -332,9 +236,8 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
   for (const Sample& sample : samples)
     for (const CheckLayout layout : layouts) {
       const LaidOut laid_out = with_layout(sample, layout);
-      const bool repeats = layout == CheckLayout::kExpanded || layout == CheckLayout::kAliased;
       std::string skipped = laid_out.why_not;
-      if (repeats && laid_out.sample) skipped = sample.no_repeats;
+      if (repeats_elements(layout) && laid_out.sample) skipped = sample.no_repeats;
       GradcheckReport report;
       if (skipped.empty()) report = gradcheck(laid_out.sample->f, laid_out.sample->inputs, options);
       results.push_back({check.name(), sample.name, layout, options.order, std::move(report),

@@ -4,12 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <ostream>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
-#include "autograd/graph/samples.h"
+#include "autograd/check/layouts.h"
 
 namespace heed::autograd {
 
@@ -45,22 +44,6 @@ std::ostream& operator<<(std::ostream& out, const GradcheckReport& report);
 /// DTypeError unless all inputs are float64.
 GradcheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
                           const GradcheckOptions& options = {});
-
-/// How a sample's inputs lie in memory.
-enum class CheckLayout { kContiguous, kTransposed, kSliced, kExpanded, kAliased };
-inline constexpr CheckLayout kAllLayouts[] = {CheckLayout::kContiguous, CheckLayout::kTransposed,
-                                              CheckLayout::kSliced, CheckLayout::kExpanded,
-                                              CheckLayout::kAliased};
-std::string_view name_of(CheckLayout layout);
-
-/// A sample in one layout, or why there is none.
-struct LaidOut {
-  std::optional<Sample> sample;
-  std::string why_not = {};  ///< as "no input has rank 2 or more"; empty if there is a sample
-};
-/// The sample with its inputs laid out so, where that has a meaning (a rank-0 input cannot be
-/// transposed, one input cannot be aliased). kSliced surrounds the inputs with NaN.
-LaidOut with_layout(const Sample& sample, CheckLayout layout);
 
 /// One sample of one check in one layout at one order.
 struct CheckResult {

@@ -18,15 +18,15 @@ Tensor shifted(const Tensor& g) {
   return cat({slice(g, -1, 1, g.size(-1)), slice(g, -1, 0, 1)}, -1);
 }
 
-struct Mutation {
+struct Mutant {
   std::string_view name;
   Tensor (*apply)(const Tensor&);
 };
-constexpr Mutation kMutations[] = {{"opposite sign", [](const Tensor& g) { return -g; }},
-                                   {"doubled", [](const Tensor& g) { return g * 2.0; }},
-                                   {"zero", [](const Tensor& g) { return g * 0.0; }},
-                                   {"first entry dropped", without_first},
-                                   {"last axis shifted", shifted}};
+constexpr Mutant kMutants[] = {{"opposite sign", [](const Tensor& g) { return -g; }},
+                               {"doubled", [](const Tensor& g) { return g * 2.0; }},
+                               {"zero", [](const Tensor& g) { return g * 0.0; }},
+                               {"first entry dropped", without_first},
+                               {"last axis shifted", shifted}};
 
 bool same(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && all(eq(a, b)).item() != 0;
@@ -36,12 +36,12 @@ bool same(const Tensor& a, const Tensor& b) {
 
 std::vector<MutantResult> run_mutants(const Check& check) {
   std::vector<MutantResult> results;
-  for (const Mutation& mutation : kMutations) {
+  for (const Mutant& mutant : kMutants) {
     bool changed = false, killed = false;
     {
       const MutateGradients guard([&](const Op& op, std::size_t, const Tensor& g) {
         if (op.name() != check.name()) return g;
-        const Tensor wrong = mutation.apply(g);
+        const Tensor wrong = mutant.apply(g);
         changed = changed || !same(wrong, g);
         return wrong;
       });
@@ -49,7 +49,7 @@ std::vector<MutantResult> run_mutants(const Check& check) {
       for (const CheckResult& r : run_check(check, {.use_differences = false}, kContiguous))
         killed = killed || (r.skipped.empty() && !r.report.ok);
     }
-    if (changed) results.push_back({check.name(), mutation.name, killed});
+    if (changed) results.push_back({check.name(), mutant.name, killed});
   }
   return results;
 }

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 
 namespace heed::autograd {
 

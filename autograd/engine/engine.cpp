@@ -249,6 +249,10 @@ std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> wrt,
   return grad(y, std::span(wrt.begin(), wrt.size()), options);
 }
 
+Tensor grad(const Tensor& y, const Tensor& wrt, const GradOptions& options) {
+  return grad(y, Args(&wrt, 1), options)[0];
+}
+
 void backward(const Tensor& loss, const GradOptions& options) {
   const Tensor start = first_gradient("backward", loss, options);
   Walk walk;
@@ -289,34 +293,71 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
   return {value, tangent};
 }
 
-Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v) {
-  check(v.shape() == x.shape(), "hvp", "needs v of x's shape ", x.shape(), ", got ", v.shape());
-  const GradMode recording(true);
-  const Tensor leaf = x.detach().requires_grad();
-  const Tensor g = grad(f(leaf), {leaf}, {.create_graph = true})[0];
-  if (!g.needs_grad()) return zeros_like(x);  // f is linear
-  return grad(sum(g * v), {leaf}, {.allow_unused = true})[0];
+namespace {
+
+std::vector<Tensor> as_leaves(Args inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad());
+  return leaves;
 }
 
-Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+DifferentiableFunction of_one(const std::function<Tensor(const Tensor&)>& f) {
+  return [&f](Args t) { return f(t[0]); };
+}
+
+}  // namespace
+
+std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v) {
+  check(inputs.size() == v.size(), "hvp", "needs a v per input, got ", v.size(), " for ",
+        inputs.size());
+  for (std::size_t i = 0; i < v.size(); ++i)
+    check(v[i].shape() == inputs[i].shape(), "hvp", "needs v of x's shape ", inputs[i].shape(),
+          ", got ", v[i].shape());
   const GradMode recording(true);
-  const Tensor leaf = x.detach().requires_grad();
-  const Tensor y = f(leaf);
-  std::vector<Tensor> rows;
-  for (std::int64_t i = 0; i < y.numel(); ++i) {
-    if (!y.needs_grad()) {
-      rows.push_back(zeros_like(x));
-      continue;
-    }
+  const std::vector<Tensor> leaves = as_leaves(inputs);
+  const auto first = grad(f(leaves), leaves, {.create_graph = true, .allow_unused = true});
+  Tensor along;  // <gradient, v>, of the gradients that are not constant
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (!first[i].needs_grad()) continue;
+    const Tensor term = sum(first[i] * v[i]);
+    along = along.defined() ? along + term : term;
+  }
+  if (along.defined()) return grad(along, leaves, {.allow_unused = true});
+  std::vector<Tensor> zero;  // f is linear
+  for (const Tensor& x : inputs) zero.push_back(zeros_like(x));
+  return zero;
+}
+
+Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v) {
+  return hvp(of_one(f), Args(&x, 1), Args(&v, 1))[0];
+}
+
+std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
+  const GradMode recording(true);
+  const std::vector<Tensor> leaves = as_leaves(inputs);
+  const Tensor y = f(leaves);
+  const bool constant = !y.needs_grad();
+  std::vector<std::vector<Tensor>> rows(inputs.size());  // of each input, one per output element
+  for (std::int64_t i = 0; i < y.numel() && !constant; ++i) {
     std::vector<double> unit(std::size_t(y.numel()), 0.0);
     unit[std::size_t(i)] = 1;
     const Tensor e = to(from_data(unit, y.shape()), y.dtype());
-    rows.push_back(
-        grad(y, {leaf}, {.grad_output = e, .retain_graph = true, .allow_unused = true})[0]);
+    const auto row =
+        grad(y, leaves, {.grad_output = e, .retain_graph = true, .allow_unused = true});
+    for (std::size_t k = 0; k < row.size(); ++k) rows[k].push_back(row[k]);
   }
-  Shape shape = y.shape();
-  for (const std::int64_t d : x.shape()) shape.push_back(d);
-  return rows.empty() ? empty(shape, x.dtype()) : reshape(stack(rows, 0), shape);
+  std::vector<Tensor> result;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    Shape shape = y.shape();
+    for (const std::int64_t d : inputs[k].shape()) shape.push_back(d);
+    result.push_back(rows[k].empty() ? zeros(shape, inputs[k].dtype())
+                                     : reshape(stack(rows[k], 0), shape));
+  }
+  return result;
+}
+
+Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  return jacobian(of_one(f), Args(&x, 1))[0];
 }
 
 }  // namespace heed::autograd

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 #include "autograd/tensor/tensor.h"
 
 namespace heed::autograd {
@@ -25,6 +25,8 @@ std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt,
                          const GradOptions& options = {});
 std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> wrt,
                          const GradOptions& options = {});
+/// The gradient with respect to one tensor.
+Tensor grad(const Tensor& y, const Tensor& wrt, const GradOptions& options = {});
 
 /// Adds dL/dx into x.grad() of every leaf that requires grad, and of tensors with retain_grad().
 /// Each .grad is row-major and shares its memory with no other tensor.
@@ -41,11 +43,14 @@ struct JvpResult {
 /// shapes; f may call anything differentiable, grad() included.
 JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents);
 
-/// Hessian of a scalar function f at x, times v, by double backward. ShapeError unless v has x's
-/// shape.
+/// Hessian of a scalar function f at its inputs, times v, by double backward: one result per input.
+/// ShapeError unless there is a v of each input's shape.
+std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v);
 Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 
-/// The Jacobian of f at x: shape [f(x).shape..., x.shape...], one backward per output element.
+/// The Jacobian of f at its inputs, one per input x: shape [f.shape..., x.shape...]. One backward
+/// per output element.
+std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs);
 Tensor jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
 
 }  // namespace heed::autograd

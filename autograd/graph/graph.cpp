@@ -22,10 +22,8 @@ class LeafNode final : public Node {
 void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
                    std::uint32_t saved) {
   if (t.version() == saved) return;
-  std::ostringstream which;
-  which << what;
-  if (i >= 0) which << ' ' << i;
-  fail<ValueError>(op, which.str(), " ", t.shape(), " ", t.dtype(), " was saved at version ", saved,
+  const std::string which = i >= 0 ? " " + std::to_string(i) : "";
+  fail<ValueError>(op, what, which, " ", t.shape(), " ", t.dtype(), " was saved at version ", saved,
                    " and is now at version ", t.version(), " (changed in place after use)");
 }
 

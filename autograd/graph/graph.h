@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 #include "autograd/tensor/tensor.h"
 
 namespace heed::autograd {

@@ -92,33 +92,42 @@ Cells format_duals(const std::vector<Dual>& values) {
 
 bool is_cut(std::int64_t size, bool summarize) { return summarize && size > 2 * kEdgeItems; }
 
-// Appends the shown elements from axis `axis` on, starting at `x`.
-template <class T, class V>
-void collect(const T* x, const Layout& layout, int axis, bool summarize, std::vector<V>& out) {
-  if (axis == layout.shape.rank()) return out.push_back(V(*x));
-  const std::int64_t n = layout.shape[axis];
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (is_cut(n, summarize) && i == kEdgeItems) i = n - kEdgeItems;
-    collect(x + i * layout.strides[axis], layout, axis + 1, summarize, out);
+// Where the shown elements lie from the first, in row-major order.
+std::vector<std::int64_t> shown_offsets(const Layout& layout, bool summarize) {
+  std::vector<std::int64_t> offsets{0};
+  for (int axis = 0; axis < layout.shape.rank(); ++axis) {
+    const std::int64_t n = layout.shape[axis];
+    std::vector<std::int64_t> next;
+    for (const std::int64_t from : offsets)
+      for (std::int64_t i = 0; i < n; ++i) {
+        if (is_cut(n, summarize) && i == kEdgeItems) i = n - kEdgeItems;
+        next.push_back(from + i * layout.strides[axis]);
+      }
+    offsets = std::move(next);
   }
+  return offsets;
 }
 
-Cells cells_of(const Tensor& x, bool summarize) {
-  const auto shown = [&]<class T, class V>(const T* data, std::vector<V> out) {
-    collect(data, x.layout(), 0, summarize, out);
-    return out;
-  };
+template <class T, class V = T>
+std::vector<V> shown(const Tensor& x, bool summarize) {
+  std::vector<V> out;
+  const T* data = x.data<T>();
+  for (const std::int64_t at : shown_offsets(x.layout(), summarize)) out.push_back(V(data[at]));
+  return out;
+}
+
+Cells format_cells(const Tensor& x, bool summarize) {
   switch (x.dtype()) {
     case float32:
-      return format_floats(shown(x.data<float>(), std::vector<double>()));
+      return format_floats(shown<float, double>(x, summarize));
     case float64:
-      return format_floats(shown(x.data<double>(), std::vector<double>()));
+      return format_floats(shown<double>(x, summarize));
     case int64:
-      return format_integers(shown(x.data<std::int64_t>(), std::vector<std::int64_t>()), false);
+      return format_integers(shown<std::int64_t>(x, summarize), false);
     case bool8:
-      return format_integers(shown(x.data<bool>(), std::vector<std::int64_t>()), true);
+      return format_integers(shown<bool, std::int64_t>(x, summarize), true);
     default:
-      return format_duals(shown(x.data<Dual>(), std::vector<Dual>()));
+      return format_duals(shown<Dual>(x, summarize));
   }
 }
 
@@ -177,21 +186,21 @@ class Writer {
 };
 
 // What follows the values: size (0, 3), a dtype that is not the default, where gradients come from.
-std::vector<std::string> suffixes_of(const Tensor& x) {
-  std::vector<std::string> suffixes;
+std::vector<std::string> suffixes(const Tensor& x) {
+  std::vector<std::string> found;
   const bool is_empty = x.numel() == 0;  // no element shows the dtype
   if (is_empty && x.rank() != 1) {
     std::string size = "size=(";
     for (int i = 0; i < x.rank(); ++i) size += (i ? ", " : "") + std::to_string(x.shape()[i]);
-    suffixes.push_back(size + ")");
+    found.push_back(size + ")");
   }
   if (x.dtype() != float32 && (is_empty || is_floating(x.dtype())))
-    suffixes.push_back("dtype=" + std::string(name_of(x.dtype())));
+    found.push_back("dtype=" + std::string(dtype_name(x.dtype())));
   if (!x.is_leaf())
-    suffixes.push_back("grad_fn=<" + std::string(x.node()->op()->name()) + ">");
+    found.push_back("grad_fn=<" + std::string(x.node()->op()->name()) + ">");
   else if (x.needs_grad())
-    suffixes.push_back("requires_grad=True");
-  return suffixes;
+    found.push_back("requires_grad=True");
+  return found;
 }
 
 }  // namespace
@@ -204,12 +213,12 @@ std::ostream& operator<<(std::ostream& out, const Tensor& x) {
     text += "[]";
   } else {
     const bool summarize = x.numel() > kThreshold;
-    const Cells cells = cells_of(x, summarize);
+    const Cells cells = format_cells(x, summarize);
     text += Writer(x.shape(), summarize, cells).write(0, std::int64_t(prefix.size()));
   }
   // torch counts the first suffix's line as two longer than it is.
   std::size_t line = text.size() - (text.rfind('\n') + 1) + 2;
-  for (const std::string& suffix : suffixes_of(x)) {
+  for (const std::string& suffix : suffixes(x)) {
     if (line + suffix.size() + 2 > std::size_t(kLineWidth)) {
       text += ",\n" + std::string(prefix.size(), ' ') + suffix;
       line = prefix.size() + suffix.size();

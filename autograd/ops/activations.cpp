@@ -28,14 +28,18 @@ const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_s
 constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double kCubic = 0.044715;
 
-// A fused op of one operand: value(x) and slope(x) on scalars, the definition on tensors.
+// A fused op of one operand: value(x) and slope(x) on scalars, the definition on tensors. float32
+// may have SIMD kernels of its own: {forward, backward}.
 template <class Value, class Slope, class Definition>
-Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition) {
+Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition,
+             SimdMap forward = nullptr, SimdZip backward = nullptr) {
   return record(
-      op, {x}, map(op, x, value), [definition](Args t) { return definition(t[0]); },
-      [&op, slope](const Vjp& v) -> Grads {
-        return {zip(op, v.grad, v.input(0),
-                    [slope](auto g, auto u) { return decltype(g)(g * slope(u)); })};
+      op, {x}, forward ? map(op, x, value, forward) : map(op, x, value),
+      [definition](Args t) { return definition(t[0]); },
+      [&op, slope, backward](const Vjp& v) -> Grads {
+        const auto f = [slope](auto g, auto u) { return decltype(g)(g * slope(u)); };
+        return {backward ? zip(op, v.grad, v.input(0), f, backward)
+                         : zip(op, v.grad, v.input(0), f)};
       });
 }
 
@@ -63,19 +67,7 @@ Tensor gelu(const Tensor& x) {
   const auto definition = [](const Tensor& u) {
     return 0.5 * u * (1.0 + erf(u * (std::numbers::sqrt2 / 2)));
   };
-  if (x.dtype() != float32) return fused(kGelu, x, value, slope, definition);
-  return record(
-      kGelu, {x}, map(kGelu, x, value, kernels::gelu),
-      [definition](Args t) { return definition(t[0]); },
-      [](const Vjp& v) -> Grads {
-        const Tensor g = contiguous(v.grad), u = contiguous(v.input(0));
-        const Tensor dx = empty_like(u);
-        in_chunks(u.numel(), [&](std::int64_t i, std::int64_t n) {
-          kernels::gelu_backward(dx.mutable_data<float>() + i, g.data<float>() + i,
-                                 u.data<float>() + i, n);
-        });
-        return {dx};
-      });
+  return fused(kGelu, x, value, slope, definition, kernels::gelu, kernels::gelu_backward);
 }
 
 Tensor gelu_tanh(const Tensor& x) {

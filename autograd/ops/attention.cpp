@@ -88,7 +88,8 @@ const Op kAttention({.name = "attention", .saves = Saves::kBoth, .samples = atte
 // ---- the composite
 
 // Calls back with x now and with its gradient when that is complete.
-void watch(const Tensor& x, const AttentionWatch::See& value, const AttentionWatch::See& gradient) {
+void watch(const Tensor& x, const AttentionWatch::Observer& value,
+           const AttentionWatch::Observer& gradient) {
   if (value) value(x.detach());
   if (gradient && x.needs_grad())
     x.register_hook([gradient](const Tensor& g) {
@@ -265,12 +266,12 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
 
 // Memory for what somebody watches.
 template <class T>
-T* room(Tensor& x, const AttentionWatch::See& see, const Heads& h) {
+T* room(Tensor& x, const AttentionWatch::Observer& see, const Heads& h) {
   if (!see) return nullptr;
   x = h.empty_scores();
   return x.mutable_data<T>();
 }
-void show(const Tensor& x, const AttentionWatch::See& see) {
+void show(const Tensor& x, const AttentionWatch::Observer& see) {
   if (see) see(x);
 }
 
@@ -361,7 +362,7 @@ Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, Attenti
     return expand(x, {lead[0], lead[1], x.size(-2), x.size(-1)});
   };
   AttentionWatch& w = options.watch;
-  for (AttentionWatch::See* see :
+  for (AttentionWatch::Observer* see :
        {&w.scores, &w.pattern, &w.dropped, &w.scores_grad, &w.pattern_grad})
     if (*see) *see = [see = *see, scores](const Tensor& x) { see(reshape(x, scores)); };
   Tensor out = fused(heads(q), heads(k), heads(v), options, scores.sub(0, scores.rank() - 1));

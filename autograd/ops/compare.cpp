@@ -16,7 +16,7 @@ Tensor zip_logical(std::string_view op, const Tensor& a, const Tensor& b, F f) {
   check_bool(op, a);
   check_bool(op, b);
   Tensor out = empty(broadcast(op, a.shape(), b.shape()), bool8);
-  zip_into<bool, bool, bool>(out, a, b, f);
+  map_into<bool, bool, bool>(out, f, a, b);
   return out;
 }
 
@@ -52,7 +52,8 @@ Tensor ge(const Tensor& a, double b) { return ge(a, scalar_like("ge", a, b)); }
 Tensor isfinite(const Tensor& x) {
   Tensor y = empty(x.shape(), bool8);
   dispatch_floating(x.dtype(), "isfinite", [&]<class T> {
-    map_into<bool, T>(y, x, [](T v) { return std::isfinite(real(v)); });
+    map_into<bool, T>(
+        y, [](T v) { return std::isfinite(real(v)); }, x);
   });
   return y;
 }
@@ -66,7 +67,8 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
 Tensor logical_not(const Tensor& x) {
   check_bool("logical_not", x);
   Tensor y = empty(x.shape(), bool8);
-  map_into<bool, bool>(y, x, [](bool v) { return !v; });
+  map_into<bool, bool>(
+      y, [](bool v) { return !v; }, x);
   return y;
 }
 

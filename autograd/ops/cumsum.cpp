@@ -16,7 +16,7 @@ const Op kCumsum({.name = "cumsum", .saves = Saves::kNothing, .samples = cumsum_
 }  // namespace
 
 Tensor cumsum(const Tensor& x, std::int64_t axis) {
-  const int a = axis_of(kCumsum, x.shape(), axis);
+  const int a = normalized_axis(kCumsum, x.shape(), axis);
   Tensor y = empty_like(x);
   const std::int64_t length = x.shape()[a], to = y.strides()[a], from = x.strides()[a];
   Shape lines = x.shape();

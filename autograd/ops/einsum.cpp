@@ -5,7 +5,7 @@
 #include <cctype>
 #include <string>
 
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {

@@ -178,7 +178,7 @@ Tensor to(const Tensor& x, DType dtype) {
   Tensor y = empty(x.shape(), dtype);
   dispatch_any(x.dtype(), [&]<class From> {
     dispatch_any(dtype, [&]<class To> {
-      map_into<To, From>(y, x, [](From v) {
+      const auto convert = [](From v) {
         if constexpr (std::is_same_v<To, bool>)
           return real(v) != 0;
         else if constexpr (std::is_same_v<To, Dual>)
@@ -187,7 +187,8 @@ Tensor to(const Tensor& x, DType dtype) {
           return checked_cast<To>(kTo, double(real(v)));
         else
           return To(real(v));
-      });
+      };
+      map_into<To, From>(y, convert, x);
     });
   });
   if (!is_floating(dtype)) return y;

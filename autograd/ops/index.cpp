@@ -122,7 +122,7 @@ Dims without(Dims dims, int axis) {
 }  // namespace
 
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
-  const int a = axis_of(kGather, x.shape(), axis);
+  const int a = normalized_axis(kGather, x.shape(), axis);
   check_places(kGather, x, a, index);
   Tensor y = empty(index.shape(), x.dtype());
   const std::int64_t step = x.strides()[a];
@@ -148,7 +148,7 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
                    const Tensor& src_in) {
   Tensor x = x_in, src = src_in;
   const DType dtype = unify(kScatterAdd, x, src);
-  const int a = axis_of(kScatterAdd, x.shape(), axis);
+  const int a = normalized_axis(kScatterAdd, x.shape(), axis);
   check_places(kScatterAdd, x, a, index);
   check(src.shape() == index.shape(), kScatterAdd, "needs src of the index's shape ", index.shape(),
         ", got ", src.shape());
@@ -173,7 +173,7 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
 }
 
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
-  const int a = axis_of(kIndexSelect, x.shape(), axis);
+  const int a = normalized_axis(kIndexSelect, x.shape(), axis);
   check_slices(kIndexSelect, x, a, index);
   const std::int64_t n = index.numel(), stride = index.strides()[0];
   Shape shape = x.shape();
@@ -209,7 +209,7 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
 Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, const Tensor& src_in) {
   Tensor x = x_in, src = src_in;
   const DType dtype = unify(kIndexAdd, x, src);
-  const int a = axis_of(kIndexAdd, x.shape(), axis);
+  const int a = normalized_axis(kIndexAdd, x.shape(), axis);
   check_slices(kIndexAdd, x, a, index);
   const std::int64_t n = index.numel(), stride = index.strides()[0];
   Shape needed = x.shape();

@@ -68,18 +68,16 @@ Shape joined_shape(Args xs, int axis) {
 
 Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   check<ValueError>(!xs.empty(), kCat, "needs at least one tensor");
-  const int a = axis_of(kCat, xs[0].shape(), axis);
+  const int a = normalized_axis(kCat, xs[0].shape(), axis);
   const DType dtype = common_dtype(xs);
   Tensor y = empty(joined_shape(xs, a), dtype);
   std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
-  dispatch_any(dtype, [&]<class T> {
-    T* out = y.mutable_data<T>();
-    for (const Tensor& x : xs) {
-      copy_into(out + starts.back() * y.strides()[a], y.strides(),
-                dtype == dual64 ? lift(kCat, x) : x);
-      starts.push_back(starts.back() + x.shape()[a]);
-    }
-  });
+  for (const Tensor& x : xs) {
+    const std::int64_t end = starts.back() + x.shape()[a];
+    copy_into(y.view(sliced(y.layout(), a, starts.back(), end, 1)),
+              dtype == dual64 ? lift(kCat, x) : x);
+    starts.push_back(end);
+  }
   return record(kCat, xs, y, [starts, a](const Vjp& v) -> Grads {
     Grads grads(starts.size() - 1);
     for (std::size_t k = 0; k < grads.size(); ++k)
@@ -113,7 +111,7 @@ Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis) {
 
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis) {
   check<ValueError>(size >= 1, "split", "needs a size >= 1, got ", size);
-  const int a = axis_of("split", x.shape(), axis);
+  const int a = normalized_axis("split", x.shape(), axis);
   const std::int64_t n = x.shape()[a];
   std::vector<Tensor> parts;
   for (std::int64_t start = 0; start < n; start += size)
@@ -124,7 +122,7 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis)
 
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis) {
   check<ValueError>(n >= 1, "chunk", "needs at least one chunk, got ", n);
-  const std::int64_t length = x.shape()[axis_of("chunk", x.shape(), axis)];
+  const std::int64_t length = x.shape()[normalized_axis("chunk", x.shape(), axis)];
   if (length == 0) return std::vector<Tensor>(std::size_t(n), x);  // as torch: n empty chunks
   return split(x, (length + n - 1) / n, axis);
 }

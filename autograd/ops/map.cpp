@@ -1,21 +1,196 @@
 #include "autograd/ops/map.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace heed::autograd {
+namespace {
+
+// n elements of Size bytes, strides in elements.
+template <std::size_t Size>
+void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
+                   std::int64_t n) {
+  constexpr auto size = std::int64_t(Size);
+  if (x_stride == 0) {
+    std::array<std::byte, Size> value;
+    std::memcpy(value.data(), x, Size);
+    for (std::int64_t i = 0; i < n; ++i) std::memcpy(y + i * y_stride * size, value.data(), Size);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i)
+      std::memcpy(y + i * y_stride * size, x + i * x_stride * size, Size);
+  }
+}
+void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
+                   std::int64_t n, std::int64_t size) {
+  if (y_stride == 1 && x_stride == 1)
+    std::memcpy(y, x, std::size_t(n * size));
+  else if (size == 1)
+    copy_elements<1>(y, y_stride, x, x_stride, n);
+  else if (size == 4)
+    copy_elements<4>(y, y_stride, x, x_stride, n);
+  else if (size == 8)
+    copy_elements<8>(y, y_stride, x, x_stride, n);
+  else
+    copy_elements<16>(y, y_stride, x, x_stride, n);
+}
+
+// A tensor's elements as bytes.
+struct Operand {
+  std::int64_t size;  // of an element
+  std::byte* data;    // of the first
+  explicit Operand(const Tensor& x)
+      : size(size_of(x.dtype())), data(x.storage()->data() + x.layout().offset * size) {}
+};
+
+// The elements of one strided run, brought together a piece at a time.
+class Pieces {
+ public:
+  static constexpr std::int64_t kSize = 256;
+
+  // Address of n <= kSize adjacent elements: those from `begin` on.
+  const std::byte* at(std::int64_t begin, std::int64_t n) {
+    const std::byte* from = from_ + begin * stride_ * size_;
+    if (stride_ == 1) return from;
+    if (stride_ != 0 || begin == 0) copy_elements(buffer_.data(), 1, from, stride_, n, size_);
+    return buffer_.data();
+  }
+  Pieces(const Operand& x, std::int64_t offset, std::int64_t stride)
+      : from_(x.data + offset * x.size), stride_(stride), size_(x.size) {}
+
+ private:
+  const std::byte* from_;
+  std::int64_t stride_, size_;
+  alignas(Dual) std::array<std::byte, kSize * sizeof(Dual)> buffer_;
+};
+
+// Runs `loop` over N operands.
+template <std::size_t... K>
+void run_over(const Tensor& out, const Tensor* const* in, detail::Loop loop, const void* f,
+              std::index_sequence<K...>) {
+  constexpr std::size_t kCount = sizeof...(K);
+  const Operand y(out);
+  const std::array<Operand, kCount> x{Operand(*in[K])...};
+  const Shape& shape = out.shape();
+  if (((in[K]->shape() == shape && in[K]->is_contiguous()) && ...))
+    return parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      const void* const at[] = {x[K].data + begin * x[K].size...};
+      loop(f, y.data + begin * y.size, at, end - begin);
+    });
+  const std::array<Strides, kCount> strides{expanded("map", in[K]->layout(), shape).strides...};
+  for_each_run(StridedLoop<kCount + 1>(shape, {&out.strides(), &strides[K]...}),
+               [&](const auto& offset, std::int64_t n, const auto& stride) {
+                 const bool adjacent = ((stride[K + 1] == 1) && ...);
+                 const std::int64_t size = adjacent ? n : Pieces::kSize;
+                 std::array<Pieces, kCount> pieces{Pieces(x[K], offset[K + 1], stride[K + 1])...};
+                 for (std::int64_t begin = 0; begin < n; begin += size) {
+                   const std::int64_t count = std::min(size, n - begin);
+                   const void* const at[] = {pieces[K].at(begin, count)...};
+                   loop(f, y.data + (offset[0] + begin) * y.size, at, count);
+                 }
+               });
+}
+
+detail::Loop loop_for(std::string_view op, DType dtype, const detail::Loops& loops) {
+  const detail::Loop loop = loops[std::size_t(dtype)];
+  check<DTypeError>(loop, op, "needs float32",
+                    loops[std::size_t(int64)] ? ", float64 or int64" : " or float64", ", got ",
+                    dtype);
+  return loop;
+}
+
+// The two-operand op, its result of the operands' dtype unless another is given.
+Tensor zip_as(std::string_view op, Tensor a, Tensor b, const detail::Loops& loops, const void* f,
+              const DType* result) {
+  const DType dtype = a.dtype() == b.dtype() ? a.dtype() : unify(op, a, b);
+  const Shape shape = broadcast(op, a.shape(), b.shape());
+  const detail::Loop loop = loop_for(op, dtype, loops);
+  Tensor out = empty(shape, result ? *result : dtype);
+  detail::run(out, {&a, &b}, loop, f);
+  return out;
+}
+
+}  // namespace
+
+namespace detail {
+
+const Loops kSimdMap{[](const void* f, void* y, const void* const* in, std::int64_t n) {
+  (*static_cast<const SimdMap*>(f))(static_cast<float*>(y), static_cast<const float*>(in[0]), n);
+}};
+const Loops kSimdZip{[](const void* f, void* y, const void* const* in, std::int64_t n) {
+  (*static_cast<const SimdZip*>(f))(static_cast<float*>(y), static_cast<const float*>(in[0]),
+                                    static_cast<const float*>(in[1]), n);
+}};
+
+void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, const void* f) {
+  if (in.size() == 1) return run_over(out, in.begin(), loop, f, std::make_index_sequence<1>());
+  if (in.size() == 2) return run_over(out, in.begin(), loop, f, std::make_index_sequence<2>());
+  run_over(out, in.begin(), loop, f, std::make_index_sequence<3>());
+}
+
+Tensor map(std::string_view op, const Tensor& x, const Loops& loops, const void* f) {
+  const Loop loop = loop_for(op, x.dtype(), loops);
+  Tensor y = empty_like(x);
+  run(y, {&x}, loop, f);
+  return y;
+}
+
+Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, const Loops& loops,
+           const void* f) {
+  return zip_as(op, a, b, loops, f, nullptr);
+}
+
+Tensor zip_to_bool(std::string_view op, const Tensor& a, const Tensor& b, const Loops& loops,
+                   const void* f) {
+  static constexpr DType kResult = bool8;
+  return zip_as(op, a, b, loops, f, &kResult);
+}
+
+DType unify(std::string_view op, std::span<Tensor* const> operands) {
+  DType dtype = operands[0]->dtype();
+  for (const Tensor* x : operands.subspan(1)) {
+    if (!x->defined() || x->dtype() == dtype) continue;
+    const DType other = x->dtype();
+    const bool dual =
+        (dtype == dual64 && other == float64) || (dtype == float64 && other == dual64);
+    check<DTypeError>(dual, op, "dtypes differ: ", dtype, " and ", other,
+                      "; convert one with to(x, dtype)");
+    dtype = dual64;
+  }
+  if (dtype == dual64)
+    for (Tensor* x : operands)
+      if (x->defined()) *x = lift(op, *x);
+  return dtype;
+}
+
+}  // namespace detail
 
 Tensor lift(std::string_view op, const Tensor& x) {
   if (x.dtype() == dual64) return x;
   check<DTypeError>(x.dtype() == float64, op, "dual numbers mix with float64 only, got ",
                     x.dtype());
   Tensor y = empty(x.shape(), dual64);
-  map_into<Dual, double>(y, x, [](double v) { return Dual(v); });
+  map_into<Dual, double>(
+      y, [](double v) { return Dual(v); }, x);
   return y;
+}
+
+void copy_into(const Tensor& y, const Tensor& x) {
+  const Operand to(y), from(x);
+  const std::int64_t size = from.size;
+  if (x.numel() <= 64 && x.is_contiguous() && y.is_contiguous()) {  // not worth a loop's setup
+    std::memcpy(to.data, from.data, std::size_t(x.numel() * size));
+    return;
+  }
+  for_each_run(StridedLoop<2>(x.shape(), {&y.strides(), &x.strides()}),
+               [&](const auto& at, std::int64_t n, const auto& s) {
+                 copy_elements(to.data + at[0] * size, s[0], from.data + at[1] * size, s[1], n,
+                               size);
+               });
 }
 
 Tensor copy_of(const Tensor& x) {
   Tensor y = empty_like(x);
-  dispatch_any(x.dtype(), [&]<class T> { copy_into(y.mutable_data<T>(), y.strides(), x); });
+  copy_into(y, x);
   return y;
 }
 

@@ -1,8 +1,11 @@
 // What elementwise ops are made of: the one operand prologue (dtypes, dual numbers, broadcasting)
-// and loops that apply a scalar function.
+// and one driver of loops. An op gives a function of scalars; per dtype it becomes one loop over
+// adjacent values, and operands that lie otherwise are brought into that form piece by piece.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
@@ -19,156 +22,119 @@ Tensor lift(std::string_view op, const Tensor& x);
 /// A `double` operand as a tensor of x's dtype; DTypeError for a fraction beside int64.
 Tensor scalar_like(std::string_view op, const Tensor& x, double value);
 
-/// Makes the dtypes of an op's operands equal: lifts float64 where another operand is dual64;
-/// DTypeError naming both for any other mix. Undefined tensors are left alone.
-template <class... Tensors>
-DType unify(std::string_view op, Tensor& first, Tensors&... rest) {
-  const auto merge = [&](DType a, DType b) {
-    if (a == b) return a;
-    const bool dual = (a == dual64 && b == float64) || (a == float64 && b == dual64);
-    check<DTypeError>(dual, op, "dtypes differ: ", a, " and ", b,
-                      "; convert one with to(x, dtype)");
-    return dual64;
-  };
-  DType dtype = first.dtype();
-  ((dtype = rest.defined() ? merge(dtype, rest.dtype()) : dtype), ...);
-  if (dtype == dual64) {
-    first = lift(op, first);
-    ((rest = rest.defined() ? lift(op, rest) : rest), ...);
-  }
-  return dtype;
-}
-
-/// out (contiguous) = f(x), elementwise.
-template <class R, class T, class F>
-void map_into(const Tensor& out, const Tensor& x, F f) {
-  R* y = out.mutable_data<R>();
-  const T* in = x.data<T>();
-  const auto contiguous = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) y[i] = f(in[i]);
-  };
-  if (x.is_contiguous()) return parallel_for(out.numel(), kGrain, contiguous);
-  for_each_run(StridedLoop<2>(out.shape(), {&out.strides(), &x.strides()}),
-               [&](const auto& at, std::int64_t n, const auto& s) {
-                 for (std::int64_t i = 0; i < n; ++i) y[at[0] + i * s[0]] = f(in[at[1] + i * s[1]]);
-               });
-}
-
-/// x into the memory that starts at `y` and has these strides, of x's shape.
-template <class T>
-void copy_into(T* y, const Strides& strides, const Tensor& x) {
-  const T* in = x.data<T>();
-  if (x.numel() <= 64 && x.is_contiguous() && strides == x.strides()) {  // not worth a loop's setup
-    std::copy_n(in, x.numel(), y);
-    return;
-  }
-  for_each_run(StridedLoop<2>(x.shape(), {&strides, &x.strides()}),
-               [&](const auto& at, std::int64_t n, const auto& s) {
-                 if (s[0] == 1 && s[1] == 1) {
-                   std::copy_n(in + at[1], n, y + at[0]);
-                   return;
-                 }
-                 for (std::int64_t i = 0; i < n; ++i) y[at[0] + i * s[0]] = in[at[1] + i * s[1]];
-               });
-}
-
 /// x's values in fresh row-major storage, without history.
 Tensor copy_of(const Tensor& x);
+
+/// y = x, two tensors of one shape and dtype; y is fresh, or a view of what is.
+void copy_into(const Tensor& y, const Tensor& x);
+
+namespace detail {
+
+DType unify(std::string_view op, std::span<Tensor* const> operands);
+
+/// y[i] = f(in[0][i], in[1][i], ...) for n adjacent elements of each; `f` is the function object.
+using Loop = void (*)(const void* f, void* y, const void* const* in, std::int64_t n);
+/// An op's loop for each dtype, in the order of DType; null where the op does not take it.
+using Loops = std::array<Loop, 5>;
+
+/// The loop over y of R and operands of A....
+template <class F, class R, class... A>
+void run_loop(const void* f, void* y, const void* const* in, std::int64_t n) {
+  const F g = *static_cast<const F*>(f);
+  R* out = static_cast<R*>(y);
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    const auto over = [&](const A*... p) {
+      for (std::int64_t i = 0; i < n; ++i) out[i] = g(p[i]...);
+    };
+    over(static_cast<const A*>(in[K])...);
+  }
+  (std::index_sequence_for<A...>());
+}
+
+/// Loops of one and of two operands of each T, into the same T; of two into bool.
+template <class F, class... T>
+inline constexpr Loops kUnary = [] {
+  Loops loops{};
+  ((loops[std::size_t(kDTypeOf<T>)] = run_loop<F, T, T>), ...);
+  return loops;
+}();
+template <class F, class... T>
+inline constexpr Loops kBinary = [] {
+  Loops loops{};
+  ((loops[std::size_t(kDTypeOf<T>)] = run_loop<F, T, T, T>), ...);
+  return loops;
+}();
+template <class F, class... T>
+inline constexpr Loops kComparison = [] {
+  Loops loops{};
+  ((loops[std::size_t(kDTypeOf<T>)] = run_loop<F, bool, T, T>), ...);
+  return loops;
+}();
+
+/// Loops of float32 alone, whose f is a SimdMap or SimdZip.
+extern const Loops kSimdMap, kSimdZip;
+
+/// loop over all of `out` (contiguous), in parallel, its operands broadcast to out's shape.
+void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, const void* f);
+
+Tensor map(std::string_view op, const Tensor& x, const Loops& loops, const void* f);
+Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, const Loops& loops,
+           const void* f);
+Tensor zip_to_bool(std::string_view op, const Tensor& a, const Tensor& b, const Loops& loops,
+                   const void* f);
+
+}  // namespace detail
+
+/// Makes the dtypes of an op's operands equal: lifts float64 where another operand is dual64;
+/// DTypeError naming both for any other mix. Undefined tensors are left alone, but the first.
+template <class... Tensors>
+DType unify(std::string_view op, Tensors&... operands) {
+  return detail::unify(op, std::array{&operands...});
+}
+
+/// out (contiguous) = f(in...), elementwise: operands of A... broadcast to out's shape, out of R.
+template <class R, class... A, class F, class... Tensors>
+void map_into(const Tensor& out, const F& f, const Tensors&... in) {
+  detail::run(out, {&in...}, detail::run_loop<F, R, A...>, &f);
+}
 
 /// A new tensor f(x) of x's shape and (floating) dtype.
 template <class F>
 Tensor map(std::string_view op, const Tensor& x, F f) {
-  return dispatch_floating(x.dtype(), op, [&]<class T> {
-    Tensor y = empty_like(x);
-    map_into<T, T>(y, x, f);
-    return y;
-  });
-}
-
-/// loop(begin, n) over pieces of [0, size), in parallel; for loops of kernels/vector.h, whose
-/// elements cost a few additions.
-template <class Loop>
-void in_chunks(std::int64_t size, Loop loop) {
-  parallel_for(size, kGrain / 2,
-               [&](std::int64_t begin, std::int64_t end) { loop(begin, end - begin); });
-}
-
-/// The same as map(op, x, f), where float32 runs loop(y, x, n), f over adjacent values.
-template <class F>
-Tensor map(std::string_view op, const Tensor& x, F f,
-           void (*loop)(float*, const float*, std::int64_t)) {
-  if (x.dtype() != float32) return map(op, x, f);
-  const Tensor in = contiguous(x.detach()), y = empty_like(x);
-  in_chunks(x.numel(), [&](std::int64_t i, std::int64_t n) {
-    loop(y.mutable_data<float>() + i, in.data<float>() + i, n);
-  });
-  return y;
-}
-
-/// out (contiguous, of the broadcast shape) = f(a, b), elementwise.
-template <class R, class A, class B, class F>
-void zip_into(const Tensor& out, const Tensor& a, const Tensor& b, F f) {
-  R* y = out.mutable_data<R>();
-  const A* pa = a.data<A>();
-  const B* pb = b.data<B>();
-  const Shape& shape = out.shape();
-  if (a.shape() == shape && b.shape() == shape && a.is_contiguous() && b.is_contiguous())
-    return parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) y[i] = f(pa[i], pb[i]);
-    });
-  const Strides sa = expanded("zip", a.layout(), shape).strides;
-  const Strides sb = expanded("zip", b.layout(), shape).strides;
-  for_each_run(StridedLoop<3>(shape, {&out.strides(), &sa, &sb}),
-               [&](const auto& at, std::int64_t n, const auto& s) {
-                 R* o = y + at[0];
-                 const A* l = pa + at[1];
-                 const B* r = pb + at[2];
-                 if (s[0] == 1 && s[1] == 1 && s[2] == 1)
-                   for (std::int64_t i = 0; i < n; ++i) o[i] = f(l[i], r[i]);
-                 else if (s[0] == 1 && s[1] == 1 && s[2] == 0)
-                   for (std::int64_t i = 0; i < n; ++i) o[i] = f(l[i], *r);
-                 else
-                   for (std::int64_t i = 0; i < n; ++i) o[i * s[0]] = f(l[i * s[1]], r[i * s[2]]);
-               });
-}
-
-/// Brings a and b to one dtype, then calls go(a, b).
-template <class Go>
-Tensor with_unified(std::string_view op, const Tensor& a, const Tensor& b, Go go) {
-  if (a.dtype() == b.dtype()) return go(a, b);
-  Tensor x = a, y = b;
-  unify(op, x, y);
-  return go(x, y);
+  return detail::map(op, x, detail::kUnary<F, float, double, Dual>, &f);
 }
 
 /// A new tensor f(a, b) of the broadcast shape; floating dtypes.
 template <class F>
 Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, F f) {
-  return with_unified(op, a, b, [&](const Tensor& x, const Tensor& y) {
-    Tensor out = empty(broadcast(op, x.shape(), y.shape()), x.dtype());
-    dispatch_floating(x.dtype(), op, [&]<class T> { zip_into<T, T, T>(out, x, y, f); });
-    return out;
-  });
+  return detail::zip(op, a, b, detail::kBinary<F, float, double, Dual>, &f);
 }
 
 /// The same, for int64 too.
 template <class F>
 Tensor zip_numeric(std::string_view op, const Tensor& a, const Tensor& b, F f) {
-  return with_unified(op, a, b, [&](const Tensor& x, const Tensor& y) {
-    Tensor out = empty(broadcast(op, x.shape(), y.shape()), x.dtype());
-    dispatch_numeric(x.dtype(), op, [&]<class T> { zip_into<T, T, T>(out, x, y, f); });
-    return out;
-  });
+  return detail::zip(op, a, b, detail::kBinary<F, float, double, Dual, std::int64_t>, &f);
 }
 
 /// The same for every dtype, giving bool8.
 template <class F>
 Tensor zip_to_bool(std::string_view op, const Tensor& a, const Tensor& b, F f) {
-  return with_unified(op, a, b, [&](const Tensor& x, const Tensor& y) {
-    Tensor out = empty(broadcast(op, x.shape(), y.shape()), bool8);
-    dispatch_any(x.dtype(), [&]<class T> { zip_into<bool, T, T>(out, x, y, f); });
-    return out;
-  });
+  return detail::zip_to_bool(op, a, b,
+                             detail::kComparison<F, float, double, Dual, std::int64_t, bool>, &f);
+}
+
+/// map and zip where float32 runs `simd`, the same function over n adjacent values.
+using SimdMap = void (*)(float* y, const float* x, std::int64_t n);
+using SimdZip = void (*)(float* y, const float* a, const float* b, std::int64_t n);
+template <class F>
+Tensor map(std::string_view op, const Tensor& x, F f, SimdMap simd) {
+  if (x.dtype() == float32) return detail::map(op, x, detail::kSimdMap, &simd);
+  return detail::map(op, x, detail::kUnary<F, double, Dual>, &f);
+}
+template <class F>
+Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, F f, SimdZip simd) {
+  if (a.dtype() == float32) return detail::zip(op, a, b, detail::kSimdZip, &simd);
+  return detail::zip(op, a, b, detail::kBinary<F, double, Dual>, &f);
 }
 
 }  // namespace heed::autograd

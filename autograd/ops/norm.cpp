@@ -24,7 +24,7 @@ Samples layer_norm_samples(SampleGen& g) {
            [](Args t) { return layer_norm(t[0], t[1], {}); },
            {wide(g, {2, 4}), g.normal({4})}},
           {"no weight",
-           [](Args t) { return layer_norm(t[0], {}, t[1]); },
+           [](Args t) { return layer_norm(t[0], {4}, {}, t[1]); },
            {wide(g, {2, 4}), g.normal({4})}},
           {"neither, large eps",
            [](Args t) { return layer_norm(t[0], {}, {}, 2); },
@@ -32,6 +32,11 @@ Samples layer_norm_samples(SampleGen& g) {
           {"D = 1",
            [](Args t) { return layer_norm(t[0], t[1], t[2], 2); },
            {g.normal({3, 1}), g.normal({1}), g.normal({1})}},
+          {"two axes",
+           [](Args t) {
+             return layer_norm(t[0], {2, 3}, t[1], t[2]);
+           },
+           {wide(g, {2, 2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
           {"no rows", all, {g.normal({0, 3}), g.normal({3}), g.normal({3})}}};
 }
 const Op kLayerNorm({.name = "layer_norm", .saves = Saves::kInputs, .samples = layer_norm_samples});
@@ -180,6 +185,23 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
       [moments = moments](const Vjp& v) {
         return backward(kLayerNorm, Kind::kLayer, v, moments, 3);
       });
+}
+
+Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps) {
+  const int lead = x.rank() - normalized_shape.rank();
+  check(normalized_shape.rank() >= 1 && lead >= 0 &&
+            x.shape().sub(std::max(0, lead), x.rank()) == normalized_shape,
+        kLayerNorm, "normalizes over the last axes of x, got ", x.shape(), " and normalized_shape ",
+        normalized_shape);
+  for (const Tensor& p : {weight, bias})
+    check(!p.defined() || p.shape() == normalized_shape, kLayerNorm,
+          "needs weight and bias of normalized_shape ", normalized_shape, ", got ",
+          p.defined() ? p.shape() : Shape());
+  const auto flat = [](const Tensor& p) { return p.defined() ? reshape(p, {-1}) : p; };
+  Shape rows = x.shape().sub(0, lead);
+  rows.push_back(normalized_shape.numel());
+  return reshape(layer_norm(reshape(x, rows), flat(weight), flat(bias), eps), x.shape());
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {

@@ -86,7 +86,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol 
 const Tensor& expect_shape(const Tensor& x, const Shape& shape);
 
 // ---- selection: these select, they never multiply, so unselected NaN or inf changes nothing
-//      (ops/select.cpp)
+//      (ops/where.cpp)
 /// condition ? a : b, elementwise; all three broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// `value` where mask is true. The mask broadcasts to x.
@@ -97,11 +97,16 @@ Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// bool8 [rows, columns], true where column <= row + diagonal.
 Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal = 0);
 
-// ---- reductions over a set of axes (empty = all) (ops/reduce.cpp, ops/scan.cpp)
+// ---- reductions over a set of axes (empty = all) (ops/reduce.cpp, ops/cumsum.cpp)
 Tensor sum(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
-/// Divides by n - correction (1: Bessel's; 0: the population variance).
-Tensor var(const Tensor& x, const Dims& axes = {}, bool keepdim = false, int correction = 1);
+struct VarOptions {
+  int correction = 1;  ///< divides by n - correction. 1: Bessel's; 0: the population variance
+  bool keepdim = false;
+};
+Tensor var(const Tensor& x, const Dims& axes = {}, const VarOptions& options = {});
+/// A third argument of true or false would be PyTorch's `unbiased` to some, keepdim to others.
+Tensor var(const Tensor& x, const Dims& axes, bool) = delete;
 /// torch.amax / amin: equal extremes share the gradient evenly. ShapeError on an empty reduction.
 Tensor max(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
@@ -174,8 +179,11 @@ Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const 
 Tensor embedding(const Tensor& weight, const Tensor& ids);
 
 // ---- norms and losses (ops/norm.cpp, ops/cross_entropy.cpp, ops/dropout.cpp). Fused.
-/// Over the last axis, D: (x - mean) / sqrt(var + eps) * weight [D] + bias [D]; either may be
-/// undefined (Ba et al. 2016).
+/// Over the last axes, those of `normalized_shape`: (x - mean) / sqrt(var + eps) * weight + bias;
+/// weight and bias are of that shape or undefined (Ba et al. 2016).
+Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5);
+/// The same over the last axis alone.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-5);
 /// Over the last axis: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps = 1e-5);
@@ -210,11 +218,11 @@ Tensor rope(const Tensor& x, const RopeOptions& options = {});
 /// Who watches an attention call; nothing that it computes changes by a bit. Each is called with a
 /// detached [..., Tq, Tk]: the values before attention() returns, the gradients during a backward.
 struct AttentionWatch {
-  using See = std::function<void(const Tensor&)>;
-  See scores = {};   ///< after bias and mask: masked places -inf
-  See pattern = {};  ///< softmax of scores, before dropout
-  See dropped = {};  ///< after dropout: what the values are weighted with
-  See scores_grad = {}, pattern_grad = {};
+  using Observer = std::function<void(const Tensor&)>;
+  Observer scores = {};   ///< after bias and mask: masked places -inf
+  Observer pattern = {};  ///< softmax of scores, before dropout
+  Observer dropped = {};  ///< after dropout: what the values are weighted with
+  Observer scores_grad = {}, pattern_grad = {};
 };
 /// What a query does whose largest masked score is -inf: whichever mask did it, and causality.
 enum class FullyMasked {

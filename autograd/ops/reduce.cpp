@@ -43,7 +43,9 @@ const Check kMean("mean", reduction_samples(static_cast<F*>(mean), kNormal));
 const Check kMin("min", reduction_samples(static_cast<F*>(min), kApart, kTies));
 const Check kVar("var", [](SampleGen& g) -> Samples {
   return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
-          {"population", [](Args t) { return var(t[0], {0}, true, 0); }, {g.normal({3, 2})}}};
+          {"population",
+           [](Args t) { return var(t[0], {0}, {.correction = 0, .keepdim = true}); },
+           {g.normal({3, 2})}}};
 });
 const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
   return {{"both ways", [](Args t) { return sum_to(t[0], {3, 1}); }, {g.normal({2, 3, 4})}}};
@@ -57,7 +59,7 @@ struct Split {
   Split(std::string_view op, const Tensor& x, const Dims& axes) {
     unsigned mask = axes.rank() == 0 ? ~0u : 0u;
     for (const std::int64_t a : axes) {
-      const unsigned bit = 1u << axis_of(op, x.shape(), a);
+      const unsigned bit = 1u << normalized_axis(op, x.shape(), a);
       check(!(mask & bit), op, "axis ", a, " appears twice in ", axes);
       mask |= bit;
     }
@@ -209,11 +211,11 @@ Tensor mean(const Tensor& x, const Dims& axes, bool keepdim) {
   return sum(x, axes, keepdim) * (1.0 / double(split.reduced.numel()));
 }
 
-Tensor var(const Tensor& x, const Dims& axes, bool keepdim, int correction) {
+Tensor var(const Tensor& x, const Dims& axes, const VarOptions& options) {
   const Split split("var", x, axes);
   const Tensor centered = x - mean(x, axes, true);
-  const double n = double(split.reduced.numel()) - correction;
-  return sum(centered * centered, axes, keepdim) * (1.0 / n);
+  const double n = double(split.reduced.numel()) - options.correction;
+  return sum(centered * centered, axes, options.keepdim) * (1.0 / n);
 }
 
 Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
@@ -240,7 +242,7 @@ Tensor min(const Tensor& x, const Dims& axes, bool keepdim) {
 }
 
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
-  const Split split("argmax", x, {axis_of("argmax", x.shape(), axis)});
+  const Split split("argmax", x, {normalized_axis("argmax", x.shape(), axis)});
   check(split.reduced.numel() > 0, "argmax", "has no largest element of none: shape ", x.shape(),
         ", axis ", axis);
   Tensor y = empty(split.kept, int64);

@@ -57,7 +57,7 @@ Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
 }  // namespace
 
 Tensor softmax(const Tensor& x, std::int64_t axis) {
-  const int a = axis_of(kSoftmax, x.shape(), axis);
+  const int a = normalized_axis(kSoftmax, x.shape(), axis);
   const Tensor y = for_each_row(kSoftmax, x, a,
                                 []<class T>(T* out, std::int64_t out_stride, const T* in,
                                             std::int64_t in_stride, std::int64_t n) {
@@ -73,7 +73,7 @@ Tensor softmax(const Tensor& x, std::int64_t axis) {
 }
 
 Tensor log_softmax(const Tensor& x, std::int64_t axis) {
-  const int a = axis_of(kLogSoftmax, x.shape(), axis);
+  const int a = normalized_axis(kLogSoftmax, x.shape(), axis);
   const Tensor y =
       for_each_row(kLogSoftmax, x, a, [](auto... row) { kernels::log_softmax_row(row...); });
   return record(kLogSoftmax, {x}, y, [a](const Vjp& v) -> Grads {

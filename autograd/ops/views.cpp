@@ -99,10 +99,9 @@ Tensor view_of(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
 
 Tensor unslice(const Tensor& x, const Place& place) {
   Tensor y = zeros(place.shape, x.dtype());
-  const Layout hole = sliced(y.layout(), place.axis, place.start,
-                             place.start + x.shape()[place.axis] * place.step, place.step);
-  dispatch_any(x.dtype(),
-               [&]<class T> { copy_into(y.mutable_data<T>() + hole.offset, hole.strides, x); });
+  copy_into(y.view(sliced(y.layout(), place.axis, place.start,
+                          place.start + x.shape()[place.axis] * place.step, place.step)),
+            x);
   return record(kUnslice, {x}, y, [place, n = x.shape()[place.axis]](const Vjp& v) -> Grads {
     return {slice(v.grad, place.axis, place.start, place.start + n * place.step, place.step)};
   });
@@ -140,13 +139,14 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
 Tensor permute(const Tensor& x, const Dims& axes) {
   const Layout layout = permuted(kPermute, x.layout(), axes);
   Dims inverse = axes;
-  for (int i = 0; i < axes.rank(); ++i) inverse[axis_of(kPermute, x.shape(), axes[i])] = i;
+  for (int i = 0; i < axes.rank(); ++i) inverse[normalized_axis(kPermute, x.shape(), axes[i])] = i;
   return view_of(kPermute, x, layout,
                  [inverse](const Vjp& v) -> Grads { return {permute(v.grad, inverse)}; });
 }
 
 Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
-  const int a = axis_of("transpose", x.shape(), axis0), b = axis_of("transpose", x.shape(), axis1);
+  const int a = normalized_axis("transpose", x.shape(), axis0),
+            b = normalized_axis("transpose", x.shape(), axis1);
   Dims axes;
   for (int i = 0; i < x.rank(); ++i) axes.push_back(i == a ? b : i == b ? a : i);
   return permute(x, axes);
@@ -168,7 +168,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 }
 
 Tensor squeeze(const Tensor& x, std::int64_t axis) {
-  const int a = axis_of("squeeze", x.shape(), axis);
+  const int a = normalized_axis("squeeze", x.shape(), axis);
   check(x.shape()[a] == 1, "squeeze", "axis ", axis, " of ", x.shape(), " has size ", x.shape()[a],
         ", not 1");
   Shape shape = x.shape();
@@ -186,7 +186,8 @@ Tensor unsqueeze(const Tensor& x, std::int64_t axis) {
 
 Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
   if (x.rank() == 0) return reshape(x, {1});
-  const int a = axis_of("flatten", x.shape(), first), b = axis_of("flatten", x.shape(), last);
+  const int a = normalized_axis("flatten", x.shape(), first),
+            b = normalized_axis("flatten", x.shape(), last);
   check(a <= b, "flatten", "needs first <= last, got ", first, " and ", last);
   Shape shape = x.shape().sub(0, a);
   shape.push_back(x.shape().sub(a, b + 1).numel());
@@ -197,7 +198,7 @@ Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
 Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
              std::int64_t step) {
   check<ValueError>(step >= 1, kSlice, "needs step >= 1, got ", step, "; flip() reverses an axis");
-  const int a = axis_of(kSlice, x.shape(), axis);
+  const int a = normalized_axis(kSlice, x.shape(), axis);
   const std::int64_t n = x.shape()[a];
   const auto bound = [n](std::int64_t i) {
     return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n);
@@ -208,7 +209,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
 }
 
 Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index) {
-  const int a = axis_of("select", x.shape(), axis);
+  const int a = normalized_axis("select", x.shape(), axis);
   const std::int64_t n = x.shape()[a];
   check<ValueError>(index >= -n && index < n, "select", "index ", index,
                     " is out of range for axis ", axis, " of ", x.shape());
@@ -217,7 +218,7 @@ Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index) {
 }
 
 Tensor flip(const Tensor& x, std::int64_t axis) {
-  const int a = axis_of(kFlip, x.shape(), axis);
+  const int a = normalized_axis(kFlip, x.shape(), axis);
   Layout layout = x.layout();
   if (layout.shape[a] > 0) layout.offset += (layout.shape[a] - 1) * layout.strides[a];
   layout.strides[a] = -layout.strides[a];
@@ -225,7 +226,8 @@ Tensor flip(const Tensor& x, std::int64_t axis) {
 }
 
 Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
-  const int a = axis_of(kDiagonal, x.shape(), axis0), b = axis_of(kDiagonal, x.shape(), axis1);
+  const int a = normalized_axis(kDiagonal, x.shape(), axis0),
+            b = normalized_axis(kDiagonal, x.shape(), axis1);
   check(a != b, kDiagonal, "needs two different axes, got ", axis0, " and ", axis1);
   const std::int64_t n = x.shape()[a], m = x.shape()[b], length = std::min(n, m);
   Layout layout = x.layout();

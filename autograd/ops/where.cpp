@@ -27,7 +27,7 @@ const Op kMaskedFill({.name = "masked_fill",
 
 void check_mask(std::string_view op, const Tensor& mask) {
   check<DTypeError>(mask.dtype() == bool8, op, "needs a bool8 mask, got ", mask.dtype(),
-                    "; compare first, as in eq(mask, 0)");
+                    "; compare first, as in ne(mask, 0)");
 }
 
 const Check kTril("tril", [](SampleGen& g) -> Samples {
@@ -45,19 +45,9 @@ Tensor where(const Tensor& condition, const Tensor& a_in, const Tensor& b_in) {
   const DType dtype = unify(kWhere, a, b);
   const Shape shape = broadcast(kWhere, broadcast(kWhere, a.shape(), b.shape()), condition.shape());
   Tensor out = empty(shape, dtype);
-  const Strides sc = expanded(kWhere, condition.layout(), shape).strides;
-  const Strides sa = expanded(kWhere, a.layout(), shape).strides;
-  const Strides sb = expanded(kWhere, b.layout(), shape).strides;
   dispatch_any(dtype, [&]<class T> {
-    T* y = out.mutable_data<T>();
-    const bool* c = condition.data<bool>();
-    const T *pa = a.data<T>(), *pb = b.data<T>();
-    for_each_run(StridedLoop<4>(shape, {&out.strides(), &sc, &sa, &sb}),
-                 [&](const auto& at, std::int64_t n, const auto& s) {
-                   for (std::int64_t i = 0; i < n; ++i)
-                     y[at[0] + i * s[0]] =
-                         c[at[1] + i * s[1]] ? pa[at[2] + i * s[2]] : pb[at[3] + i * s[3]];
-                 });
+    map_into<T, bool, T, T>(
+        out, [](bool c, T x, T y) { return c ? x : y; }, condition, a, b);
   });
   if (!is_floating(dtype)) return out;
   return record(kWhere, {a_in, b_in}, out,
@@ -74,7 +64,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   Tensor y = empty_like(x);
   dispatch_any(x.dtype(), [&]<class T> {
     const T fill = checked_cast<T>(kMaskedFill, value);
-    zip_into<T, T, bool>(y, x, mask, [fill](T v, bool m) { return m ? fill : v; });
+    map_into<T, T, bool>(
+        y, [fill](T v, bool m) { return m ? fill : v; }, x, mask);
   });
   if (!is_floating(x.dtype())) return y;
   return record(kMaskedFill, {x}, y, [m = Captured(kMaskedFill, mask)](const Vjp& v) -> Grads {

@@ -45,7 +45,8 @@ Tensor empty(const Shape& shape, DType dtype) {
     check(d == 0 || n <= (std::int64_t{1} << 40) / d, "empty", "shape ", shape, " is too large");
     n *= d;
   }
-  return Tensor(dtype, Layout::contiguous(shape), Storage::make(std::size_t(n * size_of(dtype))));
+  return Tensor(dtype, Layout::contiguous(shape),
+                Storage::make(std::size_t(n * element_size(dtype))));
 }
 
 Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype()); }
@@ -92,7 +93,7 @@ Tensor eye(std::int64_t n, std::int64_t m, DType dtype) {
   return x;
 }
 
-template <class T>
+template <Element T>
 Tensor from_data(std::span<const T> values, const Shape& shape) {
   return from_range<T>(values, shape);
 }

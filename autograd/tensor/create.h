@@ -31,11 +31,18 @@ Tensor linspace(double start, double end, std::int64_t steps, DType dtype = floa
 Tensor eye(std::int64_t n, std::int64_t m = -1, DType dtype = float32);
 
 /// From values in row-major order; ShapeError unless values.size() fits the shape.
-template <class T>
+template <Element T>
 Tensor from_data(std::span<const T> values, const Shape& shape);
+/// Integers of any width become int64.
 template <class T>
 Tensor from_data(const std::vector<T>& values, const Shape& shape) {
-  return from_data(std::span<const T>(values), shape);
+  if constexpr (Element<T>) {
+    return from_data(std::span<const T>(values), shape);
+  } else {
+    static_assert(std::is_integral_v<T> && (sizeof(T) < 8 || std::is_signed_v<T>),
+                  "from_data takes float, double, bool, and integers that fit int64");
+    return from_data(std::vector<std::int64_t>(values.begin(), values.end()), shape);
+  }
 }
 Tensor from_data(const std::vector<bool>& values, const Shape& shape);
 /// Literals: tensor({{1, 2}, {3, 4}}), float32 unless said otherwise.

@@ -31,7 +31,7 @@ struct SinCos {
 
 // Cephes' logf for x in (0, 1].
 float log_unit(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   float e = float(int(bits >> 23) - 127) + 1.0f;
   float m = std::bit_cast<float>((bits & 0x807fffffu) | 0x3f000000u);  // mantissa in [0.5, 1)
   if (m < 0.707106781186547524f) {
@@ -99,8 +99,8 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 // The number that is the whole of `token` and at most `limit`, else nothing.
-std::optional<uint64_t> parse(const std::string& token, int base, uint64_t limit) {
-  uint64_t value = 0;
+std::optional<std::uint64_t> parse(const std::string& token, int base, std::uint64_t limit) {
+  std::uint64_t value = 0;
   const char* end = token.data() + token.size();
   const auto [stop, error] = std::from_chars(token.data(), end, value, base);
   if (error != std::errc{} || stop != end || value > limit) return std::nullopt;
@@ -109,16 +109,16 @@ std::optional<uint64_t> parse(const std::string& token, int base, uint64_t limit
 
 }  // namespace
 
-uint64_t Generator::next_u64() {
-  const uint64_t high = next_u32();
-  const uint64_t low = next_u32();
+std::uint64_t Generator::next_u64() {
+  const std::uint64_t high = next_u32();
+  const std::uint64_t low = next_u32();
   return (high << 32) | low;
 }
 
 float Generator::uniform_float() { return float(next_u32() & 0xffffffu) * 0x1p-24f; }
 
 double Generator::uniform_double() {
-  return double(next_u64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+  return double(next_u64() & ((std::uint64_t{1} << 53) - 1)) * 0x1p-53;
 }
 
 template <class T>
@@ -180,32 +180,32 @@ void Generator::normal(std::span<double> out, double mean, double std_dev) {
   fill_normal(out, mean, std_dev);
 }
 
-void Generator::randint(std::span<int64_t> out, int64_t lo, int64_t hi) {
+void Generator::randint(std::span<std::int64_t> out, std::int64_t lo, std::int64_t hi) {
   check<ValueError>(lo < hi, "randint", "needs lo < hi, got lo = ", lo, ", hi = ", hi);
-  const uint64_t low = uint64_t(lo);  // unsigned: hi - lo may exceed int64
-  const uint64_t range = uint64_t(hi) - low;
-  const bool one_word = range < (uint64_t{1} << 32);
-  for (int64_t& value : out) {
-    const uint64_t word = one_word ? next_u32() : next_u64();
-    value = int64_t(word % range + low);
+  const std::uint64_t low = std::uint64_t(lo);  // unsigned: hi - lo may exceed int64
+  const std::uint64_t range = std::uint64_t(hi) - low;
+  const bool one_word = range < (std::uint64_t{1} << 32);
+  for (std::int64_t& value : out) {
+    const std::uint64_t word = one_word ? next_u32() : next_u64();
+    value = std::int64_t(word % range + low);
   }
 }
 
-void Generator::randperm(std::span<int64_t> out) {
+void Generator::randperm(std::span<std::int64_t> out) {
   const std::size_t n = out.size();
-  constexpr std::size_t kLimit = std::numeric_limits<uint32_t>::max() / 20;
+  constexpr std::size_t kLimit = std::numeric_limits<std::uint32_t>::max() / 20;
   check<ValueError>(n < kLimit, "randperm", "needs n < ", kLimit, ", got n = ", n);
-  for (std::size_t i = 0; i < n; ++i) out[i] = int64_t(i);
+  for (std::size_t i = 0; i < n; ++i) out[i] = std::int64_t(i);
   for (std::size_t i = 0; i + 1 < n; ++i) std::swap(out[i], out[i + next_u32() % (n - i)]);
 }
 
-void Generator::bernoulli(std::span<uint8_t> out, double p) {
+void Generator::bernoulli(std::span<std::uint8_t> out, double p) {
   check<ValueError>(p >= 0 && p <= 1, "bernoulli", "needs 0 <= p <= 1, got p = ", p);
-  for (uint8_t& value : out) value = uniform_double() < p ? 1 : 0;
+  for (std::uint8_t& value : out) value = uniform_double() < p ? 1 : 0;
 }
 
 template <class T>
-int64_t Generator::draw_index(std::span<const T> p) {
+std::int64_t Generator::draw_index(std::span<const T> p) {
   for (std::size_t k = 0; k < p.size(); ++k) {
     check<ValueError>(p[k] >= 0 && p[k] <= std::numeric_limits<T>::max(), "multinomial",
                       "needs finite p >= 0, got p[", k, "] = ", p[k]);
@@ -223,18 +223,18 @@ int64_t Generator::draw_index(std::span<const T> p) {
       best_score = score;
     }
   }
-  return int64_t(best);
+  return std::int64_t(best);
 }
 
-int64_t Generator::multinomial(std::span<const float> p) { return draw_index(p); }
-int64_t Generator::multinomial(std::span<const double> p) { return draw_index(p); }
+std::int64_t Generator::multinomial(std::span<const float> p) { return draw_index(p); }
+std::int64_t Generator::multinomial(std::span<const double> p) { return draw_index(p); }
 
 std::string Generator::state() const {
   std::ostringstream text;
   text.imbue(std::locale::classic());
   text << "mt19937 " << engine_ << " normal ";
   if (cached_normal_) {
-    text << std::hex << std::bit_cast<uint64_t>(*cached_normal_);
+    text << std::hex << std::bit_cast<std::uint64_t>(*cached_normal_);
   } else {
     text << "none";
   }
@@ -256,7 +256,7 @@ void Generator::set_state(const std::string& text) {
   }
   std::optional<double> cached;
   if (ok && tokens[n - 1] != "none") {
-    const auto bits = parse(tokens[n - 1], 16, std::numeric_limits<uint64_t>::max());
+    const auto bits = parse(tokens[n - 1], 16, std::numeric_limits<std::uint64_t>::max());
     if (bits) cached = std::bit_cast<double>(*bits);
     ok = cached && std::isfinite(*cached);
   }

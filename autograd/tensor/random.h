@@ -22,21 +22,21 @@ namespace heed::autograd {
 class Generator {
  public:
   /// PyTorch's seed before anyone calls manual_seed.
-  static constexpr uint64_t kDefaultSeed = 67280421310721;
+  static constexpr std::uint64_t kDefaultSeed = 67280421310721;
 
   Generator() : Generator(kDefaultSeed) {}
   explicit Generator(std::integral auto seed) { manual_seed(seed); }
 
   /// Restarts the stream. As in PyTorch only the low 32 bits count, and -1 means 2^64 - 1.
   void manual_seed(std::integral auto seed) {
-    engine_.seed(uint32_t(seed));
+    engine_.seed(std::uint32_t(seed));
     cached_normal_.reset();
   }
 
   /// The next 32 bits of MT19937.
-  uint32_t next_u32() { return uint32_t(engine_()); }
+  std::uint32_t next_u32() { return std::uint32_t(engine_()); }
   /// The next 64 bits, e.g. a dropout key. Two words, the high one first.
-  uint64_t next_u64();
+  std::uint64_t next_u64();
   /// In [0, 1): a multiple of 2^-24, one word.
   float uniform_float();
   /// In [0, 1): a multiple of 2^-53, two words.
@@ -53,19 +53,19 @@ class Generator {
   void normal(std::span<double> out, double mean, double std_dev);
 
   /// Integers in [lo, hi). ValueError unless lo < hi.
-  void randint(std::span<int64_t> out, int64_t lo, int64_t hi);
+  void randint(std::span<std::int64_t> out, std::int64_t lo, std::int64_t hi);
 
   /// A random order of 0 .. out.size() - 1. ValueError from 2^32 / 20 values on, where PyTorch
   /// changes its algorithm.
-  void randperm(std::span<int64_t> out);
+  void randperm(std::span<std::int64_t> out);
 
   /// 1 with probability p, else 0. ValueError unless 0 <= p <= 1.
-  void bernoulli(std::span<uint8_t> out, double p);
+  void bernoulli(std::span<std::uint8_t> out, double p);
 
   /// An index k drawn with probability p[k] / sum(p): torch.multinomial(p, 1) of one row, in the
   /// type of p. ValueError unless every p[k] is finite and >= 0 and at least one is > 0.
-  int64_t multinomial(std::span<const float> p);
-  int64_t multinomial(std::span<const double> p);
+  std::int64_t multinomial(std::span<const float> p);
+  std::int64_t multinomial(std::span<const double> p);
 
   /// The whole state as one line of text, about 7 kB, exact. set_state continues the same stream;
   /// ValueError, and no change, for any other text. For one standard library, like the bits of a
@@ -82,7 +82,7 @@ class Generator {
   template <class T>
   void fill_normal(std::span<T> out, double mean, double std_dev);
   template <class T>
-  int64_t draw_index(std::span<const T> p);
+  std::int64_t draw_index(std::span<const T> p);
 
   std::mt19937 engine_;
   std::optional<double> cached_normal_;  // standard normal, shared by float and double fills

@@ -26,7 +26,7 @@ DType Tensor::dtype() const {
 }
 
 std::int64_t Tensor::size(std::int64_t axis) const {
-  return shape()[axis_of("size", shape(), axis)];
+  return shape()[normalized_axis("size", shape(), axis)];
 }
 
 bool Tensor::shares_storage(const Tensor& other) const {
@@ -43,7 +43,7 @@ void Tensor::require_dtype(DType wanted) const {
 }
 
 std::byte* Tensor::raw() const {
-  return impl_->storage->data() + impl_->layout.offset * size_of(impl_->dtype);
+  return impl_->storage->data() + impl_->layout.offset * element_size(impl_->dtype);
 }
 
 double Tensor::item() const {

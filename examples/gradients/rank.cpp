@@ -45,7 +45,7 @@ int main() try {
   const Tensor common = randn({1, kWidth}, float64), noise = randn({kTokens, kWidth}, float64);
   const Tensor cotangent = randn({kTokens, kWidth}, float64);
   const Weights w;
-  std::vector<double> r_of;
+  std::vector<double> r_values;
   heed::plot::Series out{"output's differences", {}, {}}, dq{"dL/dW_Q", {}, {}},
       dk{"dL/dW_K", {}, {}}, dv{"dL/dW_V", {}, {}};
   std::printf(
@@ -57,15 +57,15 @@ int main() try {
     const auto g = grad(sum(y * cotangent), {w.q, w.k, w.v});
     const double values[] = {residual(y.detach()), norm(g[0]), norm(g[1]), norm(g[2])};
     std::printf("  %.0e   %.3e  %.3e  %.3e  %.3e\n", r, values[0], values[1], values[2], values[3]);
-    r_of.push_back(r);
+    r_values.push_back(r);
     heed::plot::Series* series[] = {&out, &dq, &dk, &dv};
     for (int i = 0; i < 4; ++i) {
       series[i]->x.push_back(std::log10(r));
       series[i]->y.push_back(values[i]);
     }
   }
-  const double slopes[] = {log_log_slope(r_of, out.y), log_log_slope(r_of, dq.y),
-                           log_log_slope(r_of, dk.y), log_log_slope(r_of, dv.y)};
+  const double slopes[] = {log_log_slope(r_values, out.y), log_log_slope(r_values, dq.y),
+                           log_log_slope(r_values, dk.y), log_log_slope(r_values, dv.y)};
   const double predicted[] = {3, 2, 2, 0};
   bool ok = true;
   for (int i = 0; i < 4; ++i) ok = ok && std::abs(slopes[i] - predicted[i]) <= 0.02;

@@ -67,7 +67,7 @@ int main() try {
   std::printf("         without a scale                                           scaled\n");
   std::printf(
       "  d_k    tr J   c/sqrt(d_k)   median    below 1e-3   ||dL/dS||^2 (||J||^2)    tr J\n");
-  std::vector<double> d_of, trace_of;
+  std::vector<double> d_values, traces;
   std::vector<double> scaled;
   heed::plot::Series mean{"mean tr J, no scale", {}, {}}, median{"median, no scale", {}, {}},
       kept{"mean tr J, divided by sqrt(d_k)", {}, {}}, law{"c / sqrt(d_k)", {}, {}};
@@ -80,16 +80,16 @@ int main() try {
                 long(d), plain.trace, c / root, plain.median, plain.dead * 100, plain.squared_dS,
                 plain.squared_J, divided.trace);
     scaled.push_back(divided.trace);
-    if (d >= 64) d_of.push_back(double(d)), trace_of.push_back(plain.trace);
+    if (d >= 64) d_values.push_back(double(d)), traces.push_back(plain.trace);
     const double x = std::log2(double(d));
     for (auto* series : {&mean, &median, &kept, &law}) series->x.push_back(x);
     mean.y.push_back(plain.trace), median.y.push_back(plain.median);
     kept.y.push_back(divided.trace), law.y.push_back(c / root);
   }
-  const double slope = log_log_slope(d_of, trace_of);
+  const double slope = log_log_slope(d_values, traces);
   double constant = 0;  // geometric mean of tr J sqrt(d_k)
-  for (std::size_t i = 0; i < d_of.size(); ++i)
-    constant += std::log(trace_of[i] * std::sqrt(d_of[i])) / double(d_of.size());
+  for (std::size_t i = 0; i < d_values.size(); ++i)
+    constant += std::log(traces[i] * std::sqrt(d_values[i])) / double(d_values.size());
   constant = std::exp(constant);
   const auto [low, high] = std::minmax_element(scaled.begin(), scaled.end());
   const bool ok =

@@ -195,7 +195,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
                       "lives inside jvp only");
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const NamedTensor& a, const NamedTensor& b) {
-    return size_of(a.tensor.dtype()) > size_of(b.tensor.dtype());
+    return element_size(a.tensor.dtype()) > element_size(b.tensor.dtype());
   });
   std::uint64_t end = 0;
   for (const auto& [name, x] : sorted) {
@@ -205,7 +205,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
       return f.dtype == x.dtype();  // F32 precedes F16 and BF16
     });
     const std::uint64_t begin = end;
-    end += std::uint64_t(x.numel() * size_of(x.dtype()));
+    end += std::uint64_t(x.numel() * element_size(x.dtype()));
     header[name] =
         Json::object({{"data_offsets", std::vector{begin, end}},
                       {"dtype", format->name},

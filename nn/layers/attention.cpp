@@ -30,10 +30,10 @@ void probe_weights(AttentionOptions& how, const Pass& pass) {
     how.on_scores = [&probe, scores](const Tensor& s) { return probe.at(scores, s); };
     how.on_pattern = [&probe, pattern](const Tensor& a) { return probe.at(pattern, a); };
   } else {
-    how.watch = {.scores = probe.takes_value(scores),
-                 .pattern = probe.takes_value(pattern),
-                 .scores_grad = probe.takes_gradient(scores),
-                 .pattern_grad = probe.takes_gradient(pattern)};
+    how.watch = {.scores = probe.value_observer(scores),
+                 .pattern = probe.value_observer(pattern),
+                 .scores_grad = probe.gradient_observer(scores),
+                 .pattern_grad = probe.gradient_observer(pattern)};
   }
 }
 
@@ -54,23 +54,31 @@ double MultiHeadAttention::scale() const {
   return 1;
 }
 
-Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
-                                   const Pass& pass) const {
-  for (const Tensor* x : {&query, &memory})
-    check(x->rank() == 3 && x->size(-1) == options.d_model, "MultiHeadAttention",
+void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
+                                      const Pass& pass) const {
+  constexpr std::string_view kName = "MultiHeadAttention";
+  for (const Tensor* x : {&query, &key, &value})
+    check(x->rank() == 3 && x->size(-1) == options.d_model, kName,
           "needs [B, T, d_model = ", options.d_model, "], got ", x->shape());
-  check(query.size(0) == memory.size(0), "MultiHeadAttention", "query ", query.shape(),
-        " and memory ", memory.shape(), " differ in batch size");
-  check<ValueError>(!pass.cache || (options.causal && query.is_same(memory) && !pass.training),
-                    "MultiHeadAttention",
+  check(query.size(0) == key.size(0), kName, "query ", query.shape(), " and key ", key.shape(),
+        " differ in batch size");
+  check(key.shape() == value.shape(), kName, "key ", key.shape(), " and value ", value.shape(),
+        " differ: each key needs one value");
+  const bool self = query.is_same(key) && key.is_same(value);
+  check<ValueError>(!pass.cache || (options.causal && self && !pass.training), kName,
                     "a KV cache serves causal self-attention outside training, not ",
                     pass.training    ? "training"
                     : options.causal ? "cross attention"
                                      : "attention to later tokens");
-  check<ValueError>(!pass.cache || options.alignment == CausalAlignment::kBottomRight,
-                    "MultiHeadAttention", "a KV cache needs causality aligned at the bottom right");
+  check<ValueError>(!pass.cache || options.alignment == CausalAlignment::kBottomRight, kName,
+                    "a KV cache needs causality aligned at the bottom right");
+}
+
+Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const Pass& pass) const {
+  check_inputs(query, key, value, pass);
   const auto heads_first = [](const Tensor& x) { return permute(x, {0, 2, 1, 3}); };
-  const QKV p = project(query, memory);
+  const QKV p = project(query, key, value);
   Tensor q = heads_first(pass.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
   Tensor k = heads_first(pass.at("hook_k", p.k));
   Tensor v = heads_first(pass.at("hook_v", p.v));
@@ -83,8 +91,8 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
     k = rope(k, {.offset = cached + std::max<std::int64_t>(-ahead, 0)});
   }
   if (pass.cache) {
-    const KVCache::KV seen = pass.cache->append(pass.layer, k, v);
-    k = seen.k, v = seen.v;
+    const KVCache::KV all = pass.cache->append(pass.layer, k, v);
+    k = all.k, v = all.v;
   }
   AttentionOptions how{.scale = scale(),
                        .causal = options.causal,

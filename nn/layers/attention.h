@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "nn/layers/layers.h"
+#include "nn/layers/pass.h"
 
 namespace heed::nn {
 
@@ -69,12 +70,21 @@ struct MultiHeadAttention : Module {
   /// Weights as torch.nn.MultiheadAttention draws them, whatever the form. ValueError naming the
   /// options that do not fit each other.
   explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());
-  /// query [B, Tq, d_model] attends to memory [B, Tk, d_model] -> [B, Tq, d_model]. With
-  /// pass.cache, which takes causal self-attention outside training, Tk counts the cached tokens,
-  /// too: in the probe's shapes, pass.keep and pass.bias.
-  Tensor forward(const Tensor& query, const Tensor& memory, const Pass& pass = {}) const;
+  /// query [B, Tq, d_model] attends to key [B, Tk, d_model] and gets value [B, Tk, d_model]
+  /// -> [B, Tq, d_model]. With pass.cache, which takes causal self-attention outside training, Tk
+  /// counts the cached tokens, too: in the probe's shapes, pass.keep and pass.bias.
+  Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const Pass& pass = {}) const;
+  /// Cross attention: keys and values are both of `memory`.
+  Tensor forward(const Tensor& query, const Tensor& memory, const Pass& pass = {}) const {
+    return forward(query, memory, memory, pass);
+  }
   /// Self-attention.
-  Tensor operator()(const Tensor& x, const Pass& pass = {}) const { return forward(x, x, pass); }
+  Tensor operator()(const Tensor& x, const Pass& pass = {}) const { return forward(x, x, x, pass); }
+  Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                    const Pass& pass = {}) const {
+    return forward(query, key, value, pass);
+  }
   template <class F>
   void visit(F&& f) {
     weights.visit(f);
@@ -84,8 +94,10 @@ struct MultiHeadAttention : Module {
   struct QKV {
     Tensor q, k, v;  // [B, T, H, d]; k and v of the kv_heads
   };
+  void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
+                    const Pass& pass) const;
   double scale() const;
-  QKV project(const Tensor& query, const Tensor& memory) const;
+  QKV project(const Tensor& query, const Tensor& key, const Tensor& value) const;
   Tensor merge_heads(const Tensor& z) const;  // [B, T, H, d_value] -> [B, T, d_model]
 };
 

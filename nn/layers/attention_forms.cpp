@@ -30,7 +30,7 @@ struct Rows {
 };
 
 // Part of each head's rows in packed heads [H, 2 d_head + d_value, ...] -> [H * part, ...].
-Tensor of_heads(const Tensor& packed, const Options& o, std::int64_t begin, std::int64_t end) {
+Tensor head_part(const Tensor& packed, const Options& o, std::int64_t begin, std::int64_t end) {
   const Tensor part = slice(packed, 1, begin, end);
   return packed.rank() == 3 ? reshape(part, {o.heads * (end - begin), o.d_model})
                             : reshape(part, {o.heads * (end - begin)});
@@ -76,14 +76,14 @@ Projections read_in(const AttentionWeights& w, const Options& o) {
       return p;
     case kPackedHeads: {
       const std::int64_t d = o.d_head, end = 2 * d + o.d_value;
-      p.q = of_heads(w.in_proj_weight, o, 0, d);
-      p.k = of_heads(w.in_proj_weight, o, d, 2 * d);
-      p.v = of_heads(w.in_proj_weight, o, 2 * d, end);
+      p.q = head_part(w.in_proj_weight, o, 0, d);
+      p.k = head_part(w.in_proj_weight, o, d, 2 * d);
+      p.v = head_part(w.in_proj_weight, o, 2 * d, end);
       if (!w.in_proj_bias.defined()) return p;
       const Tensor bias = reshape(w.in_proj_bias, {o.heads, end});
-      p.q_bias = of_heads(bias, o, 0, d);
-      p.k_bias = of_heads(bias, o, d, 2 * d);
-      p.v_bias = of_heads(bias, o, 2 * d, end);
+      p.q_bias = head_part(bias, o, 0, d);
+      p.k_bias = head_part(bias, o, d, 2 * d);
+      p.v_bias = head_part(bias, o, 2 * d, end);
       return p;
     }
     case kPerHead:
@@ -239,8 +239,8 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
   weights = write(p, options);
 }
 
-MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
-                                                    const Tensor& memory) const {
+MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const Tensor& key,
+                                                    const Tensor& value) const {
   // Packed, too, in three products: a slice of their common result would cost its gradient twice
   // over, in zeros around it and in sums.
   const Projections p = read_in(weights, options);
@@ -250,8 +250,8 @@ MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query,
   };
   const Options& o = options;
   return {part(query, p.q, p.q_bias, o.heads, o.d_head),
-          part(memory, p.k, p.k_bias, o.kv_heads, o.d_head),
-          part(memory, p.v, p.v_bias, o.kv_heads, o.d_value)};
+          part(key, p.k, p.k_bias, o.kv_heads, o.d_head),
+          part(value, p.v, p.v_bias, o.kv_heads, o.d_value)};
 }
 
 Tensor MultiHeadAttention::merge_heads(const Tensor& z) const {

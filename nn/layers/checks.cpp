@@ -1,5 +1,5 @@
 // Layers in the list of gradient checks: every parameter and the input, at order 1 and 2.
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 #include "nn/layers/transformer.h"
 
 namespace heed::nn {
@@ -42,7 +42,11 @@ const Check kEmbeddingLayer("nn.Embedding", [](SampleGen& g) -> Samples {
                                    [ids](auto& m, const Tensor& x) { return m(ids) * x; })};
 });
 const Check kLayerNormLayer("nn.LayerNorm", [](SampleGen& g) -> Samples {
-  return {module_sample<LayerNorm>("bias", {.dim = 4, .dtype = float64}, g.apart({3, 4}), kCall)};
+  LayerNorm::Options o{.dim = 4, .dtype = float64};
+  Samples samples{module_sample<LayerNorm>("bias", o, g.apart({3, 4}), kCall)};
+  o.elementwise_affine = false;
+  samples.push_back(module_sample<LayerNorm>("not affine", o, g.apart({3, 4}), kCall));
+  return samples;
 });
 const Check kRmsNormLayer("nn.RMSNorm", [](SampleGen& g) -> Samples {
   return {module_sample<RMSNorm>("weight", {.dim = 4, .dtype = float64}, g.uniform({3, 4}, 0.5, 2),
@@ -79,6 +83,10 @@ const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples
         name + ", cross, padding", o, g.normal({2, 3, 4}),
         [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
           return m.forward(x, memory, {.keep = padding});
+        }));
+    samples.push_back(module_sample<MultiHeadAttention>(
+        name + ", query, key, value", o, g.normal({2, 3 + 4 + 4, 4}), [](auto& m, const Tensor& x) {
+          return m(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
         }));
   }
   auto o = attention_options(A::kSeparate);

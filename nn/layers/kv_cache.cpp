@@ -10,11 +10,11 @@ using namespace autograd;
 
 KVCache::KVCache(const Options& o) : options_(o) {
   if (options_.d_value == 0) options_.d_value = o.d_head;
-  const auto room = [&](std::int64_t d) {
+  const auto buffer = [&](std::int64_t d) {
     return empty({o.batch, o.heads, o.capacity, d}, o.dtype);
   };
   for (std::int64_t i = 0; i < o.layers; ++i)
-    layers_.push_back({room(o.d_head), room(options_.d_value)});
+    layers_.push_back({buffer(o.d_head), buffer(options_.d_value)});
 }
 
 KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v) {
@@ -33,14 +33,14 @@ KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v
   const std::int64_t end = length_ + n;
   check<ValueError>(end <= o.capacity, "KVCache", "holds ", length_, " of ", o.capacity,
                     " tokens and has no room for ", n, " more; clear() starts anew");
-  const auto extended = [&](const Tensor& all, const Tensor& fresh) {
-    copy_(slice(all, 2, length_, end), fresh);
-    return slice(all, 2, 0, end);
+  const auto extended = [&](const Tensor& held, const Tensor& fresh) {
+    copy_(slice(held, 2, length_, end), fresh);
+    return slice(held, 2, 0, end);
   };
   const KV& kv = layers_[std::size_t(layer)];
-  const KV seen{extended(kv.k, k), extended(kv.v, v)};
+  const KV all{extended(kv.k, k), extended(kv.v, v)};
   if (layer == o.layers - 1) length_ = end;
-  return seen;
+  return all;
 }
 
 }  // namespace heed::nn

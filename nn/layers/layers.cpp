@@ -33,6 +33,7 @@ Embedding::Embedding(const Options& o, Generator& g) : options(o) {
 
 LayerNorm::LayerNorm(const Options& o, Generator&) : options(o) {
   check_size("LayerNorm", "dim", o.dim);
+  if (!o.elementwise_affine) return;
   weight = ones({o.dim}, o.dtype).requires_grad();
   if (o.bias) bias = zeros({o.dim}, o.dtype).requires_grad();
 }
@@ -43,12 +44,12 @@ RMSNorm::RMSNorm(const Options& o, Generator&) : options(o) {
 }
 
 namespace {
-std::int64_t hidden_of(const MLP::Options& o) { return o.hidden ? o.hidden : 4 * o.dim; }
+std::int64_t hidden_size(const MLP::Options& o) { return o.hidden ? o.hidden : 4 * o.dim; }
 }  // namespace
 
 MLP::MLP(const Options& o, Generator& g)
     : options(o),
-      up({.in = o.dim, .out = hidden_of(o), .bias = o.bias, .dtype = o.dtype}, g),
-      down({.in = hidden_of(o), .out = o.dim, .bias = o.bias, .dtype = o.dtype}, g) {}
+      up({.in = o.dim, .out = hidden_size(o), .bias = o.bias, .dtype = o.dtype}, g),
+      down({.in = hidden_size(o), .out = o.dim, .bias = o.bias, .dtype = o.dtype}, g) {}
 
 }  // namespace heed::nn

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "nn/layers/module.h"
-#include "nn/layers/probe.h"
 
 namespace heed::nn {
 
@@ -46,11 +45,12 @@ struct Embedding : Module {
 struct LayerNorm : Module {
   struct Options {
     std::int64_t dim;
+    bool elementwise_affine = true;  ///< false: neither weight nor bias
     bool bias = true;
     double eps = 1e-5;
     DType dtype = float32;
   } options;
-  Tensor weight;  ///< [dim], starts at 1
+  Tensor weight;  ///< [dim], starts at 1, or undefined
   Tensor bias;    ///< [dim], starts at 0, or undefined
 
   explicit LayerNorm(const Options& o, Generator& g = default_generator());

@@ -13,7 +13,7 @@ constexpr std::string_view kGrad = "_grad";
 
 Probe::Probe() : entries_(std::make_shared<std::map<std::string, Entry>>()) {}
 
-Probe::Entry& Probe::ask(const std::string& site) {
+Probe::Entry& Probe::requested(const std::string& site) {
   check<ValueError>(!site.ends_with(kGrad), "probe", "'", site,
                     "' is no site but the gradient of one; name the site, and its gradient can be "
                     "read after a backward pass");
@@ -21,12 +21,12 @@ Probe::Entry& Probe::ask(const std::string& site) {
 }
 
 Probe& Probe::record(const std::string& site) {
-  ask(site).recorded = true;
+  requested(site).recorded = true;
   return *this;
 }
 
 Probe& Probe::replace(const std::string& site, Replace f) {
-  ask(site).replace = std::move(f);
+  requested(site).replace = std::move(f);
   return *this;
 }
 
@@ -73,7 +73,7 @@ Probe::Entry& Probe::reach(const std::string& site) {
 
 bool Probe::replaces(const std::string& site) { return bool(reach(site).replace); }
 
-Probe::See Probe::takes_value(const std::string& site) {
+Probe::Observer Probe::value_observer(const std::string& site) {
   if (!reach(site).recorded) return {};
   return [entries = std::weak_ptr(entries_), site](const Tensor& x) {
     const auto live = entries.lock();
@@ -83,7 +83,7 @@ Probe::See Probe::takes_value(const std::string& site) {
   };
 }
 
-Probe::See Probe::takes_gradient(const std::string& site) {
+Probe::Observer Probe::gradient_observer(const std::string& site) {
   if (!reach(site).recorded) return {};
   return [entries = std::weak_ptr(entries_), site](const Tensor& g) {
     if (const auto live = entries.lock()) (*live)[site].gradient = g;
@@ -99,9 +99,9 @@ Tensor Probe::at(const std::string& site, const Tensor& x) {
           ", needs ", x.shape());
   }
   if (!entry.recorded) return y;
-  takes_value(site)(y.detach());
+  value_observer(site)(y.detach());
   if (y.needs_grad())
-    y.register_hook([take = takes_gradient(site)](const Tensor& g) {
+    y.register_hook([take = gradient_observer(site)](const Tensor& g) {
       take(g.detach());
       return Tensor();
     });

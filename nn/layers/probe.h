@@ -6,15 +6,13 @@
 // and a site's gradient is that of its name + "_grad": blocks.1.attn.hook_pattern_grad.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "autograd/ops/mask.h"
+#include "autograd/tensor/tensor.h"
 
 namespace heed::nn {
 
@@ -46,12 +44,12 @@ class Probe {
 
   // For modules whose kernel computes a site's value inside, and can write it out. Both count as
   // reaching the site.
-  using See = std::function<void(const Tensor&)>;
+  using Observer = std::function<void(const Tensor&)>;
   /// Whether the value has to be replaced: then the kernel does not do.
   bool replaces(const std::string& site);
   /// What takes the value and the gradient of a recorded site; empty if it is not recorded.
-  See takes_value(const std::string& site);
-  See takes_gradient(const std::string& site);
+  Observer value_observer(const std::string& site);
+  Observer gradient_observer(const std::string& site);
 
  private:
   struct Entry {
@@ -59,41 +57,11 @@ class Probe {
     Replace replace;
     Tensor value, gradient;
   };
-  Entry& ask(const std::string& site);
+  Entry& requested(const std::string& site);
   Entry& reach(const std::string& site);
   [[noreturn]] void fail_unreached(const std::string& site) const;
   const Entry& recorded_entry(const std::string& site) const;
   std::shared_ptr<std::map<std::string, Entry>> entries_;  // gradient hooks share it
-};
-
-class KVCache;
-
-/// What a forward pass is given besides its inputs.
-struct Pass {
-  bool training = false;                     ///< dropout is on
-  autograd::Generator* generator = nullptr;  ///< for dropout; default: the thread's
-  Probe* probe = nullptr;
-  KVCache* cache =
-      nullptr;  ///< of the tokens before the inputs; it grows by these (nn/layers/kv_cache.h)
-  autograd::KeepMask keep = {};   ///< besides causality, in every attention of the pass
-  autograd::ScoreBias bias = {};  ///< likewise
-  std::int64_t layer = 0;         ///< of the cache
-  std::string prefix = {};        ///< "blocks.1.attn.", kept only while probing
-
-  /// The pass as a child module sees it.
-  Pass in(std::string_view child) const {
-    Pass p = *this;
-    if (probe) p.prefix += std::string(child) + ".";
-    return p;
-  }
-  /// The end of the outermost module's forward pass.
-  void end() const {
-    if (probe && prefix.empty()) probe->check_reached();
-  }
-  /// A named site.
-  Tensor at(std::string_view site, const Tensor& x) const {
-    return probe ? probe->at(prefix + std::string(site), x) : x;
-  }
 };
 
 }  // namespace heed::nn

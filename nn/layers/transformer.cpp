@@ -48,7 +48,7 @@ std::int64_t first_position(const Transformer::Options& o, std::int64_t n, const
   return cached;
 }
 
-std::optional<LayerNorm> norm_of(const Block::Options& o) {
+std::optional<LayerNorm> block_norm(const Block::Options& o) {
   if (o.norm == NormPlacement::kNone) return std::nullopt;
   return LayerNorm({.dim = o.attention.d_model, .bias = o.norm_bias, .dtype = o.attention.dtype});
 }
@@ -67,7 +67,10 @@ Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
 }
 
 Block::Block(const Options& o, Generator& g)
-    : options(o), ln1(norm_of(o)), ln2(o.mlp ? norm_of(o) : std::nullopt), attn(o.attention, g) {
+    : options(o),
+      ln1(block_norm(o)),
+      ln2(o.mlp ? block_norm(o) : std::nullopt),
+      attn(o.attention, g) {
   if (o.mlp)
     mlp.emplace(
         MLP::Options{
@@ -117,7 +120,7 @@ Transformer::Transformer(const Options& o, Generator& g)
         g);
 }
 
-std::string Block::name_of(std::string_view attention) {
+std::string Block::parameter_name(std::string_view attention) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"in_proj_", "qkv."},
                                                                       {"out_proj.", "proj."},
                                                                       {"q_proj_", "q."},

@@ -45,7 +45,7 @@ struct Block : Module {
   void visit(F&& f) {
     if (ln1) f("ln1", *ln1);
     if (ln2) f("ln2", *ln2);
-    attn.weights.visit([&](std::string_view name, Tensor& x) { f(name_of(name), x); });
+    attn.weights.visit([&](std::string_view name, Tensor& x) { f(parameter_name(name), x); });
     if (mlp) {
       f("up", mlp->up);
       f("down", mlp->down);
@@ -53,7 +53,7 @@ struct Block : Module {
   }
 
  private:
-  static std::string name_of(std::string_view attention);
+  static std::string parameter_name(std::string_view attention);
 };
 
 struct Transformer : Module {
@@ -85,6 +85,7 @@ struct Transformer : Module {
   /// mask is always there. With pass.cache ids are the n tokens after the cached ones, with which
   /// they count against the context -> logits [B, n, classes], those of the full pass.
   Tensor forward(const Tensor& ids, const Pass& pass = {}) const;
+  Tensor operator()(const Tensor& ids, const Pass& pass = {}) const { return forward(ids, pass); }
   /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
   Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {}) const;
   /// An empty cache for `context` tokens of each of `batch` sequences.

@@ -16,11 +16,11 @@ namespace {
 constexpr const char* kSites[] = {"hook_q", "hook_k",           "hook_v",
                                   "hook_z", "hook_attn_scores", "hook_pattern"};
 
-std::string site_of(std::int64_t layer, const std::string& name) {
+std::string attention_site(std::int64_t layer, const std::string& name) {
   return "blocks." + std::to_string(layer) + ".attn." + name;
 }
 
-Tensor value_of(const Tensor& logits, const Batch& one, const Objective& o) {
+Tensor objective_value(const Tensor& logits, const Batch& one, const Objective& o) {
   const std::int64_t length = logits.size(1), classes = logits.size(2);
   if (o.kind == Objective::kLoss) {
     bool any_target = false;
@@ -43,7 +43,7 @@ Tensor value_of(const Tensor& logits, const Batch& one, const Objective& o) {
 
 // Norm of head h of x [1, T, H, d].
 double head_norm(const Tensor& x, std::int64_t h) {
-  const Tensor one = to(select(x, 2, h), autograd::float64);
+  const Tensor one = to(select(x, 2, h), float64);
   return std::sqrt(sum(one * one).item());
 }
 
@@ -86,28 +86,28 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
   Probe probe;
   const Transformer::Options& o = model.options;
   for (std::int64_t layer = 0; layer < o.layers; ++layer)
-    for (const char* site : kSites) probe.record(site_of(layer, site));
-  const autograd::GradMode recording(true);
-  const Tensor value = value_of(model.forward(one.inputs, {.probe = &probe}), one, objective);
+    for (const char* site : kSites) probe.record(attention_site(layer, site));
+  const GradMode recording(true);
+  const Tensor value = objective_value(model(one.inputs, {.probe = &probe}), one, objective);
   Study s;
   s.value = value.item();
   backward(value);
   const auto tokens = one.inputs.to_vector<std::int64_t>();
   for (std::int64_t layer = 0; layer < o.layers; ++layer) {
     for (const char* site : kSites) {
-      const std::string name = site_of(layer, site);
+      const std::string name = attention_site(layer, site);
       s.arrays.push_back({name, probe.value(name)});
       s.arrays.push_back({name + "_grad", probe.value(name + "_grad")});
     }
     const Tensor patterns =
-        contiguous(to(probe.value(site_of(layer, "hook_pattern")), autograd::float32));
+        contiguous(to(probe.value(attention_site(layer, "hook_pattern")), float32));
     const std::size_t size = tokens.size() * tokens.size();
     for (std::int64_t head = 0; head < o.heads; ++head) {
       HeadReport r = head_scores({patterns.data<float>() + std::size_t(head) * size, size}, tokens);
       r.layer = layer, r.head = head;
-      r.dq = head_norm(probe.value(site_of(layer, "hook_q_grad")), head);
-      r.dk = head_norm(probe.value(site_of(layer, "hook_k_grad")), head);
-      r.dv = head_norm(probe.value(site_of(layer, "hook_v_grad")), head);
+      r.dq = head_norm(probe.value(attention_site(layer, "hook_q_grad")), head);
+      r.dk = head_norm(probe.value(attention_site(layer, "hook_k_grad")), head);
+      r.dv = head_norm(probe.value(attention_site(layer, "hook_v_grad")), head);
       s.heads.push_back(r);
     }
   }

@@ -28,7 +28,7 @@ double copy_only_loss(const InductionOptions& o, std::int64_t period) {
   return double(period + 1) * std::log(double(o.vocabulary)) / double(o.context);
 }
 
-TaskFacts facts_of(const InductionOptions& o) {
+TaskFacts make_facts(const InductionOptions& o) {
   const Vocabulary vocabulary = letters(o.vocabulary, "induction", 2, "^");
   check<ValueError>(o.min_period >= 1 && o.min_period <= o.max_period, "induction", "periods ",
                     o.min_period, " to ", o.max_period, ": needs 1 <= min_period <= max_period");
@@ -58,7 +58,7 @@ TaskFacts facts_of(const InductionOptions& o) {
 class Induction : public Task {
  public:
   explicit Induction(const InductionOptions& options)
-      : Task(facts_of(options)), options_(options) {}
+      : Task(make_facts(options)), options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {

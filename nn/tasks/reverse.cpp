@@ -11,7 +11,7 @@ using namespace autograd;
 
 namespace {
 
-TaskFacts facts_of(const ReverseOptions& o) {
+TaskFacts make_facts(const ReverseOptions& o) {
   const std::string name = o.copy ? "copy" : "reverse";
   const std::string n = std::to_string(o.length);
   const Vocabulary vocabulary = letters(o.vocabulary, name, 1, "|");
@@ -29,7 +29,7 @@ TaskFacts facts_of(const ReverseOptions& o) {
 
 class Reverse : public Task {
  public:
-  explicit Reverse(const ReverseOptions& options) : Task(facts_of(options)), options_(options) {}
+  explicit Reverse(const ReverseOptions& options) : Task(make_facts(options)), options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {

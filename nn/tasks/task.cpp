@@ -10,9 +10,6 @@ namespace heed::nn {
 
 using namespace autograd;
 
-using autograd::from_data;
-using autograd::Shape;
-
 namespace {
 
 // Not a seed a user types: evaluation never sees the sequences of training.
@@ -26,8 +23,8 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Batch batch_of(const std::vector<Sequence>& sequences) {
-  check<ValueError>(!sequences.empty(), "batch_of", "needs at least one sequence");
+Batch make_batch(const std::vector<Sequence>& sequences) {
+  check<ValueError>(!sequences.empty(), "make_batch", "needs at least one sequence");
   const std::size_t context = sequences[0].inputs.size();
   std::vector<std::int64_t> inputs, targets;
   std::vector<bool> counted;
@@ -35,7 +32,7 @@ Batch batch_of(const std::vector<Sequence>& sequences) {
   for (const Sequence& s : sequences) {
     check<ValueError>(
         s.inputs.size() == context && s.targets.size() == context && s.counted.size() == context,
-        "batch_of", "needs ", context, " inputs, targets and counted in each, got ",
+        "make_batch", "needs ", context, " inputs, targets and counted in each, got ",
         s.inputs.size(), ", ", s.targets.size(), " and ", s.counted.size());
     inputs.insert(inputs.end(), s.inputs.begin(), s.inputs.end());
     targets.insert(targets.end(), s.targets.begin(), s.targets.end());
@@ -54,14 +51,14 @@ Batch Task::sample(std::int64_t batch, Generator& g) const {
   check<ValueError>(batch >= 1, facts_.name, "needs a batch of at least 1 sequence, got ", batch);
   std::vector<Sequence> sequences;
   for (std::int64_t i = 0; i < batch; ++i) sequences.push_back(draw(g));
-  return batch_of(sequences);
+  return make_batch(sequences);
 }
 
 Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
   check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, facts_.name,
                     "the evaluation set has ", evaluation_size(), " sequences, asked for ", count,
                     " from number ", first, " on");
-  return batch_of(draw_evaluation(first, count));
+  return make_batch(draw_evaluation(first, count));
 }
 
 std::vector<Sequence> Task::draw_evaluation(std::int64_t first, std::int64_t count) const {
@@ -72,7 +69,7 @@ std::vector<Sequence> Task::draw_evaluation(std::int64_t first, std::int64_t cou
   return sequences;
 }
 
-Batch Task::example(Generator& g) const { return batch_of({draw_example(g)}); }
+Batch Task::example(Generator& g) const { return make_batch({draw_example(g)}); }
 
 std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
   std::vector<std::int64_t> ids = facts_.vocabulary.encode(text);
@@ -94,7 +91,7 @@ Batch Task::prompt(const std::string& text) const {
     s.counted.push_back(target != kIgnored);
   }
   mark_prompt(s);
-  return batch_of({s});
+  return make_batch({s});
 }
 
 std::vector<std::string> task_names() { return {"induction", "urn", "reverse", "copy"}; }

@@ -43,7 +43,7 @@ struct Batch {
 };
 
 /// ValueError unless there is a sequence and all are of one length.
-Batch batch_of(const std::vector<Sequence>& sequences);
+Batch make_batch(const std::vector<Sequence>& sequences);
 
 /// What does not change during a run.
 struct TaskFacts {

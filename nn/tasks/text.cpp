@@ -1,13 +1,10 @@
 // Characters of a text file, split and drawn as by nanoGPT's data/shakespeare_char and train.py.
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
-#include <system_error>
 
 #include "autograd/base/error.h"
+#include "autograd/base/files.h"
 #include "autograd/base/utf8.h"
 #include "nn/tasks/ngram.h"
 #include "nn/tasks/tasks.h"
@@ -18,30 +15,9 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+constexpr std::uint64_t kMaxBytes = 1 << 30;
 constexpr std::size_t kMaxSymbols = 1 << 16;
 using Id = std::uint16_t;  // holds kMaxSymbols; a text is kept in memory
-
-std::string why() { return std::error_code(errno, std::generic_category()).message(); }
-
-std::string read_file(const std::string& path) {
-  std::error_code ignored;
-  check<IoError>(!std::filesystem::is_directory(path, ignored), "text", "'", path,
-                 "' is a directory: give a text file");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  check<IoError>(file.is_open(), "text", "cannot open '", path, "': ", why());
-  std::string text, chunk(1 << 20, '\0');
-  while (file) {
-    file.read(chunk.data(), std::ssize(chunk));
-    text.append(chunk, 0, std::size_t(file.gcount()));
-    check<IoError>(text.size() <= kMaxBytes, "text", "'", path, "' has more than ", kMaxBytes,
-                   " bytes (1 GiB): take a part of it, as with head -c 100M");
-  }
-  check<IoError>(file.eof() && !file.bad(), "text", "cannot read '", path, "': ", why());
-  check<IoError>(!text.empty(), "text", "'", path, "' is empty");
-  return text;
-}
 
 struct Text {
   std::vector<Id> ids;
@@ -50,7 +26,7 @@ struct Text {
 };
 
 // FNV-1a (Fowler, Noll, Vo), as 16 hexadecimal digits.
-std::string hash_of(const std::string& bytes) {
+std::string fnv1a(const std::string& bytes) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   std::string digits;
@@ -59,7 +35,8 @@ std::string hash_of(const std::string& bytes) {
 }
 
 Text load(const std::string& path) {
-  const std::string bytes = read_file(path);
+  const std::string bytes = read_file(path, kMaxBytes);
+  check<IoError>(!bytes.empty(), "text", "'", path, "' is empty");
   constexpr std::size_t kCodePoints = 0x110000;
   std::vector<bool> seen(kCodePoints);
   std::size_t length = 0;
@@ -72,18 +49,17 @@ Text load(const std::string& path) {
     seen[*c] = true;
   }
   Text text;
-  std::vector<Id> id_of(kCodePoints);
+  std::vector<Id> ids(kCodePoints);
   for (char32_t c = 0; c < kCodePoints; ++c) {
     if (!seen[c]) continue;
     check<IoError>(text.symbols.size() < kMaxSymbols, "text", "'", path, "' has more than ",
                    kMaxSymbols, " different characters");
-    id_of[c] = static_cast<Id>(text.symbols.size());
+    ids[c] = Id(text.symbols.size());
     text.symbols.push_back(to_utf8(c));
   }
   text.ids.reserve(length);
-  for (std::size_t at = 0; at < bytes.size();)
-    text.ids.push_back(id_of[*next_code_point(bytes, at)]);
-  text.data = {{"text_size", std::to_string(bytes.size())}, {"text_hash", hash_of(bytes)}};
+  for (std::size_t at = 0; at < bytes.size();) text.ids.push_back(ids[*next_code_point(bytes, at)]);
+  text.data = {{"text_size", std::to_string(bytes.size())}, {"text_hash", fnv1a(bytes)}};
   for (const std::string& symbol : text.symbols) text.data["vocabulary"] += symbol;
   return text;
 }
@@ -93,13 +69,14 @@ class TextPrompts : public Task {
  public:
   TextPrompts(const std::string& description, Vocabulary vocabulary, std::int64_t context,
               const std::map<std::string, std::string>& data)
-      : Task(facts_of(description, std::move(vocabulary), context, data)) {}
+      : Task(make_facts(description, std::move(vocabulary), context, data)) {}
 
   std::int64_t evaluation_size() const override { return 0; }
 
  private:
-  static TaskFacts facts_of(const std::string& description, Vocabulary vocabulary,
-                            std::int64_t context, const std::map<std::string, std::string>& data) {
+  static TaskFacts make_facts(const std::string& description, Vocabulary vocabulary,
+                              std::int64_t context,
+                              const std::map<std::string, std::string>& data) {
     const std::int64_t symbols = vocabulary.size();
     return {.name = "text",
             .description = description,

@@ -31,7 +31,7 @@ double expected_loss(const UrnOptions& o) {
   return total / double(o.context);
 }
 
-TaskFacts facts_of(const UrnOptions& o) {
+TaskFacts make_facts(const UrnOptions& o) {
   const Vocabulary vocabulary = letters(o.colors, "urn", 2, "^");
   check<ValueError>(o.context >= 1, "urn", "needs a context of at least 1, got ", o.context);
   return {.name = "urn",
@@ -47,7 +47,7 @@ TaskFacts facts_of(const UrnOptions& o) {
 
 class Urn : public Task {
  public:
-  explicit Urn(const UrnOptions& options) : Task(facts_of(options)), options_(options) {}
+  explicit Urn(const UrnOptions& options) : Task(make_facts(options)), options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {

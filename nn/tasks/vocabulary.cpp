@@ -14,7 +14,7 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(sy
     check<ValueError>(c && at == symbol.size(), "vocabulary", "symbol ", code_points_.size(),
                       " is '", symbol, "': needs exactly one UTF-8 character");
     const auto id = std::int64_t(code_points_.size());
-    const auto [old, is_new] = id_of_.emplace(*c, id);
+    const auto [old, is_new] = ids_.emplace(*c, id);
     check<ValueError>(is_new, "vocabulary", "'", symbol, "' spells token ", old->second,
                       " and token ", id, ": each token needs a symbol of its own");
     code_points_.push_back(*c);
@@ -37,8 +37,8 @@ std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
     const std::size_t start = at;
     const auto c = next_code_point(text, at);
     check<ValueError>(c.has_value(), "encode", "byte ", start, " is not UTF-8");
-    const auto found = id_of_.find(*c);
-    if (found == id_of_.end())
+    const auto found = ids_.find(*c);
+    if (found == ids_.end())
       fail<ValueError>("encode", "'", printable(*c), "' (", code_point_name(*c), ", character ",
                        ids.size() + 1, ") is not in the vocabulary: ", summary());
     ids.push_back(found->second);

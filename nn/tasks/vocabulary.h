@@ -23,7 +23,7 @@ class Vocabulary {
 
   std::int64_t size() const { return std::int64_t(symbols_.size()); }
   const std::vector<std::string>& symbols() const { return symbols_; }
-  bool contains(char32_t c) const { return id_of_.contains(c); }
+  bool contains(char32_t c) const { return ids_.contains(c); }
   bool operator==(const Vocabulary& other) const { return symbols_ == other.symbols_; }
 
   /// The ids of a UTF-8 text. ValueError naming the first character that is no symbol, or the
@@ -39,7 +39,7 @@ class Vocabulary {
  private:
   std::vector<std::string> symbols_;
   std::vector<char32_t> code_points_;
-  std::unordered_map<char32_t, std::int64_t> id_of_;
+  std::unordered_map<char32_t, std::int64_t> ids_;
 };
 
 }  // namespace heed::nn

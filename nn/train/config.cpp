@@ -88,7 +88,7 @@ std::vector<Preset> presets() {
 // step keeps of the residual stream, attention and logits.
 void check_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
   constexpr double kLimit = 16e9;
-  const double bytes = double(size_of(c.dtype));
+  const double bytes = double(element_size(c.dtype));
   const auto d = double(c.d_model), layers = double(c.layers), tokens = double(c.batch * c.context);
   const double learned = c.positions == Positions::kLearned ? double(c.context) : 0;
   const double weights =

@@ -1,9 +1,9 @@
 // The texts of shape, dtype and value errors, op family by family: they are part of the interface.
 // Views: views_test. Indexing, joining: index_test. einsum, norms, losses: in their own files.
 #include "autograd/engine/engine.h"
+#include "autograd/graph/check_registry.h"
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
-#include "autograd/graph/samples.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
@@ -78,14 +78,14 @@ TEST_CASE("impossible counts are errors of ours") {
 TEST_CASE("selection and logic need bool8") {
   CHECK_THROWS_WITH(where(a, a, a),
                     "where: needs a bool8 mask, got float32; compare first, as in "
-                    "eq(mask, 0)");
+                    "ne(mask, 0)");
   CHECK_THROWS_WITH(where(mask, a, d),
                     "where: dtypes differ: float32 and float64; convert one with to(x, dtype)");
   CHECK_THROWS_WITH(where(mask, a, b),
                     "where: shapes [2, 3] and [4, 5] do not broadcast: 3 against 5 in axis -1");
   CHECK_THROWS_WITH(masked_fill(a, ints, 0),
                     "masked_fill: needs a bool8 mask, got int64; compare "
-                    "first, as in eq(mask, 0)");
+                    "first, as in ne(mask, 0)");
   CHECK_THROWS_WITH(masked_fill(zeros({3}), mask, 0),
                     "masked_fill: mask [2, 3] does not broadcast to [3]");
   CHECK_THROWS_WITH(logical_and(mask, a), "logical_and: needs bool8, got float32");
@@ -195,6 +195,32 @@ TEST_CASE("creation") {
   CHECK_THROWS_WITH(arange(0, 5, 0), "arange: needs a finite range and step, got 0 to 5 by 0");
   CHECK_THROWS_WITH(linspace(0, 1, -1), "linspace: needs steps >= 0, got -1");
   CHECK_THROWS_WITH(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), "shape: needs rank 0 to 8, got rank 9");
+}
+
+TEST_CASE("from_data takes a vector of any integers that fit int64") {
+  const auto holds = [](const Tensor& x) {
+    return x.dtype() == int64 && x.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2};
+  };
+  CHECK(holds(from_data(std::vector<int>{1, 2}, 2)));
+  CHECK(holds(from_data(std::vector<unsigned>{1, 2}, 2)));
+  CHECK(holds(from_data(std::vector<std::uint8_t>{1, 2}, 2)));
+  CHECK(holds(from_data(std::vector<long long>{1, 2}, 2)));
+  CHECK(from_data(std::vector<bool>{true, false}, 2).dtype() == bool8);
+  CHECK(from_data(std::vector<float>{1, 2}, 2).dtype() == float32);
+}
+
+// Whether var(x, axes, third) compiles.
+template <class T>
+concept VarTakes = requires(const Tensor& x, T third) {
+  var(x, {0}, third);
+};
+
+TEST_CASE("var takes correction and keepdim by name, never as a bare bool") {
+  static_assert(VarTakes<VarOptions> && !VarTakes<bool> && !VarTakes<int>);
+  const Tensor x = tensor({{1, 3}, {5, 7}}, float64);
+  CHECK(var(x, 1).to_vector<double>() == std::vector<double>{2, 2});
+  CHECK(var(x, 1, {.correction = 0}).to_vector<double>() == std::vector<double>{1, 1});
+  CHECK(var(x, 1, {.keepdim = true}).shape() == Shape{2, 1});
 }
 
 TEST_CASE("inspection") {

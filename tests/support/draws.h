@@ -25,20 +25,21 @@ std::vector<T> normal(Generator& g, std::size_t n, double mean = 0, double std_d
   return out;
 }
 
-inline std::vector<int64_t> randint(Generator& g, std::size_t n, int64_t lo, int64_t hi) {
-  std::vector<int64_t> out(n);
+inline std::vector<std::int64_t> randint(Generator& g, std::size_t n, std::int64_t lo,
+                                         std::int64_t hi) {
+  std::vector<std::int64_t> out(n);
   g.randint(out, lo, hi);
   return out;
 }
 
-inline std::vector<int64_t> randperm(Generator& g, std::size_t n) {
-  std::vector<int64_t> out(n);
+inline std::vector<std::int64_t> randperm(Generator& g, std::size_t n) {
+  std::vector<std::int64_t> out(n);
   g.randperm(out);
   return out;
 }
 
-inline std::vector<uint8_t> bernoulli(Generator& g, std::size_t n, double p) {
-  std::vector<uint8_t> out(n);
+inline std::vector<std::uint8_t> bernoulli(Generator& g, std::size_t n, double p) {
+  std::vector<std::uint8_t> out(n);
   g.bernoulli(out, p);
   return out;
 }

@@ -41,16 +41,6 @@ inline std::vector<LaidOut> layouts(const Tensor& x) {
 /// All elements as double, row-major, whatever the dtype and layout.
 inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
-/// The index of the element at row-major place `flat`.
-inline Dims index_of(std::int64_t flat, const Shape& shape) {
-  Dims index = shape;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    index[i] = flat % shape[i];
-    flat /= shape[i];
-  }
-  return index;
-}
-
 /// The row-major place in `shape` of an index of a shape it broadcasts to.
 inline std::size_t place(const Dims& index, const Shape& shape) {
   std::int64_t flat = 0;

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <sstream>
 #include <string>
 
-#include "tools/plot/image.h"
+#include "tools/plot/plot.h"
 
 namespace heed::plot {
 
@@ -20,6 +21,32 @@ inline int count(const Image& image, Rgb color) {
 inline bool same(const Image& a, const Image& b) {
   return a.width() == b.width() && a.height() == b.height() &&
          std::equal(a.data(), a.data() + 3 * a.width() * a.height(), b.data());
+}
+
+// What is wrong with the text in a picture: a line that reaches over the edge, lies on another, or
+// is too small. Empty if nothing is.
+inline std::string text_faults(const Image& image) {
+  std::ostringstream faults;
+  const std::vector<TextBox>& boxes = image.text_boxes();
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const TextBox& a = boxes[i];
+    if (a.x < 4 || a.y < 4 || a.x + a.width > image.width() - 4 ||
+        a.y + a.height > image.height() - 4)
+      faults << "'" << a.text << "' leaves the picture. ";
+    if (a.size < kSmallestText) faults << "'" << a.text << "' is small: " << a.size << ". ";
+    for (std::size_t j = 0; j < i; ++j) {
+      const TextBox& b = boxes[j];
+      if (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height &&
+          b.y < a.y + a.height)
+        faults << "'" << a.text << "' lies on '" << b.text << "'. ";
+    }
+  }
+  return faults.str();
+}
+
+inline bool says(const Image& image, const std::string& text) {
+  return std::any_of(image.text_boxes().begin(), image.text_boxes().end(),
+                     [&](const TextBox& box) { return box.text == text; });
 }
 
 // What `f` throws says; empty if it does not throw. (Catch2 v2 and v3 spell their matchers apart.)

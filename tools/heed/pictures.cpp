@@ -6,11 +6,13 @@
 
 #include "autograd/base/parallel.h"
 #include "nn/layers/probe.h"
-#include "tools/plot/curves.h"
-#include "tools/plot/heatmap.h"
+#include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
+
+constexpr const char* kHowToReadWeights =
+    "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1.";
 
 // The heads of one layer, [1, H, T, T], as a row of panels.
 void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& heads) {
@@ -25,6 +27,17 @@ void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& he
   grid.panel_columns = int(heads.size(1));
   grid.row_axis = "query: token that looks";
   grid.col_axis = "key: token looked at";
+}
+
+// What L is, in the words of someone who has not seen --of.
+std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
+  if (o.kind == nn::Objective::kLoss) return "the mean loss over the sequence";
+  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
+  const std::string a = token(o.a);
+  return o.kind == nn::Objective::kLogit
+             ? fmt::format("the logit of {} at position {}", a, o.position)
+             : fmt::format("the logit of {} minus that of {}, at position {}", a, token(o.b),
+                           o.position);
 }
 
 }  // namespace
@@ -42,13 +55,13 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
       evaluation.y.push_back(row.eval_loss);
     }
   }
-  plot::LineChart chart{
-      .title = fmt::format("{}: loss over {} steps", trainer.config().task, trainer.steps_done),
-      .x_name = "step",
-      .y_name = "loss, nats per token",
-      .series = {train, evaluation},
-      .hlines = {},
-      .log_y = false};
+  plot::LineChart chart{.title = fmt::format("Loss while training: {}, {} steps",
+                                             trainer.config().task, trainer.steps_done),
+                        .x_name = "training step",
+                        .y_name = "loss (nats per token)",
+                        .series = {train, evaluation},
+                        .hlines = {},
+                        .log_y = false};
   if (last.optimal) chart.hlines.push_back({"best possible", *last.optimal});
   for (const auto& [name, loss] : last.references) chart.hlines.push_back({name, loss});
   std::string alt = fmt::format("{}. The last evaluation is {:.4f}.", chart.title, last.loss);
@@ -72,30 +85,32 @@ void draw_attention(const std::filesystem::path& file, const nn::Transformer& mo
   for (const std::int64_t id : example.inputs.to_vector<std::int64_t>())
     grid.row_labels.push_back(task.facts().vocabulary.label(id));
   grid.col_labels = grid.row_labels;
-  grid.title = fmt::format("{}: attention after {} steps, {} layers x {} heads", task.facts().name,
-                           steps, model.options.layers, model.options.heads);
-  plot::write_png(file.string(), plot::draw_heatmap(grid),
-                  grid.title + ". Each row is one query position and sums to 1.");
+  grid.title =
+      fmt::format("Where each head looks: {}, after {} training steps", task.facts().name, steps);
+  grid.caption = kHowToReadWeights;
+  grid.value_name = "attention weight";
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
 }
 
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
                                               const nn::Study& study,
+                                              const nn::Objective& objective,
                                               const std::vector<std::string>& tokens,
-                                              const std::string& task, const std::string& of) {
+                                              const nn::TaskFacts& facts) {
   struct Picture {
-    const char *file, *site, *what, *how_to_read;
+    const char *file, *site, *title, *value_name, *caption;
     plot::ColorScale scale;
   };
   const Picture pictures[] = {
-      {"weights.png", "hook_pattern", "attention weights A",
-       "Each row is one query position and sums to 1.", plot::ColorScale::kSequential},
-      {"dA.png", "hook_pattern_grad", "dL/dA",
-       "Orange: more weight there would raise L. Blue: it would lower L. Colors go by the root of "
-       "the value.",
+      {"weights.png", "hook_pattern", "Where each head looks: the attention weights A",
+       "attention weight", kHowToReadWeights, plot::ColorScale::kSequential},
+      {"dA.png", "hook_pattern_grad", "dL/dA: what each attention weight would do to L", "dL/dA",
+       "Orange: more weight there would raise L; blue: it would lower L.",
        plot::ColorScale::kDiverging},
-      {"dS.png", "hook_attn_scores_grad", "dL/dS, S the scores before the softmax",
-       "Each row sums to 0: what one key gains the others lose. Colors go by the root of the "
-       "value.",
+      {"dS.png", "hook_attn_scores_grad", "dL/dS: what each score before the softmax would do to L",
+       "dL/dS",
+       "Orange: a higher score there would raise L; blue: it would lower L. Each row sums to 0: "
+       "what one key gains the others lose.",
        plot::ColorScale::kDiverging}};
   std::vector<std::filesystem::path> files;
   for (const Picture& picture : pictures) files.push_back(folder / picture.file);
@@ -108,10 +123,14 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
         add_heads(grid, layer++, array.tensor);
     grid.row_labels = grid.col_labels = tokens;
     grid.scale = picture.scale;
-    grid.title = fmt::format("{}: {}", task, picture.what);
-    if (picture.scale == plot::ColorScale::kDiverging) grid.title += fmt::format("; L = {}", of);
+    grid.title = picture.title;
+    grid.caption = picture.caption;
+    grid.value_name = picture.value_name;
+    if (picture.scale == plot::ColorScale::kDiverging)
+      grid.caption = fmt::format("L is {}. {} Colors go by the root of the value.",
+                                 objective_words(objective, facts.vocabulary), picture.caption);
     plot::write_png(files[std::size_t(i)].string(), plot::draw_heatmap(grid),
-                    grid.title + ". " + picture.how_to_read);
+                    fmt::format("{}: {}. {}", facts.name, grid.title, grid.caption));
   });
   return files;
 }

@@ -17,11 +17,12 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
 
-/// weights.png, dA.png and dS.png in `folder`: the weights of every head, and L's gradients by them
-/// and by the scores. `of` says in words what L is. Returns the files.
+/// weights.png, dA.png and dS.png in `folder`: the weights of every head, and the gradients of L,
+/// the objective, by them and by the scores. Returns the files.
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
                                               const nn::Study& study,
+                                              const nn::Objective& objective,
                                               const std::vector<std::string>& tokens,
-                                              const std::string& task, const std::string& of);
+                                              const nn::TaskFacts& facts);
 
 }  // namespace heed

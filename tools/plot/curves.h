@@ -22,13 +22,13 @@ struct HLine {
 };
 
 struct LineChart {
-  std::string title, x_name, y_name;
-  std::vector<Series> series;
-  std::vector<HLine> hlines;
+  std::string title = {}, x_name = {}, y_name = {};
+  std::vector<Series> series = {};
+  std::vector<HLine> hlines = {};
   bool log_y = false;
 };
 
-/// Draws the chart, 1200 x 760 pixels. The legend stands above the plot, never on the curves.
+/// Draws the chart, 1000 x 640 pixels. The legend stands above the plot, never on the curves.
 /// ShapeError: a series whose x and y differ in length.
 Image draw_chart(const LineChart& chart);
 

@@ -22,14 +22,16 @@ enum class ColorScale {
   kDiverging,
 };
 
-/// Panels of one size, side by side, `panel_columns` to a row. The tokens label the left column and
-/// the lowest panels; without them positions do.
+/// Panels of one size, side by side, `panel_columns` to a row. The tokens label each row of panels
+/// at its left and the lowest panels; without them positions do.
 struct HeatmapGrid {
-  std::string title;
-  std::vector<Panel> panels;
+  std::string title = {};
+  std::string caption = {};  ///< how to read it, below the title
+  std::vector<Panel> panels = {};
   int panel_columns = 1;
-  std::vector<std::string> row_labels, col_labels;  // [rows] and [cols], or empty
-  std::string row_axis, col_axis;                   // "query", "key"
+  std::vector<std::string> row_labels = {}, col_labels = {};  ///< [rows] and [cols], or empty
+  std::string row_axis = {}, col_axis = {};                   ///< "query", "key"
+  std::string value_name = {};  ///< beside the color bar: "attention weight"
   ColorScale scale = ColorScale::kSequential;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/base/error.h"
+#include "tools/plot/font.h"
 
 namespace heed::plot {
 
@@ -70,21 +71,27 @@ void Image::line(double x0, double y0, double x1, double y1, Rgb color, double t
 }
 
 void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
-  const TextMask mask = rasterize_text(text, style.scale);
+  const TextMask mask = rasterize_text(text, style.size);
+  if (mask.coverage.empty()) return;
+  const int width = text_width(text, style.size);
   const int before = style.align == Align::kLeft     ? 0
-                     : style.align == Align::kCenter ? mask.width / 2
-                                                     : mask.width;
+                     : style.align == Align::kCenter ? width / 2
+                                                     : width;
+  const int along = mask.left - before, across = mask.top;  // of the ink, from (x, y)
   for (int row = 0; row < mask.height; ++row) {
     for (int column = 0; column < mask.width; ++column) {
-      const auto i = std::size_t(row * mask.width + column);
-      const double opacity = mask.coverage[i] / 255.0;
-      if (style.upward) {
-        blend(x + row, y + before - column - 1, style.color, opacity);
-      } else {
-        blend(x + column - before, y + row, style.color, opacity);
-      }
+      const double opacity = mask.coverage[std::size_t(row * mask.width + column)] / 255.0;
+      if (style.upward)
+        blend(x + across + row, y - along - column - 1, style.color, opacity);
+      else
+        blend(x + along + column, y + across + row, style.color, opacity);
     }
   }
+  const TextBox flat{visible_text(text), style.size, x + along,
+                     y + across,         mask.width, mask.height};
+  const TextBox upward{flat.text,   style.size, x + across, y - along - mask.width,
+                       mask.height, mask.width};
+  text_boxes_.push_back(style.upward ? upward : flat);
 }
 
 void Image::blend(int x, int y, Rgb color, double opacity) {

@@ -19,17 +19,26 @@ struct Rgb {
 
 inline constexpr Rgb kWhite{255, 255, 255};
 inline constexpr Rgb kInk{34, 34, 34};
+inline constexpr Rgb kMuted{110, 110, 110};  ///< of text that explains
 inline constexpr Rgb kGray{187, 187, 187};
 
 enum class Align { kLeft, kCenter, kRight };
 
-/// `align` says which end of the text the point given to `Image::text` is.
+/// `size` in pixels per em. `align` says which end of the text the point given to `Image::text` is.
 /// `upward` turns the text to read from bottom to top, as along a vertical axis.
 struct TextStyle {
   Rgb color = kInk;
-  int scale = 2;
+  double size = 16.5;
   Align align = Align::kLeft;
   bool upward = false;
+};
+
+/// A line of text that was drawn, and the rectangle of its ink, cut at nothing: one that reaches
+/// beyond the picture was cut there.
+struct TextBox {
+  std::string text;
+  double size = 0;
+  int x = 0, y = 0, width = 0, height = 0;
 };
 
 /// RGB8 pixels, origin at the top left, y grows downwards. What falls outside is not drawn.
@@ -50,20 +59,25 @@ class Image {
   /// Antialiased, round ends, `thickness` in pixels; pixel (i, j) covers [i, i+1) x [j, j+1).
   /// Draws nothing when a coordinate is not finite.
   void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0);
-  /// One line of text whose cap top is at `y`, aligned at `x`; upward: cap top at `x`, aligned
-  /// at `y`. A line is kTextHeight * scale pixels high.
+  /// One line of text whose capitals' tops are at `y`, aligned at `x`; upward: tops at `x`, aligned
+  /// at `y`. Accents stand above. ValueError: a size below kSmallestText.
   void text(int x, int y, std::string_view text, const TextStyle& style = {});
+  /// What text() has drawn, in order; lines without ink are left out.
+  const std::vector<TextBox>& text_boxes() const { return text_boxes_; }
 
  private:
   void blend(int x, int y, Rgb color, double opacity);
 
   int width_, height_;
   std::vector<std::uint8_t> pixels_;
+  std::vector<TextBox> text_boxes_;
 };
 
-/// Writes `image` as a PNG whose iTXt chunk "Description" is `alt_text` (UTF-8), for readers who
-/// do not see the picture. Whole or not at all: temporary file, fsync, rename.
-/// IoError names the path and the cause; the temporary file is then removed.
+/// `image` as the bytes of a PNG file whose iTXt chunk "Description" is `alt_text` (UTF-8; what
+/// does not print is spelled out, see visible_text), for readers who do not see the picture.
+std::string encode_png(const Image& image, std::string_view alt_text);
+
+/// Replaces the file at `path` with that PNG, whole or not at all. IoError names path and cause.
 void write_png(const std::string& path, const Image& image, std::string_view alt_text);
 
 }  // namespace heed::plot

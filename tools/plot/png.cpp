@@ -1,13 +1,7 @@
-// write_png: stb_image_write encodes, this file adds the description and replaces the file at once.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+// PNG files: stb_image_write encodes, this file adds the description.
 #include <new>
 
-#include "autograd/base/error.h"
+#include "autograd/base/files.h"
 #include "tools/plot/image.h"
 
 // The one place with stb's implementation; STATIC keeps its names out of the rest of the program.
@@ -17,9 +11,6 @@
 
 namespace heed::plot {
 namespace {
-
-using autograd::fail;
-using autograd::IoError;
 
 void append_u32(std::string& out, std::uint32_t value) {  // big endian, as all of PNG
   for (int shift = 24; shift >= 0; shift -= 8) out += char((value >> shift) & 0xFF);
@@ -40,7 +31,7 @@ std::string description_chunk(std::string_view alt_text) {
   body += "Description\0"sv;  // keyword
   body += "\0\0"sv;           // not compressed, compression method 0
   body += "\0\0"sv;           // no language tag, no translated keyword
-  body += valid_utf8(alt_text);
+  body += visible_text(alt_text);
   std::string chunk;
   append_u32(chunk, std::uint32_t(body.size() - 4));
   chunk += body;
@@ -68,38 +59,17 @@ std::string encode(const Image& image) {
   return bytes;
 }
 
-// 0, or the errno of the first step that failed.
-int write_and_sync(const std::string& path, std::string_view bytes) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return errno;
-  int error = 0;
-  while (error == 0 && !bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(std::size_t(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && ::fsync(file) != 0) error = errno;
-  if (::close(file) != 0 && error == 0) error = errno;
-  return error;
-}
-
 }  // namespace
 
-void write_png(const std::string& path, const Image& image, std::string_view alt_text) {
+std::string encode_png(const Image& image, std::string_view alt_text) {
   constexpr std::size_t kHeaderEnd = 8 + 25;  // signature and IHDR come first
   std::string png = encode(image);
   png.insert(kHeaderEnd, description_chunk(alt_text));
+  return png;
+}
 
-  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
-  int error = write_and_sync(temporary, png);
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(temporary.c_str());
-    fail<IoError>("write_png", "cannot write ", path, ": ", std::strerror(error));
-  }
+void write_png(const std::string& path, const Image& image, std::string_view alt_text) {
+  autograd::write_file(path, encode_png(image, alt_text));
 }
 
 }  // namespace heed::plot

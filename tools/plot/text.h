@@ -1,41 +1,39 @@
-// Text of the pictures: the stb_easy_font bitmap font, smoothed, at integer scales.
-// Strings are UTF-8; what the font cannot show (all but ASCII 32 to 126) is escaped, never dropped.
+// Text of the pictures: DejaVu Sans, antialiased, at any size from kSmallestText up. Sizes are
+// pixels per em, rounded so that capitals are a whole number of pixels high; widths and heights are
+// pixels. Strings are UTF-8.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace heed::plot {
 
-inline constexpr int kCapHeight = 7;   ///< font units (pixels at scale 1) from cap top to baseline
-inline constexpr int kTextHeight = 9;  ///< with descenders
-inline constexpr int kLineHeight = 13;
+inline constexpr double kSmallestText = 11;  ///< pixels per em; smaller text is a ValueError
 
-/// `text` as the font shows it: `\n`, `\t`, `\r`, `\x07`, `\u{e9}`; an invalid byte is `\xff`.
+int cap_height(double size);   ///< from the top of a capital to the baseline
+int line_height(double size);  ///< from one baseline to the next
+
+/// `text` with what does not print spelled out: \n, \t, \r, U+0007; an invalid byte is \xff.
 std::string visible_text(std::string_view text);
 
-/// `text` with invalid UTF-8 and NUL replaced by U+FFFD, fit for file metadata.
-std::string valid_utf8(std::string_view text);
+/// A token as the label of an axis: visible_text, and also blanks are seen: a space is U+2423, an
+/// open box; any other character without ink is its name, U+00A0.
+std::string token_text(std::string_view token);
 
-/// Width in pixels at `scale` of the one line `text`.
-int text_width(std::string_view text, int scale = 2);
+/// Width of the one line `text`.
+int text_width(std::string_view text, double size);
 
-/// `text` broken at spaces into lines of at most `width` pixels (a longer word gets its own line).
-std::vector<std::string> wrap_text(std::string_view text, int width, int scale);
+/// `text` broken at spaces into lines of at most `width` (a longer word gets its own line).
+std::vector<std::string> wrap_text(std::string_view text, int width, double size);
 
-/// `text` if at most `width` characters wide once visible, else its beginning and "..".
-std::string shorten_text(std::string_view text, std::size_t width);
+/// `text`, made visible, if it is at most `width` wide; else its beginning and an ellipsis.
+std::string shorten_text(std::string_view text, int width, double size);
 
-/// `value` with `digits` significant digits: 0.333, -12, 1.5e-07, nan. The locale plays no part.
+/// `value` with `digits` significant digits: 0.333, 1.5·10⁻⁷, nan.
 std::string format_number(double value, int digits = 3);
 
-/// How much of each pixel the ink of a line of text covers, 0 to 255, row by row.
-struct TextMask {
-  int width = 0, height = 0;
-  std::vector<std::uint8_t> coverage;  // [height, width]
-};
-TextMask rasterize_text(std::string_view text, int scale);
+/// A number that std::printf or fmt wrote, as books print it: -1.5e-07 becomes −1.5·10⁻⁷.
+std::string typeset_number(std::string_view plain);
 
 }  // namespace heed::plot

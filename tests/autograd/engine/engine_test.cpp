@@ -16,8 +16,6 @@ using testing::values;
 using V = std::vector<double>;
 
 Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad(); }
-Tensor grad_of(const Tensor& y, const Tensor& x) { return grad(y, {x})[0]; }
-
 TEST_CASE("leaves accumulate over backward passes until zero_grad") {
   const Tensor x = leaf({2, 3});
   CHECK(!x.grad().defined());
@@ -36,8 +34,8 @@ TEST_CASE("a tensor used along several paths gets the sum of them") {
   const Tensor x = leaf({3});
   const Tensor y = x * x;      // 9
   const Tensor z = y * x + y;  // x^3 + x^2
-  CHECK(values(grad_of(sum(z), x)) == V{33});
-  CHECK(values(grad_of(sum(x + x), x)) == V{2});
+  CHECK(values(grad(sum(z), x)) == V{33});
+  CHECK(values(grad(sum(x + x), x)) == V{2});
 }
 
 TEST_CASE("grad touches no .grad; backward fills only leaves and retained results") {
@@ -79,7 +77,7 @@ TEST_CASE("each .grad is row-major in memory of its own") {
   CHECK(values(x.grad()) == V{5, 1});
   const Tensor y = leaf({3});
   backward(y * 2.0 + y * y, {.create_graph = true});  // the copy keeps its history
-  CHECK(values(grad_of(y.grad(), y)) == V{2});
+  CHECK(values(grad(y.grad(), y)) == V{2});
 }
 
 TEST_CASE("the gradients of matmul's and linear's weights are not copied") {
@@ -112,7 +110,7 @@ TEST_CASE("a vjp is told which gradients this walk wants") {
       return {v.grad, v.grad, v.grad};  // giving more than is wanted is allowed
     });
   };
-  CHECK(values(grad_of(f(), a)) == V{1});
+  CHECK(values(grad(f(), a)) == V{1});
   CHECK(asked == std::vector<bool>{true, false, false});
   const Tensor y = f();
   CHECK(values(grad(y, {b}, {.retain_graph = true})[0]) == V{1});
@@ -162,7 +160,7 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
     handle->remove();
     const GradMode recording(true);  // as in PyTorch, off in hooks unless create_graph
     const Tensor t = leaf({4});      // a walk inside the walk
-    return grad_of(t * t, t);
+    return grad(t * t, t);
   }));
   backward(x * x);
   CHECK(values(x.grad()) == V{8});
@@ -209,7 +207,7 @@ TEST_CASE("detach shares storage and has no history") {
   const Tensor d = x.detach();
   CHECK(d.shares_storage(x));
   CHECK(!d.needs_grad());
-  CHECK(values(grad_of(sum(x * d), x)) == V{1, 2});
+  CHECK(values(grad(sum(x * d), x)) == V{1, 2});
 }
 
 TEST_CASE("NoGrad nests, survives exceptions and is per thread") {
@@ -357,7 +355,7 @@ TEST_CASE("two threads build and differentiate separate graphs") {
       Tensor y = x;
       for (int k = 0; k < 20; ++k) y = y * 1.01 + sum(x * x);
       const Tensor h = grad(sum(y), {x}, {.create_graph = true})[0];
-      out = values(grad_of(sum(h), x));
+      out = values(grad(sum(h), x));
     }
   };
   V a, b, alone_a, alone_b;

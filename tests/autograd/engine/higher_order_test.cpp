@@ -14,8 +14,6 @@ using testing::values;
 using V = std::vector<double>;
 
 Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad(); }
-Tensor grad_of(const Tensor& y, const Tensor& x) { return grad(y, {x})[0]; }
-
 TEST_CASE("create_graph differentiates again and again") {
   const Tensor x = leaf({2});
   Tensor y = pow(x, 5);
@@ -56,12 +54,45 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
       "jvp: needs float64 inputs and tangents, got float32 and float32");
 }
 
+TEST_CASE("grad of one tensor is one tensor") {
+  const Tensor w = tensor({1, 2}).requires_grad();
+  const Tensor y = sum(w * w);
+  CHECK(values(grad(y, w, {.retain_graph = true})) == std::vector<double>{2, 4});
+  CHECK(values(grad(y, {w})[0]) == std::vector<double>{2, 4});
+  CHECK_THROWS_AS(grad(sum(w), tensor(1)), ValueError);
+}
+
+TEST_CASE("hvp and jacobian take several tensors") {
+  using V = std::vector<double>;
+  const std::vector<Tensor> at{tensor({1, 2}, float64), tensor({3, 5}, float64),
+                               tensor({7}, float64)};
+  // f(a, b, c) = sum(a^2 b) + c: its Hessian is [2 b_i, 2 a_i; 2 a_i, 0] for each i, and 0 for c.
+  const auto f = [](Args t) { return sum(t[0] * t[0] * t[1]) + sum(t[2]); };
+  const std::vector<Tensor> v{tensor({1, -1}, float64), tensor({2, 0}, float64),
+                              tensor({4}, float64)};
+  const std::vector<Tensor> h = hvp(f, at, v);
+  REQUIRE(h.size() == 3);
+  CHECK(values(h[0]) == V{10, -10});
+  CHECK(values(h[1]) == V{2, -4});
+  CHECK(values(h[2]) == V{0});
+  CHECK_THROWS_WITH(hvp(f, at, std::vector{v[0]}), "hvp: needs a v per input, got 1 for 3");
+
+  const std::vector<Tensor> j = jacobian([](Args t) { return t[0] * t[1]; }, at);
+  REQUIRE(j.size() == 3);
+  CHECK(values(j[0]) == V{3, 0, 0, 5});
+  CHECK(values(j[1]) == V{1, 0, 0, 2});
+  CHECK(j[2].shape() == Shape{2, 1});
+  CHECK(values(j[2]) == V{0, 0});
+  const std::vector<Tensor> none = jacobian([](Args) { return ones({2}, float64); }, at);
+  CHECK(values(none[0]) == V{0, 0, 0, 0});
+}
+
 TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
   const Tensor x = randn({2, 3}, float64), v = randn({2, 3}, float64);
   const Tensor w = randn({4, 3}, float64), b = randn({4}, float64), g = randn({2, 4}, float64);
   for (const bool explicit_cotangent : {false, true}) {
     const auto f = [&](const Tensor& t) {
-      const Tensor y = linear(layer_norm(gelu(t), {}, {}), w, b);
+      const Tensor y = linear(layer_norm(gelu(t), 3), w, b);
       return explicit_cotangent ? y : sum(y * g);
     };
     const auto gradient = [&](Args t) {
@@ -84,7 +115,7 @@ TEST_CASE("jvp inside a recorded function is a constant of its graph") {
           .tangent;
   CHECK(!t.needs_grad());
   CHECK(values(t) == V{4, 6});
-  CHECK(values(grad_of(sum(x * t), x)) == V{4, 6});
+  CHECK(values(grad(sum(x * t), x)) == V{4, 6});
   CHECK(grad_enabled());
 }
 }  // namespace

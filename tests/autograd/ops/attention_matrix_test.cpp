@@ -10,7 +10,7 @@ constexpr int kCalls = kSanitized ? 40 : 300;
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
-double largest_of(const std::vector<Tensor>& results, std::size_t begin, std::size_t end) {
+double largest_among(const std::vector<Tensor>& results, std::size_t begin, std::size_t end) {
   double most = 0;
   for (std::size_t i = begin; i < end; ++i) most = std::max(most, largest(results[i]));
   return most;
@@ -23,7 +23,7 @@ void check_float64(const Call& c, const std::vector<Tensor>& got, const std::vec
   for (std::size_t k = begin; k < end; ++k) {
     CAPTURE(k);
     const bool unseen = k == begin + 3 && c.row_shares_bias();
-    const double floor = unseen ? 128 * 0x1p-53 * largest_of(want, begin, end) : 0;
+    const double floor = unseen ? 128 * 0x1p-53 * largest_among(want, begin, end) : 0;
     REQUIRE(got[k].shape() == want[k].shape());
     CHECK(distance(got[k], want[k]) <= 1e-12 * largest(want[k]) + floor);
   }
@@ -64,7 +64,7 @@ TEST_CASE("in float32 fused kernel and einsums err no more than 4 times as much 
       CAPTURE(i, c.text);
       const auto exact = run(c, Way::kComposite, float64),
                  single = run(c, Way::kComposite, float32);
-      const double of_gradients = largest_of(exact, 1, exact.size());
+      const double of_gradients = largest_among(exact, 1, exact.size());
       for (const Way way : {Way::kFused, Way::kEinsum}) {
         const auto got = run(c, way, float32);
         for (std::size_t k = 0; k < exact.size(); ++k) {

@@ -78,12 +78,12 @@ TEST_CASE("who watches fused attention sees what the composite computes, and cha
 TEST_CASE("watching sees the arguments' leading axes, and gradients of a differentiable backward") {
   Generator g(6);
   for (const Shape& lead : {Shape{}, Shape{3}, Shape{1, 1, 2}}) {
-    const auto draw_of = [&](std::int64_t rows) {
+    const auto draw_rows = [&](std::int64_t rows) {
       Shape shape = lead;
       shape.push_back(rows), shape.push_back(4);
       return randn(shape, float64, g).requires_grad();
     };
-    const Tensor q = draw_of(5), k = draw_of(6), v = draw_of(6);
+    const Tensor q = draw_rows(5), k = draw_rows(6), v = draw_rows(6);
     Shape scores = lead;
     scores.push_back(5), scores.push_back(6);
     Seen first, second;

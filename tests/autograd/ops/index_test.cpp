@@ -12,7 +12,7 @@ namespace {
 using namespace heed::autograd;
 
 // The same values contiguous, with transposed strides, with negative ones, and with gaps.
-std::vector<Tensor> layouts_of(const Tensor& x) {
+std::vector<Tensor> in_every_layout(const Tensor& x) {
   return {x, transpose(contiguous(transpose(x, 0, -1)), 0, -1), flip(contiguous(flip(x, 0)), 0),
           select(contiguous(expand(unsqueeze(x, -1),
                                    [&] {
@@ -51,8 +51,8 @@ std::string message(F f) {
 
 TEST_CASE("cat puts tensors one after the other", "[join]") {
   const Tensor a0 = normal({2, 3, 4}), b0 = normal({2, 2, 4});
-  for (const Tensor& a : layouts_of(a0))
-    for (const Tensor& b : layouts_of(b0)) {
+  for (const Tensor& a : in_every_layout(a0))
+    for (const Tensor& b : in_every_layout(b0)) {
       const Tensor y = cat({a, b, a}, -2);
       REQUIRE(y.shape() == Shape{2, 8, 4});
       for (std::int64_t i = 0; i < 2; ++i)
@@ -104,8 +104,8 @@ TEST_CASE("split and chunk are views that cat joins again", "[join]") {
 
 TEST_CASE("gather reads what its index names", "[index]") {
   const Tensor x0 = normal({3, 4, 5}), index0 = integers(4, {2, 6, 5});
-  for (const Tensor& x : layouts_of(x0))
-    for (const Tensor& index : layouts_of(index0)) {
+  for (const Tensor& x : in_every_layout(x0))
+    for (const Tensor& index : in_every_layout(index0)) {
       const Tensor y = gather(x, 1, index);
       REQUIRE(y.shape() == index0.shape());
       for (std::int64_t i = 0; i < 2; ++i)
@@ -125,9 +125,9 @@ TEST_CASE("scatter_add accumulates repeats", "[index]") {
       for (std::int64_t k = 0; k < 5; ++k)
         expected[std::size_t((i * 4 + std::int64_t(index0.at({i, j, k}))) * 5 + k)] +=
             src0.at({i, j, k});
-  for (const Tensor& x : layouts_of(x0))
-    for (const Tensor& index : layouts_of(index0))
-      for (const Tensor& src : layouts_of(src0))
+  for (const Tensor& x : in_every_layout(x0))
+    for (const Tensor& index : in_every_layout(index0))
+      for (const Tensor& src : in_every_layout(src0))
         REQUIRE(allclose(scatter_add(x, 1, index, src), from_data(expected, {3, 4, 5}), 0, 1e-14));
   CHECK(equal(scatter_add(zeros({2}, int64), 0, zeros({3}, int64), ones({3}, int64)),
               tensor({3, 0}, int64)));
@@ -144,15 +144,15 @@ TEST_CASE("index_select copies slices, index_add adds them back", "[index]") {
     for (std::int64_t j = 0; j < 6; ++j)
       for (std::int64_t k = 0; k < 5; ++k)
         expected[std::size_t((i * 4 + std::int64_t(index0.at({j}))) * 5 + k)] += src0.at({i, j, k});
-  for (const Tensor& index : layouts_of(index0))
-    for (const Tensor& x : layouts_of(x0)) {
+  for (const Tensor& index : in_every_layout(index0))
+    for (const Tensor& x : in_every_layout(x0)) {
       const Tensor y = index_select(x, 1, index);
       REQUIRE(y.shape() == Shape{3, 6, 5});
       for (std::int64_t i = 0; i < 3; ++i)
         for (std::int64_t j = 0; j < 6; ++j)
           for (std::int64_t k = 0; k < 5; ++k)
             REQUIRE(y.at({i, j, k}) == x0.at({i, std::int64_t(index0.at({j})), k}));
-      for (const Tensor& src : layouts_of(src0))
+      for (const Tensor& src : in_every_layout(src0))
         REQUIRE(allclose(index_add(x, 1, index, src), from_data(expected, {3, 4, 5}), 0, 1e-14));
     }
   CHECK(equal(index_select(tensor({1, 0, 1}, bool8), 0, tensor({1, 2}, int64)),
@@ -181,7 +181,7 @@ TEST_CASE("embedding reads rows, its gradient adds them up", "[index]") {
     for (std::int64_t t = 0; t < 4; ++t)
       for (std::int64_t d = 0; d < 3; ++d)
         expected[std::size_t(std::int64_t(ids0.at({b, t})) * 3 + d)] += cotangent.at({b, t, d});
-  for (const Tensor& ids : layouts_of(ids0)) {
+  for (const Tensor& ids : in_every_layout(ids0)) {
     const Tensor y = embedding(weight, ids);
     REQUIRE(y.shape() == Shape{2, 4, 3});
     for (std::int64_t b = 0; b < 2; ++b)
@@ -197,7 +197,7 @@ TEST_CASE("embedding reads rows, its gradient adds them up", "[index]") {
 
 TEST_CASE("cumsum is a running sum", "[scan]") {
   const Tensor x0 = normal({2, 3, 4});
-  for (const Tensor& x : layouts_of(x0))
+  for (const Tensor& x : in_every_layout(x0))
     for (const int axis : {0, 1, -1}) {
       const Tensor y = cumsum(x, axis);
       for (std::int64_t i = 0; i < x.size(axis); ++i)

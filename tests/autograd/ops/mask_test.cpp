@@ -16,7 +16,9 @@ using testing::same_bits;
 using testing::values;
 using V = std::vector<double>;
 
-Tensor keep_of(const std::vector<bool>& bits, const Shape& shape) { return from_data(bits, shape); }
+Tensor bool_tensor(const std::vector<bool>& bits, const Shape& shape) {
+  return from_data(bits, shape);
+}
 
 struct Qkv {
   Tensor q, k, v;
@@ -59,8 +61,8 @@ TEST_CASE("KeepMask: polarity, alignment, window, padding, logic") {
   const KeepMask padding = KeepMask::padding(std::vector<std::int64_t>{2, 0, 3}, 3);
   CHECK(padding.tensor().shape() == Shape{3, 1, 1, 3});
   CHECK(values(padding.tensor()) == V{1, 1, 0, 0, 0, 0, 1, 1, 1});
-  const KeepMask a(keep_of({true, true, false, false}, {4})),
-      b(keep_of({true, false, true, false}, {4}));
+  const KeepMask a(bool_tensor({true, true, false, false}, {4})),
+      b(bool_tensor({true, false, true, false}, {4}));
   CHECK(values((a & b).tensor()) == V{1, 0, 0, 0});
   CHECK(values((a | b).tensor()) == V{1, 1, 1, 0});
   CHECK(values((!a).tensor()) == V{0, 0, 1, 1});
@@ -127,7 +129,8 @@ TEST_CASE("a change of a later key or value moves no bit of an earlier output") 
 }
 
 TEST_CASE("fully masked rows: output 0, gradients 0, no NaN, whichever mask did it") {
-  const Tensor row1 = keep_of({true, true, false, false, false, false, true, false, true}, {3, 3});
+  const Tensor row1 =
+      bool_tensor({true, true, false, false, false, false, true, false, true}, {3, 3});
   for (const DType dtype : {float32, float64}) {
     const Qkv x(3, 3, dtype);
     // By a keep-mask, by scores of -inf alone, and by causality with fewer keys than queries.
@@ -217,11 +220,11 @@ TEST_CASE("on_scores and on_pattern see and replace") {
 TEST_CASE("a mask of rank 1 or 0 is one for every query") {
   const Qkv x(2, 3);
   const std::vector<bool> bits = {true, false, true};
-  const KeepMask row(keep_of(bits, {3}));
+  const KeepMask row(bool_tensor(bits, {3}));
   CHECK(row.tensor().shape() == Shape{1, 3});
-  CHECK(same_bits(x({.keep = row}), x({.keep = KeepMask(keep_of(bits, {1, 3}))})));
+  CHECK(same_bits(x({.keep = row}), x({.keep = KeepMask(bool_tensor(bits, {1, 3}))})));
   CHECK(same_bits(x({.causal = true, .keep = row}),
-                  x({.causal = true, .keep = KeepMask(keep_of(bits, {1, 3}))})));
+                  x({.causal = true, .keep = KeepMask(bool_tensor(bits, {1, 3}))})));
   CHECK(is_zero(x({.keep = KeepMask(full({}, 0, bool8))})));
 }
 
@@ -252,7 +255,7 @@ TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orde
 
 TEST_CASE("unselected NaN and inf have gradient exactly 0, and give none") {
   const Tensor x = tensor({std::nan(""), 2, kInf}, float64).requires_grad();
-  const Tensor mask = keep_of({true, false, true}, {3});
+  const Tensor mask = bool_tensor({true, false, true}, {3});
   CHECK(values(grad(sum(exp(masked_fill(x, mask, 0))), {x})[0])[0] == 0);
   CHECK(values(grad(sum(masked_fill(x, mask, 0) * 3.0), {x})[0]) == V{0, 3, 0});
   CHECK(values(grad(sum(where(mask, zeros_like(x), x * x)), {x}, {.allow_unused = true})[0])[1] ==

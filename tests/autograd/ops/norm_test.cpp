@@ -82,10 +82,33 @@ TEST_CASE("layer_norm and rms_norm equal plain loops, in every layout") {
   }
 }
 
+TEST_CASE("layer_norm over several axes equals plain loops over them as one") {
+  Generator g(3);
+  const Tensor x = randn({4, 3, 5, 2}, float64, g) * 3.0 + 5.0;
+  const Tensor weight = randn({3, 5, 2}, float64, g), bias = randn({3, 5, 2}, float64, g);
+  const Shape rows{4, 30};
+  const auto flat = [](const Tensor& t) { return reshape(t, -1); };
+  for (const Tensor& in : {x, flip(x, 2)}) {
+    CHECK(error(values(layer_norm(in, {3, 5, 2}, weight, bias, 0.1)),
+                reference(reshape(in, rows), flat(weight), flat(bias), 0.1, true)) <= 1e-13);
+    CHECK(error(values(layer_norm(in, {3, 5, 2})),
+                reference(reshape(in, rows), {}, {}, 1e-5, true)) <= 1e-13);
+  }
+  const Tensor w = randn({2}, float64, g);
+  CHECK(same_bits(layer_norm(x, 2, w), layer_norm(x, w, {})));
+  CHECK_THROWS_WITH(layer_norm(x, {5, 3}),
+                    "layer_norm: normalizes over the last axes of x, got [4, 3, 5, 2] and "
+                    "normalized_shape [5, 3]");
+  CHECK_THROWS_AS(layer_norm(x, Shape()), ShapeError);
+  CHECK_THROWS_AS(layer_norm(tensor(1), 1), ShapeError);
+  CHECK_THROWS_WITH(layer_norm(x, {5, 2}, ones({10}, float64)),
+                    "layer_norm: needs weight and bias of normalized_shape [5, 2], got [10]");
+}
+
 TEST_CASE("layer_norm of values far from 0 does not cancel") {
   Generator g(2);
   const Tensor x = randn({2, 64}, float64, g) + 1e6;
-  CHECK(error(values(layer_norm(x, {}, {})), reference(x, {}, {}, 1e-5, true)) <= 1e-9);
+  CHECK(error(values(layer_norm(x, 64)), reference(x, {}, {}, 1e-5, true)) <= 1e-9);
 }
 
 // PyTorch 2.15.0, CPU, float64: F.layer_norm / F.rms_norm(x, (4,), ..., eps = 1e-5) and
@@ -133,7 +156,7 @@ TEST_CASE("norms: only the gradients asked for, with operands missing") {
   const auto all = gradients(layer_norm(e.x, e.weight, e.bias), {e.x, e.weight, e.bias});
   CHECK(values(gradients(layer_norm(x, weight, e.bias), {e.bias})[0]) == values(all[2]));
   CHECK(values(gradients(layer_norm(x, e.weight, {}), {e.weight})[0]) == values(all[1]));
-  CHECK(values(gradients(layer_norm(x, {}, e.bias), {e.bias})[0]) == values(all[2]));
+  CHECK(values(gradients(layer_norm(x, Tensor(), e.bias), {e.bias})[0]) == values(all[2]));
   CHECK(values(gradients(layer_norm(e.x, weight, {}), {e.x})[0]) == values(all[0]));
   const auto rms = gradients(rms_norm(e.x, e.weight), {e.x, e.weight});
   CHECK(values(gradients(rms_norm(x, e.weight), {e.weight})[0]) == values(rms[1]));
@@ -214,10 +237,11 @@ TEST_CASE("norms notice an input changed in place before backward") {
 
 TEST_CASE("norm errors name the shapes") {
   const Tensor x = ones({2, 3});
-  CHECK_THROWS_WITH(layer_norm(tensor(1), {}, {}), "layer_norm: needs x [..., D], got a scalar []");
+  CHECK_THROWS_WITH(layer_norm(tensor(1), Tensor(), {}),
+                    "layer_norm: needs x [..., D], got a scalar []");
   CHECK_THROWS_WITH(layer_norm(x, ones({4}), {}),
                     "layer_norm: needs x [..., D] and weight [D], got [2, 3] and [4]");
-  CHECK_THROWS_WITH(layer_norm(x, {}, ones({1, 3})),
+  CHECK_THROWS_WITH(layer_norm(x, Tensor(), ones({1, 3})),
                     "layer_norm: needs x [..., D] and bias [D], got [2, 3] and [1, 3]");
   CHECK_THROWS_WITH(rms_norm(x, ones({2})),
                     "rms_norm: needs x [..., D] and weight [D], got [2, 3] and [2]");

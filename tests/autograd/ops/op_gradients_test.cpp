@@ -83,7 +83,7 @@ std::set<CheckLayout> run_all(int order, bool layers) {
     if (is_layer(check) != layers) continue;
     bool checked = false;
     for (const CheckResult& r : run_check(*check, {.order = order})) {
-      CAPTURE(check->name(), r.sample, name_of(r.layout), r.order, r.skipped, r.report.message);
+      CAPTURE(check->name(), r.sample, layout_name(r.layout), r.order, r.skipped, r.report.message);
       const bool repeats = r.layout == CheckLayout::kExpanded || r.layout == CheckLayout::kAliased;
       if (!r.skipped.empty()) {
         CHECK((repeats || !can_be(r.layout, *check, r.sample)));  // no other excuse

@@ -10,7 +10,6 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::index_of;
 using testing::layouts;
 using testing::place;
 using testing::unit_roundoff;
@@ -39,24 +38,24 @@ V reduce(const Tensor& x, const Dims& axes, const std::function<double(const V&)
   std::vector<V> groups(std::size_t(ones.numel()));
   const V v = values(x);
   for (std::int64_t i = 0; i < x.numel(); ++i)
-    groups[place(index_of(i, x.shape()), ones)].push_back(v[std::size_t(i)]);
+    groups[place(unravel(i, x.shape()), ones)].push_back(v[std::size_t(i)]);
   V out;
   for (const V& g : groups) out.push_back(f(g));
   return out;
 }
 
-double sum_of(const V& v) {
+double plain_sum(const V& v) {
   long double s = 0;
   for (const double x : v) s += x;
   return double(s);
 }
-double mean_of(const V& v) { return sum_of(v) / double(v.size()); }
-double var_of(const V& v, int correction) {
+double plain_mean(const V& v) { return plain_sum(v) / double(v.size()); }
+double plain_var(const V& v, int correction) {
   long double s = 0;
-  for (const double x : v) s += (x - mean_of(v)) * (x - mean_of(v));
+  for (const double x : v) s += (x - plain_mean(v)) * (x - plain_mean(v));
   return double(s / (long double)(double(v.size()) - correction));
 }
-double logsumexp_of(const V& v) {
+double plain_logsumexp(const V& v) {
   const double top = v.empty() ? 0 : *std::max_element(v.begin(), v.end());
   long double s = 0;
   for (const double x : v) s += std::exp((long double)(x)-top);
@@ -75,15 +74,18 @@ TEST_CASE("reductions equal plain loops over every set of axes, in every layout"
   };
   using F = Tensor (*)(const Tensor&, const Dims&, bool);
   const std::vector<Reduction> all = {
-      {"sum", F(sum), sum_of, 2, 60},
-      {"mean", F(mean), mean_of, 4, 2},
-      {"var", [](const Tensor& x, const Dims& a, bool k) { return var(x, a, k); },
-       [](const V& v) { return var_of(v, 1); }, 16, 2},
-      {"var 0", [](const Tensor& x, const Dims& a, bool k) { return var(x, a, k, 0); },
-       [](const V& v) { return var_of(v, 0); }, 16, 2},
+      {"sum", F(sum), plain_sum, 2, 60},
+      {"mean", F(mean), plain_mean, 4, 2},
+      {"var", [](const Tensor& x, const Dims& a, bool k) { return var(x, a, {.keepdim = k}); },
+       [](const V& v) { return plain_var(v, 1); }, 16, 2},
+      {"var 0",
+       [](const Tensor& x, const Dims& a, bool k) {
+         return var(x, a, {.correction = 0, .keepdim = k});
+       },
+       [](const V& v) { return plain_var(v, 0); }, 16, 2},
       {"max", F(max), [](const V& v) { return *std::max_element(v.begin(), v.end()); }, 0, 1},
       {"min", F(min), [](const V& v) { return *std::min_element(v.begin(), v.end()); }, 0, 1},
-      {"logsumexp", F(logsumexp), logsumexp_of, 8, 2}};
+      {"logsumexp", F(logsumexp), plain_logsumexp, 8, 2}};
   for (const Reduction& r : all)
     for (const DType dtype : {float32, float64})
       for (const Shape& shape : {Shape{3, 4, 5}, Shape{2, 70, 3}, Shape{3, 2, 130}}) {
@@ -170,12 +172,12 @@ TEST_CASE("softmax and log_softmax equal plain loops along every axis, in every 
       const Tensor x = randn(shape, dtype, random) * 4.0;
       const V v = values(x);
       for (int axis = 0; axis < shape.rank(); ++axis) {
-        const V lse = reduce(x, {axis}, logsumexp_of);
+        const V lse = reduce(x, {axis}, plain_logsumexp);
         Shape ones = shape;
         ones[axis] = 1;
         V p, log_p;
         for (std::int64_t i = 0; i < x.numel(); ++i) {
-          log_p.push_back(v[std::size_t(i)] - lse[place(index_of(i, shape), ones)]);
+          log_p.push_back(v[std::size_t(i)] - lse[place(unravel(i, shape), ones)]);
           p.push_back(std::exp(log_p.back()));
         }
         for (const auto& [layout, laid_out] : layouts(x)) {
@@ -218,7 +220,7 @@ V product(const Tensor& a, const Tensor& b, const Shape& batch, std::int64_t m, 
   const V va = values(a), vb = values(b);
   V out;
   for (std::int64_t o = 0; o < batch.numel(); ++o) {
-    const Dims at = index_of(o, batch);
+    const Dims at = unravel(o, batch);
     const std::size_t pa = place(at, a.shape().sub(0, a.rank() - 2)),
                       pb = place(at, b.shape().sub(0, b.rank() - 2));
     for (std::int64_t i = 0; i < m; ++i)

@@ -8,7 +8,6 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::index_of;
 using testing::layouts;
 using testing::values;
 using V = std::vector<double>;
@@ -21,7 +20,7 @@ template <class F>
 bool reads(const Tensor& y, const Tensor& x, F from) {
   const V v = values(y);
   for (std::int64_t i = 0; i < y.numel(); ++i) {
-    const Dims at = from(index_of(i, y.shape()));
+    const Dims at = from(unravel(i, y.shape()));
     std::int64_t flat = 0;
     for (int a = 0; a < x.rank(); ++a) flat = flat * x.size(a) + at[a];
     if (v[std::size_t(i)] != values(x)[std::size_t(flat)]) return false;

@@ -29,15 +29,16 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST_CASE("the words are MT19937's and only the low 32 bits of a seed count") {
   Generator g(123);
-  std::vector<uint32_t> words(1000);
-  for (uint32_t& word : words) word = g.next_u32();
-  CHECK(std::vector<uint32_t>(words.begin(), words.begin() + 5) ==
-        std::vector<uint32_t>{2991312382, 3062119789, 1228959102, 1840268610, 974319580});
+  std::vector<std::uint32_t> words(1000);
+  for (std::uint32_t& word : words) word = g.next_u32();
+  CHECK(std::vector<std::uint32_t>(words.begin(), words.begin() + 5) ==
+        std::vector<std::uint32_t>{2991312382, 3062119789, 1228959102, 1840268610, 974319580});
   CHECK(words[623] == 1058258670);
   CHECK(words[624] == 1280954235);
   CHECK(words[999] == 2423849465);
-  CHECK(Generator(0).next_u64() == (uint64_t{2357136044} << 32 | 2546248239));
-  CHECK(Generator((int64_t{1} << 32) - 2).next_u64() == Generator(uint64_t{0} - 2).next_u64());
+  CHECK(Generator(0).next_u64() == (std::uint64_t{2357136044} << 32 | 2546248239));
+  CHECK(Generator((std::int64_t{1} << 32) - 2).next_u64() ==
+        Generator(std::uint64_t{0} - 2).next_u64());
   CHECK(Generator(-1).next_u64() == Generator(0xffffffffu).next_u64());
   CHECK(Generator().next_u64() == Generator(67280421310721).next_u64());
 }
@@ -121,8 +122,8 @@ TEST_CASE("bad arguments throw before anything is drawn or written") {
   const std::string before = g.state();
   std::vector<float> f(3, 7.0f);
   std::vector<double> d(3, 7.0);
-  std::vector<int64_t> n(3, 7);
-  std::vector<uint8_t> b(3, 7);
+  std::vector<std::int64_t> n(3, 7);
+  std::vector<std::uint8_t> b(3, 7);
   CHECK_THROWS_WITH(g.uniform(f, 1.0, 0.5),
                     "uniform: needs lo <= hi with hi - lo finite, got lo = 1, hi = 0.5");
   CHECK_THROWS_AS(g.uniform(f, kNaN, 1.0), ValueError);
@@ -150,8 +151,8 @@ TEST_CASE("bad arguments throw before anything is drawn or written") {
   CHECK(g.state() == before);
   CHECK(f == std::vector<float>(3, 7.0f));
   CHECK(d == std::vector<double>(3, 7.0));
-  CHECK(n == std::vector<int64_t>(3, 7));
-  CHECK(b == std::vector<uint8_t>(3, 7));
+  CHECK(n == std::vector<std::int64_t>(3, 7));
+  CHECK(b == std::vector<std::uint8_t>(3, 7));
 }
 
 TEST_CASE("fills of size 0 draw nothing, and degenerate ranges are exact") {
@@ -167,9 +168,9 @@ TEST_CASE("fills of size 0 draw nothing, and degenerate ranges are exact") {
   CHECK(uniform(g, 3, 2.5, 2.5) == std::vector<float>(3, 2.5f));
   CHECK(normal(g, 3, 2.5, 0.0) == std::vector<float>(3, 2.5f));
   CHECK(normal(g, 20, 2.5, 0.0) == std::vector<float>(20, 2.5f));
-  CHECK(randint(g, 3, -4, -3) == std::vector<int64_t>(3, -4));
-  CHECK(bernoulli(g, 50, 0.0) == std::vector<uint8_t>(50, 0));
-  CHECK(bernoulli(g, 50, 1.0) == std::vector<uint8_t>(50, 1));
+  CHECK(randint(g, 3, -4, -3) == std::vector<std::int64_t>(3, -4));
+  CHECK(bernoulli(g, 50, 0.0) == std::vector<std::uint8_t>(50, 0));
+  CHECK(bernoulli(g, 50, 1.0) == std::vector<std::uint8_t>(50, 1));
 }
 
 TEST_CASE("a float32 bernoulli takes two words per element") {
@@ -180,24 +181,25 @@ TEST_CASE("a float32 bernoulli takes two words per element") {
 }
 
 TEST_CASE("randint covers the whole of int64 and both widths of its range") {
-  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   Generator g(4), reference(4);
-  for (const int64_t value : randint(g, 100, kMin, kMax)) {
-    const uint64_t range = ~uint64_t{0};
-    CHECK(value == int64_t(reference.next_u64() % range + (uint64_t{1} << 63)));
+  for (const std::int64_t value : randint(g, 100, kMin, kMax)) {
+    const std::uint64_t range = ~std::uint64_t{0};
+    CHECK(value == std::int64_t(reference.next_u64() % range + (std::uint64_t{1} << 63)));
   }
-  const int64_t one_word = (int64_t{1} << 32) - 1, two_words = int64_t{1} << 32;
+  const std::int64_t one_word = (std::int64_t{1} << 32) - 1, two_words = std::int64_t{1} << 32;
   CHECK(randint(g, 1, 0, one_word)[0] == reference.next_u32() % one_word);
-  CHECK(randint(g, 1, 0, two_words)[0] == int64_t(reference.next_u64() % (uint64_t{1} << 32)));
+  CHECK(randint(g, 1, 0, two_words)[0] ==
+        std::int64_t(reference.next_u64() % (std::uint64_t{1} << 32)));
 }
 
 TEST_CASE("randperm is a permutation") {
   Generator g(6);
   for (const std::size_t n : {1u, 2u, 17u, 5000u}) {
-    std::vector<int64_t> p = randperm(g, n);
+    std::vector<std::int64_t> p = randperm(g, n);
     std::sort(p.begin(), p.end());
-    std::vector<int64_t> identity(n);
+    std::vector<std::int64_t> identity(n);
     std::iota(identity.begin(), identity.end(), 0);
     CHECK(p == identity);
   }

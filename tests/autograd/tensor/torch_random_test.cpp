@@ -43,11 +43,11 @@ std::vector<float> in_proj_weight(Generator& g, std::size_t embed) {
 std::vector<float> dropout_of_ones(Generator& g, std::size_t n, double p) {
   const float scale = 1.0f / float(1.0 - p);
   std::vector<float> out;
-  for (const uint8_t keep : bernoulli(g, n, 1.0 - p)) out.push_back(keep != 0 ? scale : 0.0f);
+  for (const std::uint8_t keep : bernoulli(g, n, 1.0 - p)) out.push_back(keep != 0 ? scale : 0.0f);
   return out;
 }
 
-using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<int64_t>>;
+using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int64_t>>;
 
 // The outputs of every test vector by its id, drawn as PyTorch draws them. Braced lists evaluate
 // left to right, so each list is the order of the calls.
@@ -70,7 +70,7 @@ std::map<std::string, std::vector<Values>> draw_all() {
   g.manual_seed(7);
   drawn["randperm"] = V{randperm(g, 10), randperm(g, 1000)};
   g.manual_seed(3);
-  drawn["randint"] = V{randint(g, 12, 0, 11), randint(g, 4, -5, int64_t{1} << 40)};
+  drawn["randint"] = V{randint(g, 12, 0, 11), randint(g, 4, -5, std::int64_t{1} << 40)};
   g.manual_seed(5);
   drawn["dropout"] = V{dropout_of_ones(g, 40, 0.1), uniform(g, 1)};
   g.manual_seed(9);
@@ -87,22 +87,22 @@ std::map<std::string, std::vector<Values>> draw_all() {
   drawn["normal_mean_std"] = V{normal(g, 100, 0.1, 0.02)};
   g.manual_seed(5);
   const std::vector<float> p = {0.1f, 0.2f, 0.3f, 0.4f};
-  std::vector<int64_t> index(20);
-  for (int64_t& i : index) i = g.multinomial(p);
+  std::vector<std::int64_t> index(20);
+  for (std::int64_t& i : index) i = g.multinomial(p);
   drawn["multinomial"] = V{index};
   return drawn;
 }
 
 // IEEE patterns for floats, two's complement for integers.
-std::vector<uint64_t> bits_of(const Values& values) {
-  std::vector<uint64_t> bits;
+std::vector<std::uint64_t> bit_patterns(const Values& values) {
+  std::vector<std::uint64_t> bits;
   std::visit(
       [&]<class T>(const std::vector<T>& list) {
         for (const T value : list) {
           if constexpr (std::is_same_v<T, float>) {
-            bits.push_back(std::bit_cast<uint32_t>(value));
+            bits.push_back(std::bit_cast<std::uint32_t>(value));
           } else {
-            bits.push_back(std::bit_cast<uint64_t>(value));
+            bits.push_back(std::bit_cast<std::uint64_t>(value));
           }
         }
       },
@@ -110,10 +110,10 @@ std::vector<uint64_t> bits_of(const Values& values) {
   return bits;
 }
 
-uint64_t checksum(const Values& values) {
-  uint64_t sum = 0;
-  uint64_t weight = 1;
-  for (const uint64_t bits : bits_of(values)) {
+std::uint64_t checksum(const Values& values) {
+  std::uint64_t sum = 0;
+  std::uint64_t weight = 1;
+  for (const std::uint64_t bits : bit_patterns(values)) {
     sum += bits * weight;
     weight += 2;
   }
@@ -153,7 +153,7 @@ TEST_CASE("random numbers are PyTorch's, bit for bit") {
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       const auto& output = outputs[i];
       CAPTURE(output.at("name").get<std::string>());
-      const std::vector<uint64_t> bits = bits_of(drawn[i]);
+      const std::vector<std::uint64_t> bits = bit_patterns(drawn[i]);
       REQUIRE(bits.size() == output.at("n").get<std::size_t>());
       check_slice(drawn[i], 0, decimals(output.at("first")));
       const std::vector<double> last = decimals(output.at("last"));

@@ -129,7 +129,7 @@ TEST_CASE("data are aligned, whatever the order given") {
   CHECK(header % 8 == 0);
   std::vector<std::int64_t> sizes;
   for (const NamedTensor& t : load_safetensors(folder / "f").tensors)
-    sizes.push_back(size_of(t.tensor.dtype()));
+    sizes.push_back(element_size(t.tensor.dtype()));
   CHECK(std::is_sorted(sizes.rbegin(), sizes.rend()));
 }
 

@@ -131,6 +131,49 @@ TEST_CASE("scores, weights and dropped weights of every head, each by itself") {
   CHECK(close(sum(probe.value("hook_pattern"), {-1}), ones({2, 3, 4}, float64)));
 }
 
+TEST_CASE("query, key and value may be three tensors, in every stored form") {
+  const Options o{.d_model = 12, .heads = 3, .kv_heads = 3, .causal = true, .dtype = float64};
+  const MultiHeadAttention packed = random_layer(o);
+  const Tensor query = draw({2, 5, 12}, 3), key = draw({2, 6, 12}, 4), value = draw({2, 6, 12}, 5);
+  const auto heads = [&](const Tensor& x, std::int64_t which) {
+    const std::int64_t begin = 12 * which, end = begin + 12;
+    const Tensor rows = linear(x, slice(packed.weights.in_proj_weight, 0, begin, end),
+                               slice(packed.weights.in_proj_bias, 0, begin, end));
+    return permute(reshape(rows, {2, x.size(1), 3, 4}), {0, 2, 1, 3});
+  };
+  const Tensor z =
+      attention(heads(query, 0), heads(key, 1), heads(value, 2), {.scale = 0.5, .causal = true});
+  const Tensor expected = linear(reshape(permute(z, {0, 2, 1, 3}), {2, 5, 12}),
+                                 packed.weights.out_proj_weight, packed.weights.out_proj_bias);
+  for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
+                                   AttentionForm::kPackedHeads, AttentionForm::kPerHead}) {
+    Options stored = o;
+    stored.form = form;
+    MultiHeadAttention layer(stored);
+    layer.weights = convert(packed.weights, o, form);
+    CHECK(close(layer(query, key, value), expected));
+    CHECK(same_bits(layer(query, key, key), layer.forward(query, key)));
+    CHECK(same_bits(layer(query, query, query), layer(query)));
+  }
+}
+
+TEST_CASE("query, key and value that do not fit each other are named with their shapes") {
+  const MultiHeadAttention layer({.d_model = 4, .heads = 2, .causal = true});
+  const Tensor x = zeros({2, 3, 4}), longer = zeros({2, 5, 4});
+  CHECK_THROWS_WITH(layer(x, x, longer),
+                    "MultiHeadAttention: key [2, 3, 4] and value [2, 5, 4] differ: each key needs "
+                    "one value");
+  CHECK_THROWS_WITH(layer(x, zeros({1, 3, 4}), x),
+                    "MultiHeadAttention: query [2, 3, 4] and key [1, 3, 4] differ in batch size");
+  CHECK_THROWS_WITH(layer(x, x, zeros({2, 3, 6})),
+                    "MultiHeadAttention: needs [B, T, d_model = 4], got [2, 3, 6]");
+  KVCache cache({.batch = 2, .heads = 2, .capacity = 8, .d_head = 2});
+  const NoGrad guard;
+  CHECK_THROWS_WITH(layer(x, x, zeros({2, 3, 4}), {.cache = &cache}),
+                    "MultiHeadAttention: a KV cache serves causal self-attention outside training, "
+                    "not cross attention");
+}
+
 TEST_CASE("rotated queries stand where causality has them") {
   const Options o{.d_model = 12, .heads = 3, .causal = true, .rope = true, .dtype = float64};
   const MultiHeadAttention layer = random_layer(o);

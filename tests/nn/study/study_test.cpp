@@ -72,7 +72,7 @@ struct Studied {
     s.inputs = {0, 3, 1, 3, 6, 2, 1, 3};
     s.targets = {3, 1, 3, 6, 2, 1, 3, 5};
     s.counted.assign(8, true);
-    one = batch_of({s});
+    one = make_batch({s});
   }
   std::map<std::string, Tensor> arrays(const Objective& o) {
     std::map<std::string, Tensor> found;
@@ -232,7 +232,7 @@ TEST_CASE("studies say what they cannot differentiate") {
   s.inputs = {1};
   s.targets = {kIgnored};
   s.counted = {false};
-  CHECK_THROWS_WITH(study(t.model, batch_of({s}), {}), Contains("no target, so no loss"));
+  CHECK_THROWS_WITH(study(t.model, make_batch({s}), {}), Contains("no target, so no loss"));
 }
 
 }  // namespace

@@ -394,9 +394,9 @@ TEST_CASE("an unknown task is told the nearest", "[tasks]") {
 }
 
 TEST_CASE("a batch needs sequences of one length", "[tasks]") {
-  REQUIRE_THROWS_AS(batch_of({}), ValueError);
+  REQUIRE_THROWS_AS(make_batch({}), ValueError);
   const Sequence a{.inputs = {1, 2}, .targets = {2, 3}, .counted = {true, false}};
   const Sequence b{.inputs = {1}, .targets = {2}, .counted = {true}};
-  REQUIRE(batch_of({a, a}).optimal.empty());
-  REQUIRE_THROWS_AS(batch_of({a, b}), ValueError);
+  REQUIRE(make_batch({a, a}).optimal.empty());
+  REQUIRE_THROWS_AS(make_batch({a, b}), ValueError);
 }

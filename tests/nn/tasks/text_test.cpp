@@ -161,11 +161,10 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
 
 TEST_CASE("a text that cannot be used says why", "[text]") {
   REQUIRE(error_of<IoError>("/nonexistent/file.txt", 4) ==
-          "text: cannot open '/nonexistent/file.txt': No such file or directory");
+          "read_file: cannot read /nonexistent/file.txt: No such file or directory");
   const std::string folder = fs::temp_directory_path().string();
-  REQUIRE(error_of<IoError>(folder, 4) ==
-          "text: '" + folder + "' is a directory: give a text file");
-  REQUIRE(contains(error_of<IoError>("", 4), "cannot open ''"));
+  REQUIRE(error_of<IoError>(folder, 4) == "read_file: cannot read " + folder + ": Is a directory");
+  REQUIRE(contains(error_of<IoError>("", 4), "cannot read : No such file"));
   const TextFile empty("");
   REQUIRE(error_of<IoError>(empty.path(), 4) == "text: '" + empty.path() + "' is empty");
   const TextFile latin1("caf\xE9 au lait");
@@ -193,7 +192,7 @@ TEST_CASE("a text that cannot be used says why", "[text]") {
     WARN("skipped: this user (root?) reads files without permission");
   else
     REQUIRE(error_of<IoError>(locked.path(), 4) ==
-            "text: cannot open '" + locked.path() + "': Permission denied");
+            "read_file: cannot read " + locked.path() + ": Permission denied");
 }
 
 TEST_CASE("n-grams by hand", "[text][ngram]") {

@@ -1,6 +1,4 @@
 // Heat maps by pixel: cells, colors, labels, and grids larger than the picture.
-#include "tools/plot/heatmap.h"
-
 #include <limits>
 #include <string>
 #include <vector>
@@ -8,7 +6,7 @@
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
-#include "tools/plot/colormap.h"
+#include "tools/plot/plot.h"
 
 namespace heed::plot {
 namespace {
@@ -17,12 +15,26 @@ Panel panel(int rows, int cols, float value = 0) {
   return {"L0H0", rows, cols, std::vector<float>(std::size_t(rows) * std::size_t(cols), value)};
 }
 
+// `layers` rows of `heads` panels of T x T, each position labeled with `token`.
+HeatmapGrid attention(int layers, int heads, int length, const std::string& token) {
+  HeatmapGrid grid;
+  grid.title = "Where each head looks: a task of some name, after 400 training steps";
+  grid.caption = "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1.";
+  for (int p = 0; p < layers * heads; ++p) grid.panels.push_back(panel(length, length, 0.25f));
+  grid.panel_columns = heads;
+  grid.row_labels = grid.col_labels = std::vector<std::string>(std::size_t(length), token);
+  grid.row_axis = "query: token that looks";
+  grid.col_axis = "key: token looked at";
+  grid.value_name = "attention weight";
+  return grid;
+}
+
 }  // namespace
 
 TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
-  HeatmapGrid grid{"", {panel(8, 8)}, 1, {}, {}, "", "", ColorScale::kSequential};
+  HeatmapGrid grid{.panels = {panel(8, 8)}};
   grid.panels[0].values[9] = 2;
-  constexpr int kCell = 48 * 48;
+  constexpr int kCell = 56 * 56;
   const Image finite = draw_heatmap(grid);
   CHECK(count(finite, kGray) < 100);  // smooth text has a few pixels of that gray
   CHECK(count(finite, viridis(0)) >= 62 * kCell);
@@ -47,14 +59,14 @@ TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
 TEST_CASE("a heat map of zeros or NaN alone still draws", "[plot]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const ColorScale scale : {ColorScale::kSequential, ColorScale::kDiverging}) {
-    CHECK_NOTHROW(draw_heatmap({"", {panel(1, 1, 0)}, 1, {}, {}, "q", "k", scale}));
-    CHECK(count(draw_heatmap({"", {panel(2, 2, nan)}, 1, {}, {}, "q", "k", scale}), kGray) >=
-          4 * 48 * 48);
+    CHECK_NOTHROW(draw_heatmap({.panels = {panel(1, 1, 0)}, .scale = scale}));
+    CHECK(count(draw_heatmap({.panels = {panel(2, 2, nan)}, .scale = scale}), kGray) >=
+          4 * 56 * 56);
   }
 }
 
 TEST_CASE("a large grid shrinks to blocks that keep the extreme value", "[plot]") {
-  HeatmapGrid grid{"", {}, 8, {}, {}, "query", "key", ColorScale::kDiverging};
+  HeatmapGrid grid{.panel_columns = 8, .scale = ColorScale::kDiverging};
   for (int p = 0; p < 64; ++p) grid.panels.push_back(panel(512, 512));
   const Image blank = draw_heatmap(grid);
   CHECK(blank.width() <= 2400);
@@ -90,8 +102,7 @@ TEST_CASE("labels are thinned until they fit", "[plot]") {
   // All 16 labels are drawn: changing any one changes the picture. Of 512 most are left out.
   const auto with_label = [](int size, int changed) {
     const auto n = std::size_t(size);
-    HeatmapGrid grid{"", {panel(size, size)},    1, std::vector<std::string>(n, "a"), {}, "",
-                     "", ColorScale::kSequential};
+    HeatmapGrid grid{.panels = {panel(size, size)}, .row_labels = std::vector<std::string>(n, "a")};
     if (changed >= 0) grid.row_labels[std::size_t(changed)] = "b";
     return draw_heatmap(grid);
   };
@@ -102,10 +113,58 @@ TEST_CASE("labels are thinned until they fit", "[plot]") {
   CHECK(same(large, with_label(512, 101)));
 }
 
+TEST_CASE("all text of a heat map is in the picture, apart, and large enough", "[plot]") {
+  struct Size {
+    int layers, heads, length;
+  };
+  for (const auto& [layers, heads, length] :
+       {Size{1, 1, 1}, Size{2, 2, 1}, Size{1, 8, 1}, Size{1, 1, 6}, Size{2, 2, 6}, Size{2, 2, 48},
+        Size{1, 1, 32}, Size{8, 8, 64}, Size{4, 6, 256}, Size{1, 1, 512}, Size{1, 16, 9}}) {
+    for (const char* token : {"a", "␣wonderful\n", "a very long token of several words"}) {
+      for (const ColorScale scale : {ColorScale::kSequential, ColorScale::kDiverging}) {
+        HeatmapGrid grid = attention(layers, heads, length, token);
+        grid.scale = scale;
+        if (scale == ColorScale::kDiverging)
+          for (float& v : grid.panels[0].values) v = -1.234e-6f;
+        INFO(layers << " x " << heads << ", T = " << length << ", " << token);
+        const Image image = draw_heatmap(grid);
+        CHECK(text_faults(image) == "");
+        CHECK(image.width() <= 2400);
+        CHECK(image.height() <= 2400);
+        CHECK(says(image, "L0H0"));
+        int axis_names = 0;  // one for each row of panels; it may be broken into lines
+        for (const TextBox& box : image.text_boxes()) axis_names += box.text.starts_with("query:");
+        CHECK(axis_names == layers);
+      }
+    }
+  }
+  // Shapes that no attention has, and words that fit nowhere.
+  const std::string words(300, 'w');
+  for (const auto& [rows, cols] : {std::pair{1, 50}, std::pair{50, 1}, std::pair{3, 700}}) {
+    HeatmapGrid grid{.title = words,
+                     .caption = words,
+                     .panels = {panel(rows, cols), panel(rows, cols)},
+                     .panel_columns = 2,
+                     .row_axis = words,
+                     .col_axis = words,
+                     .value_name = words,
+                     .scale = ColorScale::kDiverging};
+    grid.panels[0].title = words;
+    INFO(rows << " x " << cols);
+    CHECK(text_faults(draw_heatmap(grid)) == "");
+  }
+}
+
+TEST_CASE("tokens that print nothing are seen on the axes", "[plot]") {
+  HeatmapGrid grid{.panels = {panel(4, 4)}, .row_labels = {" ", "\n", "\xFF", "λ"}};
+  const Image image = draw_heatmap(grid);
+  for (const char* label : {"␣", "\\n", "\\xff", "λ", "0", "3"}) CHECK(says(image, label));
+}
+
 TEST_CASE("a heat map refuses what does not fit together", "[plot]") {
   const auto draw = [](std::vector<Panel> panels, int columns, std::vector<std::string> labels) {
     return draw_heatmap(
-        {"", std::move(panels), columns, std::move(labels), {}, "", "", ColorScale::kSequential});
+        {.panels = std::move(panels), .panel_columns = columns, .row_labels = std::move(labels)});
   };
   CHECK_THROWS_AS(draw({}, 1, {}), autograd::ValueError);
   CHECK_THROWS_AS(draw({panel(2, 2)}, 0, {}), autograd::ValueError);

@@ -1,17 +1,15 @@
-// Pictures: color maps, text, PNG files read back by stb_image, charts by pixel.
+// Pictures: color maps, PNG files read back by stb_image, charts by pixel.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <limits>
 
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
-#include "tools/plot/colormap.h"
-#include "tools/plot/curves.h"
-#include "tools/plot/image.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
@@ -125,49 +123,13 @@ TEST_CASE("the diverging map is white at 0 and as light on both sides", "[plot]"
   }
 }
 
-TEST_CASE("text escapes what the font lacks", "[plot]") {
-  CHECK(visible_text("a z~") == "a z~");
-  CHECK(visible_text("a\n\t\r\x07") == "a\\n\\t\\r\\x07");
-  CHECK(visible_text("\xC3\xA9 \xF0\x9F\x98\x80") == "\\u{e9} \\u{1f600}");
-  CHECK(visible_text("\xFF\xC3") == "\\xff\\xc3");  // stray, truncated
-  CHECK(visible_text("\xC0\x80") == "\\xc0\\x80");  // overlong
-  CHECK(valid_utf8(std::string("\0\xFF\xC3\xA9", 4)) == "\xEF\xBF\xBD\xEF\xBF\xBD\xC3\xA9");
-  CHECK(shorten_text("abcdefgh", 5) == "abc..");
-  CHECK(shorten_text("abcde", 5) == "abcde");
-  CHECK(format_number(1.0 / 3) == "0.333");
-  CHECK(format_number(-1.5e-7) == "-1.5e-07");
-  CHECK(wrap_text("aa bb cc", text_width("aa bb"), 2) == std::vector<std::string>{"aa bb", "cc"});
-}
-
-TEST_CASE("text draws its ink inside the box that text_width promises", "[plot]") {
-  const std::string text = "Query [gj]";
-  const int width = text_width(text, 2), height = kTextHeight * 2;
-  for (const bool upward : {false, true}) {
-    Image image(200, 200);
-    image.text(20, upward ? 190 : 20, text, {.color = {0, 0, 0}, .upward = upward});
-    int left = 200, right = -1, top = 200, bottom = -1;
-    for (int y = 0; y < 200; ++y) {
-      for (int x = 0; x < 200; ++x) {
-        if (image.at(x, y) == kWhite) continue;
-        left = std::min(left, x), right = std::max(right, x);
-        top = std::min(top, y), bottom = std::max(bottom, y);
-      }
-    }
-    CHECK(left >= 20);
-    CHECK(right < 20 + (upward ? height : width));
-    CHECK(top >= (upward ? 190 - width : 20));
-    CHECK(bottom < (upward ? 190 : 20 + height));
-    CHECK(right - left + bottom - top > width);  // something was drawn
-  }
-}
-
 TEST_CASE("drawing outside of the picture is clipped", "[plot]") {
   Image image(10, 10);
   image.rect(-5, -5, 100, 100, kGray);
   CHECK(count(image, kGray) == 100);
   image.line(-1e18, 5, 1e18, 5, kInk, 1);
   image.line(std::nan(""), 0, 5, 5, kInk);
-  image.text(-20, -20, "outside", {.scale = 3});
+  image.text(-20, -20, "outside", {.size = 30});
   image.set(10, 0, kInk);
   CHECK_THROWS_AS(image.at(10, 0), autograd::ValueError);
   CHECK_THROWS_AS(Image(0, 5), autograd::ValueError);
@@ -248,7 +210,7 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
     const Image dashed =
         draw_chart({"", "", "", {{"", {0, 1}, {2, 1}}}, {{"optimal", 1.386}}, false});
     CHECK(count(dashed, second) > 500);
-    CHECK(same(draw_chart({"", "", "", {}, {{"severed", nan}}, false}),
+    CHECK(same(draw_chart({"", "", "", {}, {{"unknown", nan}}, false}),
                draw_chart({"", "", "", {}, {}, false})));
   }
   SECTION("a logarithmic axis leaves out what is not positive") {
@@ -268,6 +230,39 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
     CHECK_THROWS_AS(draw_chart({"", "", "", {{"loss", {1, 2}, {1}}}, {}, false}),
                     autograd::ShapeError);
   }
+}
+
+TEST_CASE("all text of a chart is in the picture, apart, and large enough", "[plot]") {
+  const std::string words(300, 'w'), long_name = "a curve with a name of many words";
+  const std::vector<double> x{0, 1, 2, 3, 4};
+  const std::vector<LineChart> charts{
+      {"Loss while training", "step", "loss", {{"a", x, {5, 4, 3, 2, 1}}}, {}, false},
+      {"", "", "", {{"a", {0, 123456}, {1e-9, 3e5}}}, {{"best possible", 1e-9}}, true},
+      {"", "step", "loss", {{"a", {0, 9e15}, {-1.5, 2}}}, {{"p", 2}, {"q", 2}, {"r", 2}}, false},
+      {"", "", "", {{"a", {1e-7, 2e-7}, {-3e-8, 4e-8}}}, {{long_name, 0}, {"b", 1e-8}}, false},
+      {words, words, words, {{words, x, x}, {words, x, x}, {words, x, x}}, {{words, 2}}, false},
+  };
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    INFO(i);
+    CHECK(text_faults(draw_chart(charts[i])) == "");
+  }
+  // The ticks of whole numbers are whole, and few points are dots.
+  const Image steps = draw_chart(charts[0]);
+  for (const char* number : {"0", "1", "2", "3", "4"}) CHECK(says(steps, number));
+  CHECK_FALSE(says(steps, "0.5"));
+}
+
+TEST_CASE("a picture has the same bytes on every thread, several at a time", "[plot]") {
+  const auto picture = [] {
+    const LineChart chart{"Title",    "step", "loss", {{"a", {0, 1, 2}, {3, 1, 2}}},
+                          {{"b", 1}}, false};
+    return encode_png(draw_chart(chart), "alt");
+  };
+  std::vector<std::future<std::string>> others;
+  for (int i = 0; i < 4; ++i) others.push_back(std::async(std::launch::async, picture));
+  const std::string here = picture();
+  CHECK(here.size() > 1000);
+  for (auto& other : others) CHECK(other.get() == here);
 }
 
 }  // namespace heed::plot

@@ -65,7 +65,7 @@ Json rows(bool json) {
       {"erf", 2, [](const Tensor& t) { return erf(t); }},
       {"gelu", 2, [](const Tensor& t) { return gelu(t); }},
       {"softmax", 2, [](const Tensor& t) { return softmax(t, -1); }},
-      {"layer_norm", 2, [](const Tensor& t) { return layer_norm(t, {}, {}); }},
+      {"layer_norm", 2, [](const Tensor& t) { return layer_norm(t, t.size(-1)); }},
       {"rms_norm", 2, [](const Tensor& t) { return rms_norm(t, {}); }},
       {"cross_entropy", 1, [&](const Tensor& t) { return cross_entropy(t, target); }}};
   Json table = Json::array();

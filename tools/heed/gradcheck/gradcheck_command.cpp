@@ -21,7 +21,7 @@ struct GradcheckArguments {
 
 // "stride0" for the layout "stride 0".
 std::string setting_name(CheckLayout layout) {
-  std::string name(autograd::name_of(layout));
+  std::string name(autograd::layout_name(layout));
   std::erase(name, ' ');
   return name;
 }

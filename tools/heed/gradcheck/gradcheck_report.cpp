@@ -48,7 +48,7 @@ void take(Row& row, const CheckResult& r) {
   if (r.report.ok) return;
   ++row.failed;
   row.failures.push_back(fmt::format("{}, sample '{}', layout {}: {}", r.check, r.sample,
-                                     autograd::name_of(r.layout), r.report.message));
+                                     autograd::layout_name(r.layout), r.report.message));
 }
 
 Row run(const Check& check, const GradcheckRequest& request, std::span<const CheckLayout> layouts) {

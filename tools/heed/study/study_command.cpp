@@ -125,7 +125,7 @@ int run_study(const StudyArguments& a, const Command& c) {
                           {"tokens", facts.vocabulary.decode(ids)},
                           {"value", fmt::format("{:.17g}", s.value)}});
   });
-  const std::vector<std::filesystem::path> files = draw_study(out, s, labels, facts.name, of);
+  const std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
   saved.get();
 
   nn::Json heads = nn::Json::array(), names = nn::Json::array();

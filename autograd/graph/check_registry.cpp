@@ -1,4 +1,4 @@
-#include "autograd/graph/samples.h"
+#include "autograd/graph/check_registry.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,120 @@
+// Moving a leaf would give a fresh row-major tensor, so a layout is made inside f: the leaves are
+// what is differentiated, their images in the layout what f sees.
+#include "autograd/check/layouts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+
+namespace heed::autograd {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// f on image(0, leaves), image(1, leaves), ...
+LaidOut seen_through(const Sample& s, Tensors leaves,
+                     std::function<Tensor(std::size_t, Args)> image) {
+  const auto f = [f = s.f, image, n = s.inputs.size()](Args t) {
+    Tensors seen;
+    for (std::size_t i = 0; i < n; ++i) seen.push_back(image(i, t));
+    return f(seen);
+  };
+  return {Sample{s.name, f, std::move(leaves), s.no_repeats}};
+}
+
+bool any_input(const Sample& s, bool (*fits)(const Tensor&)) {
+  return std::any_of(s.inputs.begin(), s.inputs.end(), fits);
+}
+
+Tensor with_axes_reversed(const Tensor& x) {
+  Dims reversed;
+  for (int i = x.rank() - 1; i >= 0; --i) reversed.push_back(i);
+  return permute(x, reversed);
+}
+
+LaidOut contiguous_layout(const Sample& s) { return {s}; }
+
+LaidOut transposed_layout(const Sample& s) {
+  if (!any_input(s, [](const Tensor& x) { return x.numel() > 0 && x.rank() >= 2; }))
+    return {{}, "no input with elements has rank 2 or more to transpose"};
+  Tensors leaves;
+  for (const Tensor& x : s.inputs) leaves.push_back(contiguous(with_axes_reversed(x)));
+  return seen_through(s, leaves, [](std::size_t i, Args t) { return with_axes_reversed(t[i]); });
+}
+
+// Interleaved with NaN along each axis, then sliced out again.
+LaidOut sliced_layout(const Sample& s) {
+  if (!any_input(s, [](const Tensor& x) { return x.numel() > 0 && x.rank() >= 1; }))
+    return {{}, "no input with elements has an axis to slice"};
+  return seen_through(s, s.inputs, [](std::size_t i, Args t) {
+    Tensor x = t[i];
+    for (int a = 0; a < x.rank(); ++a) {
+      const Tensor gap = full_like(x.detach(), std::nan(""));
+      Shape doubled = x.shape();
+      doubled[a] *= 2;
+      x = slice(reshape(stack({gap, x}, a + 1), doubled), a, 1, doubled[a], 2);
+    }
+    return x;
+  });
+}
+
+bool can_expand(const Tensor& x) { return x.rank() >= 1 && x.numel() > 0 && x.size(-1) > 1; }
+
+LaidOut expanded_layout(const Sample& s) {
+  if (!any_input(s, can_expand))
+    return {{}, "no input has a last axis of 2 or more to give stride 0"};
+  Tensors leaves;
+  std::vector<Shape> shapes;
+  for (const Tensor& x : s.inputs) {
+    leaves.push_back(can_expand(x) ? contiguous(slice(x, -1, 0, 1)) : x);
+    shapes.push_back(x.shape());
+  }
+  return seen_through(s, leaves,
+                      [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); });
+}
+
+// Every input of the last input's shape is that same tensor, leaf 0.
+LaidOut aliased_layout(const Sample& s) {
+  const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
+  if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)
+    return {{}, "no other input has the last one's shape, to be the same tensor"};
+  Tensors leaves{s.inputs.back()};
+  std::vector<std::size_t> source;
+  for (const Tensor& x : s.inputs) {
+    source.push_back(same(x) ? 0 : leaves.size());
+    if (!same(x)) leaves.push_back(x);
+  }
+  return seen_through(s, leaves, [source](std::size_t i, Args t) { return t[source[i]]; });
+}
+
+struct Row {
+  CheckLayout layout;
+  std::string_view name;
+  bool repeats;
+  LaidOut (*make)(const Sample&);
+};
+constexpr Row kTable[] = {{CheckLayout::kContiguous, "contiguous", false, contiguous_layout},
+                          {CheckLayout::kTransposed, "transposed", false, transposed_layout},
+                          {CheckLayout::kSliced, "sliced", false, sliced_layout},
+                          {CheckLayout::kExpanded, "stride 0", true, expanded_layout},
+                          {CheckLayout::kAliased, "aliased", true, aliased_layout}};
+
+const Row& row(CheckLayout layout) {
+  return *std::find_if(std::begin(kTable), std::end(kTable),
+                       [&](const Row& r) { return r.layout == layout; });
+}
+
+}  // namespace
+
+std::string_view layout_name(CheckLayout layout) { return row(layout).name; }
+bool repeats_elements(CheckLayout layout) { return row(layout).repeats; }
+
+LaidOut with_layout(const Sample& sample, CheckLayout layout) {
+  const NoGrad guard;
+  return row(layout).make(sample);
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,31 @@
+// The memory layouts that samples are checked in.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "autograd/graph/check_registry.h"
+
+namespace heed::autograd {
+
+/// How a sample's inputs lie in memory.
+enum class CheckLayout { kContiguous, kTransposed, kSliced, kExpanded, kAliased };
+inline constexpr CheckLayout kAllLayouts[] = {CheckLayout::kContiguous, CheckLayout::kTransposed,
+                                              CheckLayout::kSliced, CheckLayout::kExpanded,
+                                              CheckLayout::kAliased};
+/// As "stride 0".
+std::string_view layout_name(CheckLayout layout);
+/// Whether elements that f sees are one element of memory: expanded or aliased.
+bool repeats_elements(CheckLayout layout);
+
+/// A sample in one layout, or why there is none.
+struct LaidOut {
+  std::optional<Sample> sample;
+  std::string why_not = {};  ///< as "no input has rank 2 or more"; empty if there is a sample
+};
+/// The sample with its inputs laid out so, where that has a meaning (a rank-0 input cannot be
+/// transposed, one input cannot be aliased). kSliced surrounds the inputs with NaN.
+LaidOut with_layout(const Sample& sample, CheckLayout layout);
+
+}  // namespace heed::autograd

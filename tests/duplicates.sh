@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Fails where six lines of code in a row stand twice in autograd, nn or tools, whatever their
+# indentation, or where two of their .cpp files define a function of one signature. Comments, includes,
+# and lines of braces alone do not count.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+find autograd nn tools \( -name '*.cpp' -o -name '*.h' \) -print0 | sort -z | xargs -0 awk '
+  FNR == 1 { n = 0; files++ }
+  {
+    line = $0
+    if (line ~ /^[A-Za-z].*\) (const |noexcept )*\{$/ && FILENAME ~ /\.cpp$/ && line !~ / main\(/) {
+      if (line in defined) { print FILENAME ":" FNR " defines, as " defined[line] ": " line; failed = 1 }
+      defined[line] = FILENAME ":" FNR
+    }
+    sub(/^[ \t]+/, "", line)
+    sub(/[ \t]*\/\/.*$/, "", line)
+    if (line ~ /^(#|namespace |using |[{}();,]*$)/) next
+    text[n % 6] = line
+    place[n % 6] = FILENAME ":" FNR
+    if (++n < 6) next
+    key = ""
+    for (i = n - 6; i < n; ++i) key = key "\n" text[i % 6]
+    if (!(key in first)) {
+      first[key] = place[(n - 6) % 6]
+    } else if (told < n - 6 || told_file != FILENAME) {
+      print place[(n - 6) % 6] " says again what stands at " first[key] ":" key
+      told = n
+      told_file = FILENAME
+      failed = 1
+    }
+  }
+  END {
+    if (files < 50) { print "only " files " files found"; failed = 1 }
+    exit failed
+  }'

@@ -1,0 +1,42 @@
+// Layers and models as a user of the umbrella header calls them.
+#include "autograd/engine/engine.h"
+#include "nn/nn.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::autograd::testing::draw;
+using heed::autograd::testing::same_bits;
+
+TEST_CASE("a model is called like a function") {
+  Generator g(3);
+  const Transformer model({.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6}, g);
+  const Tensor ids = randint(0, 5, {2, 6}, g);
+  CHECK(same_bits(model(ids), model.forward(ids)));
+  Probe probe;
+  probe.record("hook_embed");
+  model(ids, {.probe = &probe});
+  CHECK(probe.value("hook_embed").shape() == Shape{2, 6, 8});
+}
+
+TEST_CASE("LayerNorm has weight and bias, a weight alone, or neither") {
+  const Tensor x = draw({2, 3, 8}, 1);
+  const auto names = [](const LayerNorm& norm) {
+    std::vector<std::string> list;
+    for (const NamedTensor& p : parameters(norm)) list.push_back(p.name);
+    return list;
+  };
+  const LayerNorm whole({.dim = 8, .dtype = float64});
+  CHECK(names(whole) == std::vector<std::string>{"weight", "bias"});
+  const LayerNorm weight({.dim = 8, .bias = false, .dtype = float64});
+  CHECK(names(weight) == std::vector<std::string>{"weight"});
+  const LayerNorm plain({.dim = 8, .elementwise_affine = false, .dtype = float64});
+  CHECK(names(plain).empty());
+  CHECK(same_bits(plain(x), layer_norm(x, {}, {})));
+  CHECK(allclose(plain(x), whole(x)));  // which starts at weight 1 and bias 0
+}
+
+}  // namespace

@@ -1,0 +1,128 @@
+// Text of the pictures: letters that can be told apart, extents, any script the font has, tokens
+// that cannot be missed.
+#include <cmath>
+
+#include "autograd/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/pictures.h"
+#include "tools/plot/text.h"
+
+namespace heed::plot {
+namespace {
+
+Image drawn(const std::string& text, double size, bool upward = false) {
+  Image image(240, 240);
+  image.text(40, upward ? 200 : 40, text, {.color = {0, 0, 0}, .size = size, .upward = upward});
+  return image;
+}
+
+// How many pixels differ by a quarter of black or more.
+int difference(const Image& a, const Image& b) {
+  int n = 0;
+  for (int y = 0; y < a.height(); ++y)
+    for (int x = 0; x < a.width(); ++x) n += std::abs(a.at(x, y).r - b.at(x, y).r) >= 64;
+  return n;
+}
+
+struct Ink {
+  int left = 1 << 20, right = -1, top = 1 << 20, bottom = -1;
+};
+
+Ink ink(const Image& image) {
+  Ink box;
+  for (int y = 0; y < image.height(); ++y) {
+    for (int x = 0; x < image.width(); ++x) {
+      if (image.at(x, y) == kWhite) continue;
+      box.left = std::min(box.left, x), box.right = std::max(box.right, x);
+      box.top = std::min(box.top, y), box.bottom = std::max(box.bottom, y);
+    }
+  }
+  return box;
+}
+
+}  // namespace
+
+TEST_CASE("letters are told apart at the smallest size", "[plot]") {
+  const char* pairs[][2] = {{"S", "5"}, {"A", "R"}, {"O", "D"}, {"B", "8"}, {"O", "Q"},
+                            {"l", "1"}, {"0", "O"}, {"Z", "2"}, {"x", "×"}, {"-", "_"}};
+  for (const auto& [one, other] : pairs) {
+    INFO(one << " and " << other);
+    CHECK(difference(drawn(one, kSmallestText), drawn(other, kSmallestText)) >= 4);
+    CHECK(difference(drawn(one, 22), drawn(other, 22)) >= 8);
+  }
+  CHECK(difference(drawn("S", kSmallestText), drawn("S", kSmallestText)) == 0);
+  for (const double size : {10.9, 0.0, -11.0, std::nan("")}) {
+    CHECK_THROWS_AS(drawn("S", size), autograd::ValueError);
+    CHECK_THROWS_AS(text_width("S", size), autograd::ValueError);
+  }
+}
+
+TEST_CASE("text has the extents it promises", "[plot]") {
+  for (const double size : {11.0, 16.5, 40.0}) {
+    const Ink capital = ink(drawn("H", size));
+    CHECK(capital.top == 40);
+    CHECK(capital.bottom - capital.top + 1 == cap_height(size));
+    const std::string text = "Query [qp]";
+    const Ink flat = ink(drawn(text, size)), upward = ink(drawn(text, size, true));
+    const int width = text_width(text, size);
+    CHECK(flat.left >= 40);
+    CHECK(flat.right < 40 + width);
+    CHECK(flat.right > 40 + width * 9 / 10);
+    CHECK(flat.bottom < 40 + line_height(size));
+    // Turned about the point it is drawn at: nothing else changes.
+    CHECK(upward.left - 40 == flat.top - 40);
+    CHECK(upward.right - 40 == flat.bottom - 40);
+    CHECK(199 - upward.bottom == flat.left - 40);
+    CHECK(199 - upward.top == flat.right - 40);
+  }
+  CHECK(text_width("AVAVAV", 40) < 3 * (text_width("A", 40) + text_width("V", 40)) - 6);  // kerned
+  CHECK(text_width("", 11) == 0);
+  CHECK(ink(drawn("", 11)).right == -1);
+}
+
+TEST_CASE("characters of any script draw themselves, unknown ones the font's box", "[plot]") {
+  const Image box = drawn("\U0010FFFD", 16.5);
+  CHECK(ink(box).right > 40);  // something to see
+  for (const char* c : {"é", "ß", "λ", "Ж", "ש", "ع", "∂", "→", "₂", "─", "✓", "␣", "𝔸"}) {
+    INFO(c);
+    CHECK(difference(drawn(c, 16.5), box) >= 4);
+  }
+  CHECK(difference(drawn("中", 16.5), box) == 0);  // DejaVu Sans has no Chinese
+}
+
+TEST_CASE("what does not print is spelled out", "[plot]") {
+  CHECK(visible_text("a z~ \xC3\xA9 \xF0\x9F\x98\x80") == "a z~ \xC3\xA9 \xF0\x9F\x98\x80");
+  CHECK(visible_text("a\n\t\r\x07") == "a\\n\\t\\rU+0007");
+  CHECK(visible_text("\xFF\xC3") == "\\xff\\xc3");  // stray, truncated
+  CHECK(visible_text("\xC0\x80") == "\\xc0\\x80");  // overlong
+  CHECK(visible_text(std::string("\0", 1)) == "U+0000");
+  CHECK(same(drawn("\xFF", 16.5), drawn("\\xff", 16.5)));
+
+  CHECK(token_text(" the\n") == "␣the\\n");
+  CHECK(token_text("\u00A0") == "U+00A0");
+  CHECK(token_text("\u3000") == "\u3000");  // not in the font: its box is drawn
+  CHECK(token_text("^") == "^");
+}
+
+TEST_CASE("text is wrapped at spaces and shortened at characters", "[plot]") {
+  CHECK(wrap_text("aa bb cc", text_width("aa bb", 20), 20) ==
+        std::vector<std::string>{"aa bb", "cc"});
+  CHECK(wrap_text("", 100, 20).empty());
+  const std::string word = "ééééé";
+  CHECK(shorten_text(word, text_width(word, 20), 20) == word);
+  CHECK(shorten_text(word, text_width(word, 20) - 1, 20) == "ééé…");
+  CHECK(shorten_text(word, 0, 20) == "…");
+}
+
+TEST_CASE("numbers as books print them", "[plot]") {
+  CHECK(format_number(1.0 / 3) == "0.333");
+  CHECK(format_number(-12) == "−12");
+  CHECK(format_number(-1.5e-7) == "−1.5·10⁻⁷");
+  CHECK(format_number(1e12) == "10¹²");
+  CHECK(format_number(-1e100) == "−10¹⁰⁰");
+  CHECK(format_number(0) == "0");
+  CHECK(format_number(std::nan("")) == "nan");
+  CHECK(format_number(123456, 6) == "123456");
+}
+
+}  // namespace heed::plot

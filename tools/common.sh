@@ -1,0 +1,43 @@
+# For the scripts beside it, which source it: where tools/setup --user puts packages, and progress.
+deps=$PWD/build/deps/usr
+
+# usage: append NAME DIR; puts DIR at the end of a list like PATH
+append() { export "$1=${!1:+${!1}:}$2"; }
+if [[ -d $deps ]]; then
+  append PATH "$deps/bin"
+  append CMAKE_PREFIX_PATH "$deps"
+  append LD_LIBRARY_PATH "$(echo "${deps%/usr}"/lib/*-linux-gnu*)"  # for the deps' own cmake
+  for deps_lib in "$deps"/lib/*-linux-gnu*; do
+    append LD_LIBRARY_PATH "$deps_lib"
+    append PKG_CONFIG_PATH "$deps_lib/pkgconfig:$deps/share/pkgconfig"
+  done
+fi
+
+# usage: COMMAND | progress NAME [REGEX]
+# Prints to stderr: of the lines that match REGEX (how far COMMAND is) one every 3 s, any other line
+# at once, and a line of its own after 4 s of silence. Default REGEX: ninja's [n/N].
+progress() {
+  local name=$1 status=${2-'^\[[0-9]+/[0-9]+\]'} rest="" line last="" shown=-3 code
+  SECONDS=0
+  while true; do
+    code=0
+    IFS= read -r -t 4 line || code=$?
+    if (( code > 128 )); then  # nothing, or half a line, within 4 s
+      rest+=$line
+      echo "$name: at work for $SECONDS s${last:+; last: $last}" >&2
+      shown=$SECONDS
+      continue
+    fi
+    line=$rest$line rest=""
+    if [[ $line =~ $status ]]; then
+      last=$line
+      if (( SECONDS >= shown + 3 )); then
+        echo "$line" >&2
+        shown=$SECONDS
+      fi
+    elif [[ -n $line ]]; then
+      echo "$line" >&2
+    fi
+    if (( code )); then return 0; fi
+  done
+}

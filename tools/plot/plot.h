@@ -1,0 +1,9 @@
+// Pictures of numbers: the umbrella header of heed::plot. A heat map or a line chart is a plain
+// struct; draw_heatmap and draw_chart make an Image of it, write_png a file.
+#pragma once
+
+#include "tools/plot/colormap.h"
+#include "tools/plot/curves.h"
+#include "tools/plot/heatmap.h"
+#include "tools/plot/image.h"
+#include "tools/plot/text.h"

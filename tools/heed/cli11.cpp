@@ -14,6 +14,17 @@ namespace {
 
 using Kind = nn::Setting::Kind;
 
+constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
+  0  done
+  1  a check failed
+  2  usage: what was asked for cannot be done
+  3  numeric trouble: NaN, or with --strict a parameter without gradient
+  4  a file cannot be read or written
+  70 a bug in heed
+  130 interrupted
+
+heed COMMAND --help tells all about one, with examples.)";
+
 std::string upper(std::string text) {
   for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
   return text;
@@ -94,8 +105,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
     if (argument == "--") continue;
     if (command) usage_error("'{}' is one argument too many; {}", argument, see_help(command));
     std::vector<std::string> names;
-    for (const auto& c : commands)
-      if (!c->hidden) names.push_back(c->name);
+    for (const auto& c : commands) names.push_back(c->name);
     usage_error("there is no command '{}'; did you mean heed {}? Commands: {}", argument,
                 nn::nearest(argument, names), autograd::join(names));
   }
@@ -152,15 +162,14 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
   app.formatter(formatter);
   app.allow_extras();  // unknown options are ours to report
   app.require_subcommand(0, 1);
-  app.footer(std::string("Results go to stdout, progress to stderr. Exit codes:\n") + kExitCodes +
-             "\n\nheed COMMAND --help tells all about one, with examples.");
+  app.footer(kExitCodes);
   CommandLine line;
   app.add_flag("--version", line.version, "print version, compiler and threads");
   std::vector<Parser> parsers;
   for (const auto& c : commands) {
     Parser& parser =
         parsers.emplace_back(Parser{app.add_subcommand(c->name, c->what), c.get(), {}});
-    parser.app->group(c->hidden ? "" : "Commands");
+    parser.app->group("Commands");
     parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + "Examples:\n" + c->examples);
     for (std::size_t i = 0; i < c->settings.size(); ++i)
       parser.options.push_back(add_setting(*parser.app, c->settings[i], c->has_argument && i == 0));

@@ -19,7 +19,6 @@ struct Command {
   std::string name, what;
   std::string examples;  ///< lines that can be pasted and run
   std::string notes;     ///< stand above the examples in help
-  bool hidden = false;   ///< not in the list of commands
 
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
   bool has_argument = false;          ///< the first setting can be given without its name

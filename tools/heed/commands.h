@@ -14,6 +14,5 @@ std::unique_ptr<Command> study_command();
 std::unique_ptr<Command> bench_command();
 std::unique_ptr<Command> info_command();
 std::unique_ptr<Command> completions_command();
-std::unique_ptr<Command> man_command();
 
 }  // namespace heed

@@ -22,14 +22,6 @@ enum ExitCode {
   kBug = 70,
   kInterrupted = 130,
 };
-inline constexpr const char* kExitCodes =
-    R"(  0  done
-  1  a check failed
-  2  usage: what was asked for cannot be done
-  3  numeric trouble: NaN, or with --strict a parameter without gradient
-  4  a file cannot be read or written
-  70 a bug in heed
-  130 interrupted)";
 
 /// The user asked for something that cannot be: exit 2, the text as one line.
 struct UsageError : autograd::ValueError {

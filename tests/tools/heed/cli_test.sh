@@ -66,7 +66,6 @@ completed=$(source ./heed.bash; COMP_WORDS=(heed train --positions ro) COMP_CWOR
 checks=$((checks + 1)); [[ $completed == rope ]] || fail "completion of --positions ro is '$completed'"
 completed=$(source ./heed.bash; COMP_WORDS=(heed gen) COMP_CWORD=1; _heed; echo "${COMPREPLY[*]}")
 checks=$((checks + 1)); [[ $completed == generate ]] || fail "completion of gen is '$completed'"
-expect 0 man; out_has ".SH EXIT STATUS"; out_has 'd\-model'
 expect 0 tasks; out_has "induction"; out_has "1.217479"
 out_has "about 2 s on 2 cores"
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'

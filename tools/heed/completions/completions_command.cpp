@@ -42,7 +42,7 @@ void print_bash(const Commands& commands) {
       "  case ${{COMP_WORDS[1]}}:$previous in\n");
   std::vector<std::string> names;
   for (const auto& c : commands) {
-    if (!c->hidden) names.push_back(c->name);
+    names.push_back(c->name);
     for (const nn::Setting& s : c->settings)
       if (!s.names.empty()) print("    {}:--{}) words='{}' ;;\n", c->name, s.key, spaced(s.names));
     print("    {}:*) words='{}' ;;\n", c->name, spaced(options(*c)));
@@ -59,8 +59,7 @@ void print_bash(const Commands& commands) {
 
 void print_zsh(const Commands& commands) {
   print("#compdef heed\nlocal -a commands\ncommands=(\n");
-  for (const auto& c : commands)
-    if (!c->hidden) print("  {}\n", "'" + c->name + ":" + quoted(c->what).substr(1));
+  for (const auto& c : commands) print("  {}\n", "'" + c->name + ":" + quoted(c->what).substr(1));
   print(
       ")\nif (( CURRENT == 2 )); then _describe command commands; return; fi\ncase $words[2] in\n");
   for (const auto& c : commands) {
@@ -80,8 +79,7 @@ void print_zsh(const Commands& commands) {
 
 void print_fish(const Commands& commands) {
   for (const auto& c : commands) {
-    if (!c->hidden)
-      print("complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name, quoted(c->what));
+    print("complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name, quoted(c->what));
     for (const nn::Setting& s : c->settings) {
       const std::string when =
           fmt::format("complete -c heed -n '__fish_seen_subcommand_from {}'", c->name);

@@ -1,7 +1,7 @@
 // The commands, a folder each.
 #pragma once
 
-#include "tools/heed/command.h"
+#include "tools/heed/command_line/command.h"
 
 namespace heed {
 

@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "autograd/base/parallel.h"
-#include "tools/heed/cli11.h"
-#include "tools/heed/output.h"
+#include "tools/heed/command_line/cli11.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

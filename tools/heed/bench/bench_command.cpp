@@ -2,7 +2,7 @@
 #include "autograd/base/parallel.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

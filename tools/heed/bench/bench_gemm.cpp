@@ -9,8 +9,8 @@
 #include "autograd/kernels/simd/gemm.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {

@@ -8,8 +8,8 @@
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "tools/heed/bench/bench.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {

@@ -12,9 +12,9 @@
 #include "tools/heed/bench/allocations.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
-#include "tools/heed/model_report.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/model_report.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {

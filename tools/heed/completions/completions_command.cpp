@@ -1,7 +1,7 @@
 // heed completions: what the shell offers after Tab, from the commands' own tables.
 #include "autograd/base/text.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

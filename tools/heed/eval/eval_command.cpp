@@ -3,9 +3,9 @@
 
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/evaluation_report.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/evaluation_report.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/run_folder.h"
 
 namespace heed {

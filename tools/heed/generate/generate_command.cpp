@@ -4,8 +4,8 @@
 #include "nn/train/generate.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/run_folder.h"
 
 namespace heed {

@@ -3,7 +3,7 @@
 
 #include "tools/heed/commands.h"
 #include "tools/heed/gradcheck/gradcheck_report.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 

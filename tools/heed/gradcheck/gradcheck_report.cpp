@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "nn/io/nearest.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 

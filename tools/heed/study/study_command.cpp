@@ -7,9 +7,9 @@
 #include "nn/study/study.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/run_folder.h"
 
 namespace heed {

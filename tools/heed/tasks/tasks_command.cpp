@@ -6,7 +6,7 @@
 #include "nn/tasks/task.h"
 #include "nn/train/config.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

@@ -5,9 +5,9 @@
 #include <map>
 #include <sstream>
 
-#include "tools/heed/model_report.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/model_report.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
-#include "tools/heed/evaluation_report.h"
-#include "tools/heed/output.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/evaluation_report.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 

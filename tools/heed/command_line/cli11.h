@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/heed/command.h"
+#include "tools/heed/command_line/command.h"
 
 namespace heed {
 

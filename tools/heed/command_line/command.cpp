@@ -1,4 +1,4 @@
-#include "tools/heed/command.h"
+#include "tools/heed/command_line/command.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 

@@ -1,11 +1,11 @@
-#include "tools/heed/model_report.h"
+#include "tools/heed/report/model_report.h"
 
 #include <sstream>
 
 #include "autograd/base/pool.h"
 #include "autograd/tensor/create.h"
 #include "nn/layers/probe.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/heed/cli11.h"
+#include "tools/heed/command_line/cli11.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -6,8 +6,8 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
-#include "tools/heed/output.h"
-#include "tools/heed/unknown_option.h"
+#include "tools/heed/command_line/unknown_option.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

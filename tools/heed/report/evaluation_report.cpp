@@ -1,8 +1,8 @@
-#include "tools/heed/evaluation_report.h"
+#include "tools/heed/report/evaluation_report.h"
 
 #include <cmath>
 
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "tools/heed/unknown_option.h"
+#include "tools/heed/command_line/unknown_option.h"
 
 #include <algorithm>
 #include <string_view>

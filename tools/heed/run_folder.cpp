@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "autograd/base/error.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 

@@ -72,7 +72,7 @@ bool agrees(const Product& p, const std::vector<float>& a, const std::vector<flo
     kernels::Gemm<float> g = arguments(p, a.data(), b.data(), row.data());
     g.m = 1;
     g.a += i * g.a_row;
-    kernels::gemm_reference(g);
+    kernels::reference::gemm(g);
     for (std::int64_t j = 0; j < p.n; ++j) {
       const float got = c[std::size_t(i * p.n + j)];
       // Entries are N(0, 1): two sums of k roundings each, with room.
@@ -96,10 +96,10 @@ Row measure(const Product& p, int threads, const Comparator* onednn, const Compa
   for (float& x : a) x = normal(random);
   for (float& x : b) x = normal(random);
   const kernels::Gemm<float> g = arguments(p, a.data(), b.data(), c.data());
-  kernels::gemm(g);
+  kernels::simd::gemm(g);
   if (!agrees(p, a, b, c))
     throw std::logic_error(fmt::format("bench: the {} x {} x {} product is wrong", p.m, p.n, p.k));
-  std::vector<std::function<void()>> run = {[&] { kernels::gemm(g); }};
+  std::vector<std::function<void()>> run = {[&] { kernels::simd::gemm(g); }};
   for (const Comparator* other : {onednn, openblas})
     if (other)
       run.emplace_back([&, other] {

@@ -40,7 +40,7 @@ double peak(int threads) {
   g.a = a.data(), g.a_row = n, g.a_col = 1;
   g.b = b.data(), g.b_row = n, g.b_col = 1;
   g.c = c.data(), g.c_row = n, g.c_col = 1;
-  std::vector<std::function<void()>> run = {[&] { autograd::kernels::gemm(g); }};
+  std::vector<std::function<void()>> run = {[&] { autograd::kernels::simd::gemm(g); }};
   const auto onednn = load_onednn();
   if (onednn) {
     onednn->set_threads(threads);

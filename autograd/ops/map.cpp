@@ -39,7 +39,7 @@ struct Operand {
   std::int64_t size;  // of an element
   std::byte* data;    // of the first
   explicit Operand(const Tensor& x)
-      : size(size_of(x.dtype())), data(x.storage()->data() + x.layout().offset * size) {}
+      : size(element_size(x.dtype())), data(x.storage()->data() + x.layout().offset * size) {}
 };
 
 // The elements of one strided run, brought together a piece at a time.

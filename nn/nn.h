@@ -11,6 +11,7 @@
 #include "nn/layers/kv_cache.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/module.h"
+#include "nn/layers/pass.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/transformer.h"
 #include "nn/study/study.h"

@@ -25,5 +25,6 @@
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"
 #include "nn/train/optim.h"
+#include "nn/train/run_folder.h"
 #include "nn/train/schedule.h"
 #include "nn/train/trainer.h"

@@ -60,13 +60,6 @@ std::string shown(const Json& value) {
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 
-bool is_utf8(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size())
-    if (!next_code_point(text, at)) return false;
-  return true;
-}
-
 // As the format needs it: anything deeper or longer could fill the memory.
 Json parse_header(const std::string& path, const std::string& text) {
   try {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "autograd/base/parallel.h"
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/kernels.h"
 
 namespace heed::nn {
 

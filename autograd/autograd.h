@@ -2,23 +2,23 @@
 #pragma once
 
 // clang-format off: the order is the reader's
-#include "autograd/tensor/tensor.h"         // the tensor
-#include "autograd/tensor/create.h"         // tensors from constants, data and random numbers
-#include "autograd/ops/ops.h"               // every op
-#include "autograd/ops/mask.h"              // masks and biases of attention
-#include "autograd/engine/engine.h"         // grad, backward, jvp, hvp, jacobian
-#include "autograd/graph/inplace.h"         // writing into tensors
+#include "autograd/base/dtype.h"            // element types
+#include "autograd/base/error.h"            // errors and their texts
+#include "autograd/base/files.h"            // whole files, read and written atomically
+#include "autograd/base/parallel.h"         // threads
+#include "autograd/base/shape.h"            // shapes, strides, broadcasting
+#include "autograd/base/utf8.h"             // UTF-8
 #include "autograd/check/gradcheck.h"       // gradient checks
 #include "autograd/check/layouts.h"         // the memory layouts that samples are checked in
 #include "autograd/check/mutants.h"         // wrong gradients that a check has to find
+#include "autograd/engine/engine.h"         // grad, backward, jvp, hvp, jacobian
 #include "autograd/graph/check_registry.h"  // the list of checks and what they are run on
 #include "autograd/graph/graph.h"           // record(): how an op of your own is made
+#include "autograd/graph/inplace.h"         // writing into tensors
 #include "autograd/ops/map.h"               // loops that elementwise ops are made of
-#include "autograd/base/error.h"            // errors and their texts
-#include "autograd/base/dtype.h"            // element types
-#include "autograd/base/shape.h"            // shapes, strides, broadcasting
-#include "autograd/base/parallel.h"         // threads
+#include "autograd/ops/mask.h"              // masks and biases of attention
+#include "autograd/ops/ops.h"               // every op
+#include "autograd/tensor/create.h"         // tensors from constants, data and random numbers
 #include "autograd/tensor/random.h"         // PyTorch's random stream
-#include "autograd/base/files.h"            // whole files, read and written atomically
-#include "autograd/base/utf8.h"             // UTF-8
+#include "autograd/tensor/tensor.h"         // the tensor
 // clang-format on

@@ -22,6 +22,9 @@ void Part::append_number(std::string& out, const Part& part) {
   append_chars(out, part.number_, std::chars_format::general, 6);
 }
 void Part::append_integer(std::string& out, const Part& part) { append_chars(out, part.integer_); }
+void Part::append_unsigned(std::string& out, const Part& part) {
+  append_chars(out, std::uint64_t(part.integer_));
+}
 
 std::string error_text(std::string_view op, std::initializer_list<Part> parts) {
   std::string text(op);

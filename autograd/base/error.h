@@ -43,7 +43,8 @@ class Part {
   Part(double value) : number_(value), append_(append_number) {}
   template <class T>
   requires std::is_integral_v<T> Part(T value)
-      : integer_(std::int64_t(value)), append_(append_integer) {}
+      : integer_(std::int64_t(value)),
+        append_(std::is_signed_v<T> ? append_integer : append_unsigned) {}
   /// Of any type with a function append_text(std::string&, const T&): DType and Shape have one.
   template <class T>
   requires requires(std::string& out, const T& value) { append_text(out, value); }
@@ -58,6 +59,7 @@ class Part {
   static void append_char(std::string& out, const Part& part);
   static void append_number(std::string& out, const Part& part);
   static void append_integer(std::string& out, const Part& part);
+  static void append_unsigned(std::string& out, const Part& part);
 
   union {
     std::string_view text_;

@@ -197,6 +197,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
     check(!p.defined() || p.shape() == normalized_shape, kLayerNorm,
           "needs weight and bias of normalized_shape ", normalized_shape, ", got ",
           p.defined() ? p.shape() : Shape());
+  if (normalized_shape.rank() == 1) return layer_norm(x, weight, bias, eps);
   const auto flat = [](const Tensor& p) { return p.defined() ? reshape(p, {-1}) : p; };
   Shape rows = x.shape().sub(0, lead);
   rows.push_back(normalized_shape.numel());

@@ -1,9 +1,8 @@
 // Notebook 0: causal self-attention in NumPy, then many heads from one fused projection in torch.
 #include <cmath>
 
-#include "autograd/engine/engine.h"
 #include "examples/notebooks/notebook.h"
-#include "nn/layers/attention.h"
+#include "nn/nn.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;
@@ -111,7 +110,7 @@ void one_head() {
   const Attended scaled = scaled_dot_product(q, k, v, mask, 0.5);
   show("w", scaled.weights);
   show("out", scaled.values);
-  const double right = scale_of(scaled.weights, products), wrong = scale_of(w, products);
+  const double right = fitted_scale(scaled.weights, products), wrong = fitted_scale(w, products);
   fault(
       "no 1/sqrt(d_k), which the formula above the code has", std::abs(right - 0.5) <= 1e-9,
       std::abs(wrong - 0.5) <= 1e-9,

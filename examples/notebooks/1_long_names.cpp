@@ -2,10 +2,8 @@
 // labels are names.
 #include <cmath>
 
-#include "autograd/engine/engine.h"
-#include "autograd/graph/inplace.h"
 #include "examples/notebooks/notebook.h"
-#include "nn/layers/attention.h"
+#include "nn/nn.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

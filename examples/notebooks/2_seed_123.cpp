@@ -2,9 +2,8 @@
 // manual_seed(123). Drawn in float32 as there, computed in float64.
 #include <cmath>
 
-#include "autograd/engine/engine.h"
 #include "examples/notebooks/notebook.h"
-#include "nn/layers/layers.h"
+#include "nn/nn.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

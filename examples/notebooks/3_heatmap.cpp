@@ -4,9 +4,8 @@
 #include <iterator>
 
 #include "examples/notebooks/notebook.h"
-#include "nn/layers/layers.h"
-#include "tools/plot/colormap.h"
-#include "tools/plot/heatmap.h"
+#include "nn/nn.h"
+#include "tools/plot/plot.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;
@@ -147,7 +146,8 @@ void multi_head(const Tensor& sample_input) {
              right.energy.shape(), ". Words in reverse order\n",
              "should give the outputs in reverse order, and do not."));
   const auto scale_in = [](const auto& r) {
-    return scale_of(select(select(r.weights, 0, 0), 0, 0), select(select(r.energy, 0, 0), 0, 0));
+    return fitted_scale(select(select(r.weights, 0, 0), 0, 0),
+                        select(select(r.energy, 0, 0), 0, 0));
   };
   fault("divides by sqrt(embedding_size), not sqrt(head_dim)",
         std::abs(scale_in(right) - by_head) <= 1e-9, std::abs(scale_in(scaled) - by_head) <= 1e-9,

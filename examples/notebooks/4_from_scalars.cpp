@@ -1,7 +1,6 @@
 // Notebook 4: dot-product attention from two keys up, why it is scaled, and masks of -1e9.
 #include <cmath>
 
-#include "autograd/engine/engine.h"
 #include "examples/notebooks/notebook.h"
 
 using namespace heed::autograd;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 
 namespace heed::notebook {
 
@@ -17,8 +17,8 @@ using autograd::Tensor;
 /// do to compare with the notebooks' own numbers.
 struct Watcher {
   virtual ~Watcher() = default;
-  virtual void see(const std::string& cell, const std::string& name, const Tensor& x,
-                   const std::string& text) = 0;
+  virtual void shown(const std::string& cell, const std::string& name, const Tensor& x,
+                     const std::string& text) = 0;
   /// The exit code, given what it would be without a watcher.
   virtual int finish(int notebook, int code) = 0;
 };
@@ -42,7 +42,7 @@ inline void cell(const std::string& label, const std::string& remark = "") {
 
 inline void show_as(const std::string& name, const Tensor& x, const std::string& text) {
   std::cout << text << "\n";
-  if (watcher) watcher->see(current_cell, name, x.detach(), text);
+  if (watcher) watcher->shown(current_cell, name, x.detach(), text);
 }
 /// Prints x as torch does, a dtype of float64 left out.
 inline void show(const std::string& name, const Tensor& x) {
@@ -105,7 +105,7 @@ inline Tensor counted(const autograd::Shape& shape, std::int64_t step, std::int6
 
 /// c, given the matrices softmax(c * products) and products: a ratio of two weights, of the last
 /// row, is exp(c * difference).
-inline double scale_of(const Tensor& weights, const Tensor& products) {
+inline double fitted_scale(const Tensor& weights, const Tensor& products) {
   const std::int64_t row = weights.size(0) - 1;
   return std::log(weights.at({row, 0}) / weights.at({row, 1})) /
          (products.at({row, 0}) - products.at({row, 1}));

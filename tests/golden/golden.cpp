@@ -89,8 +89,8 @@ std::string difference(const Json& want, const std::string& name, const std::vec
 struct Golden : heed::notebook::Watcher {
   Golden() { heed::notebook::watcher = this; }
 
-  void see(const std::string& cell, const std::string& name, const Tensor& x,
-           const std::string& text) override {
+  void shown(const std::string& cell, const std::string& name, const Tensor& x,
+             const std::string& text) override {
     all.push_back({cell, name, x, text});
   }
 

@@ -5,7 +5,7 @@ include(CMakeFindDependencyMacro)
 set(heed_components autograd nn plot)
 set(heed_dependencies_autograd Threads hwy)
 set(heed_dependencies_nn fmt)
-set(heed_dependencies_plot "")
+set(heed_dependencies_plot fmt)
 
 set(heed_wanted ${heed_FIND_COMPONENTS})
 if(NOT heed_wanted)

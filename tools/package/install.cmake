@@ -36,3 +36,32 @@ endforeach()
 if(TARGET heed)
   install(TARGETS heed COMPONENT heed)
 endif()
+
+# The man page is what the program prints for --help, so it must run here.
+if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  add_custom_command(
+    OUTPUT heed.1
+    COMMAND ${CMAKE_COMMAND} "-DPROGRAM=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:heed>"
+            -DVERSION=${PROJECT_VERSION} -DOUTPUT=heed.1 -P ${PROJECT_SOURCE_DIR}/tools/package/man.cmake
+    DEPENDS heed tools/package/man.cmake VERBATIM)
+  add_custom_target(heed_man ALL DEPENDS heed.1)
+  install(FILES ${PROJECT_BINARY_DIR}/heed.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT heed)
+endif()
+
+# cpack in the build folder: heed_*.deb is the program, libheed-dev_*.deb the rest.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "The developers of heed <heed@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL heed dev)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_COMPONENT_HEED_DESCRIPTION "${PROJECT_DESCRIPTION}")
+set(CPACK_DEBIAN_HEED_PACKAGE_NAME heed)
+set(CPACK_DEBIAN_HEED_PACKAGE_SHLIBDEPS ON)
+set(CPACK_COMPONENT_DEV_DESCRIPTION "${PROJECT_DESCRIPTION}: libraries, headers, CMake package, pkg-config")
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libheed-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libhwy-dev, libfmt-dev")
+include(CPack)

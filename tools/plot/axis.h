@@ -1,4 +1,4 @@
-// One axis of a line chart: its range and its ticks. Not installed.
+// One axis of a line chart: its range and its ticks.
 #pragma once
 
 #include <string>

@@ -117,8 +117,6 @@ TextMask rasterize_text(std::string_view text, double size) {
 
 double advance_width(std::string_view text, double size) { return place_glyphs(text, size).width; }
 
-bool has_glyph(char32_t c) { return glyph_index(c) != 0; }
-
 bool has_ink(char32_t c) { return stbtt_IsGlyphEmpty(font(), glyph_index(c)) == 0; }
 
 }  // namespace heed::plot

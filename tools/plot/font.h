@@ -1,4 +1,4 @@
-// DejaVu Sans, through stb_truetype. Used by text.cpp and image.cpp only; not installed.
+// DejaVu Sans, through stb_truetype. For text.cpp and image.cpp alone.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,7 @@ TextMask rasterize_text(std::string_view text, double size);
 /// From the beginning of the line to where the next character would stand, in pixels.
 double advance_width(std::string_view text, double size);
 
-/// Whether the font has a glyph for `c`, and whether there is anything to see of it: a space has
-/// none.
-bool has_glyph(char32_t c);
+/// Whether there is anything to see of `c`: a space has no ink.
 bool has_ink(char32_t c);
 
 }  // namespace heed::plot

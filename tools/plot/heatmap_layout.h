@@ -1,4 +1,4 @@
-// Where everything in a picture of heat maps goes. Not installed.
+// Where everything in a picture of heat maps goes.
 #pragma once
 
 #include "tools/plot/heatmap.h"

@@ -1,4 +1,4 @@
-// The labels along one axis of a heat map: chosen so that they do not overlap. Not installed.
+// The labels along one axis of a heat map: chosen so that they do not overlap.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // What the texts of errors are made of.
 #include "autograd/base/error.h"
 
+#include <cmath>
 #include <sstream>
 
 #include "autograd/base/dtype.h"
@@ -10,6 +11,7 @@
 using namespace heed::autograd;
 
 TEST_CASE("an error's text reads as a stream would print its parts") {
+  const auto error = [](const auto&... parts) { return error_text("op", {Part(parts)...}); };
   const std::string text = "text";
   const std::string_view view(text);
   const double numbers[] = {0,         -0.0,           1,        0.1,     1e5,   123456,
@@ -19,13 +21,13 @@ TEST_CASE("an error's text reads as a stream would print its parts") {
   for (const double v : numbers) {
     std::ostringstream out;
     out << "op: " << v << ' ' << float(v) << " -";
-    CHECK(error_text("op", {v, ' ', float(v), " -"}) == out.str());
+    CHECK(error(v, ' ', float(v), " -") == out.str());
   }
   std::ostringstream out;
   out << "op: " << text << view << "literal" << 'c' << true << -1 << 7u << std::size_t(8)
-      << std::int64_t{-9} << Shape{2, 3} << Shape() << float32;
-  CHECK(error_text("op", {text, view, "literal", 'c', true, -1, 7u, std::size_t(8),
-                          std::int64_t{-9}, Shape{2, 3}, Shape(), float32}) == out.str());
+      << std::int64_t{-9} << ~std::uint64_t{0} << Shape{2, 3} << Shape() << float32;
+  CHECK(error(text, view, "literal", 'c', true, -1, 7u, std::size_t(8), std::int64_t{-9},
+              ~std::uint64_t{0}, Shape{2, 3}, Shape(), float32) == out.str());
   CHECK_THROWS_WITH(fail("op", "parts ", 1), "op: parts 1");
   CHECK_THROWS_AS(fail<IoError>("op"), IoError);
   CHECK_NOTHROW(check(true, "op", "never"));

@@ -63,7 +63,6 @@ TEST_CASE("grad of one tensor is one tensor") {
 }
 
 TEST_CASE("hvp and jacobian take several tensors") {
-  using V = std::vector<double>;
   const std::vector<Tensor> at{tensor({1, 2}, float64), tensor({3, 5}, float64),
                                tensor({7}, float64)};
   // f(a, b, c) = sum(a^2 b) + c: its Hessian is [2 b_i, 2 a_i; 2 a_i, 0] for each i, and 0 for c.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <limits>
 
 #include "autograd/base/error.h"
@@ -249,6 +250,19 @@ TEST_CASE("all text of a chart is in the picture, apart, and large enough", "[pl
   const Image steps = draw_chart(charts[0]);
   for (const char* number : {"0", "1", "2", "3", "4"}) CHECK(says(steps, number));
   CHECK_FALSE(says(steps, "0.5"));
+}
+
+TEST_CASE("a picture has the same bytes on every thread, several at a time", "[plot]") {
+  const auto picture = [] {
+    const LineChart chart{"Title",    "step", "loss", {{"a", {0, 1, 2}, {3, 1, 2}}},
+                          {{"b", 1}}, false};
+    return encode_png(draw_chart(chart), "alt");
+  };
+  std::vector<std::future<std::string>> others;
+  for (int i = 0; i < 4; ++i) others.push_back(std::async(std::launch::async, picture));
+  const std::string here = picture();
+  CHECK(here.size() > 1000);
+  for (auto& other : others) CHECK(other.get() == here);
 }
 
 }  // namespace heed::plot

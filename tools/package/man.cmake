@@ -1,0 +1,38 @@
+# Writes the man page OUTPUT from what PROGRAM (heed) and each of its commands print for --help.
+# Run: cmake -DPROGRAM=build/release/heed -DVERSION=0.1.0 -DOUTPUT=heed.1 -P tools/package/man.cmake
+cmake_policy(VERSION 3.24)
+
+# The help text of `heed ARGN` as it stands: roff shall change nothing in it.
+function(help_text result)
+  execute_process(COMMAND ${PROGRAM} ${ARGN} --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\\" "\\e" text "${text}")
+  string(REPLACE "-" "\\-" text "${text}")
+  string(REGEX REPLACE "(^|\n)([.'])" "\\1\\\\&\\2" text "${text}")
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+help_text(text)
+set(page ".TH HEED 1 \"\" \"heed ${VERSION}\"
+.SH NAME
+heed \\- train toy causal models, see the gradients inside attention, prove every gradient
+.SH SYNOPSIS
+.B heed
+.I COMMAND
+[options]
+.SH DESCRIPTION
+.EX
+${text}.EE
+")
+# Below "Commands:", up to an empty line: a name and what it does.
+string(REGEX MATCH "\nCommands:\n(  [^\n]*\n)+" block "${text}")
+string(REGEX MATCHALL "\n  [a-z]+" commands "${block}")
+if(NOT commands)
+  message(FATAL_ERROR "${PROGRAM} --help lists no commands")
+endif()
+foreach(command ${commands})
+  string(STRIP "${command}" command)
+  help_text(text ${command})
+  string(TOUPPER ${command} title)
+  string(APPEND page ".SH HEED ${title}\n.EX\n${text}.EE\n")
+endforeach()
+file(WRITE ${OUTPUT} "${page}")

@@ -183,22 +183,13 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
   const StridedLoop<2> one_slice(without(shape, a), {&to, &from});
   const std::int64_t work = one_slice.outer() * one_slice.inner();
   const std::int64_t* places = index.data<std::int64_t>();
-  dispatch_any(x.dtype(), [&]<class T> {
-    T* out = y.mutable_data<T>();
-    const T* in = x.data<T>();
-    parallel_for(n, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t b, std::int64_t e) {
-      for (std::int64_t k = b; k < e; ++k) {
-        T* o = out + k * y.strides()[a];
-        const T* f = in + places[k * stride] * x.strides()[a];
-        one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
-          if (s[0] == 1 && s[1] == 1) {
-            std::copy_n(f + at[1], count, o + at[0]);
-            return;
-          }
-          for (std::int64_t i = 0; i < count; ++i) o[at[0] + i * s[0]] = f[at[1] + i * s[1]];
-        });
-      }
-    });
+  const Elements out(y), in(x);
+  parallel_for(n, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t b, std::int64_t e) {
+    for (std::int64_t k = b; k < e; ++k)
+      one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
+        copy_elements(out.at(k * y.strides()[a] + at[0]), s[0],
+                      in.at(places[k * stride] * x.strides()[a] + at[1]), s[1], count, in.size);
+      });
   });
   return record(kIndexSelect, {x}, y,
                 [a, ids = Captured(kIndexSelect, index), full = x.shape()](const Vjp& v) -> Grads {

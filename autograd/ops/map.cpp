@@ -8,8 +8,8 @@ namespace {
 
 // n elements of Size bytes, strides in elements.
 template <std::size_t Size>
-void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
-                   std::int64_t n) {
+void copy_sized(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
+                std::int64_t n) {
   constexpr auto size = std::int64_t(Size);
   if (x_stride == 0) {
     std::array<std::byte, Size> value;
@@ -20,27 +20,6 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
       std::memcpy(y + i * y_stride * size, x + i * x_stride * size, Size);
   }
 }
-void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
-                   std::int64_t n, std::int64_t size) {
-  if (y_stride == 1 && x_stride == 1)
-    std::memcpy(y, x, std::size_t(n * size));
-  else if (size == 1)
-    copy_elements<1>(y, y_stride, x, x_stride, n);
-  else if (size == 4)
-    copy_elements<4>(y, y_stride, x, x_stride, n);
-  else if (size == 8)
-    copy_elements<8>(y, y_stride, x, x_stride, n);
-  else
-    copy_elements<16>(y, y_stride, x, x_stride, n);
-}
-
-// A tensor's elements as bytes.
-struct Operand {
-  std::int64_t size;  // of an element
-  std::byte* data;    // of the first
-  explicit Operand(const Tensor& x)
-      : size(element_size(x.dtype())), data(x.storage()->data() + x.layout().offset * size) {}
-};
 
 // The elements of one strided run, brought together a piece at a time.
 class Pieces {
@@ -54,8 +33,8 @@ class Pieces {
     if (stride_ != 0 || begin == 0) copy_elements(buffer_.data(), 1, from, stride_, n, size_);
     return buffer_.data();
   }
-  Pieces(const Operand& x, std::int64_t offset, std::int64_t stride)
-      : from_(x.data + offset * x.size), stride_(stride), size_(x.size) {}
+  Pieces(const Elements& x, std::int64_t offset, std::int64_t stride)
+      : from_(x.at(offset)), stride_(stride), size_(x.size) {}
 
  private:
   const std::byte* from_;
@@ -68,13 +47,13 @@ template <std::size_t... K>
 void run_over(const Tensor& out, const Tensor* const* in, detail::Loop loop, const void* f,
               std::index_sequence<K...>) {
   constexpr std::size_t kCount = sizeof...(K);
-  const Operand y(out);
-  const std::array<Operand, kCount> x{Operand(*in[K])...};
+  const Elements y(out);
+  const std::array<Elements, kCount> x{Elements(*in[K])...};
   const Shape& shape = out.shape();
   if (((in[K]->shape() == shape && in[K]->is_contiguous()) && ...))
     return parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      const void* const at[] = {x[K].data + begin * x[K].size...};
-      loop(f, y.data + begin * y.size, at, end - begin);
+      const void* const at[] = {x[K].at(begin)...};
+      loop(f, y.at(begin), at, end - begin);
     });
   const std::array<Strides, kCount> strides{expanded("map", in[K]->layout(), shape).strides...};
   for_each_run(StridedLoop<kCount + 1>(shape, {&out.strides(), &strides[K]...}),
@@ -85,7 +64,7 @@ void run_over(const Tensor& out, const Tensor* const* in, detail::Loop loop, con
                  for (std::int64_t begin = 0; begin < n; begin += size) {
                    const std::int64_t count = std::min(size, n - begin);
                    const void* const at[] = {pieces[K].at(begin, count)...};
-                   loop(f, y.data + (offset[0] + begin) * y.size, at, count);
+                   loop(f, y.at(offset[0] + begin), at, count);
                  }
                });
 }
@@ -110,6 +89,20 @@ Tensor zip_as(std::string_view op, Tensor a, Tensor b, const detail::Loops& loop
 }
 
 }  // namespace
+
+void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
+                   std::int64_t n, std::int64_t size) {
+  if (y_stride == 1 && x_stride == 1)
+    std::memcpy(y, x, std::size_t(n * size));
+  else if (size == 1)
+    copy_sized<1>(y, y_stride, x, x_stride, n);
+  else if (size == 4)
+    copy_sized<4>(y, y_stride, x, x_stride, n);
+  else if (size == 8)
+    copy_sized<8>(y, y_stride, x, x_stride, n);
+  else
+    copy_sized<16>(y, y_stride, x, x_stride, n);
+}
 
 namespace detail {
 
@@ -175,16 +168,15 @@ Tensor lift(std::string_view op, const Tensor& x) {
 }
 
 void copy_into(const Tensor& y, const Tensor& x) {
-  const Operand to(y), from(x);
+  const Elements to(y), from(x);
   const std::int64_t size = from.size;
   if (x.numel() <= 64 && x.is_contiguous() && y.is_contiguous()) {  // not worth a loop's setup
-    std::memcpy(to.data, from.data, std::size_t(x.numel() * size));
+    std::memcpy(to.at(0), from.at(0), std::size_t(x.numel() * size));
     return;
   }
   for_each_run(StridedLoop<2>(x.shape(), {&y.strides(), &x.strides()}),
                [&](const auto& at, std::int64_t n, const auto& s) {
-                 copy_elements(to.data + at[0] * size, s[0], from.data + at[1] * size, s[1], n,
-                               size);
+                 copy_elements(to.at(at[0]), s[0], from.at(at[1]), s[1], n, size);
                });
 }
 

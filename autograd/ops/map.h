@@ -28,6 +28,18 @@ Tensor detached_copy(const Tensor& x);
 /// y = x, two tensors of one shape and dtype; y is fresh, or a view of what is.
 void copy_into(const Tensor& y, const Tensor& x);
 
+/// A tensor's elements as bytes, whatever its dtype.
+struct Elements {
+  std::int64_t size;  ///< of one
+  std::byte* first;
+  explicit Elements(const Tensor& x)
+      : size(element_size(x.dtype())), first(x.storage()->data() + x.layout().offset * size) {}
+  std::byte* at(std::int64_t i) const { return first + i * size; }
+};
+/// n elements of `size` bytes from x to y; strides in elements.
+void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
+                   std::int64_t n, std::int64_t size);
+
 namespace detail {
 
 DType unify(std::string_view op, std::span<Tensor* const> operands);

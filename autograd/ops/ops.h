@@ -122,7 +122,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape);
 Tensor softmax(const Tensor& x, std::int64_t axis);
 Tensor log_softmax(const Tensor& x, std::int64_t axis);
 
-// ---- products (ops/matmul.cpp, ops/linear.cpp, ops/einsum.cpp)
+// ---- products (ops/matmul.cpp, ops/einsum.cpp)
 /// torch.matmul: 1-D, 2-D or batched operands, batch axes broadcast.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// x [..., in] times weight [out, in] transposed, plus bias [out] if defined -> [..., out]. Fused.

@@ -17,7 +17,7 @@ fi
 # Prints to stderr: of the lines that match REGEX (how far COMMAND is) one every 3 s, any other line
 # at once, and a line of its own after 4 s of silence. Default REGEX: ninja's [n/N].
 progress() {
-  local name=$1 status=${2-'^\[[0-9]+/[0-9]+\]'} rest="" line last="" shown=-3 code
+  local name=$1 status=${2-'^\[[0-9]+/[0-9]+\]'} rest="" line last="" shown=-3 code told=1
   SECONDS=0
   while true; do
     code=0
@@ -30,14 +30,17 @@ progress() {
     fi
     line=$rest$line rest=""
     if [[ $line =~ $status ]]; then
-      last=$line
+      last=$line told=0
       if (( SECONDS >= shown + 3 )); then
         echo "$line" >&2
-        shown=$SECONDS
+        shown=$SECONDS told=1
       fi
     elif [[ -n $line ]]; then
       echo "$line" >&2
     fi
-    if (( code )); then return 0; fi
+    if (( code )); then
+      if (( !told )); then echo "$last" >&2; fi
+      return 0
+    fi
   done
 }

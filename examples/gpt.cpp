@@ -27,7 +27,7 @@ std::string rhyme() {
 
 // Tokens look at earlier ones, then each thinks on its own; both add to the stream [B, T, width].
 struct Block : Module {
-  LayerNorm ln1{{.dim = kWidth}}, ln2{{.dim = kWidth}};
+  LayerNorm ln1{{.normalized_shape = kWidth}}, ln2{{.normalized_shape = kWidth}};
   Linear qkv{{.in = kWidth, .out = 3 * kWidth}}, proj{{.in = kWidth, .out = kWidth}};
   Linear up{{.in = kWidth, .out = 4 * kWidth}}, down{{.in = 4 * kWidth, .out = kWidth}};
 
@@ -50,7 +50,7 @@ struct Block : Module {
 struct GPT : Module {
   Embedding tok{{.count = kLetters.size(), .dim = kWidth}};
   Block blocks[kLayers];
-  LayerNorm ln{{.dim = kWidth}};
+  LayerNorm ln{{.normalized_shape = kWidth}};
   Linear head{{.in = kWidth, .out = kLetters.size(), .bias = false}};
   Tensor operator()(const Tensor& ids) const {  // [B, T] -> logits of the next token [B, T, vocab]
     Tensor x = tok(ids);

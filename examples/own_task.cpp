@@ -53,7 +53,7 @@ int main() {
   RunConfig
       config;  // two layers of two heads, as heed train alone; all of it is in nn/train/config.h
   config.context = 2 * kDigits, config.mlp = true;
-  config.batch = 64, config.steps = 500, config.schedule = "cosine";
+  config.batch = 64, config.steps = 500, config.schedule = Decay::kCosine;
   Trainer trainer(config, std::make_unique<Sorting>());
 
   std::printf("step    loss   best possible   sorted right\n");

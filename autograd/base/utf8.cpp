@@ -27,6 +27,13 @@ std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) 
   return c;
 }
 
+bool is_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size())
+    if (!next_code_point(text, at)) return false;
+  return true;
+}
+
 std::string to_utf8(char32_t c) {
   const auto tail = [c](int shift) { return char(0x80 | (c >> shift & 0x3F)); };
   if (c < 0x80) return {char(c)};

@@ -11,6 +11,8 @@ namespace heed::autograd {
 /// bytes there are not UTF-8. Needs at < text.size().
 std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at);
 
+bool is_utf8(std::string_view text);
+
 std::string to_utf8(char32_t c);
 
 /// For a label or an error: the character itself, or \n, \t, \r, U+0007 where it does not print.

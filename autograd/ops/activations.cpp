@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/simd/rows.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -67,7 +67,8 @@ Tensor gelu(const Tensor& x) {
   const auto definition = [](const Tensor& u) {
     return 0.5 * u * (1.0 + erf(u * (std::numbers::sqrt2 / 2)));
   };
-  return fused(kGelu, x, value, slope, definition, kernels::gelu, kernels::gelu_backward);
+  return fused(kGelu, x, value, slope, definition, kernels::simd::gelu,
+               kernels::simd::gelu_backward);
 }
 
 Tensor gelu_tanh(const Tensor& x) {

@@ -289,7 +289,7 @@ Tensor forward(const Heads& h, Call& call) {
       a.scores = room<T>(scores, watch.scores, h);
       a.pattern = room<T>(pattern, watch.pattern, h);
       a.dropped = room<T>(dropped, watch.dropped, h);
-      kernels::attention(a);
+      kernels::simd::attention(a);
     }
   });
   show(scores, watch.scores), show(pattern, watch.pattern), show(dropped, watch.dropped);
@@ -320,7 +320,7 @@ Grads backward(const Vjp& v, const Call& call) {
       }
       g.dscores = room<T>(dscores, watch.scores_grad, h);
       g.dpattern = room<T>(dpattern, watch.pattern_grad, h);
-      kernels::attention_backward(arguments<T>(h, out, call), g);
+      kernels::simd::attention_backward(arguments<T>(h, out, call), g);
     }
   });
   show(dscores, watch.scores_grad), show(dpattern, watch.pattern_grad);

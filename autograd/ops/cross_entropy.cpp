@@ -1,7 +1,5 @@
 // cross_entropy: the mean negative log-likelihood of target classes, straight from logits.
-#include "autograd/kernels/reference/cross_entropy.h"
-
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -115,7 +113,7 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
     if (o.reduction == Reduction::kNone) {
       for (std::int64_t r = 0; r < rows; ++r) y[r] = T(loss[r]);
     } else {
-      const Acc total = kernels::sum(loss, rows, 1);
+      const Acc total = kernels::reference::sum(loss, rows, 1);
       *y = T(o.reduction == Reduction::kSum || counted == 0 ? total : total / Acc(double(counted)));
     }
   });

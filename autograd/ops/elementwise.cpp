@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/simd/rows.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -79,7 +79,7 @@ Tensor exp(const Tensor& x) {
     using std::exp;
     return exp(v);
   };
-  return record(kExp, {x}, map(kExp, x, f, kernels::exp),
+  return record(kExp, {x}, map(kExp, x, f, kernels::simd::exp),
                 [](const Vjp& v) -> Grads { return {v.grad * v.output()}; });
 }
 
@@ -117,7 +117,7 @@ Tensor tanh(const Tensor& x) {
     using std::tanh;
     return tanh(v);
   };
-  return record(kTanh, {x}, map(kTanh, x, f, kernels::tanh), [](const Vjp& v) -> Grads {
+  return record(kTanh, {x}, map(kTanh, x, f, kernels::simd::tanh), [](const Vjp& v) -> Grads {
     const Tensor y = v.output();
     return {v.grad * (1.0 - y * y)};
   });
@@ -142,7 +142,7 @@ Tensor erf(const Tensor& x) {
     using std::erf;
     return erf(v);
   };
-  return record(kErf, {x}, map(kErf, x, f, kernels::erf), [](const Vjp& v) -> Grads {
+  return record(kErf, {x}, map(kErf, x, f, kernels::simd::erf), [](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
     return {v.grad * (exp(-(u * u)) * (2 * std::numbers::inv_sqrtpi))};
   });

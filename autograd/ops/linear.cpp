@@ -1,5 +1,5 @@
 // linear: x W^T + b in one kernel.
-#include "autograd/kernels/simd/gemm.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 

@@ -1,7 +1,7 @@
 // matmul: 1-D, 2-D and batched operands, batch axes broadcast; any strides, no copies.
 #include <algorithm>
 
-#include "autograd/kernels/simd/gemm.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 

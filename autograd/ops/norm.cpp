@@ -1,8 +1,6 @@
 // layer_norm and rms_norm over the last axis. One is the other with the mean set to 0, so they
 // share their loops over rows.
-#include "autograd/kernels/reference/norm.h"
-
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -104,8 +102,9 @@ Forward forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, d
     parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         const T* row = in + r * rows.size;
-        const Moments<T> m = kind == Kind::kLayer ? kernels::layer_norm_moments(row, rows.size, eps)
-                                                  : kernels::rms_norm_moments(row, rows.size, eps);
+        const Moments<T> m = kind == Kind::kLayer
+                                 ? kernels::layer_norm_moments(row, rows.size, eps)
+                                 : kernels::reference::rms_norm_moments(row, rows.size, eps);
         kernels::normalize(y + r * rows.size, row, m, w, b, rows.size);
         moments[2 * r] = m.mean;
         moments[2 * r + 1] = m.rstd;
@@ -156,8 +155,8 @@ Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std
     const auto gradient = [&](std::int64_t first) {
       Tensor d = empty({size}, x.dtype());
       for (std::int64_t i = 0; i < size; ++i)
-        d.template mutable_data<T>()[i] = T(
-            kernels::sum(sums.data() + first + i, std::max<std::int64_t>(1, rows.chunks()), width));
+        d.template mutable_data<T>()[i] = T(kernels::reference::sum(
+            sums.data() + first + i, std::max<std::int64_t>(1, rows.chunks()), width));
       return d;
     };
     if (needs_weight) grads[1] = gradient(0);
@@ -198,6 +197,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
     check(!p.defined() || p.shape() == normalized_shape, kLayerNorm,
           "needs weight and bias of normalized_shape ", normalized_shape, ", got ",
           p.defined() ? p.shape() : Shape());
+  if (normalized_shape.rank() == 1) return layer_norm(x, weight, bias, eps);
   const auto flat = [](const Tensor& p) { return p.defined() ? reshape(p, {-1}) : p; };
   Shape rows = x.shape().sub(0, lead);
   rows.push_back(normalized_shape.numel());

@@ -1,7 +1,7 @@
 // Reductions over any set of axes: sum mean var max min argmax logsumexp, and sum_to.
 #include <cmath>
 
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -161,7 +161,7 @@ void sum_into(const Split& split, const Tensor& x, T* out) {
   for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
     Accumulator<T> total{};
     inner.run([&](const auto& at, std::int64_t n, const auto& s) {
-      total += kernels::sum(from + at[0], n, s[0]);
+      total += kernels::reference::sum(from + at[0], n, s[0]);
     });
     out[o] = T(total);
   });

@@ -1,7 +1,5 @@
 // softmax and log_softmax along one axis.
-#include "autograd/kernels/reference/softmax.h"
-
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -58,14 +56,7 @@ Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
 
 Tensor softmax(const Tensor& x, std::int64_t axis) {
   const int a = normalized_axis(kSoftmax, x.shape(), axis);
-  const Tensor y = for_each_row(kSoftmax, x, a,
-                                []<class T>(T* out, std::int64_t out_stride, const T* in,
-                                            std::int64_t in_stride, std::int64_t n) {
-                                  if constexpr (std::is_same_v<T, float>)
-                                    if (out_stride == 1 && in_stride == 1)
-                                      return kernels::softmax_row(out, in, n);
-                                  kernels::softmax_row(out, out_stride, in, in_stride, n);
-                                });
+  const Tensor y = for_each_row(kSoftmax, x, a, [](auto... row) { kernels::softmax_row(row...); });
   return record(kSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
     const Tensor p = v.output(), gp = v.grad * p;  // J^T g = g*p - p*sum(g*p)
     return {gp - p * sum(gp, {a}, true)};
@@ -74,8 +65,8 @@ Tensor softmax(const Tensor& x, std::int64_t axis) {
 
 Tensor log_softmax(const Tensor& x, std::int64_t axis) {
   const int a = normalized_axis(kLogSoftmax, x.shape(), axis);
-  const Tensor y =
-      for_each_row(kLogSoftmax, x, a, [](auto... row) { kernels::log_softmax_row(row...); });
+  const Tensor y = for_each_row(kLogSoftmax, x, a,
+                                [](auto... row) { kernels::reference::log_softmax_row(row...); });
   return record(kLogSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
     const Tensor log_p = v.output();
     const Tensor g = v.grad - exp(log_p) * sum(v.grad, {a}, true);

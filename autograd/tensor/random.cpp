@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "autograd/base/error.h"
+#include "autograd/base/text.h"
 
 namespace heed::autograd {
 namespace {
@@ -100,11 +100,8 @@ std::vector<std::string> split(const std::string& text) {
 
 // The number that is the whole of `token` and at most `limit`, else nothing.
 std::optional<std::uint64_t> parse(const std::string& token, int base, std::uint64_t limit) {
-  std::uint64_t value = 0;
-  const char* end = token.data() + token.size();
-  const auto [stop, error] = std::from_chars(token.data(), end, value, base);
-  if (error != std::errc{} || stop != end || value > limit) return std::nullopt;
-  return value;
+  const auto value = parse_number<std::uint64_t>(token, base);
+  return value && *value <= limit ? value : std::nullopt;
 }
 
 }  // namespace

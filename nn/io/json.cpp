@@ -16,6 +16,8 @@ nlohmann::json leaf(const Json& value) {
       return value.integer() != 0;
     case Json::Kind::kInteger:
       return value.integer();
+    case Json::Kind::kUnsigned:
+      return value.count();
     case Json::Kind::kNumber:
       return value.number();
     case Json::Kind::kText:

@@ -11,6 +11,7 @@ using autograd::DType;
 using autograd::Generator;
 using autograd::KeepMask;
 using autograd::ScoreBias;
+using autograd::Shape;
 using autograd::Tensor;
 using enum autograd::DType;
 using autograd::default_generator;

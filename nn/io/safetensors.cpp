@@ -60,13 +60,6 @@ std::string shown(const Json& value) {
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 
-bool is_utf8(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size())
-    if (!next_code_point(text, at)) return false;
-  return true;
-}
-
 // As the format needs it: anything deeper or longer could fill the memory.
 Json parse_header(const std::string& path, const std::string& text) {
   try {
@@ -77,7 +70,7 @@ Json parse_header(const std::string& path, const std::string& text) {
   }
 }
 
-Shape shape_of(const std::string& path, const std::string& name, const Json& sizes) {
+Shape parse_shape(const std::string& path, const std::string& name, const Json& sizes) {
   const auto bad = [&](std::string_view need) {
     refuse(path, "tensor ", quoted(name), " has shape ", shown(sizes), "; heed needs ", need);
   };
@@ -95,7 +88,7 @@ Shape shape_of(const std::string& path, const std::string& name, const Json& siz
   return shape;
 }
 
-Entry entry_of(const std::string& path, const std::string& name, const Json& info) {
+Entry parse_entry(const std::string& path, const std::string& name, const Json& info) {
   const Json *dtype = info.find("dtype"), *sizes = info.find("shape"),
              *offsets = info.find("data_offsets");
   if (!dtype || !sizes || !offsets)
@@ -111,7 +104,7 @@ Entry entry_of(const std::string& path, const std::string& name, const Json& inf
       !pair[1].is_count())
     refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(*offsets),
            ", needs [begin, end]; damaged");
-  const Shape shape = shape_of(path, name, *sizes);
+  const Shape shape = parse_shape(path, name, *sizes);
   const auto begin = pair[0].count(), end = pair[1].count();
   const std::uint64_t need = std::uint64_t(shape.numel()) * format->bytes;
   if (end < begin || end - begin != need)
@@ -258,7 +251,7 @@ SafeTensors load_safetensors(const std::string& path) {
   for (std::size_t i = 0; i < header.items().size(); ++i) {
     const Json& info = header.items()[i];
     if (header.keys()[i] != "__metadata__") {
-      entries.push_back(entry_of(path, header.keys()[i], info));
+      entries.push_back(parse_entry(path, header.keys()[i], info));
       continue;
     }
     if (info.kind() != Json::Kind::kObject)

@@ -1,44 +1,118 @@
+// The one file that includes toml++.
 #include "nn/io/toml.h"
 
-#include <CLI/CLI.hpp>
-#include <sstream>
+#define TOML_EXCEPTIONS 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
 
 #include "autograd/base/error.h"
+#include "nn/io/nearest.h"
 
 namespace heed::nn {
 
-using namespace autograd;
+using autograd::check;
+using autograd::fail;
+using autograd::ValueError;
 
-std::vector<TomlItem> read_toml(const std::string& text, const std::string& where) {
-  std::istringstream in(text);
-  std::vector<CLI::ConfigItem> parsed;
-  try {
-    parsed = CLI::ConfigTOML().from_config(in);
-  } catch (const CLI::Error& e) {
-    fail<ValueError>(where, "not a TOML file: ", e.what());
+namespace {
+
+// A number as a reader of settings takes it; a real that is whole keeps its point.
+std::string number_text(const toml::node& node) {
+  if (const auto* whole = node.as_integer()) return std::to_string(whole->get());
+  const std::string text = fmt::format("{}", node.as_floating_point()->get());
+  return text.find_first_of(".ein") == std::string::npos ? text + ".0" : text;
+}
+
+void add_value(TomlItem& item, const toml::node& node) {
+  if (const auto* text = node.as_string()) {
+    item.type = TomlItem::Type::kText;
+    item.values.push_back(text->get());
+  } else if (const auto* truth = node.as_boolean()) {
+    item.type = TomlItem::Type::kBool;
+    item.values.emplace_back(truth->get() ? "true" : "false");
+  } else if (node.is_number()) {
+    item.type = TomlItem::Type::kNumber;
+    item.values.push_back(number_text(node));
+  } else {
+    fail<ValueError>(item.where, item.key, " needs true, false, a number or a text in quotes");
   }
+}
+
+void add_items(std::vector<TomlItem>& items, const toml::table& table, const std::string& section,
+               const std::string& file) {
+  for (const auto& [key, node] : table) {
+    TomlItem item;
+    item.section = section, item.key = key.str();
+    item.where = fmt::format("{}:{}", file, node.source().begin.line);
+    if (const toml::table* inner = node.as_table()) {
+      const std::string name = section.empty() ? item.key : section + "." + item.key;
+      items.push_back({name, "", item.where, {}, {}});
+      add_items(items, *inner, name, file);
+      continue;
+    }
+    if (const toml::array* list = node.as_array()) {
+      for (const toml::node& element : *list) add_value(item, element);
+    } else {
+      add_value(item, node);
+    }
+    items.push_back(std::move(item));
+  }
+}
+
+const char* type_problem(const Setting& setting, TomlItem::Type type) {
+  using Kind = Setting::Kind;
+  const bool number = setting.kind == Kind::kInteger || setting.kind == Kind::kReal;
+  if (number && type != TomlItem::Type::kNumber) return " needs a number, without quotes";
+  if (setting.kind == Kind::kSwitch && type != TomlItem::Type::kBool)
+    return " is true or false, without quotes";
+  if (!number && setting.kind != Kind::kSwitch && type != TomlItem::Type::kText)
+    return " needs a text in quotes";
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<TomlItem> read_toml(const std::string& text, const std::string& file) {
   std::vector<TomlItem> items;
-  for (const CLI::ConfigItem& item : parsed) {
-    if (item.name == "--") continue;  // CLI11's mark of a section's end
-    std::string section;
-    for (const std::string& parent : item.parents) section += (section.empty() ? "" : ".") + parent;
-    const bool begins = item.name == "++";
-    if (begins && section.empty()) continue;
-    for (const std::string& value : item.inputs)
-      check<ValueError>(!value.starts_with('"') && !value.starts_with('\''), where,
-                        "the quotes of ", value, " (", item.name,
-                        ") do not match (a # may not stand in a value)");
-    items.push_back({section, begins ? "" : item.name, item.inputs});
+  try {
+    add_items(items, toml::parse(text), "", file);
+  } catch (const toml::parse_error& e) {
+    fail<ValueError>(fmt::format("{}:{}", file, e.source().begin.line),
+                     "not TOML: ", e.description());
   }
   return items;
 }
 
-std::string toml_obstacle(const std::string& value) {
+const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings) {
+  const Setting* setting = find_setting(settings, item.key);
+  if (!setting)
+    fail<ValueError>(item.where, "[", item.section, "] has no key '", item.key,
+                     "'; the nearest is '", nearest(item.key, keys(settings)), "'");
+  check<ValueError>(setting->kind == Setting::Kind::kList || item.values.size() == 1, item.where,
+                    item.key, " takes one value, got ", item.values.size());
+  if (const char* problem = item.values.empty() ? nullptr : type_problem(*setting, item.type))
+    fail<ValueError>(item.where, item.key, problem, ", got ", item.values[0]);
+  return *setting;
+}
+
+std::string toml_line(const Setting& setting) {
+  const std::string value = setting.get();
+  if (setting.kind != Setting::Kind::kText && setting.kind != Setting::Kind::kChoice)
+    return setting.key + " = " + value + "\n";
+  std::string quoted;
   for (const char c : value) {
-    if (c == '#' || c == '"' || c == '\\') return std::string("a ") + c;
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return "a control character";
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      quoted += {'\\', c};
+    else if (byte < 0x20 || byte == 0x7f)
+      quoted += fmt::format("\\u{:04X}", byte);
+    else
+      quoted += c;
   }
-  return "";
+  return setting.key + " = \"" + quoted + "\"\n";
 }
 
 }  // namespace heed::nn

@@ -1,22 +1,32 @@
-// The TOML that heed reads: sections of `key = value`, as config.toml and --config files have them.
+// TOML as config.toml and other configuration files have it: sections of `key = value`.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "nn/io/setting.h"
+
 namespace heed::nn {
 
 struct TomlItem {
-  std::string section;              ///< "train"; "" above the first section
-  std::string key;                  ///< "" for the mark that a section begins
-  std::vector<std::string> values;  ///< as written, without quotes; several if listed
+  enum class Type { kBool, kNumber, kText };
+
+  std::string section;  ///< "train"; "" above the first section
+  std::string key;      ///< "" for the mark that a section begins
+  std::string where;    ///< "runs/urn-1/config.toml:3"
+  Type type = Type::kText;
+  std::vector<std::string> values;  ///< several if listed
 };
 
-/// ValueError, naming `where` (the file), for what is not TOML, and for a value with unmatched
-/// quotes: the reader (CLI11) ends a value at #, also within quotes.
-std::vector<TomlItem> read_toml(const std::string& text, const std::string& where);
+/// What `text`, the contents of `file`, says. ValueError with file and line for what is not TOML,
+/// and for values other than true, false, numbers, texts and lists of texts.
+std::vector<TomlItem> read_toml(const std::string& text, const std::string& file);
 
-/// "" if read_toml reads `value` back as it is, else what in it prevents that: "a #".
-std::string toml_obstacle(const std::string& value);
+/// The setting that `item` names. ValueError with file, line, key and the nearest key if there is
+/// none, or it needs a value of another type, or fewer of them.
+const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings);
+
+/// `key = value` in TOML.
+std::string toml_line(const Setting& setting);
 
 }  // namespace heed::nn

@@ -94,6 +94,8 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
     const KVCache::KV all = pass.cache->append(pass.layer, k, v);
     k = all.k, v = all.v;
   }
+  // attention() applies the causal mask and pass.keep: KeepMask::causal,
+  // autograd/ops/attention.cpp.
   AttentionOptions how{.scale = scale(),
                        .causal = options.causal,
                        .alignment = options.alignment,

@@ -42,10 +42,12 @@ const Check kEmbeddingLayer("nn.Embedding", [](SampleGen& g) -> Samples {
                                    [ids](auto& m, const Tensor& x) { return m(ids) * x; })};
 });
 const Check kLayerNormLayer("nn.LayerNorm", [](SampleGen& g) -> Samples {
-  LayerNorm::Options o{.dim = 4, .dtype = float64};
+  LayerNorm::Options o{.normalized_shape = 4, .dtype = float64};
   Samples samples{module_sample<LayerNorm>("bias", o, g.apart({3, 4}), kCall)};
   o.elementwise_affine = false;
   samples.push_back(module_sample<LayerNorm>("not affine", o, g.apart({3, 4}), kCall));
+  o = {.normalized_shape = {2, 3}, .dtype = float64};
+  samples.push_back(module_sample<LayerNorm>("over two axes", o, g.apart({2, 2, 3}), kCall));
   return samples;
 });
 const Check kRmsNormLayer("nn.RMSNorm", [](SampleGen& g) -> Samples {

@@ -32,10 +32,13 @@ Embedding::Embedding(const Options& o, Generator& g) : options(o) {
 }
 
 LayerNorm::LayerNorm(const Options& o, Generator&) : options(o) {
-  check_size("LayerNorm", "dim", o.dim);
+  check<ValueError>(o.normalized_shape.rank() > 0, "LayerNorm",
+                    "needs a normalized_shape of one axis or more, got []");
+  for (const std::int64_t size : o.normalized_shape)
+    check_size("LayerNorm", "normalized_shape", size);
   if (!o.elementwise_affine) return;
-  weight = ones({o.dim}, o.dtype).requires_grad();
-  if (o.bias) bias = zeros({o.dim}, o.dtype).requires_grad();
+  weight = ones(o.normalized_shape, o.dtype).requires_grad();
+  if (o.bias) bias = zeros(o.normalized_shape, o.dtype).requires_grad();
 }
 
 RMSNorm::RMSNorm(const Options& o, Generator&) : options(o) {

@@ -41,20 +41,22 @@ struct Embedding : Module {
   }
 };
 
-/// Normalizes the last axis to mean 0 and variance 1, then scales and shifts.
+/// Normalizes over the last axes to mean 0 and variance 1, then scales and shifts.
 struct LayerNorm : Module {
   struct Options {
-    std::int64_t dim;
+    Shape normalized_shape;  ///< of these axes; a number for the last axis alone
+    double eps = 1e-5;
     bool elementwise_affine = true;  ///< false: neither weight nor bias
     bool bias = true;
-    double eps = 1e-5;
     DType dtype = float32;
   } options;
-  Tensor weight;  ///< [dim], starts at 1, or undefined
-  Tensor bias;    ///< [dim], starts at 0, or undefined
+  Tensor weight;  ///< of normalized_shape, starts at 1, or undefined
+  Tensor bias;    ///< likewise, starts at 0
 
   explicit LayerNorm(const Options& o, Generator& g = default_generator());
-  Tensor operator()(const Tensor& x) const { return layer_norm(x, weight, bias, options.eps); }
+  Tensor operator()(const Tensor& x) const {
+    return layer_norm(x, options.normalized_shape, weight, bias, options.eps);
+  }
   template <class F>
   void visit(F&& f) {
     f("weight", weight);

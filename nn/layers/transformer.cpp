@@ -50,7 +50,8 @@ std::int64_t first_position(const Transformer::Options& o, std::int64_t n, const
 
 std::optional<LayerNorm> block_norm(const Block::Options& o) {
   if (o.norm == NormPlacement::kNone) return std::nullopt;
-  return LayerNorm({.dim = o.attention.d_model, .bias = o.norm_bias, .dtype = o.attention.dtype});
+  return LayerNorm(
+      {.normalized_shape = o.attention.d_model, .bias = o.norm_bias, .dtype = o.attention.dtype});
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ Transformer::Transformer(const Options& o, Generator& g)
                                        .dropout = o.dropout},
                         g);
   if (o.norm == NormPlacement::kPre)
-    ln.emplace(LayerNorm::Options{.dim = o.d_model, .bias = o.norm_bias, .dtype = o.dtype});
+    ln.emplace(
+        LayerNorm::Options{.normalized_shape = o.d_model, .bias = o.norm_bias, .dtype = o.dtype});
   if (!o.tied)
     head.emplace(
         Linear::Options{.in = o.d_model, .out = options.classes, .bias = false, .dtype = o.dtype},

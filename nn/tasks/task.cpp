@@ -2,6 +2,7 @@
 #include "nn/tasks/task.h"
 
 #include "autograd/base/error.h"
+#include "autograd/base/text.h"
 #include "autograd/tensor/create.h"
 #include "nn/io/nearest.h"
 #include "nn/tasks/tasks.h"
@@ -14,12 +15,6 @@ namespace {
 
 // Not a seed a user types: evaluation never sees the sequences of training.
 constexpr std::uint32_t kEvaluationSeed = 0xE7A15EED;
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 }  // namespace
 
@@ -115,9 +110,9 @@ std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int6
     if (context) o.length = *context / 2;
     return make_reverse(o);
   }
-  const std::string all = joined(task_names());
+  const std::string all = join(task_names(), ", ");
   if (name == "text")
-    fail<ValueError>("task", "'text' needs a file: --text FILE. Without one: ", all);
+    fail<ValueError>("task", "'text' needs the path of a file. Without one: ", all);
   fail<ValueError>("task", "there is no task '", name, "', the nearest is '",
                    nearest(name, task_names()), "'. All: ", all);
 }

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "autograd/base/text.h"
+#include "autograd/base/utf8.h"
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
 #include "nn/layers/init.h"
@@ -16,7 +16,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr int kMaxSteps = 1'000'000'000;
+constexpr Range kSteps{1, 1e9}, kStepsOrNone{0, 1e9}, kShare{0, 1, false, true};
 
 // A pre-norm GPT with learned positions and biases, as the speed presets of nn/train/README.md.
 RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std::int64_t context,
@@ -25,8 +25,8 @@ RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std
   c.task = "text";
   c.layers = layers, c.heads = heads, c.d_model = d_model, c.context = context, c.batch = batch;
   c.mlp = c.bias = true;
-  c.positions = "learned", c.init = "gpt2";
-  c.steps = 2000, c.warmup = 100, c.schedule = "cosine";
+  c.positions = Positions::kLearned, c.init = Init::kGPT2;
+  c.steps = 2000, c.warmup = 100, c.schedule = Decay::kCosine;
   c.lr = 1e-3, c.min_lr = 1e-4, c.beta2 = 0.95, c.weight_decay = 0.1;
   c.eval_every = 250, c.eval_batch = 240;
   return c;
@@ -46,8 +46,8 @@ RunConfig urn() {
   c.task = "urn";
   c.layers = 1, c.heads = 1, c.d_model = 32, c.context = 64;
   c.mlp = c.bias = true;
-  c.positions = "none", c.init = "torch";
-  c.batch = 64, c.steps = 600, c.schedule = "cosine", c.lr = 4e-3, c.min_lr = 2e-4;
+  c.positions = Positions::kNone, c.init = Init::kTorch;
+  c.batch = 64, c.steps = 600, c.schedule = Decay::kCosine, c.lr = 4e-3, c.min_lr = 2e-4;
   c.eval_batch = 512;
   return c;
 }
@@ -57,7 +57,7 @@ RunConfig reverse() {
   c.task = "reverse";
   c.layers = 1, c.heads = 1, c.context = 32;
   c.mlp = c.bias = true;
-  c.positions = "learned", c.init = "gpt2";
+  c.positions = Positions::kLearned, c.init = Init::kGPT2;
   c.batch = 64, c.steps = 200;
   return c;
 }
@@ -84,37 +84,13 @@ std::vector<Preset> presets() {
           {"small", gpt(6, 6, 384, 256, 8)}};
 }
 
-template <class T>
-std::string toml_value(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return '"' + value + '"';  // validate() has refused what would need an escape
-  } else if constexpr (std::is_same_v<T, double>) {
-    return fmt::format("{:.17g}", value);
-  } else {
-    return fmt::format("{}", value);
-  }
-}
-
-void one_of(std::string_view key, const std::string& value,
-            const std::vector<std::string>& allowed) {
-  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
-  fail<ValueError>(key, "'", value, "' is not one of ", fmt::format("{}", fmt::join(allowed, ", ")),
-                   "; did you mean '", nearest(value, allowed), "'?");
-}
-
-template <class T>
-void in_range(std::string_view key, T value, T low, T high) {
-  check<ValueError>(value >= low && value <= high, key, "needs ", low, " to ", high, ", got ",
-                    value);
-}
-
 // An absurd size fails here, not in malloc: weights with gradients and AdamW's two moments, what a
 // step keeps of the residual stream, attention and logits.
 void check_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
   constexpr double kLimit = 16e9;
-  const double bytes = c.dtype == "float64" ? 8 : 4;
+  const double bytes = double(element_size(c.dtype));
   const auto d = double(c.d_model), layers = double(c.layers), tokens = double(c.batch * c.context);
-  const double learned = c.positions == "learned" ? double(c.context) : 0;
+  const double learned = c.positions == Positions::kLearned ? double(c.context) : 0;
   const double weights =
       4 * bytes * d *
       ((c.mlp ? 12 : 4) * d * layers + learned + double(vocab) + (c.tied ? 0 : double(classes)));
@@ -133,6 +109,56 @@ void check_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) 
 
 }  // namespace
 
+std::vector<Setting> RunConfig::settings() {
+  std::vector<Setting> list = {
+      {"task", task, "NAME", "what to learn; see heed tasks"},
+      {"text", text, "FILE", "UTF-8 file to learn from, for the task text"},
+      {"layers", layers, {1, 256}, "blocks"},
+      {"heads", heads, {1, 1024}, "attention heads per block; divides d-model"},
+      {"d-model", d_model, {1, 16384}, "width of the residual stream"},
+      {"context", context, {1, 65536}, "longest sequence, tokens"},
+      {"mlp", mlp, "an MLP of 4 x d-model after each attention"},
+      {"bias", bias, "biases in linear layers"},
+      {"norm-bias", norm_bias, "biases in LayerNorms"},
+      {"tied", tied, "the output layer is the token embedding"},
+      {"positions", positions, "how the model knows where a token stands"},
+      {"norm", norm, "LayerNorm before (pre) or after (post) each sublayer"},
+      {"form", form, "how q, k, v are stored"},
+      {"init", init, "how weights are drawn"},
+      {"dropout", dropout, kShare, "probability"},
+      {"dtype", dtype, "of weights and arithmetic"},
+      {"batch", batch, {1, 65536}, "sequences per step"},
+      {"steps", steps, kSteps, "optimizer steps"},
+      {"warmup", warmup, kStepsOrNone, "steps of linear warm-up"},
+      {"schedule", schedule, "course of the learning rate after the warm-up"},
+      {"lr", lr, {0, 10, true}, "peak learning rate"},
+      {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear or cosine"},
+      {"beta1", beta1, kShare, "decay of the mean of gradients"},
+      {"beta2", beta2, kShare, "decay of the mean of squares"},
+      {"eps", eps, {0, 1, true}, "added to the root"},
+      {"weight-decay", weight_decay, {0, 10}, "decoupled, on matrices only"},
+      {"clip", clip, {0}, "largest global gradient norm; 0: no clipping"},
+      {"seed", seed, {0, 0xffffffff}, "of initialization, data and dropout, each its own stream"},
+      {"eval-every", eval_every, kStepsOrNone, "steps between evaluations; 0: only at the end"},
+      {"eval-batch",
+       eval_batch,
+       {1, 1 << 20},
+       "sequences of an evaluation (text: windows; the last takes all)"},
+      {"save-every", save_every, kStepsOrNone,
+       "steps between checkpoints/NNNNNN.safetensors; 0: none"}};
+  std::string group;
+  for (Setting& s : list) {
+    if (s.key == "task") group = "Data";
+    if (s.key == "layers") group = "Model";
+    if (s.key == "batch") group = "Optimization (AdamW)";
+    if (s.key == "seed") group = "Run";
+    s.group = group;
+    if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
+  }
+  list[1].may_be_empty = true;
+  return list;
+}
+
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
   for (const Preset& p : presets()) names.emplace_back(p.name);
@@ -142,50 +168,21 @@ std::vector<std::string> preset_names() {
 RunConfig preset(std::string_view name) {
   for (const Preset& p : presets())
     if (p.name == name) return p.config;
-  fail<ValueError>("preset", "there is no '", name, "'; did you mean '",
-                   nearest(std::string(name), preset_names()),
-                   "'? Presets: ", fmt::format("{}", fmt::join(preset_names(), ", ")));
+  fail<ValueError>("preset", name_problem(name, preset_names()));
 }
 
 void validate(const RunConfig& c) {
-  using I = std::int64_t;
-  in_range<I>("layers", c.layers, 1, 256);
-  in_range<I>("heads", c.heads, 1, 1024);
-  in_range<I>("d-model", c.d_model, 1, 16384);
-  in_range<I>("context", c.context, 1, 65536);
+  RunConfig copy = c;
+  for (const Setting& s : copy.settings())
+    if (const std::string problem = s.problem(s.key, s.get()); !problem.empty())
+      throw ValueError(problem);
   check<ValueError>(c.d_model % c.heads == 0, "d-model", c.d_model, " is not divisible by heads ",
                     c.heads, "; choose d-model as a multiple of heads");
-  one_of("positions", c.positions, {"learned", "sinusoidal", "rope", "alibi", "none"});
-  check<ValueError>(c.positions != "rope" || c.d_model / c.heads % 2 == 0, "positions",
+  check<ValueError>(c.positions != Positions::kRope || c.d_model / c.heads % 2 == 0, "positions",
                     "rope needs an even d-model / heads, got ", c.d_model / c.heads);
-  one_of("norm", c.norm, {"pre", "post", "none"});
-  one_of("form", c.form, {"packed_qkv", "separate", "packed_heads", "per_head"});
-  one_of("init", c.init, {"fan-in", "torch", "gpt2"});
-  one_of("dtype", c.dtype, {"float32", "float64"});
-  one_of("schedule", c.schedule, {"constant", "linear", "cosine"});
-  check<ValueError>(c.dropout >= 0 && c.dropout < 1, "dropout", "needs 0 to below 1, got ",
-                    c.dropout);
-  in_range<I>("batch", c.batch, 1, 65536);
-  in_range<I>("steps", c.steps, 1, kMaxSteps);
-  in_range<I>("warmup", c.warmup, 0, kMaxSteps);
-  check<ValueError>(c.lr > 0 && c.lr <= 10, "lr", "needs above 0 to 10, got ", c.lr);
-  check<ValueError>(c.min_lr >= 0 && c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ",
-                    c.min_lr);
-  for (const auto& [key, beta] : {std::pair{"beta1", c.beta1}, std::pair{"beta2", c.beta2}})
-    check<ValueError>(beta >= 0 && beta < 1, key, "needs 0 to below 1, got ", beta);
-  check<ValueError>(c.eps > 0 && c.eps <= 1, "eps", "needs above 0 to 1, got ", c.eps);
-  in_range("weight-decay", c.weight_decay, 0.0, 10.0);
-  check<ValueError>(c.clip >= 0 && std::isfinite(c.clip), "clip", "needs >= 0, got ", c.clip);
-  in_range<I>("seed", c.seed, 0, 0xffffffffLL);
-  in_range<I>("eval-every", c.eval_every, 0, kMaxSteps);
-  in_range<I>("eval-batch", c.eval_batch, 1, 1 << 20);
-  in_range<I>("save-every", c.save_every, 0, kMaxSteps);
-  RunConfig copy = c;
-  copy.visit([]<class T>(std::string_view key, const T& value, std::string_view) {
-    if constexpr (std::is_same_v<T, std::string>)
-      check<ValueError>(toml_obstacle(value).empty(), key, "'", value, "' holds ",
-                        toml_obstacle(value), ", which config.toml cannot keep; rename it");
-  });
+  check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
+  check<ValueError>(is_utf8(c.text), "text", "'", c.text,
+                    "' is not UTF-8, which config.toml cannot keep; rename it");
   check_memory(c, 1, 1);
 }
 
@@ -194,59 +191,41 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
   for (const std::string& line : extra) text += "# " + line + "\n";
   text += "[train]\n";
   RunConfig copy = config;
-  copy.visit([&](std::string_view key, const auto& value, std::string_view) {
-    text += fmt::format("{} = {}\n", key, toml_value(value));
-  });
+  for (const Setting& s : copy.settings()) text += toml_line(s);
   return text;
 }
 
-RunConfig from_toml(const std::string& text) {
+RunConfig from_toml(const std::string& text, const std::string& file) {
   RunConfig config;
-  std::vector<std::string> keys;
-  config.visit([&](std::string_view key, auto&, std::string_view) { keys.emplace_back(key); });
-  std::vector<std::string> missing = keys;
-  for (const TomlItem& item : read_toml(text, "config")) {
+  const std::vector<Setting> settings = config.settings();
+  std::vector<std::string> missing = keys(settings);
+  for (const TomlItem& item : read_toml(text, file)) {
+    check<ValueError>(item.section == "train", item.where, "'", item.key, "' in [", item.section,
+                      "] is not a key of [train]");
     if (item.key.empty()) continue;
+    setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
     std::erase(missing, item.key);
-    check<ValueError>(item.section == "train" && item.values.size() == 1, "config", "'", item.key,
-                      "' in [", item.section, "] is not a [train] key with one value");
-    bool known = false;
-    config.visit([&]<class T>(std::string_view key, T& value, std::string_view) {
-      if (key != item.key) return;
-      known = true;
-      const std::string& raw = item.values[0];
-      if constexpr (std::is_same_v<T, std::string>) {
-        value = raw;
-      } else if constexpr (std::is_same_v<T, bool>) {
-        check<ValueError>(raw == "true" || raw == "false", "config", key,
-                          " needs true or false, got '", raw, "'");
-        value = raw == "true";
-      } else {
-        const char* end = raw.data() + raw.size();
-        const auto [stop, error] = std::from_chars(raw.data(), end, value);
-        check<ValueError>(error == std::errc() && stop == end, "config", key,
-                          " needs a number, got '", raw, "'");
-      }
-    });
-    check<ValueError>(known, "config", "unknown key '", item.key, "'; did you mean '",
-                      nearest(item.key, keys), "'?");
   }
   // A default in place of a lost value would be another model, often of the same shapes.
-  check<ValueError>(missing.empty(), "config", "has no '", missing.empty() ? "" : missing[0], "'");
+  check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
   return config;
+}
+
+Schedule schedule(const RunConfig& c) {
+  return {.decay = c.schedule,
+          .lr = c.lr,
+          .min_lr = c.min_lr,
+          .warmup_steps = c.warmup,
+          .total_steps = c.steps};
 }
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
   check_memory(c, vocab, classes);
   using enum AttentionForm;
-  const AttentionForm form = c.form == "separate"       ? kSeparate
-                             : c.form == "packed_heads" ? kPackedHeads
-                             : c.form == "per_head"     ? kPerHead
-                                                        : kPackedQKV;
   // Drawn as matrices, then stored as asked for: the form does not change the model.
-  const AttentionForm drawn = form == kPackedHeads ? kPackedQKV
-                              : form == kPerHead   ? kSeparate
-                                                   : form;
+  const AttentionForm drawn = c.form == kPackedHeads ? kPackedQKV
+                              : c.form == kPerHead   ? kSeparate
+                                                     : c.form;
   Generator replaced;  // fan-in and gpt2 draw every parameter anew: once, in order, from g
   Transformer model({.vocab = vocab,
                      .classes = classes,
@@ -258,29 +237,23 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
                      .bias = c.bias,
                      .norm_bias = c.norm_bias,
                      .tied = c.tied,
-                     .positions = c.positions == "learned"      ? Positions::kLearned
-                                  : c.positions == "sinusoidal" ? Positions::kSinusoidal
-                                  : c.positions == "rope"       ? Positions::kRope
-                                  : c.positions == "alibi"      ? Positions::kAlibi
-                                                                : Positions::kNone,
-                     .norm = c.norm == "pre"    ? NormPlacement::kPre
-                             : c.norm == "post" ? NormPlacement::kPost
-                                                : NormPlacement::kNone,
+                     .positions = c.positions,
+                     .norm = c.norm,
                      .form = drawn,
                      .dropout = c.dropout,
-                     .dtype = c.dtype == "float64" ? float64 : float32},
-                    c.init == "torch" ? g : replaced);
-  if (c.init == "gpt2") init::gpt2(parameters(model), c.layers, g);
+                     .dtype = c.dtype},
+                    c.init == Init::kTorch ? g : replaced);
+  if (c.init == Init::kGPT2) init::gpt2(parameters(model), c.layers, g);
   // "fan-in": matrices U(+-1/sqrt(fan_in)), embeddings N(0, 0.5), 0.5 being the variance.
   const auto bound = [](const Tensor& w) { return 1 / std::sqrt(double(w.size(1))); };
-  if (c.init == "fan-in")
+  if (c.init == Init::kFanIn)
     for (const NamedTensor& p : parameters(model)) {
       if (p.name == "tok.weight" || p.name == "pos.weight")
         init::normal(p.tensor, 0, std::sqrt(0.5), g);
       else if (p.tensor.rank() == 2)
         init::uniform(p.tensor, -bound(p.tensor), bound(p.tensor), g);
     }
-  return form == drawn ? std::move(model) : convert(std::move(model), form);
+  return c.form == drawn ? std::move(model) : convert(std::move(model), c.form);
 }
 
 }  // namespace heed::nn

@@ -10,7 +10,7 @@ using namespace autograd;
 
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generator& g) {
   check<ValueError>(o.temperature > 0 && std::isfinite(o.temperature), "temperature",
-                    "needs above 0, got ", o.temperature, "; --greedy takes the most likely");
+                    "needs above 0, got ", o.temperature, "; greedy takes the most likely");
   check<ValueError>(o.top_k >= 0, "top-k", "needs >= 0, got ", o.top_k);
   check<ValueError>(o.top_p > 0 && o.top_p <= 1, "top-p", "needs above 0 to 1, got ", o.top_p);
   std::vector<double> p = to(logits.detach(), float64).to_vector<double>();

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "autograd/base/parallel.h"
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/kernels.h"
 
 namespace heed::nn {
 
@@ -21,14 +21,8 @@ std::string first_non_finite(const Tensor& x) {
   const std::vector<double> values = to(x, float64).to_vector<double>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
-    Dims index = x.shape();
-    auto rest = std::int64_t(i);
-    for (int axis = x.rank() - 1; axis >= 0; --axis) {
-      index[axis] = rest % x.shape()[axis];
-      rest /= x.shape()[axis];
-    }
     std::ostringstream text;
-    text << values[i] << " at " << index;
+    text << values[i] << " at " << unravel(std::int64_t(i), x.shape());
     return text.str();
   }
   return {};

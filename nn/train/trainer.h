@@ -1,5 +1,5 @@
-// Training: a model, a task, an optimizer, and the run folder that keeps them. Prints nothing;
-// who calls step() watches.
+// Training: a model, a task and an optimizer. Prints nothing; who calls step() watches. The folder
+// that keeps a run is nn/train/run_folder.h.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +7,17 @@
 #include <memory>
 #include <optional>
 
+#include "nn/io/safetensors.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/optim.h"
-#include "nn/train/schedule.h"
 
 namespace heed::nn {
+
+/// The task of a run: config.task, or the file config.text. Errors as make_task(); IoError.
+std::unique_ptr<Task> make_task(const RunConfig& config);
+/// Its model, drawn from config.seed. ValueError if its context is not the task's.
+Transformer make_model(const RunConfig& config, const Task& task);
 
 struct StepReport {
   std::int64_t step = 0;  ///< steps done, this one included
@@ -24,6 +29,8 @@ struct StepReport {
 /// A run in progress. The same config gives the same bits, however often it is evaluated,
 /// interrupted and resumed.
 class Trainer {
+  RunConfig config_;  // first: the rest is made from it
+
  public:
   /// Makes task, model and streams; `own` takes the place of config.task. Errors as validate() and
   /// make_task(); ValueError if the model's context is not the task's.
@@ -38,15 +45,18 @@ class Trainer {
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
   Evaluation evaluate(bool all);
 
-  RunConfig config;
+  const RunConfig& config() const { return config_; }
+  /// Another length of the run and of its schedule, other intervals: all that a run that goes on
+  /// may change. Errors as validate().
+  void set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every);
+
   std::unique_ptr<Task> task;
   Transformer model;
-  Schedule schedule;
   std::int64_t steps_done = 0;
 
   /// Parameters whose gradient was missing, or zero everywhere, in the last step. Looks at all of
   /// them, at each call.
-  std::vector<std::string> severed() const;
+  std::vector<std::string> parameters_without_gradient() const;
 
   /// What a user should know of a resumed run: that other bits follow, and why. Empty if none do.
   std::vector<std::string> warnings;
@@ -76,6 +86,8 @@ class Trainer {
   StepReport try_step(const Batch* fixed);
   Row& row_of(std::int64_t step);
   std::map<std::string, std::string> metadata(std::int64_t step) const;
+  void restore_history(const SafeTensors& state);
+  void restore_best(const std::filesystem::path& folder, const SafeTensors& state);
 
   Generator data_, dropout_;
   AdamW optimizer_;
@@ -84,19 +96,5 @@ class Trainer {
   std::vector<NamedTensor> best_;
   std::int64_t best_step_ = 0;
 };
-
-/// What eval, generate and study open.
-struct LoadedRun {
-  RunConfig config;
-  std::unique_ptr<Task> task;
-  Transformer model;
-  std::optional<std::int64_t> step;  ///< that made these weights, if the file says so
-};
-/// Whether a loaded task can make sequences. Prompts alone need no text file: its vocabulary is in
-/// the weights' metadata.
-enum class Use { kPrompts, kSequences };
-/// Reads config.toml and `weights` of a run folder. IoError naming file and reason, also if the
-/// text that kSequences needs is gone or changed.
-LoadedRun load_run(const std::filesystem::path& folder, const std::string& weights, Use use);
 
 }  // namespace heed::nn

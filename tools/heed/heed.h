@@ -3,7 +3,7 @@
 
 namespace heed {
 
-/// Runs the command line and returns the exit code (tools/heed/output.h). Throws nothing.
+/// Runs the command line and returns the exit code (tools/heed/report/output.h). Throws nothing.
 int run_heed(int argc, char** argv);
 
 }  // namespace heed

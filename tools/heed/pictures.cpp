@@ -56,7 +56,7 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
     }
   }
   plot::LineChart chart{.title = fmt::format("Loss while training: {}, {} steps",
-                                             trainer.config.task, trainer.steps_done),
+                                             trainer.config().task, trainer.steps_done),
                         .x_name = "training step",
                         .y_name = "loss (nats per token)",
                         .series = {train, evaluation},

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "autograd/base/error.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 
@@ -49,7 +49,7 @@ std::optional<fs::file_time_type> last_written(const fs::path& folder) {
 void make_directories(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) fail<IoError>("out", "cannot make ", folder, ": ", error.message());
+  if (error) fail<IoError>("out", "cannot make ", folder.string(), ": ", error.message());
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ fs::path make_next_run(const std::string& task) {
     const fs::path folder = fs::path("runs") / fmt::format("{}-{}", task, n);
     std::error_code error;
     if (fs::create_directory(folder, error)) return folder;  // false: it was there
-    if (error) fail<IoError>("out", "cannot make ", folder, ": ", error.message());
+    if (error) fail<IoError>("out", "cannot make ", folder.string(), ": ", error.message());
   }
 }
 
@@ -69,9 +69,9 @@ void check_out(const fs::path& folder, bool overwrite) {
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status)) return;
   if (!fs::is_directory(status))
-    fail<IoError>("out", folder, " is a file; a run needs a folder of its own");
+    fail<IoError>("out", folder.string(), " is a file; a run needs a folder of its own");
   if (fs::is_empty(folder, error) && !error) return;
-  if (error) fail<IoError>("out", "cannot read ", folder, ": ", error.message());
+  if (error) fail<IoError>("out", "cannot read ", folder.string(), ": ", error.message());
   if (!is_run(folder))
     usage_error("--out {} is not empty and holds no run; choose another folder", folder.string());
   if (!overwrite && !has_saved(folder))
@@ -88,12 +88,14 @@ void claim_out(const fs::path& folder) {
   std::error_code error;
   for (const char* file : kFiles) {
     fs::remove(folder / file, error);
-    if (error) fail<IoError>("out", "cannot remove ", folder / file, ": ", error.message());
+    if (error)
+      fail<IoError>("out", "cannot remove ", (folder / file).string(), ": ", error.message());
   }
   if (!fs::is_directory(folder / "checkpoints", error)) return;
   for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error))
     if (entry.path().extension() == ".safetensors") fs::remove(entry.path(), error);
-  if (error) fail<IoError>("out", "cannot empty ", folder / "checkpoints", ": ", error.message());
+  if (error)
+    fail<IoError>("out", "cannot empty ", (folder / "checkpoints").string(), ": ", error.message());
 }
 
 fs::path find_run(const std::string& given) {

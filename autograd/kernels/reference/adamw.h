@@ -15,6 +15,8 @@ struct AdamWStep {
   double root;        ///< sqrt(1 - beta2^t)
 };
 
+namespace reference {
+
 /// g *= grad_scale;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 /// p = p keep - step_size m / (sqrt(v) / root + eps)
 template <class T>
@@ -30,4 +32,5 @@ void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& s) {
   }
 }
 
+}  // namespace reference
 }  // namespace heed::autograd::kernels

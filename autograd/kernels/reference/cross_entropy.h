@@ -18,6 +18,8 @@ struct LogSumExp {
   Accumulator<T> top, log_total;
 };
 
+namespace reference {
+
 /// One row of n logits and its target class:
 ///   (1 - smoothing) * -log p[target] + smoothing / n * sum of -log p.
 /// A term of weight 0 is left out, not multiplied: its -log p may be inf. A row that is all -inf
@@ -61,4 +63,5 @@ void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t targ
   }
 }
 
+}  // namespace reference
 }  // namespace heed::autograd::kernels

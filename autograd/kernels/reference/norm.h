@@ -16,6 +16,8 @@ struct Moments {
   Accumulator<T> mean, rstd;
 };
 
+namespace reference {
+
 /// Mean and 1 / sqrt(population variance + eps) of n values. Two passes: no cancellation.
 template <class T>
 Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
@@ -83,4 +85,5 @@ void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T
   }
 }
 
+}  // namespace reference
 }  // namespace heed::autograd::kernels

@@ -22,6 +22,11 @@ struct AccumulatorOf<float> {
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;
 
+/// Columns that add_columns sums together.
+inline constexpr std::int64_t kColumnBlock = 64;
+
+namespace reference {
+
 /// Sum of n elements, `stride` apart.
 template <class T>
 Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
@@ -33,8 +38,6 @@ Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
   for (; i < n; ++i) lane[0] += Acc(x[i * stride]);
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
-
-inline constexpr std::int64_t kColumnBlock = 64;
 
 /// out[c] += sum over r of x[r * row_stride + c] for up to kColumnBlock adjacent columns.
 template <class T>
@@ -58,4 +61,5 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return total;
 }
 
+}  // namespace reference
 }  // namespace heed::autograd::kernels

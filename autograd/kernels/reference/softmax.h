@@ -7,7 +7,7 @@
 
 #include "autograd/kernels/reference/reduce.h"
 
-namespace heed::autograd::kernels {
+namespace heed::autograd::kernels::reference {
 
 /// The largest element's real part; -inf for none. NaN if there is one.
 template <class T>
@@ -56,4 +56,4 @@ void log_softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_str
   for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = (x[i * x_stride] - T(top)) - log_total;
 }
 
-}  // namespace heed::autograd::kernels
+}  // namespace heed::autograd::kernels::reference

@@ -134,7 +134,7 @@ void forward_double(const Attention<double>& a) { forward(a); }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace heed::autograd::kernels {
+namespace heed::autograd::kernels::simd {
 namespace {
 HWY_EXPORT(forward_float);
 HWY_EXPORT(forward_double);
@@ -143,5 +143,5 @@ HWY_EXPORT(forward_double);
 void attention(const Attention<float>& a) { HWY_DYNAMIC_DISPATCH(forward_float)(a); }
 void attention(const Attention<double>& a) { HWY_DYNAMIC_DISPATCH(forward_double)(a); }
 
-}  // namespace heed::autograd::kernels
+}  // namespace heed::autograd::kernels::simd
 #endif

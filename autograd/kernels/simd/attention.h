@@ -58,11 +58,15 @@ struct AttentionGrads {
   T *dscores = nullptr, *dpattern = nullptr;
 };
 
+inline constexpr std::int64_t kMaxHead = 256;  ///< of d and d_value
+
+namespace simd {
+
 /// The same bits at any number of threads. d and d_value up to kMaxHead.
-inline constexpr std::int64_t kMaxHead = 256;
 void attention(const Attention<float>& a);
 void attention(const Attention<double>& a);
 void attention_backward(const Attention<float>& a, const AttentionGrads<float>& g);
 void attention_backward(const Attention<double>& a, const AttentionGrads<double>& g);
 
+}  // namespace simd
 }  // namespace heed::autograd::kernels

@@ -316,7 +316,7 @@ void backward_double(const Attention<double>& a, const AttentionGrads<double>& g
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace heed::autograd::kernels {
+namespace heed::autograd::kernels::simd {
 namespace {
 HWY_EXPORT(backward_float);
 HWY_EXPORT(backward_double);
@@ -329,5 +329,5 @@ void attention_backward(const Attention<double>& a, const AttentionGrads<double>
   HWY_DYNAMIC_DISPATCH(backward_double)(a, g);
 }
 
-}  // namespace heed::autograd::kernels
+}  // namespace heed::autograd::kernels::simd
 #endif

@@ -113,8 +113,8 @@ void run_tall(const Product<T>& p) {
   parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);
 }
 
-// One large product: threads share out the rows. Each packs all of B for itself: lines of a common
-// copy, read by all, would be slow to write again (28 ns each between cores that share no cache).
+// One large product: each chunk of rows packs B for itself, so there are no more chunks than
+// threads, and no core reads what another has just written.
 template <class T>
 void run_large(const Product<T>& p) {
   const Gemm<T>& g = p.g;
@@ -138,7 +138,7 @@ void run(const Gemm<T>& g) {
   const Product<T> p{g};
   const bool batched = g.batch[0] * g.batch[1] > 1;
   if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
-  // Writing and adding the steps' sums must cost less than reading the operands.
+  // A step's sums, m n values, must be no more than what it reads, (m + n) step values.
   if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&
       g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);
@@ -153,7 +153,7 @@ void run_double(const Gemm<double>& g) { run(g); }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace heed::autograd::kernels {
+namespace heed::autograd::kernels::simd {
 namespace {
 
 HWY_EXPORT(run_float);
@@ -162,7 +162,7 @@ HWY_EXPORT(run_double);
 template <class T, class Run>
 void checked(const Gemm<T>& g, Run run) {
   if (g.m <= 0 || g.n <= 0 || g.batch[0] <= 0 || g.batch[1] <= 0) return;
-  if (g.k <= 0) return gemm_reference(g);  // an empty sum: zero, bias, or C as it was
+  if (g.k <= 0) return reference::gemm(g);  // an empty sum: zero, bias, or C as it was
   run(g);
 }
 
@@ -171,5 +171,5 @@ void checked(const Gemm<T>& g, Run run) {
 void gemm(const Gemm<float>& g) { checked(g, HWY_DYNAMIC_DISPATCH(run_float)); }
 void gemm(const Gemm<double>& g) { checked(g, HWY_DYNAMIC_DISPATCH(run_double)); }
 
-}  // namespace heed::autograd::kernels
+}  // namespace heed::autograd::kernels::simd
 #endif

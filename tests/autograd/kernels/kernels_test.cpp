@@ -72,7 +72,7 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Str
   g.c_batch[0] = batch1 * size_c, g.c_batch[1] = size_c;
   g.bias = bias ? offsets.data() : nullptr;
   g.accumulate = accumulate;
-  kernels::gemm(g);
+  kernels::simd::gemm(g);
 
   const double u = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
   std::vector<T> expected = start;  // outputs filled in below: what remains must be untouched
@@ -180,7 +180,7 @@ void check_nan() {
   g.m = 2, g.n = 3, g.k = 4;
   g.a = g.b = &one;
   g.c = c.data(), g.c_row = 3, g.c_col = 1;
-  kernels::gemm(g);
+  kernels::simd::gemm(g);
   CHECK(c == std::vector<float>(6, 9));
   // Row 1 of A holds NaN, column 2 of B inf: nothing else of C may change.
   std::vector<float> a(13 * 5, 1), b(5 * 33, 2), out(13 * 33);
@@ -190,7 +190,7 @@ void check_nan() {
   g.a = a.data(), g.a_row = 5, g.a_col = 1;
   g.b = b.data(), g.b_row = 33, g.b_col = 1;
   g.c = out.data(), g.c_row = 33;
-  kernels::gemm(g);
+  kernels::simd::gemm(g);
   for (int i = 0; i < 13; ++i)
     for (int j = 0; j < 33; ++j) {
       const float v = out[std::size_t(i * 33 + j)];
@@ -201,20 +201,20 @@ TEST_CASE("operands of stride 0, and NaN or inf that stays where it is") {
   for_each_simd_target(check_nan);
 }
 
-TEST_CASE("gemm_reference is C = A B, for integers by hand") {
+TEST_CASE("the reference gemm is C = A B, for integers by hand") {
   const double a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, bias[] = {100, 200};
   double c[] = {1, 1, 1, 1};
   Gemm<double> g;
   g.m = g.n = g.k = 2;
   g.a = a, g.a_row = 2, g.a_col = 1, g.b = b, g.b_row = 2, g.b_col = 1;
   g.c = c, g.c_row = 2, g.c_col = 1;
-  kernels::gemm_reference(g);
+  kernels::reference::gemm(g);
   CHECK(std::vector<double>(c, c + 4) == std::vector<double>{19, 22, 43, 50});
   g.accumulate = true;
-  kernels::gemm_reference(g);
+  kernels::reference::gemm(g);
   CHECK(std::vector<double>(c, c + 4) == std::vector<double>{38, 44, 86, 100});
   g.accumulate = false, g.bias = bias;
-  kernels::gemm_reference(g);
+  kernels::reference::gemm(g);
   CHECK(std::vector<double>(c, c + 4) == std::vector<double>{119, 222, 143, 250});
 }
 
@@ -235,7 +235,7 @@ T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m,
   g.b = b.data(), g.b_row = transposed ? 1 : n, g.b_col = transposed ? k : 1;
   g.c = c.data(), g.c_row = n, g.c_col = 1;
   g.batch[1] = batch, g.c_batch[1] = m * n;
-  kernels::gemm(g);
+  kernels::simd::gemm(g);
   return c[std::size_t((batch - 1) * m * n + i * n + j)];
 }
 

@@ -235,16 +235,17 @@ TEST_CASE("a layer draws what torch.nn.MultiheadAttention draws, with and withou
 TEST_CASE("the form that a run asks for does not change its model") {
   Generator draws(2);
   const Tensor ids = randint(0, 33, {2, 9}, draws);
-  const auto logits = [&](const char* form, const char* init) {
+  const auto logits = [&](AttentionForm form, Init init) {
     RunConfig c;
-    c.form = form, c.init = init, c.bias = true, c.dtype = "float64";
+    c.form = form, c.init = init, c.bias = true, c.dtype = float64;
     Generator g(1);
     return make_model(c, 33, 32, g).forward(ids);
   };
-  for (const char* init : {"fan-in", "torch", "gpt2"}) {
-    CAPTURE(init);
-    CHECK(close(logits("packed_heads", init), logits("packed_qkv", init), 1e-12));
-    CHECK(close(logits("per_head", init), logits("separate", init), 1e-12));
+  using enum AttentionForm;
+  for (const Init init : {Init::kFanIn, Init::kTorch, Init::kGPT2}) {
+    CAPTURE(enum_name(init));
+    CHECK(close(logits(kPackedHeads, init), logits(kPackedQKV, init), 1e-12));
+    CHECK(close(logits(kPerHead, init), logits(kSeparate, init), 1e-12));
   }
 }
 

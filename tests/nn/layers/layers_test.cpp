@@ -29,14 +29,30 @@ TEST_CASE("LayerNorm has weight and bias, a weight alone, or neither") {
     for (const NamedTensor& p : parameters(norm)) list.push_back(p.name);
     return list;
   };
-  const LayerNorm whole({.dim = 8, .dtype = float64});
+  const LayerNorm whole({.normalized_shape = 8, .dtype = float64});
   CHECK(names(whole) == std::vector<std::string>{"weight", "bias"});
-  const LayerNorm weight({.dim = 8, .bias = false, .dtype = float64});
+  const LayerNorm weight({.normalized_shape = 8, .bias = false, .dtype = float64});
   CHECK(names(weight) == std::vector<std::string>{"weight"});
-  const LayerNorm plain({.dim = 8, .elementwise_affine = false, .dtype = float64});
+  const LayerNorm plain({.normalized_shape = 8, .elementwise_affine = false, .dtype = float64});
   CHECK(names(plain).empty());
-  CHECK(same_bits(plain(x), layer_norm(x, {}, {})));
+  CHECK(same_bits(plain(x), layer_norm(x, Tensor(), Tensor())));
   CHECK(allclose(plain(x), whole(x)));  // which starts at weight 1 and bias 0
+}
+
+TEST_CASE("LayerNorm normalizes over several axes") {
+  const LayerNorm norm({.normalized_shape = {4, 8}, .dtype = float64});
+  CHECK(norm.weight.shape() == Shape{4, 8});
+  const Tensor x = draw({3, 4, 8}, 1), y = norm(x);
+  CHECK(allclose(mean(y, {1, 2}), zeros({3}, float64)));
+  CHECK(allclose(mean(y * y, {1, 2}), ones({3}, float64), 1e-4, 0));
+  CHECK(allclose(y, reshape(layer_norm(reshape(x, {3, 32}), Tensor(), Tensor()), {3, 4, 8})));
+  CHECK_THROWS_AS(norm(draw({3, 8}, 1)), ShapeError);
+  const LayerNorm plain({.normalized_shape = 8, .elementwise_affine = false, .dtype = float64});
+  CHECK_THROWS_AS(plain(draw({3, 7}, 1)), ShapeError);
+  CHECK_THROWS_WITH(LayerNorm({.normalized_shape = {4, 0}}),
+                    "LayerNorm: needs normalized_shape > 0, got 0");
+  CHECK_THROWS_WITH(LayerNorm({.normalized_shape = {}}),
+                    "LayerNorm: needs a normalized_shape of one axis or more, got []");
 }
 
 }  // namespace

@@ -389,7 +389,7 @@ TEST_CASE("an unknown task is told the nearest", "[tasks]") {
           "task: there is no task 'indution', the nearest is 'induction'. All: induction, urn, "
           "reverse, copy");
   REQUIRE(error_of([] { make_task("text"); }) ==
-          "task: 'text' needs a file: --text FILE. Without one: induction, urn, reverse, copy");
+          "task: 'text' needs the path of a file. Without one: induction, urn, reverse, copy");
   REQUIRE_THROWS_AS(make_task(""), ValueError);
 }
 

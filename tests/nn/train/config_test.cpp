@@ -1,6 +1,8 @@
 // A run's configuration: as text and back, and what it refuses.
 #include "nn/train/config.h"
 
+#include <cmath>
+
 #include "tests/support/catch.h"
 
 namespace {
@@ -8,17 +10,73 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-TEST_CASE("config.toml keeps every value, or validate refuses it") {
+TEST_CASE("config.toml keeps every value") {
   RunConfig c = preset("reverse");
-  c.task = "text", c.text = "/a b/it's [one], 2 = 3;ä.txt", c.lr = 0.1 + 0.2;
-  validate(c);
-  CHECK(to_toml(from_toml(to_toml(c))) == to_toml(c));
-  CHECK(from_toml(to_toml(c)).text == c.text);
-  for (const char* bad : {"a#b", "a\"b", "a\\b", "a\nb", "a\x7f"}) {
-    c.text = bad;
-    CHECK_THROWS_WITH(validate(c), Contains("text: "));
-    CHECK_THROWS_AS(validate(c), ValueError);
+  c.task = "text", c.lr = 0.1 + 0.2, c.form = AttentionForm::kPerHead;
+  for (const char* path :
+       {"/a b/it's [one], 2 = 3;ä.txt", "a#b", "a\"b", "c:\\new\\text", "a\nb\x7f"}) {
+    c.text = path;
+    validate(c);
+    CHECK(from_toml(to_toml(c)).text == path);
+    CHECK(to_toml(from_toml(to_toml(c))) == to_toml(c));
   }
+  c.text = "latin1\xe9";
+  CHECK_THROWS_WITH(validate(c), Contains("not UTF-8"));
+}
+
+// The text is the recipe in every run's metadata: a byte of difference disowns all older runs.
+TEST_CASE("config.toml is written as it always was") {
+  CHECK(to_toml(RunConfig(), {"note"}) ==
+        "# note\n[train]\ntask = \"induction\"\ntext = \"\"\nlayers = 2\nheads = 2\nd-model = 64\n"
+        "context = 48\nmlp = false\nbias = false\nnorm-bias = true\ntied = false\n"
+        "positions = \"rope\"\nnorm = \"pre\"\nform = \"packed_qkv\"\ninit = \"fan-in\"\ndropout = "
+        "0\n"
+        "dtype = \"float32\"\nbatch = 32\nsteps = 400\nwarmup = 20\nschedule = \"constant\"\n"
+        "lr = 0.0030000000000000001\nmin-lr = 0\nbeta1 = 0.90000000000000002\n"
+        "beta2 = 0.97999999999999998\neps = 1e-08\nweight-decay = 0\nclip = 1\nseed = 1\n"
+        "eval-every = 50\neval-batch = 256\nsave-every = 0\n");
+}
+
+TEST_CASE("a wrong config.toml is refused by file, line and key") {
+  const std::string whole = to_toml(RunConfig());
+  const auto refusal = [&](const std::string& from, const std::string& to) -> std::string {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    try {
+      from_toml(text, "my.toml");
+      return "";
+    } catch (const ValueError& e) {
+      return e.what();
+    }
+  };
+  CHECK(refusal("layers = 2", "layers = 3").empty());
+  CHECK(refusal("layers = 2", "layrs = 2") ==
+        "my.toml:4: [train] has no key 'layrs'; the nearest is 'layers'");
+  CHECK(refusal("layers = 2", "layers = \"2\"") ==
+        "my.toml:4: layers needs a number, without quotes, got 2");
+  CHECK(refusal("layers = 2", "layers = 2.5") ==
+        "my.toml:4: layers needs a whole number, 1 to 256, got '2.5'");
+  CHECK(refusal("layers = 2", "layers = 0") ==
+        "my.toml:4: layers needs a whole number, 1 to 256, got '0'");
+  CHECK(refusal("mlp = false", "mlp = 0") ==
+        "my.toml:8: mlp is true or false, without quotes, got 0");
+  CHECK(refusal("\"rope\"", "\"roep\"") ==
+        "my.toml:12: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
+        "you mean 'rope'?");
+  CHECK(refusal("layers = 2\n", "") == "my.toml: has no 'layers'");
+  CHECK_THAT(refusal("layers = 2", "layers == 2"), Contains("my.toml:4: not TOML"));
+}
+
+TEST_CASE("validate names what is out of range") {
+  RunConfig c;
+  c.dropout = 1;
+  CHECK_THROWS_WITH(validate(c), Contains("dropout needs a number, 0 to below 1, got '1'"));
+  c.dropout = 0, c.lr = 0;
+  CHECK_THROWS_WITH(validate(c), Contains("lr needs a number, above 0 to 10, got '0'"));
+  c.lr = 1e-3, c.min_lr = 2e-3;
+  CHECK_THROWS_WITH(validate(c), Contains("min-lr"));
+  c.min_lr = 0, c.clip = HUGE_VAL;
+  CHECK_THROWS_WITH(validate(c), Contains("clip needs a number, at least 0"));
 }
 
 TEST_CASE("sizes beyond 16 GB are refused before memory is taken") {
@@ -27,7 +85,7 @@ TEST_CASE("sizes beyond 16 GB are refused before memory is taken") {
   CHECK_THROWS_WITH(validate(c), Contains("gradients and moments"));
   RunConfig logits;
   logits.layers = 1, logits.heads = 1, logits.d_model = 2, logits.batch = 4096, logits.context = 64;
-  logits.positions = "none";
+  logits.positions = Positions::kNone;
   validate(logits);
   Generator g(1);
   CHECK_THROWS_AS(make_model(logits, 65536, 65536, g), ValueError);

@@ -20,7 +20,7 @@ struct Trained {
 };
 Trained trained(const RunConfig& config) {
   Trainer trainer(config);
-  while (trainer.steps_done < trainer.config.steps) trainer.step();
+  while (trainer.steps_done < trainer.config().steps) trainer.step();
   Evaluation result = trainer.evaluate(true);
   std::cout << config.task << ", seed " << config.seed << ", layers " << config.layers << ": loss "
             << result.loss << ", optimal " << result.optimal.value_or(-1) << ", accuracy "

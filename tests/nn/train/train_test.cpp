@@ -10,7 +10,7 @@
 #include "autograd/base/parallel.h"
 #include "nn/io/safetensors.h"
 #include "nn/train/generate.h"
-#include "nn/train/trainer.h"
+#include "nn/train/run_folder.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -68,7 +68,7 @@ std::string bytes_of(const fs::path& file) { return read_file(file.string()); }
 RunConfig tiny() {
   RunConfig c = preset("reverse");
   c.d_model = 16, c.heads = 2, c.context = 8, c.batch = 8, c.eval_batch = 16;
-  c.steps = 12, c.warmup = 2, c.schedule = "cosine", c.dropout = 0.1;
+  c.steps = 12, c.warmup = 2, c.schedule = Decay::kCosine, c.dropout = 0.1;
   return c;
 }
 
@@ -101,7 +101,8 @@ void change_metadata(const fs::path& file, const std::string& key, const std::st
 
 TEST_CASE("a tiny model learns one batch by heart") {
   RunConfig c = tiny();
-  c.d_model = 32, c.dropout = 0, c.lr = 1e-2, c.schedule = "constant", c.batch = 4, c.steps = 400;
+  c.d_model = 32, c.dropout = 0, c.lr = 1e-2, c.schedule = Decay::kConstant, c.batch = 4,
+  c.steps = 400;
   Trainer t(c);
   Generator g(3);
   const Batch batch = t.task->sample(c.batch, g);
@@ -351,7 +352,7 @@ TEST_CASE("a config.toml that the run was not trained with is refused") {
   Trainer t(tiny());
   run_to(t, 3, 0);
   t.save(folder.path());
-  RunConfig other = t.config;
+  RunConfig other = t.config();
   other.steps = 20, other.eval_every = 1;  // these may change
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
   CHECK(Trainer::resume(folder.path()).steps_done == 3);
@@ -360,7 +361,7 @@ TEST_CASE("a config.toml that the run was not trained with is refused") {
   CHECK_THROWS_AS(Trainer::resume(folder.path()), IoError);
   CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);
   // A lost value is not its default.
-  const std::string whole = to_toml(t.config);
+  const std::string whole = to_toml(t.config());
   for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
     write_file((folder / "config.toml").string(), std::string_view(whole).substr(0, length));
     CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);

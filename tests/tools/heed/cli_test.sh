@@ -51,9 +51,21 @@ tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
 expect 0 --help; out_has "Exit codes"
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate study gradcheck bench info; do
-  expect 0 "$command" --help; out_has "Examples:"
+for command in tasks train eval generate study gradcheck bench info completions; do
+  expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
+expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
+out_has "--mlp, --no-mlp"; out_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
+for shell in bash zsh fish; do
+  expect 0 completions $shell; out_has "positions"; out_has "sinusoidal"; out_has "no-mlp"; out_has "overfit-batch"
+done
+expect 0 completions bash
+checks=$((checks + 1)); bash -n out || fail "$what: not bash"
+cp out heed.bash
+completed=$(source ./heed.bash; COMP_WORDS=(heed train --positions ro) COMP_CWORD=3; _heed; echo "${COMPREPLY[*]}")
+checks=$((checks + 1)); [[ $completed == rope ]] || fail "completion of --positions ro is '$completed'"
+completed=$(source ./heed.bash; COMP_WORDS=(heed gen) COMP_CWORD=1; _heed; echo "${COMPREPLY[*]}")
+checks=$((checks + 1)); [[ $completed == generate ]] || fail "completion of gen is '$completed'"
 expect 0 tasks; out_has "induction"; out_has "1.217479"
 out_has "about 2 s on 2 cores"
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
@@ -72,6 +84,8 @@ refuses 2 "did you mean 'micro'?" train --preset mikro
 refuses 2 "did you mean --layers?" train --layrs 3
 refuses 2 "one argument too many" train induction more
 refuses 2 "there is no -x" train -x
+expect 0 train --task urn --dry-run; out_has "urn: "
+refuses 2 "one argument too many" train urn --task copy
 refuses 2 "here it is --layers" train --n_layer 4
 refuses 2 "here it is --heads" train --n_head 4
 refuses 2 "here it is --d-model" train --n_embd 4
@@ -85,7 +99,7 @@ refuses 2 "write --weight-decay" train --weight_decay 4
 refuses 2 "counted in --steps" train --epochs 4
 refuses 2 "here it is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
-refuses 2 "the nearest is 'transposed'" gradcheck --layouts trasposed
+refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
 
 # --- numbers
 refuses 2 "write 1000" train --steps 1e3
@@ -144,9 +158,10 @@ done <<'BAD'
 steps = 3\n|put it under [train]
 [trian]\nsteps = 3\n|the nearest is [train]
 [train]\nsteps = 1e3\n|write 1000
-[train]\nsteps = 1, 2\n|takes one value
+[train]\nsteps = [1, 2]\n|takes one value
+[train]\nsteps = 1, 2\n|bad.toml:2: not TOML
+[train]\nmlp = true\nsteps = "3"\n|bad.toml:3: steps needs a number
 [generate]\nlr = 3\n|has no key 'lr'
-[train]\ntext = "a#b"\n|a #
 BAD
 printf '[train]\ntask = "reverse"\nsteps = 7\nwarmup = 0\nlr = 0.5\nmlp = false\n' > good.toml
 expect 0 train --config good.toml --lr 0.25 --dry-run
@@ -252,9 +267,12 @@ out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
 expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "L0H0"  # a prompt needs no text
 refuses 2 "too few for context" train --text text.txt --context 512
-cp text.txt 'a#b.txt'
-refuses 2 "text: " train --text 'a#b.txt' "${tiny[@]}" --context 16 --steps 4 --out hash
-checks=$((checks + 1)); [[ ! -e hash ]] || fail "a refused text made a run"
+mkdir -p 'a #"\b'
+cp text.txt 'a #"\b/text.txt'
+expect 0 train --text 'a #"\b/text.txt' "${tiny[@]}" --context 16 --steps 4 --out odd-path --quiet
+expect 0 eval odd-path --sequences 4
+expect 0 train --config odd-path/config.toml --out odd-again --quiet
+same odd-path/model.safetensors odd-again/model.safetensors
 expect 0 eval text-run; out_has "4-gram"
 cp text.txt kept.txt
 sed -i 's/quick/quack/' text.txt

@@ -17,6 +17,9 @@ struct BenchOptions {
   bool json = false;
 };
 
+/// The presets that bench train can time.
+std::vector<std::string> bench_presets();
+
 // Each prints a table, or with json one object, and returns an exit code.
 int bench_gemm(const BenchOptions& options);
 int bench_ops(const BenchOptions& options);

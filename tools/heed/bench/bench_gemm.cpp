@@ -9,8 +9,8 @@
 #include "autograd/kernels/simd/gemm.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -72,7 +72,7 @@ bool agrees(const Product& p, const std::vector<float>& a, const std::vector<flo
     kernels::Gemm<float> g = arguments(p, a.data(), b.data(), row.data());
     g.m = 1;
     g.a += i * g.a_row;
-    kernels::gemm_reference(g);
+    kernels::reference::gemm(g);
     for (std::int64_t j = 0; j < p.n; ++j) {
       const float got = c[std::size_t(i * p.n + j)];
       // Entries are N(0, 1): two sums of k roundings each, with room.
@@ -96,10 +96,10 @@ Row measure(const Product& p, int threads, const Comparator* onednn, const Compa
   for (float& x : a) x = normal(random);
   for (float& x : b) x = normal(random);
   const kernels::Gemm<float> g = arguments(p, a.data(), b.data(), c.data());
-  kernels::gemm(g);
+  kernels::simd::gemm(g);
   if (!agrees(p, a, b, c))
     throw std::logic_error(fmt::format("bench: the {} x {} x {} product is wrong", p.m, p.n, p.k));
-  std::vector<std::function<void()>> run = {[&] { kernels::gemm(g); }};
+  std::vector<std::function<void()>> run = {[&] { kernels::simd::gemm(g); }};
   for (const Comparator* other : {onednn, openblas})
     if (other)
       run.emplace_back([&, other] {
@@ -135,7 +135,8 @@ int bench_gemm(const BenchOptions& options) {
   progress.clear();
   nn::Json table = nn::Json::array();
   if (!options.json)
-    say("float32, GFLOP/s; ratio: to oneDNN's\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9} {:>9} {:>9} "
+    print(
+        "float32, GFLOP/s; ratio: to oneDNN's\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9} {:>9} {:>9} "
         "{:>7}\n",
         "m", "n", "k", "  ", "threads", "heed", "oneDNN", "OpenBLAS", "ratio");
   const auto or_dash = [](double x) { return x > 0 ? fmt::format("{:.1f}", x) : std::string("-"); };
@@ -157,21 +158,22 @@ int bench_gemm(const BenchOptions& options) {
                           {"reference_gflops", r.onednn > 0 ? nn::Json(r.onednn) : nullptr},
                           {"openblas_gflops", r.openblas > 0 ? nn::Json(r.openblas) : nullptr}}));
     if (!options.json)
-      say("{:>6} {:>6} {:>6}  {}  {:>7} {:>9.1f} {:>9} {:>9} {:>7}\n", p.m, p.n, p.k, letters(p),
-          r.threads, r.gflops, or_dash(r.onednn), or_dash(r.openblas),
-          r.onednn > 0 ? fmt::format("{:.2f}", ratio) : "-");
+      print("{:>6} {:>6} {:>6}  {}  {:>7} {:>9.1f} {:>9} {:>9} {:>7}\n", p.m, p.n, p.k, letters(p),
+            r.threads, r.gflops, or_dash(r.onednn), or_dash(r.openblas),
+            r.onednn > 0 ? fmt::format("{:.2f}", ratio) : "-");
   }
   if (options.json) {
-    say_json(nn::Json::object({{"rows", table}}));
+    print_json(nn::Json::object({{"rows", table}}));
     return kOk;
   }
   for (const auto& [threads, s] : summary)
     if (onednn)
-      say("{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} "
+      print(
+          "{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} "
           "products\n",
           threads, threads == 1 ? "" : "s", std::exp(s.first / double(list.size())), s.second,
           list.size());
-  if (!onednn) say("oneDNN is not installed (Debian: libdnnl2 or libdnnl3): no ratios\n");
+  if (!onednn) print("oneDNN is not installed (Debian: libdnnl2 or libdnnl3): no ratios\n");
   return kOk;
 }
 

@@ -8,8 +8,8 @@
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "tools/heed/bench/bench.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -41,7 +41,8 @@ Json overhead(bool json) {
   const std::vector<double> s = median_seconds({forward, both}, 21);
   const double ns[] = {s[0] * 1e9, (s[1] - s[0]) * 1e9};
   if (!json)
-    say("a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} "
+    print(
+        "a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} "
         "{:>9.0f} ns\n\n",
         "forward with its node", ns[0], "backward into both .grad", ns[1]);
   return Json::object({{"forward_ns", ns[0]}, {"backward_ns", ns[1]}});
@@ -69,8 +70,8 @@ Json rows(bool json) {
       {"cross_entropy", 1, [&](const Tensor& t) { return cross_entropy(t, target); }}};
   Json table = Json::array();
   if (!json)
-    say("[2048, 512] float32, forward and forward + backward\n  {:<16} {:>10} {:>9} {:>12}\n", "op",
-        "us", "GB/s", "us with grad");
+    print("[2048, 512] float32, forward and forward + backward\n  {:<16} {:>10} {:>9} {:>12}\n",
+          "op", "us", "GB/s", "us with grad");
   for (const RowOp& op : ops) {
     check_close(op.name, op.f(x), op.f(exact_x));
     const Tensor leaf = x.detach().requires_grad();
@@ -80,9 +81,10 @@ Json rows(bool json) {
     const double gbs = 4.0 * op.passes * double(x.numel()) / s[0] / 1e9;
     table.push_back(Json::object(
         {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}}));
-    if (!json) say("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
+    if (!json)
+      print("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
   }
-  if (!json) say("\n");
+  if (!json) print("\n");
   return table;
 }
 
@@ -106,7 +108,8 @@ Measured attention_step(std::int64_t length, F f) {
 
 Json attention_table(bool json, Progress& progress) {
   if (!json)
-    say("attention, causal, one head of 32, forward + backward\n  {:>6} {:>10} {:>12} {:>14} "
+    print(
+        "attention, causal, one head of 32, forward + backward\n  {:>6} {:>10} {:>12} {:>14} "
         "{:>16}\n",
         "T", "ms", "extra memory", "composite, ms", "composite memory");
   const autograd::AttentionOptions causal{.causal = true};
@@ -130,8 +133,8 @@ Json attention_table(bool json, Progress& progress) {
                                   {"composite_ms", b.seconds * 1e3},
                                   {"composite_extra_bytes", b.bytes}}));
     if (!json)
-      say("  {:>6} {:>10.2f} {:>12} {:>14.1f} {:>16}\n", length, a.seconds * 1e3,
-          bytes_text(a.bytes), b.seconds * 1e3, bytes_text(b.bytes));
+      print("  {:>6} {:>10.2f} {:>12} {:>14.1f} {:>16}\n", length, a.seconds * 1e3,
+            bytes_text(a.bytes), b.seconds * 1e3, bytes_text(b.bytes));
   }
   return table;
 }
@@ -143,14 +146,14 @@ int bench_ops(const BenchOptions& options) {
   autograd::manual_seed(1);
   Progress progress(false);
   if (!options.json)
-    say("{} thread{}\n\n", options.threads.back(), options.threads.back() == 1 ? "" : "s");
+    print("{} thread{}\n\n", options.threads.back(), options.threads.back() == 1 ? "" : "s");
   const Json node = overhead(options.json), row_ops = rows(options.json);
   const Json attention = attention_table(options.json, progress);
   if (options.json)
-    say_json(Json::object({{"threads", options.threads.back()},
-                           {"add", node},
-                           {"rows", row_ops},
-                           {"attention", attention}}));
+    print_json(Json::object({{"threads", options.threads.back()},
+                             {"add", node},
+                             {"rows", row_ops},
+                             {"attention", attention}}));
   return kOk;
 }
 

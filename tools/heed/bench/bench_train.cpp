@@ -12,9 +12,9 @@
 #include "tools/heed/bench/allocations.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
-#include "tools/heed/model_report.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/model_report.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -40,7 +40,7 @@ double peak(int threads) {
   g.a = a.data(), g.a_row = n, g.a_col = 1;
   g.b = b.data(), g.b_row = n, g.b_col = 1;
   g.c = c.data(), g.c_row = n, g.c_col = 1;
-  std::vector<std::function<void()>> run = {[&] { autograd::kernels::gemm(g); }};
+  std::vector<std::function<void()>> run = {[&] { autograd::kernels::simd::gemm(g); }};
   const auto onednn = load_onednn();
   if (onednn) {
     onednn->set_threads(threads);
@@ -102,15 +102,16 @@ Row measure(const std::string& preset, int threads, double peak_flops) {
 
 }  // namespace
 
+std::vector<std::string> bench_presets() { return {"micro", "toy", "chargpt", "small"}; }
+
 int bench_train(const BenchOptions& options) {
   const std::vector<std::string> presets =
-      options.preset.empty() ? std::vector<std::string>{"micro", "toy", "chargpt", "small"}
-                             : std::vector<std::string>{options.preset};
+      options.preset.empty() ? bench_presets() : std::vector{options.preset};
   nn::Json table = nn::Json::array();
   Progress progress(false);
   if (!options.json)
-    say("{:<10} {:>7} {:>10} {:>12} {:>7} {:>11} {:>13}\n", "preset", "threads", "ms/step",
-        "tokens/s", "MFU", "peak memory", "mallocs/step");
+    print("{:<10} {:>7} {:>10} {:>12} {:>7} {:>11} {:>13}\n", "preset", "threads", "ms/step",
+          "tokens/s", "MFU", "peak memory", "mallocs/step");
   std::vector<std::string> notes;
   for (const std::string& preset : presets)
     for (const int threads : options.threads) {
@@ -129,15 +130,16 @@ int bench_train(const BenchOptions& options) {
                                         {"mallocs_per_step", r.allocations_per_step},
                                         {"peak_gflops", flops / 1e9}}));
       if (!options.json)
-        say("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
-            r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
-            bytes_text(r.peak_bytes), r.allocations_per_step);
+        print("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
+              r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
+              bytes_text(r.peak_bytes), r.allocations_per_step);
     }
   if (options.json) {
-    say_json(nn::Json::object({{"rows", table}}));
+    print_json(nn::Json::object({{"rows", table}}));
     return kOk;
   }
-  say("MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "
+  print(
+      "MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "
       "the\n"
       "larger of our own and oneDNN's 2048^3 product at that thread count in this run\n");
   return kOk;

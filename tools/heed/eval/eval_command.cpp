@@ -1,11 +1,11 @@
 // heed eval: how good a run is, beside how good it can be.
 #include <cmath>
 
-#include "nn/train/trainer.h"
+#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/evaluation_report.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/evaluation_report.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/run_folder.h"
 
 namespace heed {
@@ -19,12 +19,12 @@ struct EvalArguments {
 // Mean loss at each position, ten to a line.
 void print_positions(const std::vector<double>& loss) {
   constexpr std::size_t kPerLine = 10;
-  say("\n  loss by position\n");
+  print("\n  loss by position\n");
   for (std::size_t first = 0; first < loss.size(); first += kPerLine) {
     std::string line;
     for (std::size_t t = first; t < std::min(first + kPerLine, loss.size()); ++t)
       line += std::isfinite(loss[t]) ? fmt::format(" {:6.3f}", loss[t]) : "      -";
-    say("  {:>5}{}\n", first, line);
+    print("  {:>5}{}\n", first, line);
   }
 }
 
@@ -35,7 +35,7 @@ int eval(const EvalArguments& a, bool json) {
   const nn::Evaluation e =
       past_input_checks([&] { return nn::evaluate(run.model, *run.task, a.sequences); });
   const double seconds = clock.seconds();
-  if (const std::string leak = leak_text(e); !leak.empty()) complain(leak);
+  if (const std::string leak = leak_text(e); !leak.empty()) print_error(leak);
   const nn::TaskFacts& facts = run.task->facts();
   if (json) {
     nn::Json object =
@@ -47,10 +47,10 @@ int eval(const EvalArguments& a, bool json) {
     object["run"] = folder.string();
     object["weights"] = a.weights;
     object["position_loss"] = e.position_loss;
-    say_json(object);
+    print_json(object);
   } else {
-    say("{} ({}), {}{}\n\n", folder.string(), run.config.task, a.weights,
-        run.step ? fmt::format(", step {}", *run.step) : "");
+    print("{} ({}), {}{}\n\n", folder.string(), run.config.task, a.weights,
+          run.step ? fmt::format(", step {}", *run.step) : "");
     print_evaluation(e, facts);
     print_positions(e.position_loss);
   }
@@ -60,25 +60,23 @@ int eval(const EvalArguments& a, bool json) {
 
 }  // namespace
 
-std::unique_ptr<Command> eval_command(CLI::App& app) {
-  auto command = std::make_unique<Command>(
-      app, "eval",
-      "evaluate a run: its loss beside the best possible one, accuracy, loss by position",
+std::unique_ptr<Command> eval_command() {
+  auto c = std::make_unique<Command>();
+  c->name = "eval";
+  c->what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
+  c->examples =
       "  heed eval\n"
-      "  heed eval --weights best.safetensors --json");
+      "  heed eval --weights best.safetensors --json";
   auto a = std::make_shared<EvalArguments>();
-  Command* c = command.get();
-  c->positional("run", a->run, "run folder (default: the newest under runs/)");
-  c->text("weights", a->weights, "FILE", "weights inside the folder");
-  c->option("sequences", "N", "all", "of the evaluation set; text: of its validation part",
-            [a](const std::string& where, const std::string& raw) {
-              a->sequences = parse_integer(where, raw, 1, 1 << 20);
-            });
-  c->config_option();
-  c->threads_option();
-  c->json_option();
-  c->run = [a, c] { return eval(*a, c->json); };
-  return command;
+  c->has_argument = true;
+  c->add("Options", {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+                     {"weights", a->weights, "FILE", "weights inside the folder"},
+                     nn::Setting("sequences", a->sequences, {1, 1 << 20},
+                                 "of the evaluation set; text: of its validation part")
+                         .shows("all")});
+  c->add_common(Command::kAll);
+  c->run = [a](const Command& command) { return eval(*a, command.json); };
+  return c;
 }
 
 }  // namespace heed

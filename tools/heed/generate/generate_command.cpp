@@ -2,10 +2,10 @@
 #include <cstdio>
 
 #include "nn/train/generate.h"
-#include "nn/train/trainer.h"
+#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/run_folder.h"
 
 namespace heed {
@@ -52,15 +52,15 @@ int generate(const GenerateArguments& a, bool json) {
   const double seconds = clock.seconds();
   const double rate = seconds > 0 ? double(count) / seconds : 0;
   if (json) {
-    say_json(nn::Json::object({{"run", folder.string()},
-                               {"prompt", facts.vocabulary.decode(ids)},
-                               {"text", text},
-                               {"tokens", count},
-                               {"seconds", seconds},
-                               {"tokens_per_s", rate}}));
+    print_json(nn::Json::object({{"run", folder.string()},
+                                 {"prompt", facts.vocabulary.decode(ids)},
+                                 {"text", text},
+                                 {"tokens", count},
+                                 {"seconds", seconds},
+                                 {"tokens_per_s", rate}}));
     return kOk;
   }
-  say("\n");
+  print("\n");
   std::fflush(stdout);
   fmt::print(stderr, "{}: {} tokens in {}, {} tokens/s{}\n", folder.string(), count,
              seconds_text(seconds), si_text(rate),
@@ -72,28 +72,31 @@ int generate(const GenerateArguments& a, bool json) {
 
 }  // namespace
 
-std::unique_ptr<Command> generate_command(CLI::App& app) {
-  auto command =
-      std::make_unique<Command>(app, "generate", "let a run go on with a prompt, token by token",
-                                "  heed generate\n"
-                                "  heed generate --prompt abcab --greedy --tokens 8\n"
-                                "  heed generate --temperature 0.8 --top-k 20 --seed 7");
+std::unique_ptr<Command> generate_command() {
+  auto c = std::make_unique<Command>();
+  c->name = "generate", c->what = "let a run go on with a prompt, token by token";
+  c->examples =
+      "  heed generate\n"
+      "  heed generate --prompt abcab --greedy --tokens 8\n"
+      "  heed generate --temperature 0.8 --top-k 20 --seed 7";
   auto a = std::make_shared<GenerateArguments>();
-  Command* c = command.get();
-  c->positional("run", a->run, "run folder (default: the newest under runs/)");
-  c->text("prompt", a->prompt, "TEXT", "what to go on with, in the task's characters");
-  c->integer("tokens", a->tokens, 1, 100'000'000, "tokens to generate");
-  c->real("temperature", a->sample.temperature, 0, 1000, "logits are divided by it, above 0");
-  c->integer("top-k", a->sample.top_k, 0, 1'000'000, "draw from the k likeliest; 0: from all");
-  c->real("top-p", a->sample.top_p, 0, 1, "draw from the fewest of at least this probability");
-  c->flag("greedy", a->sample.greedy, "always the likeliest token");
-  c->integer("seed", a->seed, 0, 0xffffffff, "of the drawing");
-  c->text("weights", a->weights, "FILE", "weights inside the folder");
-  c->config_option();
-  c->threads_option();
-  c->json_option();
-  c->run = [a, c] { return generate(*a, c->json); };
-  return command;
+  nn::SampleOptions& sample = a->sample;
+  c->has_argument = true;
+  c->add(
+      "Options",
+      {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+       {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
+       {"tokens", a->tokens, {1, 1e8}, "tokens to generate"},
+       {"temperature", sample.temperature, {0, 1000, true}, "logits are divided by it"},
+       {"top-k", sample.top_k, {0, 1e6}, "draw from the k likeliest; 0: from all"},
+       {"top-p", sample.top_p, {0, 1, true}, "draw from the fewest of at least this probability"},
+       {"greedy", sample.greedy, "always the likeliest token"},
+       {"seed", a->seed, {0, 0xffffffff}, "of the drawing"},
+       {"weights", a->weights, "FILE", "weights inside the folder"}});
+  c->settings[1].may_be_empty = true;
+  c->add_common(Command::kAll);
+  c->run = [a](const Command& command) { return generate(*a, command.json); };
+  return c;
 }
 
 }  // namespace heed

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "nn/io/nearest.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 
@@ -119,12 +119,13 @@ Worst worst_of(const std::vector<Row>& rows) {
   return worst;
 }
 
-void print_table(const std::vector<Row>& rows, int order) {
-  say("{:<28} {:>7} {:>10} {:>10} {:>7}\n", "name", "checks", "order 1", order > 1 ? "order 2" : "",
-      "digits");
+void print_table(const std::vector<Row>& rows, std::int64_t order) {
+  print("{:<28} {:>7} {:>10} {:>10} {:>7}\n", "name", "checks", "order 1",
+        order > 1 ? "order 2" : "", "digits");
   for (const Row& row : rows)
-    say("{:<28} {:>7} {:>10} {:>10} {:>7}{}\n", row.name, row.checked, error_text(row.error[0]),
-        order > 1 ? error_text(row.error[1]) : "", digits_text(row), row.failed ? "  FAILED" : "");
+    print("{:<28} {:>7} {:>10} {:>10} {:>7}{}\n", row.name, row.checked, error_text(row.error[0]),
+          order > 1 ? error_text(row.error[1]) : "", digits_text(row),
+          row.failed ? "  FAILED" : "");
 }
 
 }  // namespace
@@ -166,27 +167,27 @@ int report_gradchecks(const GradcheckRequest& request) {
                                        {"error_order_2", row.error[1]}}));
       for (const std::string& f : row.failures) failures.push_back(f);
     }
-    say_json(nn::Json::object({{"checked", checked},
-                               {"failed", failed},
-                               {"ops", rows.size()},
-                               {"worst", worst_json},
-                               {"skipped", total(reasons)},
-                               {"seconds", clock.seconds()},
-                               {"rows", list},
-                               {"failures", failures}}));
+    print_json(nn::Json::object({{"checked", checked},
+                                 {"failed", failed},
+                                 {"ops", rows.size()},
+                                 {"worst", worst_json},
+                                 {"skipped", total(reasons)},
+                                 {"seconds", clock.seconds()},
+                                 {"rows", list},
+                                 {"failures", failures}}));
   } else {
     print_table(rows, request.order);
-    say("\n");
+    print("\n");
     for (const Row& row : rows)
-      for (const std::string& f : row.failures) say("FAILED {}\n", f);
-    say("{} checks of {} ops and layers in {}, {} failed", checked, rows.size(),
-        seconds_text(clock.seconds()), failed);
+      for (const std::string& f : row.failures) print("FAILED {}\n", f);
+    print("{} checks of {} ops and layers in {}, {} failed", checked, rows.size(),
+          seconds_text(clock.seconds()), failed);
     if (worst.order > 0)
-      say("; largest error {:.1e} ({}, order {})", worst.error, worst.name, worst.order);
-    say("\n");
-    for (const auto& [reason, n] : reasons) say("{} not run: {}\n", n, reason);
+      print("; largest error {:.1e} ({}, order {})", worst.error, worst.name, worst.order);
+    print("\n");
+    for (const auto& [reason, n] : reasons) print("{} not run: {}\n", n, reason);
   }
-  if (checked == 0) complain("gradcheck: no check ran; that proves nothing");
+  if (checked == 0) print_error("gradcheck: no check ran; that proves nothing");
   return checked > 0 && failed == 0 ? kOk : kCheckFailed;
 }
 

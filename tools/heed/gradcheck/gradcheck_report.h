@@ -10,7 +10,7 @@ namespace heed {
 
 struct GradcheckRequest {
   std::vector<std::string> ops;                ///< names of checks; empty: all that are registered
-  int order = 2;                               ///< 1: gradients; 2: gradients of gradients too
+  std::int64_t order = 2;                      ///< 1: gradients; 2: gradients of gradients too
   bool differences = true, dual = true;        ///< which oracles
   std::vector<autograd::CheckLayout> layouts;  ///< empty: all
   bool json = false;

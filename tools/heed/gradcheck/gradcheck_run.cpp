@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "autograd/check/mutants.h"
-#include "nn/train/trainer.h"
+#include "nn/train/run_folder.h"
 #include "tools/heed/gradcheck/gradcheck_report.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 #include "tools/heed/run_folder.h"
 
 namespace heed {
@@ -26,13 +26,13 @@ int report_mutants(const GradcheckRequest& request) {
     nn::Json list = nn::Json::array();
     for (const auto& m : survivors)
       list.push_back(nn::Json::object({{"op", m.op}, {"mutation", m.mutation}}));
-    say_json(nn::Json::object(
+    print_json(nn::Json::object(
         {{"mutants", mutants}, {"killed", mutants - std::ssize(survivors)}, {"survivors", list}}));
   } else {
-    for (const auto& m : survivors) say("SURVIVED {}: gradient {}\n", m.op, m.mutation);
-    say("{} of {} mutants killed\n", mutants - std::ssize(survivors), mutants);
+    for (const auto& m : survivors) print("SURVIVED {}: gradient {}\n", m.op, m.mutation);
+    print("{} of {} mutants killed\n", mutants - std::ssize(survivors), mutants);
   }
-  if (mutants == 0) complain("gradcheck: no mutant ran; that proves nothing");
+  if (mutants == 0) print_error("gradcheck: no mutant ran; that proves nothing");
   return mutants > 0 && survivors.empty() ? kOk : kCheckFailed;
 }
 
@@ -53,21 +53,21 @@ int report_run_gradcheck(const GradcheckRequest& request) {
     return autograd::cross_entropy(model.forward(batch.inputs), batch.targets);
   };
   autograd::GradcheckOptions how;
-  how.order = request.order;
+  how.order = int(request.order);
   how.use_differences = request.differences;
   how.use_dual = request.dual;
   const autograd::GradcheckReport report = gradcheck(loss, values, how);
   const std::int64_t count = nn::count_parameters(run.model);
   if (request.json)
-    say_json(nn::Json::object({{"run", request.run},
-                               {"parameters", count},
-                               {"failed", report.ok ? 0 : 1},
-                               {"error", report.error},
-                               {"message", report.message}}));
+    print_json(nn::Json::object({{"run", request.run},
+                                 {"parameters", count},
+                                 {"failed", report.ok ? 0 : 1},
+                                 {"error", report.error},
+                                 {"message", report.message}}));
   else
-    say("{}: loss of 2 sequences in {} parameters, float64\n{}{}\n", request.run,
-        with_commas(count), report.ok ? "" : "FAILED ",
-        report.ok ? fmt::format("agrees, largest error {:.1e}", report.error) : report.message);
+    print("{}: loss of 2 sequences in {} parameters, float64\n{}{}\n", request.run,
+          with_commas(count), report.ok ? "" : "FAILED ",
+          report.ok ? fmt::format("agrees, largest error {:.1e}", report.error) : report.message);
   return report.ok ? kOk : kCheckFailed;
 }
 

@@ -2,10 +2,10 @@
 #include <sstream>
 
 #include "nn/io/safetensors.h"
-#include "nn/train/trainer.h"
+#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/model_report.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/model_report.h"
+#include "tools/heed/report/output.h"
 #include "tools/heed/run_folder.h"
 #include "tools/plot/text.h"
 
@@ -25,16 +25,17 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
   if (json) {
     nn::Json object = nn::Json::object({{"run", folder.string()}, {"task", run.config.task}});
     object.update(to_json(report));
-    say_json(object);
+    print_json(object);
     return kOk;
   }
   const nn::RunConfig& c = run.config;
-  say("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}\n\n", folder.string(),
-      c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
-      c.dtype);
+  print("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}\n\n", folder.string(),
+        c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
+        nn::enum_name(c.dtype));
   print_parameters(report);
-  say("work      {} FLOP per token, forward and backward\n", si_text(report.flops_per_token));
-  say("memory    {} of weights; training: {} with gradients and moments, and {} of activations "
+  print("work      {} FLOP per token, forward and backward\n", si_text(report.flops_per_token));
+  print(
+      "memory    {} of weights; training: {} with gradients and moments, and {} of activations "
       "per sequence\n",
       bytes_text(report.parameter_bytes), bytes_text(report.training_bytes),
       bytes_text(report.activation_bytes));
@@ -53,43 +54,47 @@ int info_on_file(const std::string& path, bool json) {
         {{"name", t.name}, {"dtype", text_of(t.tensor.dtype())}, {"shape", shape}}));
   }
   if (json) {
-    say_json(nn::Json::object(
+    print_json(nn::Json::object(
         {{"file", path}, {"numbers", count}, {"tensors", list}, {"metadata", file.metadata}}));
     return kOk;
   }
-  say("{}: {} tensors, {} numbers\n\n", path, file.tensors.size(), with_commas(count));
+  print("{}: {} tensors, {} numbers\n\n", path, file.tensors.size(), with_commas(count));
   for (const nn::NamedTensor& t : file.tensors)
-    say("  {:<40} {:<9} {}\n", plot::visible_text(t.name), text_of(t.tensor.dtype()),
-        text_of(t.tensor.shape()));
-  if (!file.metadata.empty()) say("\nmetadata\n");
+    print("  {:<40} {:<9} {}\n", plot::visible_text(t.name), text_of(t.tensor.dtype()),
+          text_of(t.tensor.shape()));
+  if (!file.metadata.empty()) print("\nmetadata\n");
   for (const auto& [key, value] : file.metadata) {
     constexpr std::size_t kShown = 60;  // a generator's state has 7000 characters
     const std::string shown = plot::visible_text(value);
-    say("  {:<40} {}\n", plot::visible_text(key),
-        shown.size() <= kShown
-            ? shown
-            : fmt::format("{}... ({} characters)", shown.substr(0, kShown), value.size()));
+    print("  {:<40} {}\n", plot::visible_text(key),
+          shown.size() <= kShown
+              ? shown
+              : fmt::format("{}... ({} characters)", shown.substr(0, kShown), value.size()));
   }
   return kOk;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> info_command(CLI::App& app) {
-  auto command = std::make_unique<Command>(
-      app, "info", "parameters, work and memory of a run; tensors of a .safetensors file",
+std::unique_ptr<Command> info_command() {
+  auto c = std::make_unique<Command>();
+  c->name = "info";
+  c->what = "parameters, work and memory of a run; tensors of a .safetensors file";
+  c->examples =
       "  heed info\n"
-      "  heed info runs/induction-1/model.safetensors");
+      "  heed info runs/induction-1/model.safetensors";
   auto run = std::make_shared<std::string>();
-  Command* c = command.get();
-  c->positional("run", *run, "run folder or file (default: the newest run under runs/)");
-  c->json_option();
-  c->run = [run, c] {
+  c->has_argument = true;
+  c->add("Options",
+         {{"run", *run, "PATH", "run folder or file (default: the newest run under runs/)"}});
+  c->add_common(Command::kJson);
+  c->run = [run](const Command& command) {
     std::error_code ignored;
-    return std::filesystem::is_regular_file(*run, ignored) ? info_on_file(*run, c->json)
-                                                           : info_on_run(find_run(*run), c->json);
+    return std::filesystem::is_regular_file(*run, ignored)
+               ? info_on_file(*run, command.json)
+               : info_on_run(find_run(*run), command.json);
   };
-  return command;
+  return c;
 }
 
 }  // namespace heed

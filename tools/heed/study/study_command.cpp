@@ -5,11 +5,11 @@
 
 #include "nn/io/safetensors.h"
 #include "nn/study/study.h"
-#include "nn/train/trainer.h"
+#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/run_folder.h"
 
 namespace heed {
@@ -69,14 +69,14 @@ void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
     const auto n = std::size_t(x.size(2));
     const std::string layer = array.name.substr(7, array.name.find('.', 7) - 7);
     for (std::size_t head = 0; head < std::size_t(x.size(1)); ++head) {
-      say("\nL{}H{}: each row a query, each column a key; darkest is 1\n", layer, head);
+      print("\nL{}H{}: each row a query, each column a key; darkest is 1\n", layer, head);
       for (std::size_t i = 0; i < n; ++i) {
         std::string line;
         for (std::size_t j = 0; j <= i; ++j) {
           const float weight = values[(head * n + i) * n + j];
           line += kShades[std::clamp(int(weight * 10), 0, 9)];
         }
-        say("{:>4} {}\n", labels[i], line);
+        print("{:>4} {}\n", labels[i], line);
       }
     }
   }
@@ -142,62 +142,61 @@ int run_study(const StudyArguments& a, const Command& c) {
                                       {"dk", h.dk},
                                       {"dv", h.dv}}));
   if (c.json) {
-    say_json(nn::Json::object({{"run", folder.string()},
-                               {"objective", of},
-                               {"value", s.value},
-                               {"tokens", facts.vocabulary.decode(ids)},
-                               {"heads", heads},
-                               {"files", names}}));
+    print_json(nn::Json::object({{"run", folder.string()},
+                                 {"objective", of},
+                                 {"value", s.value},
+                                 {"tokens", facts.vocabulary.decode(ids)},
+                                 {"heads", heads},
+                                 {"files", names}}));
     return kOk;
   }
-  say("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, s.value, length);
-  say("{:<6} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "head", "entropy", "previous",
-      "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|");
+  print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, s.value, length);
+  print("{:<6} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "head", "entropy", "previous",
+        "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|");
   for (const nn::HeadReport& h : s.heads)
-    say("L{}H{:<4} {:>7.3f} {:>9} {:>10} {:>10} {:>10.3g} {:>10.3g} {:>10.3g}\n", h.layer, h.head,
-        h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
-        score_text(h.induction), h.dq, h.dk, h.dv);
+    print("L{}H{:<4} {:>7.3f} {:>9} {:>10} {:>10} {:>10.3g} {:>10.3g} {:>10.3g}\n", h.layer, h.head,
+          h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
+          score_text(h.induction), h.dq, h.dk, h.dv);
   if (a.ascii) print_ascii(s, labels);
-  say("\n");
-  for (const auto& name : names.items()) say("{}\n", name.text());
+  print("\n");
+  for (const auto& name : names.items()) print("{}\n", name.text());
   return kOk;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> study_command(CLI::App& app) {
-  auto command = std::make_unique<Command>(
-      app, "study", "attention and its gradients, head by head, on one sequence",
+std::unique_ptr<Command> study_command() {
+  auto c = std::make_unique<Command>();
+  c->name = "study", c->what = "attention and its gradients, head by head, on one sequence";
+  c->examples =
       "  heed study\n"
       "  heed study --prompt abcab --of diff:c-d\n"
-      "  heed study --sample 3 --ascii",
+      "  heed study --sample 3 --ascii";
+  c->notes =
       "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
       "all arrays, with q, k, v, z and their gradients, to arrays.safetensors, and prints per "
       "head\n"
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
       "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
-      "the mask hides a key: what a weight would be worth does not ask whether it may exist.");
+      "the mask hides a key: what a weight would be worth does not ask whether it may exist.";
   auto a = std::make_shared<StudyArguments>();
-  Command* c = command.get();
-  c->positional("run", a->run, "run folder (default: the newest run under runs/)");
-  c->text("prompt", a->prompt, "TEXT", "the sequence (default: the task's example)");
-  const auto number = [c](const std::string& key, std::int64_t& value, const std::string& help) {
-    c->option(key, "N", "", help, [&value](const std::string& where, const std::string& raw) {
-      value = parse_integer(where, raw, 0, INT64_MAX);
-    });
-  };
-  number("sample", a->sample, "the sequence: this one of the evaluation set");
-  c->text("of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B");
-  number("at", a->at, "place of the logits, from 0, a BOS counted (default: the last)");
-  c->text("out", a->out, "DIR", "folder for the files (default: study/ in the run)");
-  c->text("weights", a->weights, "FILE", "weights inside the folder");
-  c->flag("ascii", a->ascii, "draw the weights in the terminal, too");
-  c->config_option();
-  c->threads_option();
-  c->json_option();
-  c->run = [a, c] { return run_study(*a, *c); };
-  return command;
+  c->has_argument = true;
+  c->add("Options",
+         {{"run", a->run, "DIR", "run folder (default: the newest run under runs/)"},
+          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
+          nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
+              .shows(""),
+          {"of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B"},
+          nn::Setting("at", a->at, {0}, "place of the logits, from 0, a BOS counted")
+              .shows("the last"),
+          nn::Setting("out", a->out, "DIR", "folder for the files").shows("study/ in the run"),
+          {"weights", a->weights, "FILE", "weights inside the folder"},
+          {"ascii", a->ascii, "draw the weights in the terminal, too"}});
+  c->settings[1].may_be_empty = true;
+  c->add_common(Command::kAll);
+  c->run = [a](const Command& command) { return run_study(*a, command); };
+  return c;
 }
 
 }  // namespace heed

@@ -2,10 +2,11 @@
 #include <cmath>
 #include <map>
 
+#include "autograd/base/text.h"
 #include "nn/tasks/task.h"
 #include "nn/train/config.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {
@@ -37,34 +38,36 @@ int list_tasks(bool json) {
                                        {"expected_seconds", kSeconds.at(name)}}));
       continue;
     }
-    say("{}\n  {}\n", name, facts.description);
-    say("  vocabulary      {} tokens: {}\n", facts.vocabulary.size(), facts.vocabulary.summary());
-    say("  sequence        {} tokens\n", facts.context);
-    say("  best possible   {} nats per token\n",
-        std::isfinite(facts.optimal) ? fmt::format("{:.6f}", facts.optimal) : "unknown:");
+    print("{}\n  {}\n", name, facts.description);
+    print("  vocabulary      {} tokens: {}\n", facts.vocabulary.size(), facts.vocabulary.summary());
+    print("  sequence        {} tokens\n", facts.context);
+    print("  best possible   {} nats per token\n",
+          std::isfinite(facts.optimal) ? fmt::format("{:.6f}", facts.optimal) : "unknown:");
     for (const auto& [reference, loss] : facts.references)
-      say("  {:<15} {:.6f} nats per token\n", reference, loss);
-    say("  accuracy        {}\n", facts.accuracy);
-    say("  prompt          {}\n", facts.prompt);
-    say("  heed train {}: {} steps, {} layers, {} heads, d-model {}; about {} on 2 cores\n\n", name,
-        recipe.steps, recipe.layers, recipe.heads, recipe.d_model, about(kSeconds.at(name)));
+      print("  {:<15} {:.6f} nats per token\n", reference, loss);
+    print("  accuracy        {}\n", facts.accuracy);
+    print("  prompt          {}\n", facts.prompt);
+    print("  heed train {}: {} steps, {} layers, {} heads, d-model {}; about {} on 2 cores\n\n",
+          name, recipe.steps, recipe.layers, recipe.heads, recipe.d_model,
+          about(kSeconds.at(name)));
   }
   if (json)
-    say_json(nn::Json::object({{"tasks", rows}, {"text_expected_seconds", kSeconds.at("text")}}));
+    print_json(nn::Json::object({{"tasks", rows}, {"text_expected_seconds", kSeconds.at("text")}}));
   else
-    say("Your own text: heed train --text FILE; about {} on 2 cores\nPresets: {}\n",
-        about(kSeconds.at("text")), listing(nn::preset_names()));
+    print("Your own text: heed train --text FILE; about {} on 2 cores\nPresets: {}\n",
+          about(kSeconds.at("text")), autograd::join(nn::preset_names()));
   return kOk;
 }
 
 }  // namespace
 
-std::unique_ptr<Command> tasks_command(CLI::App& app) {
-  auto command = std::make_unique<Command>(app, "tasks", "list the built-in tasks",
-                                           "  heed tasks\n  heed tasks --json");
-  command->json_option();
-  command->run = [c = command.get()] { return list_tasks(c->json); };
-  return command;
+std::unique_ptr<Command> tasks_command() {
+  auto c = std::make_unique<Command>();
+  c->name = "tasks", c->what = "list the built-in tasks";
+  c->examples = "  heed tasks\n  heed tasks --json";
+  c->add_common(Command::kJson);
+  c->run = [](const Command& command) { return list_tasks(command.json); };
+  return c;
 }
 
 }  // namespace heed

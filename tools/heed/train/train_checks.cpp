@@ -5,9 +5,9 @@
 #include <map>
 #include <sstream>
 
-#include "tools/heed/model_report.h"
-#include "tools/heed/output.h"
-#include "tools/heed/progress.h"
+#include "tools/heed/report/model_report.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -49,7 +49,8 @@ std::string with_batch(const autograd::Shape& shape, std::int64_t batch) {
 
 int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   nn::Trainer t(config);
-  const nn::RunConfig& c = t.config;
+  const nn::RunConfig& c = t.config();
+  const nn::Schedule schedule = nn::schedule(c);
   const ModelReport report = report_on(t.model);
   const double tokens = double(c.batch * c.context);
   const double memory = report.training_bytes + double(c.batch) * report.activation_bytes;
@@ -66,23 +67,24 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
     object["bytes"] = memory;
     object["lr"] = nn::Json::array();
     for (const std::int64_t s : steps)
-      object["lr"].push_back(nn::Json::object({{"step", s + 1}, {"lr", t.schedule.lr_at(s)}}));
-    say_json(object);
+      object["lr"].push_back(nn::Json::object({{"step", s + 1}, {"lr", schedule.lr_at(s)}}));
+    print_json(object);
     return kOk;
   }
-  say("{}: {}\n\nparameters\n", c.task, t.task->facts().description);
+  print("{}: {}\n\nparameters\n", c.task, t.task->facts().description);
   print_parameters(report);
-  say("shapes (batch, tokens, ...)\n");
+  print("shapes (batch, tokens, ...)\n");
   for (const auto& [name, shape] : report.sites)
-    say("  {:<34} {}\n", name, with_batch(shape, c.batch));
-  say("\nwork      {}FLOP per step, {}FLOP in all {} steps\n",
-      si_text(report.flops_per_token * tokens) + " ",
-      si_text(report.flops_per_token * tokens * double(c.steps)) + " ", c.steps);
-  say("memory    {}: {} of weights, gradients and moments, {} of activations\n", bytes_text(memory),
-      bytes_text(report.training_bytes), bytes_text(double(c.batch) * report.activation_bytes));
-  say("lr        {}, by step:", c.schedule);
-  for (const std::int64_t s : steps) say("  {}: {:.3g}", s + 1, t.schedule.lr_at(s));
-  say("\n\ndry run: no step taken, nothing written\n");
+    print("  {:<34} {}\n", name, with_batch(shape, c.batch));
+  print("\nwork      {}FLOP per step, {}FLOP in all {} steps\n",
+        si_text(report.flops_per_token * tokens) + " ",
+        si_text(report.flops_per_token * tokens * double(c.steps)) + " ", c.steps);
+  print("memory    {}: {} of weights, gradients and moments, {} of activations\n",
+        bytes_text(memory), bytes_text(report.training_bytes),
+        bytes_text(double(c.batch) * report.activation_bytes));
+  print("lr        {}, by step:", nn::enum_name(c.schedule));
+  for (const std::int64_t s : steps) print("  {}: {:.3g}", s + 1, schedule.lr_at(s));
+  print("\n\ndry run: no step taken, nothing written\n");
   return kOk;
 }
 
@@ -91,18 +93,18 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
   nn::Trainer t(config);
   Progress progress(options.quiet);
   const Stopwatch clock;
-  nn::Generator g(t.config.seed);
-  const nn::Batch batch = t.task->sample(t.config.batch, g);
+  nn::Generator g(t.config().seed);
+  const nn::Batch batch = t.task->sample(t.config().batch, g);
   const double least = floor_of(batch);
   double loss = 0;
   bool learned = false;
-  while (!learned && t.steps_done < t.config.steps) {
+  while (!learned && t.steps_done < t.config().steps) {
     loss = past_input_checks([&] { return t.step(&batch); }).loss;  // before this step
     learned = loss - least < kLearned;
-    const bool mark = t.config.eval_every > 0 && t.steps_done % t.config.eval_every == 0;
+    const bool mark = t.config().eval_every > 0 && t.steps_done % t.config().eval_every == 0;
     const auto text = [&] {
       return fmt::format("step {}/{}  loss {:.6f}  least possible {:.6f}", t.steps_done,
-                         t.config.steps, loss, least);
+                         t.config().steps, loss, least);
     };
     if (mark)
       progress.line(text());
@@ -111,16 +113,16 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
   }
   progress.clear();
   if (options.json)
-    say_json(nn::Json::object({{"task", t.config.task},
-                               {"steps", t.steps_done},
-                               {"seconds", clock.seconds()},
-                               {"loss", loss},
-                               {"least_loss", least},
-                               {"learned", learned}}));
+    print_json(nn::Json::object({{"task", t.config().task},
+                                 {"steps", t.steps_done},
+                                 {"seconds", clock.seconds()},
+                                 {"loss", loss},
+                                 {"least_loss", least},
+                                 {"learned", learned}}));
   else
-    say("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}\n",
-        t.config.task, t.config.batch, learned ? "learned by heart" : "NOT learned", t.steps_done,
-        loss, least, learned ? "" : "; more --steps, or a smaller --batch, may do");
+    print("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}\n",
+          t.config().task, t.config().batch, learned ? "learned by heart" : "NOT learned",
+          t.steps_done, loss, least, learned ? "" : "; more --steps, or a smaller --batch, may do");
   return learned ? kOk : kCheckFailed;
 }
 

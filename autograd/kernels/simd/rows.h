@@ -1,6 +1,6 @@
-// float32 loops over adjacent values, on the widest SIMD this machine has. Each is an overload of
-// the plain reference of the same name (adamw.h, cross_entropy.h, norm.h, reduce.h, softmax.h),
-// which other scalars and the tests' oracle run.
+// Rows of adjacent float32 values, on the widest SIMD this machine has. The references of the same
+// names (adamw.h, cross_entropy.h, norm.h, reduce.h, softmax.h) are what other scalars run and what
+// tests compare with; kernels.h chooses.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 #include "autograd/kernels/reference/norm.h"
 #include "autograd/kernels/reference/reduce.h"
 
-namespace heed::autograd::kernels {
+namespace heed::autograd::kernels::simd {
 
 /// y[i] = f(x[i]) for n values; y may be x. Largest error over all floats: exp 2 ulp, tanh 5 ulp,
-/// erf 2 ulp (tests/autograd/kernels/vector_test.cpp).
+/// erf 2 ulp (tests/autograd/kernels/rows_test.cpp).
 void exp(float* y, const float* x, std::int64_t n);
 void tanh(float* y, const float* x, std::int64_t n);
 void erf(float* y, const float* x, std::int64_t n);
@@ -47,4 +47,4 @@ double sum_of_squares(const float* x, std::int64_t n);
 /// As the reference.
 void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);
 
-}  // namespace heed::autograd::kernels
+}  // namespace heed::autograd::kernels::simd

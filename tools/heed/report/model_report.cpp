@@ -1,11 +1,11 @@
-#include "tools/heed/model_report.h"
+#include "tools/heed/report/model_report.h"
 
 #include <sstream>
 
 #include "autograd/base/pool.h"
 #include "autograd/tensor/create.h"
 #include "nn/layers/probe.h"
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {
@@ -54,9 +54,9 @@ ModelReport report_on(nn::Transformer& model) {
 
 void print_parameters(const ModelReport& report) {
   for (const nn::NamedTensor& p : report.parameters)
-    say("  {:<28} {:<14} {:>12}\n", p.name, text_of(p.tensor.shape()),
-        with_commas(p.tensor.numel()));
-  say("  {:<28} {:<14} {:>12}\n\n", "total", "", with_commas(report.count));
+    print("  {:<28} {:<14} {:>12}\n", p.name, text_of(p.tensor.shape()),
+          with_commas(p.tensor.numel()));
+  print("  {:<28} {:<14} {:>12}\n\n", "total", "", with_commas(report.count));
 }
 
 nn::Json to_json(const ModelReport& report) {

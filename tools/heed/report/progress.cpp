@@ -1,4 +1,4 @@
-#include "tools/heed/progress.h"
+#include "tools/heed/report/progress.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

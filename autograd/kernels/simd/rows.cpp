@@ -1,12 +1,12 @@
-// float32 loops, compiled once per SIMD target.
+// Rows of float32, compiled once per SIMD target.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "autograd/kernels/simd/vector.cpp"
+#define HWY_TARGET_INCLUDE "autograd/kernels/simd/rows.cpp"
 // foreach_target.h wants this order.
 // clang-format off
 #include "autograd/kernels/simd/targets.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/simd/rows.h"
 #include "autograd/kernels/simd/vector_math-inl.h"
 #include <algorithm>
 #include <cmath>
@@ -177,9 +177,9 @@ void add_parameter_grads_loop(float* dweight, float* dbias, const float* g, cons
 #if HWY_TARGET == HWY_SCALAR
 void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
                       std::int64_t columns) {
-  add_columns<float>(out, x, rows, row_stride, columns);
+  reference::add_columns<float>(out, x, rows, row_stride, columns);
 }
-double sum_of_squares_loop(const float* x, std::int64_t n) { return sum_of_squares<float>(x, n); }
+double sum_of_squares_loop(const float* x, std::int64_t n) { return reference::sum_of_squares<float>(x, n); }
 #else
 using DD = hn::RepartitionToWide<D>;  // half as many lanes
 using Half = hn::Rebind<float, DD>;
@@ -246,7 +246,7 @@ void adamw_loop(float* p, const float* g, float* m, float* v, std::int64_t n, co
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace heed::autograd::kernels {
+namespace heed::autograd::kernels::simd {
 namespace {
 
 HWY_EXPORT(exp_loop);
@@ -334,5 +334,5 @@ double sum_of_squares(const float* x, std::int64_t n) {
 void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step) {
   HWY_DYNAMIC_DISPATCH(adamw_loop)(p, g, m, v, n, step);
 }
-}  // namespace heed::autograd::kernels
+}  // namespace heed::autograd::kernels::simd
 #endif

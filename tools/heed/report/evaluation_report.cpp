@@ -1,8 +1,8 @@
-#include "tools/heed/evaluation_report.h"
+#include "tools/heed/report/evaluation_report.h"
 
 #include <cmath>
 
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 void row(const std::string& name, double here, double expected) {
-  say("  {:<24} {:>10} {:>16}\n", name, fmt::format("{:.4f}", here),
-      std::isfinite(expected) ? fmt::format("{:.4f}", expected) : "");
+  print("  {:<24} {:>10} {:>16}\n", name, fmt::format("{:.4f}", here),
+        std::isfinite(expected) ? fmt::format("{:.4f}", expected) : "");
 }
 
 }  // namespace
@@ -25,8 +25,8 @@ std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts)
 }
 
 void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
-  say("  {:<24} {:>10} {:>16}\n", "nats per token", "measured",
-      std::isfinite(facts.optimal) ? "in expectation" : "");
+  print("  {:<24} {:>10} {:>16}\n", "nats per token", "measured",
+        std::isfinite(facts.optimal) ? "in expectation" : "");
   row("loss", e.loss, NAN);
   if (e.optimal) row("best possible (Bayes)", *e.optimal, facts.optimal);
   for (const auto& [name, loss] : e.references) {
@@ -34,13 +34,13 @@ void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
     row(name, loss, expected == facts.references.end() ? NAN : expected->second);
   }
   if (e.optimal && e.standard_error)
-    say("  {:<24} {:>10} +- {:.4f} (standard error)\n", "above best possible",
-        fmt::format("{:.4f}", e.loss - *e.optimal), *e.standard_error);
+    print("  {:<24} {:>10} +- {:.4f} (standard error)\n", "above best possible",
+          fmt::format("{:.4f}", e.loss - *e.optimal), *e.standard_error);
   else if (e.standard_error)
     row("standard error", *e.standard_error, NAN);
-  if (e.accuracy) say("  {:<24} {:>10}\n", facts.accuracy, percent(*e.accuracy));
-  say("  measured on {} sequences, {} tokens that count\n", with_commas(e.sequences),
-      with_commas(e.tokens));
+  if (e.accuracy) print("  {:<24} {:>10}\n", facts.accuracy, percent(*e.accuracy));
+  print("  measured on {} sequences, {} tokens that count\n", with_commas(e.sequences),
+        with_commas(e.tokens));
 }
 
 void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFacts& facts) {

@@ -2,7 +2,7 @@
 // results, stderr everything else.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>
@@ -50,13 +50,13 @@ decltype(auto) past_input_checks(F&& f) {
 
 /// Results, on stdout.
 template <class... Args>
-void say(fmt::format_string<Args...> text, Args&&... args) {
+void print(fmt::format_string<Args...> text, Args&&... args) {
   fmt::print(text, std::forward<Args>(args)...);
 }
 /// --json: the object on one line. What is not finite becomes null, what is not UTF-8 U+FFFD.
-void say_json(const nn::Json& object);
+void print_json(const nn::Json& object);
 /// One line on stderr, "heed: " in front.
-void complain(std::string_view text);
+void print_error(std::string_view text);
 
 /// "0.1.0 (GCC 12.2.0, SIMD target AVX3_ZEN4)"
 std::string version_text();
@@ -69,7 +69,5 @@ std::string bytes_text(double bytes);
 std::string si_text(double n);
 /// 0.3 s, 12 s, 3 min 20 s, 2 h 5 min
 std::string seconds_text(double seconds);
-/// "a, b and c"
-std::string listing(const std::vector<std::string>& words);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-#include "tools/heed/output.h"
+#include "tools/heed/report/output.h"
 
 #include <cmath>
 #include <cstdio>
@@ -7,9 +7,9 @@
 
 namespace heed {
 
-void say_json(const nn::Json& object) { fmt::print("{}\n", object.dump()); }
+void print_json(const nn::Json& object) { fmt::print("{}\n", object.dump()); }
 
-void complain(std::string_view text) {
+void print_error(std::string_view text) {
   std::string line;  // an error is one line, whatever it quotes
   for (const char c : text) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
@@ -46,13 +46,6 @@ std::string seconds_text(double seconds) {
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {} s", s / 60, s % 60);
   return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
-}
-
-std::string listing(const std::vector<std::string>& words) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
-  return text;
 }
 
 }  // namespace heed

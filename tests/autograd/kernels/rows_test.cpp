@@ -1,7 +1,7 @@
 // float32 SIMD loops against float64, on every SIMD target: every float of exp's, tanh's and erf's
 // range is too many, so one in 97 of all bit patterns, each compared with the correctly rounded
 // value.
-#include "autograd/kernels/simd/vector.h"
+#include "autograd/kernels/simd/rows.h"
 
 #include <bit>
 #include <cmath>
@@ -53,12 +53,12 @@ void check_bounds() {
   const auto call = [](auto f) {
     return [f](float* y, const float* x, std::int64_t n) { f(y, x, n); };
   };
-  const double e =
-      worst_ulp(call([](auto... a) { kernels::exp(a...); }), [](double v) { return std::exp(v); });
-  const double t = worst_ulp(call([](auto... a) { kernels::tanh(a...); }),
+  const double e = worst_ulp(call([](auto... a) { kernels::simd::exp(a...); }),
+                             [](double v) { return std::exp(v); });
+  const double t = worst_ulp(call([](auto... a) { kernels::simd::tanh(a...); }),
                              [](double v) { return std::tanh(v); });
-  const double f =
-      worst_ulp(call([](auto... a) { kernels::erf(a...); }), [](double v) { return std::erf(v); });
+  const double f = worst_ulp(call([](auto... a) { kernels::simd::erf(a...); }),
+                             [](double v) { return std::erf(v); });
   INFO("exp " << e << ", tanh " << t << ", erf " << f << " ulp");
   CHECK(e <= 2);
   CHECK(t <= 5);
@@ -77,29 +77,30 @@ void check_rows() {
     const auto close = [&](double tolerance) {
       for (std::size_t i = 0; i < size; ++i) CHECK(std::abs(y[i] - want[i]) <= tolerance);
     };
-    kernels::softmax_row(y.data(), x.data(), n);
-    kernels::softmax_row<float>(want.data(), 1, x.data(), 1, n);
+    kernels::simd::softmax_row(y.data(), x.data(), n);
+    kernels::reference::softmax_row(want.data(), 1, x.data(), 1, n);
     close(1e-6);
-    const kernels::Moments<float> m = kernels::layer_norm_moments<float>(x.data(), n, 1e-5);
-    const kernels::Moments<float> fast = kernels::layer_norm_moments(x.data(), n, 1e-5);
+    const kernels::Moments<float> m = kernels::reference::layer_norm_moments(x.data(), n, 1e-5);
+    const kernels::Moments<float> fast = kernels::simd::layer_norm_moments(x.data(), n, 1e-5);
     CHECK(fast.mean == Approx(m.mean).margin(1e-5));
     CHECK(fast.rstd == Approx(m.rstd).epsilon(1e-5));
-    kernels::normalize(y.data(), x.data(), m, w.data(), b.data(), n);
-    kernels::normalize<float>(want.data(), x.data(), m, w.data(), b.data(), n);
+    kernels::simd::normalize(y.data(), x.data(), m, w.data(), b.data(), n);
+    kernels::reference::normalize(want.data(), x.data(), m, w.data(), b.data(), n);
     close(1e-5);
     if (n > 2) {
-      kernels::normalize_backward(y.data(), go.data(), x.data(), m, w.data(), n, true);
-      kernels::normalize_backward<float>(want.data(), go.data(), x.data(), m, w.data(), n, true);
+      kernels::simd::normalize_backward(y.data(), go.data(), x.data(), m, w.data(), n, true);
+      kernels::reference::normalize_backward(want.data(), go.data(), x.data(), m, w.data(), n,
+                                             true);
       close(2e-5);
     }
     kernels::LogSumExp<float> lse{}, lse_want{};
-    const double loss = kernels::cross_entropy(lse, x.data(), n, n / 2, 0.1);
-    const double loss_want = kernels::cross_entropy<float>(lse_want, x.data(), n, n / 2, 0.1);
+    const double loss = kernels::simd::cross_entropy(lse, x.data(), n, n / 2, 0.1);
+    const double loss_want = kernels::reference::cross_entropy(lse_want, x.data(), n, n / 2, 0.1);
     CHECK(loss == Approx(loss_want).epsilon(1e-6).margin(1e-6));
-    kernels::cross_entropy_backward(y.data(), x.data(), n, n / 2, 0.1, lse, 0.5);
-    kernels::cross_entropy_backward<float>(want.data(), x.data(), n, n / 2, 0.1, lse_want, 0.5);
+    kernels::simd::cross_entropy_backward(y.data(), x.data(), n, n / 2, 0.1, lse, 0.5);
+    kernels::reference::cross_entropy_backward(want.data(), x.data(), n, n / 2, 0.1, lse_want, 0.5);
     close(1e-6);
-    kernels::gelu(y.data(), x.data(), n);
+    kernels::simd::gelu(y.data(), x.data(), n);
     for (std::size_t i = 0; i < size; ++i)
       want[i] = float(0.5 * double(x[i]) * (1 + std::erf(double(x[i]) / std::sqrt(2.0))));
     close(1e-6);

@@ -1,0 +1,25 @@
+// Text: numbers read from it, words joined into it.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed::autograd {
+
+/// All of `text` as a number, in decimal unless an integer's `base` says otherwise, or nothing.
+template <class T, class... Base>
+std::optional<T> parse_number(std::string_view text, Base... base) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base...);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+/// "a, b and c"; `last` stands between the last two.
+std::string join(const std::vector<std::string>& words, std::string_view last = " and ");
+
+}  // namespace heed::autograd

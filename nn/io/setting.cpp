@@ -1,0 +1,143 @@
+#include "nn/io/setting.h"
+
+#include <fmt/format.h>
+
+#include "autograd/base/error.h"
+#include "autograd/base/text.h"
+#include "nn/io/nearest.h"
+
+namespace heed::nn {
+
+using autograd::parse_number;
+
+namespace {
+
+std::string integer_problem(const std::string& where, const std::string& text, const Range& range) {
+  const auto value = parse_number<std::int64_t>(text);
+  if (value && range.holds(double(*value))) return "";
+  std::string problem = where + " needs a whole number";
+  if (const std::string allowed = range.text(); !allowed.empty()) problem += ", " + allowed;
+  problem += ", got '" + text + "'";
+  const auto real = parse_number<double>(text);
+  if (!value && real && std::abs(*real) < 1e15 && *real == std::floor(*real))
+    problem += fmt::format("; write {:.0f}", *real);
+  return problem;
+}
+
+std::string real_problem(const std::string& where, const std::string& text, const Range& range) {
+  const auto value = parse_number<double>(text);
+  if (value && std::isfinite(*value) && range.holds(*value)) return "";
+  const std::string allowed = range.text();
+  return where + " needs a number" + (allowed.empty() ? "" : ", " + allowed) + ", got '" + text +
+         "'";
+}
+
+// Between commas.
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> list = {""};
+  for (const char c : text)
+    if (c == ',')
+      list.emplace_back();
+    else
+      list.back() += c;
+  return list;
+}
+
+}  // namespace
+
+std::string Range::text() const {
+  const std::string from = (above ? "above " : "") + fmt::format("{}", low);
+  const std::string to = (below ? "below " : "") + fmt::format("{}", high);
+  if (std::isfinite(low) && std::isfinite(high)) return from + " to " + to;
+  if (std::isfinite(low)) return above ? from : "at least " + from;
+  return std::isfinite(high) ? (below ? to : "at most " + to) : "";
+}
+
+Setting::Setting(std::string key_, bool& value, std::string help_)
+    : Setting(std::move(key_), Kind::kSwitch, std::move(help_)) {
+  get = [&value] { return value ? "true" : "false"; };
+  set_checked = [&value](const std::string& text) { value = text == "true"; };
+}
+
+Setting::Setting(std::string key_, std::int64_t& value, Range range_, std::string help_)
+    : Setting(std::move(key_), Kind::kInteger, std::move(help_)) {
+  unit = "N", range = range_, shown = std::to_string(value);
+  get = [&value] { return std::to_string(value); };
+  set_checked = [&value](const std::string& text) { value = *parse_number<std::int64_t>(text); };
+}
+
+Setting::Setting(std::string key_, double& value, Range range_, std::string help_)
+    : Setting(std::move(key_), Kind::kReal, std::move(help_)) {
+  unit = "X", range = range_, shown = fmt::format("{}", value);
+  get = [&value] { return fmt::format("{:.17g}", value); };
+  set_checked = [&value](const std::string& text) { value = *parse_number<double>(text); };
+}
+
+Setting::Setting(std::string key_, std::string& value, std::string unit_, std::string help_)
+    : Setting(std::move(key_), Kind::kText, std::move(help_)) {
+  unit = std::move(unit_), shown = value;
+  get = [&value] { return value; };
+  set_checked = [&value](const std::string& text) { value = text; };
+}
+
+Setting::Setting(std::string key_, std::string& value, std::vector<std::string> names_,
+                 std::string help_)
+    : Setting(std::move(key_), value, "NAME", std::move(help_)) {
+  kind = Kind::kChoice, names = std::move(names_);
+}
+
+Setting::Setting(std::string key_, std::vector<std::string>& value, std::vector<std::string> names_,
+                 std::string help_)
+    : Setting(std::move(key_), Kind::kList, std::move(help_)) {
+  unit = "NAME", names = std::move(names_);
+  get = [&value] { return autograd::join(value, ", "); };
+  set_checked = [&value](const std::string& text) { value.push_back(text); };
+}
+
+std::string Setting::problem(const std::string& where, const std::string& text) const {
+  switch (kind) {
+    case Kind::kSwitch:
+      return text == "true" || text == "false" ? ""
+                                               : where + " is true or false, got '" + text + "'";
+    case Kind::kInteger:
+      return integer_problem(where, text, range);
+    case Kind::kReal:
+      return real_problem(where, text, range);
+    default:
+      break;
+  }
+  if (text.empty()) return may_be_empty ? "" : where + " needs a value, got ''";
+  if (names.empty()) return "";
+  for (const std::string& word : kind == Kind::kList ? words(text) : std::vector{text})
+    if (const std::string wrong = name_problem(word, names); !wrong.empty())
+      return where + ": " + wrong;
+  return "";
+}
+
+void Setting::set(const std::string& where, const std::string& text) const {
+  const std::string wrong = problem(where, text);
+  if (!wrong.empty()) throw autograd::ValueError(wrong);
+  for (const std::string& word : kind == Kind::kList ? words(text) : std::vector{text})
+    set_checked(word);
+}
+
+std::string Setting::description() const {
+  std::string text = help;
+  if (const std::string allowed = range.text(); !allowed.empty()) text += "; " + allowed;
+  if (!names.empty()) text += ": " + autograd::join(names, kind == Kind::kList ? ", " : " or ");
+  return shown.empty() ? text : text + " (default: " + shown + ")";
+}
+
+const Setting* find_setting(const std::vector<Setting>& settings, std::string_view key) {
+  for (const Setting& s : settings)
+    if (s.key == key) return &s;
+  return nullptr;
+}
+
+std::vector<std::string> keys(const std::vector<Setting>& settings) {
+  std::vector<std::string> list;
+  for (const Setting& s : settings) list.push_back(s.key);
+  return list;
+}
+
+}  // namespace heed::nn

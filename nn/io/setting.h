@@ -1,0 +1,109 @@
+// Settings: variables that a configuration file or a command line sets by name. Each says once what
+// its name, unit, range, choices and help are; reading, errors, files and help come from that.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace heed::nn {
+
+/// The values of an enum and their names, specialized where the enum is a setting:
+///   static constexpr std::pair<E, const char*> kTable[] = {...};
+template <class E>
+struct EnumNames;
+
+template <class E>
+std::vector<std::string> enum_names() {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : EnumNames<E>::kTable) names.emplace_back(name);
+  return names;
+}
+
+template <class E>
+std::string enum_name(E value) {
+  for (const auto& [known, name] : EnumNames<E>::kTable)
+    if (known == value) return name;
+  return "";
+}
+
+/// The numbers from low to high; without low itself where `above`, without high where `below`.
+struct Range {
+  double low = -HUGE_VAL, high = HUGE_VAL;
+  bool above = false, below = false;
+
+  bool holds(double x) const {
+    return x >= low && x <= high && !(above && x == low) && !(below && x == high);
+  }
+  /// "1 to 256", "above 0 to 10", "0 to below 1", "at least 0"; "" if every number is in it.
+  std::string text() const;
+};
+
+struct Setting {
+  enum class Kind { kSwitch, kInteger, kReal, kText, kChoice, kList };
+
+  std::string key;  ///< "d-model"
+  Kind kind;
+  std::string help;
+  std::string unit;                ///< what a value is called in help: N, FILE
+  Range range;                     ///< of a number
+  std::vector<std::string> names;  ///< that a choice takes, or entries of a list (empty: any)
+  std::string shown;               ///< the default in help; a switch that has one can be negated
+  std::string group;               ///< heading in help
+  bool may_be_empty = false;       ///< of a text
+
+  std::function<std::string()> get;                     ///< as a file has it, without quotes
+  std::function<void(const std::string&)> set_checked;  ///< a list grows by one
+
+  // A variable that outlives the setting; the value it has now is the default.
+  Setting(std::string key, bool& value, std::string help);
+  Setting(std::string key, std::int64_t& value, Range range, std::string help);
+  Setting(std::string key, double& value, Range range, std::string help);
+  Setting(std::string key, std::string& value, std::string unit, std::string help);
+  /// One of these names.
+  Setting(std::string key, std::string& value, std::vector<std::string> names, std::string help);
+  /// Any number of words: of these names if there are any.
+  Setting(std::string key, std::vector<std::string>& value, std::vector<std::string> names,
+          std::string help);
+  /// An enum with EnumNames.
+  template <class E>
+  requires std::is_enum_v<E> Setting(std::string key_, E& value, std::string help_)
+      : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {
+    names = enum_names<E>();
+    unit = "NAME";
+    get = [&value] { return enum_name(value); };
+    set_checked = [&value](const std::string& text) {
+      for (const auto& [known, name] : EnumNames<E>::kTable)
+        if (text == name) value = known;
+    };
+    shown = get();
+  }
+
+  /// Help shows this default: what leaving it out means.
+  Setting shows(std::string text) && {
+    shown = std::move(text);
+    return std::move(*this);
+  }
+
+  /// "" if `text` can be the value, else a sentence about `where`: "--steps needs a whole number, 1
+  /// to 9, got '0'".
+  std::string problem(const std::string& where, const std::string& text) const;
+  /// Sets the variable; a list takes the words between commas. ValueError with the problem.
+  void set(const std::string& where, const std::string& text) const;
+  /// For help: what it is, its range or names, its default.
+  std::string description() const;
+
+ private:
+  Setting(std::string key_, Kind kind_, std::string help_)
+      : key(std::move(key_)), kind(kind_), help(std::move(help_)) {}
+};
+
+/// The setting of this key, or null.
+const Setting* find_setting(const std::vector<Setting>& settings, std::string_view key);
+std::vector<std::string> keys(const std::vector<Setting>& settings);
+
+}  // namespace heed::nn

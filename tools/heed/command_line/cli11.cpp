@@ -1,0 +1,213 @@
+#include "tools/heed/command_line/cli11.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "autograd/base/text.h"
+#include "nn/io/nearest.h"
+#include "tools/heed/command_line/unknown_option.h"
+#include "tools/heed/report/output.h"
+
+namespace heed {
+namespace {
+
+using Kind = nn::Setting::Kind;
+
+constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
+  0  done
+  1  a check failed
+  2  usage: what was asked for cannot be done
+  3  numeric trouble: NaN, or with --strict a parameter without gradient
+  4  a file cannot be read or written
+  70 a bug in heed
+  130 interrupted
+
+heed COMMAND --help tells all about one, with examples.)";
+
+std::string upper(std::string text) {
+  for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Help that reads the same from every version of CLI11.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string text = "Usage: " + name + " [OPTIONS]";
+    for (const CLI::Option* o : app->get_options())
+      if (o->get_positional())
+        text += " [" + upper(o->get_name(true, false)) + (o->get_expected_max() > 1 ? "...]" : "]");
+    return text + (app->get_parent() ? "\n" : " [COMMAND]\n");
+  }
+  std::string make_option_name(const CLI::Option* o, bool is_positional) const override {
+    if (is_positional) return upper(o->get_name(true, false));
+    std::string name;
+    for (const std::string& n : o->get_snames()) name += "-" + n + ", ";
+    for (const std::string& n : o->get_lnames())
+      name += (n == o->get_lnames().front() ? "--" : ", --") + n;
+    return name;
+  }
+  std::string make_option_opts(const CLI::Option* o) const override {
+    return o->get_positional() || o->get_type_name().empty() ? "" : " " + o->get_type_name();
+  }
+};
+
+CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argument) {
+  const std::string name = "--" + setting.key, help = setting.description();
+  CLI::Option* option = nullptr;
+  if (setting.kind == Kind::kSwitch)
+    option = app.add_flag(setting.shown.empty() ? name : name + ",!--no-" + setting.key, help);
+  else
+    option = app.add_option(
+        is_argument ? setting.key + "," + name : name, [](const CLI::results_t&) { return true; },
+        help);
+  if (setting.kind != Kind::kSwitch) {
+    const bool many = is_argument && setting.kind == Kind::kList;
+    option->type_name(setting.unit)->expected(many ? -1 : 1);
+  }
+  option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(setting.group);
+  const std::string where = is_argument ? setting.key : name;
+  option->check(CLI::Validator(
+      [&setting, where](std::string& text) -> std::string {
+        // CLI11 takes whatever follows for the value.
+        if (text.starts_with("--") || (text.empty() && !setting.may_be_empty))
+          usage_error("{} needs a value", where);
+        if (const std::string wrong = setting.problem(where, text); !wrong.empty())
+          throw UsageError(wrong);
+        return "";
+      },
+      ""));
+  return option;
+}
+
+struct Parser {
+  CLI::App* app;
+  Command* command;
+  std::vector<CLI::Option*> options;  // of the command's settings
+};
+
+std::string see_help(const Command* command) {
+  return "see heed " + (command ? command->name + " " : "") + "--help";
+}
+
+// The first of what CLI11 could not place, if any, is the error to report.
+void report_unknown(const std::vector<std::string>& rest, const Command* command,
+                    const Commands& commands) {
+  for (const std::string& argument : rest) {
+    if (!argument.starts_with('-') || argument.size() == 1 || argument == "--") continue;
+    std::vector<std::string> known =
+        command ? nn::keys(command->settings) : std::vector<std::string>{"version"};
+    known.push_back("help");
+    throw UsageError(unknown_option(argument, command ? command->name : "", known));
+  }
+  for (const std::string& argument : rest) {
+    if (argument == "--") continue;
+    if (command) usage_error("'{}' is one argument too many; {}", argument, see_help(command));
+    std::vector<std::string> names;
+    for (const auto& c : commands) names.push_back(c->name);
+    usage_error("there is no command '{}'; did you mean heed {}? Commands: {}", argument,
+                nn::nearest(argument, names), autograd::join(names));
+  }
+}
+
+// CLI11 takes the argument after "--key=" for its value.
+void refuse_empty_values(const Commands& commands, int argc, char** argv) {
+  const Command* command = nullptr;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--") return;
+    for (const auto& c : commands)
+      if (!command && c->name == argument) command = c.get();
+    if (!command || !argument.starts_with("--") || !argument.ends_with('=')) continue;
+    const std::string name = argument.substr(0, argument.size() - 1);
+    if (nn::find_setting(command->settings, name.substr(2)))
+      usage_error("{} needs a value; {}", name, see_help(command));
+  }
+}
+
+void take_values(const Parser& parser) {
+  Command& command = *parser.command;
+  for (std::size_t i = 0; i < parser.options.size(); ++i) {
+    const nn::Setting& setting = command.settings[i];
+    std::vector<std::string> values = parser.options[i]->results();
+    if (values.empty()) continue;
+    const bool differ =
+        std::adjacent_find(values.begin(), values.end(), std::not_equal_to()) != values.end();
+    if (setting.kind == Kind::kSwitch && differ)
+      usage_error("--{0} and --no-{0} contradict", setting.key);
+    const bool is_argument = command.has_argument && i == 0;
+    if (is_argument && setting.kind != Kind::kList && values.size() > 1)
+      usage_error("'{}' is one argument too many; {}", values[1], see_help(&command));
+    if (setting.kind != Kind::kList) values = {values.back()};
+    const std::string where = is_argument ? setting.key : "--" + setting.key;
+    for (std::string& value : values)
+      command.values[setting.key].push_back({where, std::move(value)});
+  }
+}
+
+std::string help_text(const CLI::App& app, const Parser* parser) {
+  std::string help = parser ? parser->app->help("heed") : app.help();
+  for (std::size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
+  return help;
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const Commands& commands, int argc, char** argv) {
+  CLI::App app("heed trains toy causal models, and proves their gradients.", "heed");
+  const auto formatter = std::make_shared<Help>();
+  formatter->column_width(30);
+  formatter->label("Positionals", "Arguments");
+  app.formatter(formatter);
+  app.allow_extras();  // unknown options are ours to report
+  app.require_subcommand(0, 1);
+  app.footer(kExitCodes);
+  CommandLine line;
+  app.add_flag("--version", line.version, "print version, compiler and threads");
+  std::vector<Parser> parsers;
+  for (const auto& c : commands) {
+    Parser& parser =
+        parsers.emplace_back(Parser{app.add_subcommand(c->name, c->what), c.get(), {}});
+    parser.app->group("Commands");
+    parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + "Examples:\n" + c->examples);
+    for (std::size_t i = 0; i < c->settings.size(); ++i)
+      parser.options.push_back(add_setting(*parser.app, c->settings[i], c->has_argument && i == 0));
+  }
+  refuse_empty_values(commands, argc, argv);
+
+  const auto chosen = [&]() -> const Parser* {
+    for (const Parser& p : parsers)
+      if (p.app->parsed() || app.got_subcommand(p.app)) return &p;
+    return nullptr;
+  };
+  const auto check_rest = [&] {
+    report_unknown(app.remaining(), nullptr, commands);
+    if (const Parser* p = chosen()) report_unknown(p->app->remaining(), p->command, commands);
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    line.help = help_text(app, chosen());
+    return line;
+  } catch (const UsageError&) {
+    check_rest();  // an unknown option's value may have been taken for an argument
+    throw;
+  } catch (const CLI::ArgumentMismatch& e) {
+    check_rest();
+    const std::string text = e.what();  // "--lr: 1 required X missing"
+    usage_error("{} needs a value; {}", text.substr(0, text.find(':')),
+                see_help(chosen() ? chosen()->command : nullptr));
+  } catch (const CLI::ParseError& e) {
+    check_rest();
+    usage_error("{}; {}", e.what(), see_help(chosen() ? chosen()->command : nullptr));
+  }
+  check_rest();
+  if (const Parser* p = chosen()) {
+    take_values(*p);
+    line.command = p->command;
+  }
+  return line;
+}
+
+}  // namespace heed

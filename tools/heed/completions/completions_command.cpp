@@ -1,0 +1,121 @@
+// heed completions: what the shell offers after Tab, from the commands' own tables.
+#include "autograd/base/text.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/report/output.h"
+
+namespace heed {
+namespace {
+
+using Kind = nn::Setting::Kind;
+enum class Shell { kBash, kZsh, kFish };
+
+std::string spaced(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+// In single quotes, for any of the three shells.
+std::string quoted(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '\'') continue;  // fish and the others escape it differently
+    safe += c == ':' || c == '[' || c == ']' ? ' ' : c;
+  }
+  return "'" + safe + "'";
+}
+
+std::vector<std::string> options(const Command& c) {
+  std::vector<std::string> names = {"--help"};
+  for (const nn::Setting& s : c.settings) {
+    names.push_back("--" + s.key);
+    if (s.kind == Kind::kSwitch && !s.shown.empty()) names.push_back("--no-" + s.key);
+  }
+  return names;
+}
+
+void print_bash(const Commands& commands) {
+  print(
+      "# bash completion of heed: source it, or put it into bash-completion's folder\n"
+      "_heed() {{\n"
+      "  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=\n"
+      "  case ${{COMP_WORDS[1]}}:$previous in\n");
+  std::vector<std::string> names;
+  for (const auto& c : commands) {
+    names.push_back(c->name);
+    for (const nn::Setting& s : c->settings)
+      if (!s.names.empty()) print("    {}:--{}) words='{}' ;;\n", c->name, s.key, spaced(s.names));
+    print("    {}:*) words='{}' ;;\n", c->name, spaced(options(*c)));
+  }
+  print(
+      "    *) words='{} --help --version' ;;\n"
+      "  esac\n"
+      "  [[ $COMP_CWORD == 1 ]] && words='{} --help --version'\n"
+      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+      "}}\n"
+      "complete -o default -F _heed heed\n",
+      spaced(names), spaced(names));
+}
+
+void print_zsh(const Commands& commands) {
+  print("#compdef heed\nlocal -a commands\ncommands=(\n");
+  for (const auto& c : commands) print("  {}\n", "'" + c->name + ":" + quoted(c->what).substr(1));
+  print(
+      ")\nif (( CURRENT == 2 )); then _describe command commands; return; fi\ncase $words[2] in\n");
+  for (const auto& c : commands) {
+    print("  {}) _arguments '*:file:_files'", c->name);
+    for (const nn::Setting& s : c->settings) {
+      const std::string help = quoted(s.help), text = help.substr(1, help.size() - 2);
+      const std::string value = s.kind == Kind::kSwitch ? ""
+                                : s.names.empty()       ? ":" + s.unit + ":_files"
+                                                  : ":" + s.unit + ":(" + spaced(s.names) + ")";
+      print(" \\\n    '--{}[{}]{}'", s.key, text, value);
+      if (s.kind == Kind::kSwitch && !s.shown.empty()) print(" '--no-{}[not {}]'", s.key, text);
+    }
+    print(" ;;\n");
+  }
+  print("esac\n");
+}
+
+void print_fish(const Commands& commands) {
+  for (const auto& c : commands) {
+    print("complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name, quoted(c->what));
+    for (const nn::Setting& s : c->settings) {
+      const std::string when =
+          fmt::format("complete -c heed -n '__fish_seen_subcommand_from {}'", c->name);
+      print("{} -l {} -d {}{}\n", when, s.key, quoted(s.help),
+            s.kind == Kind::kSwitch ? ""
+            : s.names.empty()       ? " -r"
+                                    : " -x -a '" + spaced(s.names) + "'");
+      if (s.kind == Kind::kSwitch && !s.shown.empty())
+        print("{} -l no-{} -d {}\n", when, s.key, quoted("not " + s.help));
+    }
+  }
+}
+
+}  // namespace
+
+template <>
+struct nn::EnumNames<Shell> {
+  static constexpr std::pair<Shell, const char*> kTable[] = {
+      {Shell::kBash, "bash"}, {Shell::kZsh, "zsh"}, {Shell::kFish, "fish"}};
+};
+
+std::unique_ptr<Command> completions_command() {
+  auto c = std::make_unique<Command>();
+  c->name = "completions", c->what = "print what the shell needs to complete heed's options";
+  c->examples = "  heed completions bash > ~/.local/share/bash-completion/completions/heed";
+  auto shell = std::make_shared<Shell>(Shell::kBash);
+  c->has_argument = true;
+  c->add("Options", {{"shell", *shell, "of this shell"}});
+  c->run = [shell](const Command&) {
+    const auto print_them = *shell == Shell::kBash  ? print_bash
+                            : *shell == Shell::kZsh ? print_zsh
+                                                    : print_fish;
+    print_them(all_commands());
+    return int(kOk);
+  };
+  return c;
+}
+
+}  // namespace heed

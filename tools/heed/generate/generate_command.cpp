@@ -77,7 +77,7 @@ std::unique_ptr<Command> generate_command() {
   c->name = "generate", c->what = "let a run go on with a prompt, token by token";
   c->examples =
       "  heed generate\n"
-      "  heed generate --prompt abcab --greedy --tokens 8\n"
+      "  heed generate --prompt thequickbrownthe --greedy --tokens 20\n"
       "  heed generate --temperature 0.8 --top-k 20 --seed 7";
   auto a = std::make_shared<GenerateArguments>();
   nn::SampleOptions& sample = a->sample;

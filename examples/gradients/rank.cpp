@@ -46,8 +46,8 @@ int main() try {
   const Tensor cotangent = randn({kTokens, kWidth}, float64);
   const Weights w;
   std::vector<double> r_values;
-  heed::plot::Series out{"output's differences", {}, {}}, dq{"dL/dW_Q", {}, {}},
-      dk{"dL/dW_K", {}, {}}, dv{"dL/dW_V", {}, {}};
+  heed::plot::Series out{"output's differences", {}, {}}, dq{"dL/dW of queries", {}, {}},
+      dk{"dL/dW of keys", {}, {}}, dv{"dL/dW of values", {}, {}};
   std::printf(
       "one layer, %ld tokens of width %ld\n\n     r        output     dL/dW_Q    dL/dW_K    "
       "dL/dW_V\n",

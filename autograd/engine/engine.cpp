@@ -88,7 +88,7 @@ class Walk {
 // other gradient. The copy is differentiable where gradients are.
 Tensor owned(const Tensor& g) {
   if (g.is_contiguous() && g.is_sole_owner()) return g;
-  return grad_enabled() ? g * 1.0 : copy_of(g);
+  return grad_enabled() ? g * 1.0 : detached_copy(g);
 }
 
 // Whether a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.

@@ -46,7 +46,7 @@ const Op kCrossEntropy({.name = "cross_entropy",
                         .saves = Saves::kInputs,
                         .samples = cross_entropy_samples});
 
-std::int64_t grain_of(std::int64_t classes) {
+std::int64_t row_grain(std::int64_t classes) {
   constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized
   return std::max<std::int64_t>(1, kGrain / (classes * kExpCost));
 }
@@ -99,7 +99,7 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
     Acc* lse = result.lse.template mutable_data<Acc>();
     const T* in = x.data<T>();
     const std::int64_t* target = targets.data<std::int64_t>();
-    parallel_for(rows, grain_of(n), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(rows, row_grain(n), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         loss[r] = Acc(0);
         if (target[r] == o.ignore_index) continue;
@@ -121,7 +121,7 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
 }
 
 // dlogits = upstream gradient * (softmax - target distribution); 0 in ignored rows
-Grads backward(const Vjp& v, const Tensor& lse_of_rows, std::int64_t counted,
+Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
                const CrossEntropyOptions& o) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), targets = contiguous(v.input(1));
   const std::int64_t n = x.size(-1);
@@ -132,9 +132,9 @@ Grads backward(const Vjp& v, const Tensor& lse_of_rows, std::int64_t counted,
     const std::int64_t g_stride = o.reduction == Reduction::kNone ? 1 : 0;
     const T *pg = g.data<T>(), *in = x.data<T>();
     const std::int64_t* target = targets.data<std::int64_t>();
-    const Acc* lse = lse_of_rows.data<Acc>();
+    const Acc* lse = row_lse.data<Acc>();
     T* out = dx.mutable_data<T>();
-    parallel_for(targets.numel(), grain_of(n), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(targets.numel(), row_grain(n), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         T* row = out + r * n;
         if (target[r] == o.ignore_index)
@@ -176,12 +176,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   check_arguments(logits, targets, options);
   const Tensor classes = contiguous(targets);
   const std::int64_t counted = count_targets(classes, logits.size(-1), options.ignore_index);
-  const auto [loss, lse] = forward(contiguous(logits.detach()), classes, counted, options);
+  const Forward result = forward(contiguous(logits.detach()), classes, counted, options);
   // The targets are an input of the node, which so notices when they are changed in place.
   return record(
-      kCrossEntropy, {logits, targets}, loss,
+      kCrossEntropy, {logits, targets}, result.loss,
       [counted, options](Args t) { return definition(t[0], t[1], counted, options); },
-      [lse = lse, counted, options](const Vjp& v) { return backward(v, lse, counted, options); });
+      [lse = result.lse, counted, options](const Vjp& v) {
+        return backward(v, lse, counted, options);
+      });
 }
 
 }  // namespace heed::autograd

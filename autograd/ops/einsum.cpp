@@ -242,7 +242,7 @@ Term joined(const Term& a, const Term& b, const Term& c = {}) {
   return all;
 }
 
-Shape sizes_of(const Labeled& a, const Term& labels) {
+Shape label_sizes(const Labeled& a, const Term& labels) {
   Shape shape;
   for (const Label& l : labels) shape.push_back(a.size(l.name));
   return shape;
@@ -265,8 +265,8 @@ Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept
   const Term labels = joined(batch, a_free, b_free);
   check(labels.size() <= std::size_t(kMaxRank), "einsum", "an intermediate result has ",
         labels.size(), " axes, the limit is ", kMaxRank, "; contract in another order\n  ", text);
-  const Shape b_sizes = sizes_of(b, b_free), a_sizes = sizes_of(a, a_free);
-  const Shape batch_sizes = sizes_of(a, batch);
+  const Shape b_sizes = label_sizes(b, b_free), a_sizes = label_sizes(a, a_free);
+  const Shape batch_sizes = label_sizes(a, batch);
   const Shape shape = joined(joined(batch_sizes, a_sizes), b_sizes);
   if (contracted.empty()) {
     const Tensor left =
@@ -279,7 +279,8 @@ Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept
   }
   // Batch axes stay apart: merging them could copy, and matmul takes any strides.
   const Shape lead = batch_sizes.rank() + 2 <= kMaxRank ? batch_sizes : Shape{batch_sizes.numel()};
-  const std::int64_t m = a_sizes.numel(), k = sizes_of(a, contracted).numel(), n = b_sizes.numel();
+  const std::int64_t m = a_sizes.numel(), k = label_sizes(a, contracted).numel(),
+                     n = b_sizes.numel();
   const Tensor left = permuted_to(a, joined(batch, a_free, contracted));
   const Tensor right = permuted_to(b, joined(batch, contracted, b_free));
   const Tensor product =

@@ -152,7 +152,7 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
   check_places(kScatterAdd, x, a, index);
   check(src.shape() == index.shape(), kScatterAdd, "needs src of the index's shape ", index.shape(),
         ", got ", src.shape());
-  Tensor y = copy_of(x);
+  Tensor y = detached_copy(x);
   const std::int64_t step = y.strides()[a];
   Strides base = y.strides();
   base[a] = 0;
@@ -216,7 +216,7 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   needed[a] = n;
   check(src.shape() == needed, kIndexAdd, "needs src ", needed, " for x ", x.shape(), " and ", n,
         " indices of axis ", a, ", got ", src.shape());
-  Tensor y = copy_of(x);
+  Tensor y = detached_copy(x);
   const Strides to = without(y.strides(), a), from = without(src.strides(), a);
   const StridedLoop<2> one_slice(without(needed, a), {&to, &from});
   const std::int64_t work = n * one_slice.outer();

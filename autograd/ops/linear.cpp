@@ -31,7 +31,7 @@ void multiply(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, const T*
 }
 
 // All but the last axis: from the shape, as in or out may be 0.
-std::int64_t rows_of(const Shape& shape) { return shape.sub(0, shape.rank() - 1).numel(); }
+std::int64_t row_count(const Shape& shape) { return shape.sub(0, shape.rank() - 1).numel(); }
 
 // x [rows, in], w [out, in] -> [rows, out]
 Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& shape) {
@@ -40,7 +40,7 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape
   const Tensor b = bias.defined() ? contiguous(bias) : bias;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     multiply<T>(y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(), w.strides()[1],
-                w.strides()[0], rows_of(shape), out, in, b.defined() ? b.data<T>() : nullptr);
+                w.strides()[0], row_count(shape), out, in, b.defined() ? b.data<T>() : nullptr);
   });
   return y;
 }
@@ -48,7 +48,7 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape
 Grads backward(const Vjp& v) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), w = v.input(1);
   const std::int64_t out = w.size(0), in = w.size(1);
-  const std::int64_t rows = rows_of(x.shape());
+  const std::int64_t rows = row_count(x.shape());
   Grads grads(3);
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     const T* pg = g.data<T>();

@@ -188,7 +188,7 @@ void copy_into(const Tensor& y, const Tensor& x) {
                });
 }
 
-Tensor copy_of(const Tensor& x) {
+Tensor detached_copy(const Tensor& x) {
   Tensor y = empty_like(x);
   copy_into(y, x);
   return y;

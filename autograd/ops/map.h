@@ -23,7 +23,7 @@ Tensor lift(std::string_view op, const Tensor& x);
 Tensor scalar_like(std::string_view op, const Tensor& x, double value);
 
 /// x's values in fresh row-major storage, without history.
-Tensor copy_of(const Tensor& x);
+Tensor detached_copy(const Tensor& x);
 
 /// y = x, two tensors of one shape and dtype; y is fresh, or a view of what is.
 void copy_into(const Tensor& y, const Tensor& x);

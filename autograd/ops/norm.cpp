@@ -174,14 +174,14 @@ Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  const auto [y, moments] = forward(kLayerNorm, Kind::kLayer, x, weight, bias, eps);
+  const Forward result = forward(kLayerNorm, Kind::kLayer, x, weight, bias, eps);
   return record(
-      kLayerNorm, {x, weight, bias}, y,
+      kLayerNorm, {x, weight, bias}, result.y,
       [eps](Args t) {
         const Tensor centered = t[0] - mean(t[0], {-1}, true);
         return scaled(centered * rsqrt(mean(centered * centered, {-1}, true) + eps), t[1], t[2]);
       },
-      [moments = moments](const Vjp& v) {
+      [moments = result.moments](const Vjp& v) {
         return backward(kLayerNorm, Kind::kLayer, v, moments, 3);
       });
 }
@@ -205,11 +205,13 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  const auto [y, moments] = forward(kRmsNorm, Kind::kRms, x, weight, {}, eps);
+  const Forward result = forward(kRmsNorm, Kind::kRms, x, weight, {}, eps);
   return record(
-      kRmsNorm, {x, weight}, y,
+      kRmsNorm, {x, weight}, result.y,
       [eps](Args t) { return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {}); },
-      [moments = moments](const Vjp& v) { return backward(kRmsNorm, Kind::kRms, v, moments, 2); });
+      [moments = result.moments](const Vjp& v) {
+        return backward(kRmsNorm, Kind::kRms, v, moments, 2);
+      });
 }
 
 }  // namespace heed::autograd

@@ -93,7 +93,7 @@ const Check kSelect("select", view_samples([](const Tensor& x) { return select(x
 
 // The view, recorded: every shape op ends here.
 template <class F>
-Tensor view_of(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
+Tensor record_view(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
   return record(op, {x}, x.view(layout), std::move(vjp));
 }
 
@@ -132,16 +132,16 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   const Shape to = resolved(x, shape);
   const auto layout = reshaped(x.layout(), to);
   if (!layout) return reshape(contiguous(x), to);
-  return view_of(kReshape, x, *layout,
-                 [from = x.shape()](const Vjp& v) -> Grads { return {reshape(v.grad, from)}; });
+  return record_view(kReshape, x, *layout,
+                     [from = x.shape()](const Vjp& v) -> Grads { return {reshape(v.grad, from)}; });
 }
 
 Tensor permute(const Tensor& x, const Dims& axes) {
   const Layout layout = permuted(kPermute, x.layout(), axes);
   Dims inverse = axes;
   for (int i = 0; i < axes.rank(); ++i) inverse[normalized_axis(kPermute, x.shape(), axes[i])] = i;
-  return view_of(kPermute, x, layout,
-                 [inverse](const Vjp& v) -> Grads { return {permute(v.grad, inverse)}; });
+  return record_view(kPermute, x, layout,
+                     [inverse](const Vjp& v) -> Grads { return {permute(v.grad, inverse)}; });
 }
 
 Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
@@ -163,8 +163,8 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   for (int i = std::max(0, lead); i < shape.rank(); ++i)
     if (to[i] == -1) to[i] = x.shape()[i - lead];
   for (const std::int64_t d : to) check(d >= 0, kExpand, "sizes must be >= 0, got ", shape);
-  return view_of(kExpand, x, expanded(kExpand, x.layout(), to),
-                 [](const Vjp& v) -> Grads { return {v.grad}; });  // the engine sums
+  return record_view(kExpand, x, expanded(kExpand, x.layout(), to),
+                     [](const Vjp& v) -> Grads { return {v.grad}; });  // the engine sums
 }
 
 Tensor squeeze(const Tensor& x, std::int64_t axis) {
@@ -204,8 +204,8 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
     return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n);
   };
   const Place place{x.shape(), a, bound(start), step};
-  return view_of(kSlice, x, sliced(x.layout(), a, place.start, bound(end), step),
-                 [place](const Vjp& v) -> Grads { return {unslice(v.grad, place)}; });
+  return record_view(kSlice, x, sliced(x.layout(), a, place.start, bound(end), step),
+                     [place](const Vjp& v) -> Grads { return {unslice(v.grad, place)}; });
 }
 
 Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index) {
@@ -222,7 +222,7 @@ Tensor flip(const Tensor& x, std::int64_t axis) {
   Layout layout = x.layout();
   if (layout.shape[a] > 0) layout.offset += (layout.shape[a] - 1) * layout.strides[a];
   layout.strides[a] = -layout.strides[a];
-  return view_of(kFlip, x, layout, [a](const Vjp& v) -> Grads { return {flip(v.grad, a)}; });
+  return record_view(kFlip, x, layout, [a](const Vjp& v) -> Grads { return {flip(v.grad, a)}; });
 }
 
 Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
@@ -236,7 +236,7 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
     layout.shape.erase(i), layout.strides.erase(i);
   layout.shape.push_back(length);
   layout.strides.push_back(stride);
-  return view_of(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
+  return record_view(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
     // g [..., d] -> [..., n, m] with g on the diagonal, then the axes back to their places.
     Tensor g = v.grad;
     if (n > length)
@@ -259,7 +259,7 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
 
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
-  const Tensor y = copy_of(x);
+  const Tensor y = detached_copy(x);
   if (!is_floating(x.dtype())) return y;
   return record(kContiguous, {x}, y, [](const Vjp& v) -> Grads { return {v.grad}; });
 }

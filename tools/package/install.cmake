@@ -37,15 +37,25 @@ if(TARGET heed)
   install(TARGETS heed COMPONENT heed)
 endif()
 
-# The man page is what the program prints for --help, so it must run here.
+# The man page and the completions are printed by the program, so it must run here.
 if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_command(
     OUTPUT heed.1
     COMMAND ${CMAKE_COMMAND} "-DPROGRAM=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:heed>"
             -DVERSION=${PROJECT_VERSION} -DOUTPUT=heed.1 -P ${PROJECT_SOURCE_DIR}/tools/package/man.cmake
     DEPENDS heed tools/package/man.cmake VERBATIM)
-  add_custom_target(heed_man ALL DEPENDS heed.1)
-  install(FILES ${PROJECT_BINARY_DIR}/heed.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT heed)
+  set(printed ${PROJECT_BINARY_DIR}/heed.1)
+  install(FILES ${printed} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT heed)
+  foreach(completions "bash;heed.bash;bash-completion/completions" "zsh;_heed;zsh/vendor-completions"
+          "fish;heed.fish;fish/vendor_completions.d")
+    list(GET completions 0 shell)
+    list(GET completions 1 file)
+    list(GET completions 2 folder)
+    add_custom_command(OUTPUT ${file} COMMAND heed completions ${shell} > ${file} DEPENDS heed)
+    list(APPEND printed ${PROJECT_BINARY_DIR}/${file})
+    install(FILES ${PROJECT_BINARY_DIR}/${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} COMPONENT heed)
+  endforeach()
+  add_custom_target(heed_printed ALL DEPENDS ${printed})
 endif()
 
 # cpack in the build folder: heed_*.deb is the program, libheed-dev_*.deb the rest.

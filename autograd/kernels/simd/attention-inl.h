@@ -33,7 +33,7 @@ constexpr T kMinusInf = -std::numeric_limits<T>::infinity();
 // Columns rounded up to whole panels: how rows of scores are spaced.
 template <class T>
 std::int64_t padded(std::int64_t n) {
-  return panels_of<T>(n) * panel_width<T>();
+  return panel_count<T>(n) * panel_width<T>();
 }
 
 // One head: the pointers of a task, and the keys that a query may read.
@@ -218,6 +218,18 @@ template <class T>
 T* moved(T* p, std::int64_t by) {
   return p ? p + by : p;
 }
+
+// attention.cpp compiles these for the backward, too.
+extern template decltype(pack_rows<float>) pack_rows<float>;
+extern template decltype(pack_rows<double>) pack_rows<double>;
+extern template decltype(pack_transposed<float>) pack_transposed<float>;
+extern template decltype(pack_transposed<double>) pack_transposed<double>;
+extern template decltype(finish_scores<float>) finish_scores<float>;
+extern template decltype(finish_scores<double>) finish_scores<double>;
+extern template decltype(exp_row<float>) exp_row<float>;
+extern template decltype(exp_row<double>) exp_row<double>;
+extern template decltype(drop_row<float>) drop_row<float>;
+extern template decltype(drop_row<double>) drop_row<double>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels

@@ -16,6 +16,17 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+template decltype(pack_rows<float>) pack_rows<float>;
+template decltype(pack_rows<double>) pack_rows<double>;
+template decltype(pack_transposed<float>) pack_transposed<float>;
+template decltype(pack_transposed<double>) pack_transposed<double>;
+template decltype(finish_scores<float>) finish_scores<float>;
+template decltype(finish_scores<double>) finish_scores<double>;
+template decltype(exp_row<float>) exp_row<float>;
+template decltype(exp_row<double>) exp_row<double>;
+template decltype(drop_row<float>) drop_row<float>;
+template decltype(drop_row<double>) drop_row<double>;
+
 // Scores and weights of a block of queries, for a probe, from what the forward has found: a pass
 // of its own, so that looking changes no bit.
 template <class T>

@@ -17,17 +17,17 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How the work is cut into tasks, by shape alone. A chunk is some blocks of queries: tasks of one
+// How the work is split into tasks, by shape alone. A chunk is some blocks of queries: tasks of one
 // head that run side by side have dk and dv of their own, which are then added in order. Heads that
 // share a bias are one group, and follow each other in one task.
 template <class T>
-struct Cut {
+struct Tasks {
   static constexpr std::int64_t kTasks = 8, kMinBlocks = 2;
   const Attention<T>& a;
   std::int64_t batches = 1, heads = 1;  // of a group
   std::int64_t groups, rows, chunks;    // rows: of a chunk
 
-  Cut(const Attention<T>& all, const AttentionGrads<T>& g) : a(all) {
+  Tasks(const Attention<T>& all, const AttentionGrads<T>& g) : a(all) {
     if (g.dbias && g.dbias_at.batch == 0) batches = a.batch;
     if (g.dbias && g.dbias_at.head == 0) heads = a.heads;
     groups = a.batch * a.heads / (batches * heads);
@@ -245,19 +245,19 @@ HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, c
 
 // Row j of a head's dk or dv = the sum of its chunks' in order.
 template <class T>
-void add_chunks(const Cut<T>& cut, T* out, const T* first, std::int64_t width, std::int64_t j) {
+void add_chunks(const Tasks<T>& tasks, T* out, const T* first, std::int64_t width, std::int64_t j) {
   std::fill_n(out, width, T(0));
-  for (std::int64_t c = 0, before = 0; c < cut.chunks; before += cut.keys(c++))
-    if (j < cut.keys(c))
+  for (std::int64_t c = 0, before = 0; c < tasks.chunks; before += tasks.keys(c++))
+    if (j < tasks.keys(c))
       for (std::int64_t i = 0; i < width; ++i) out[i] += first[(before + j) * width + i];
 }
 
 template <class T>
 void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
-  const Cut<T> cut(a, g);
-  const bool apart = cut.chunks > 1;
-  const std::int64_t bias_parts = !g.dbias ? 0 : apart && g.dbias_at.row == 0 ? cut.chunks : 1;
-  const std::int64_t heads = a.batch * a.heads, all_keys = cut.keys_before(cut.chunks);
+  const Tasks<T> tasks(a, g);
+  const bool apart = tasks.chunks > 1;
+  const std::int64_t bias_parts = !g.dbias ? 0 : apart && g.dbias_at.row == 0 ? tasks.chunks : 1;
+  const std::int64_t heads = a.batch * a.heads, all_keys = tasks.keys_before(tasks.chunks);
   const Scratch<T> dk(apart ? heads * all_keys * a.d : 0),
       dv(apart ? heads * all_keys * a.d_value : 0);
   const Scratch<double> dbias(bias_parts * g.dbias_size);
@@ -265,12 +265,12 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
   parallel_for(bias_parts * g.dbias_size, kGrain, [&](std::int64_t begin, std::int64_t end) {
     std::fill(dbias.get() + begin, dbias.get() + end, 0.0);
   });
-  parallel_for(cut.groups * cut.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+  parallel_for(tasks.groups * tasks.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t chunk = cut.chunks - 1 - task / cut.groups;  // the longest first
-      for (std::int64_t i = 0; i < cut.batches * cut.heads; ++i) {
-        const Head<T> h(a, cut.head(task % cut.groups, i));
-        const std::int64_t row = h.index * all_keys + cut.keys_before(chunk);
+      const std::int64_t chunk = tasks.chunks - 1 - task / tasks.groups;  // the longest first
+      for (std::int64_t i = 0; i < tasks.batches * tasks.heads; ++i) {
+        const Head<T> h(a, tasks.head(task % tasks.groups, i));
+        const std::int64_t row = h.index * all_keys + tasks.keys_before(chunk);
         Sums<T> sums{g.dk + h.b * g.dk_at.batch + h.h * g.dk_at.head,
                      g.dv + h.b * g.dv_at.batch + h.h * g.dv_at.head,
                      nullptr,
@@ -279,11 +279,11 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
                      a.tk};
         if (apart)
           sums = {dk.get() + row * a.d, dv.get() + row * a.d_value, nullptr, a.d, a.d_value,
-                  cut.keys(chunk)};
+                  tasks.keys(chunk)};
         if (g.dbias)
           sums.dbias =
               dbias.get() + (bias_parts > 1 ? chunk * g.dbias_size : 0) + h.offset(g.dbias_at);
-        backward_chunk(h, g, sums, chunk * cut.rows, std::min(a.tq, (chunk + 1) * cut.rows));
+        backward_chunk(h, g, sums, chunk * tasks.rows, std::min(a.tq, (chunk + 1) * tasks.rows));
       }
     }
   });
@@ -291,9 +291,9 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
     parallel_for(heads * a.tk, 64, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       for (std::int64_t at = begin; at < end; ++at) {
         const std::int64_t head = at / a.tk, j = at % a.tk, b = head / a.heads, h = head % a.heads;
-        add_chunks(cut, g.dk + b * g.dk_at.batch + h * g.dk_at.head + j * g.dk_at.row,
+        add_chunks(tasks, g.dk + b * g.dk_at.batch + h * g.dk_at.head + j * g.dk_at.row,
                    dk.get() + head * all_keys * a.d, a.d, j);
-        add_chunks(cut, g.dv + b * g.dv_at.batch + h * g.dv_at.head + j * g.dv_at.row,
+        add_chunks(tasks, g.dv + b * g.dv_at.batch + h * g.dv_at.head + j * g.dv_at.row,
                    dv.get() + head * all_keys * a.d_value, a.d_value, j);
       }
     });

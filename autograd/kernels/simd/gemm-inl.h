@@ -39,7 +39,7 @@ HWY_INLINE std::int64_t panel_width() {
   return 2 * std::int64_t(hn::Lanes(Full<T>()));
 }
 template <class T>
-HWY_INLINE std::int64_t panels_of(std::int64_t n) {
+HWY_INLINE std::int64_t panel_count(std::int64_t n) {
   return (n + panel_width<T>() - 1) / panel_width<T>();
 }
 
@@ -265,6 +265,12 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
     i += rows;
   }
 }
+
+// gemm.cpp compiles these for all that include this file.
+extern template decltype(pack_panels<float>) pack_panels<float>;
+extern template decltype(pack_panels<double>) pack_panels<double>;
+extern template decltype(multiply_block<float>) multiply_block<float>;
+extern template decltype(multiply_block<double>) multiply_block<double>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels

@@ -19,6 +19,11 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+template decltype(pack_panels<float>) pack_panels<float>;
+template decltype(pack_panels<double>) pack_panels<double>;
+template decltype(multiply_block<float>) multiply_block<float>;
+template decltype(multiply_block<double>) multiply_block<double>;
+
 constexpr std::int64_t kInPlaceRows = 8 * kRows;
 constexpr std::int64_t kMaxStep = 192;    // of k between additions to C
 constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
@@ -29,7 +34,7 @@ constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thre
 template <class T>
 struct Product {
   const Gemm<T>& g;
-  std::int64_t panel = panel_width<T>(), panels = panels_of<T>(g.n);
+  std::int64_t panel = panel_width<T>(), panels = panel_count<T>(g.n);
   std::int64_t steps = g.k <= kMaxStep ? 1 : (g.k + 2 * kMaxStep - 1) / (2 * kMaxStep) * 2;
   std::int64_t step = (g.k + steps - 1) / steps;
   // A few strips do not repay a copy of B.
@@ -44,7 +49,7 @@ struct Product {
                 b + s * step * g.b_row + first * g.b_col, g.b_row, g.b_col, k,
                 std::min(g.n, p1 * panel) - first);
   }
-  Panels<T> panels_of_step(const T* packed, const T* b, std::int64_t s) const {
+  Panels<T> step_panels(const T* packed, const T* b, std::int64_t s) const {
     if (in_place) return {b + s * step * g.b_row, g.b_row, panel};
     return packed_panels(packed + s * step * panels * panel, step_size(s));
   }
@@ -53,7 +58,7 @@ struct Product {
     for (std::int64_t s = 0; s < steps; ++s)
       multiply_block(i1 - i0, g.n, step_size(s),
                      {a + i0 * g.a_row + s * step * g.a_col, g.a_row, g.a_col},
-                     panels_of_step(packed, b, s), c + i0 * g.c_row, g.c_row, g.c_col,
+                     step_panels(packed, b, s), c + i0 * g.c_row, g.c_row, g.c_col,
                      s == 0 && !g.accumulate, g.bias);
   }
 };
@@ -99,7 +104,7 @@ void run_tall(const Product<T>& p) {
     for (std::int64_t s = from; s < to; ++s) {
       if (!p.in_place) p.pack_step(packed.get(), g.b, s, 0, p.panels);
       multiply_block<T>(g.m, g.n, p.step_size(s), {g.a + s * p.step * g.a_col, g.a_row, g.a_col},
-                        p.panels_of_step(packed.get(), g.b, s), sums.get() + s * size, g.n, 1, true,
+                        p.step_panels(packed.get(), g.b, s), sums.get() + s * size, g.n, 1, true,
                         nullptr);
     }
   });

@@ -43,25 +43,25 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
 HWY_INLINE float sum_lanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 
 void exp_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(exp_of(D(), load(x)), y); });
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_exp(D(), load(x)), y); });
 }
 void tanh_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n,
                   [&](auto, auto load, auto store) HWY_ATTR { store(hn::Tanh(D(), load(x)), y); });
 }
 void erf_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(erf_of(D(), load(x)), y); });
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_erf(D(), load(x)), y); });
 }
 void gelu_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V v = load(x);
-    store(hn::Mul(v, normal_of(D(), v).Phi), y);
+    store(hn::Mul(v, vector_normal(D(), v).Phi), y);
   });
 }
 void gelu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V v = load(x);
-    const auto normal = normal_of(D(), v);
+    const auto normal = vector_normal(D(), v);
     store(hn::Mul(load(g), hn::MulAdd(v, normal.phi, normal.Phi)), dx);
   });
 }

@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// e^x, with inf above the largest finite result, 0 below the smallest, and NaN for NaN: Highway's
 /// promises nothing there.
 template <class D, class V>
-HWY_INLINE V exp_of(D d, V x) {
+HWY_INLINE V vector_exp(D d, V x) {
   using T = hn::TFromD<D>;
   constexpr T kLargest = sizeof(T) == 4 ? T(88.722839) : T(709.78271289338397);
   constexpr T kSmallest = sizeof(T) == 4 ? T(-103.97) : T(-745.13);
@@ -31,10 +31,10 @@ HWY_INLINE V exp_of(D d, V x) {
 }
 
 /// e^x of float32 in softmaxes: below -87 it is 0, above 88 and for infinities it is not defined;
-/// NaN stays NaN. Error below 2 ulp, for half the work of exp_of. float64 is exp_of.
+/// NaN stays NaN. Error below 2 ulp, for half the work of vector_exp. float64 is vector_exp.
 template <class D, class V, hwy::EnableIf<sizeof(hn::TFromD<D>) == 8>* = nullptr>
 HWY_INLINE V exp_near_zero(D d, V x) {
-  return exp_of(d, x);
+  return vector_exp(d, x);
 }
 template <class D, class V, hwy::EnableIf<sizeof(hn::TFromD<D>) == 4>* = nullptr>
 HWY_INLINE V exp_near_zero(D d, V x) {
@@ -60,7 +60,7 @@ HWY_INLINE V exp_near_zero(D d, V x) {
 /// 3.95 and beyond erfc is below half an ulp of 1. P and Q are minimax fits of ours in the relative
 /// error of erf.
 template <class D, class V>
-HWY_INLINE V erf_of(D d, V x) {
+HWY_INLINE V vector_erf(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
   const V t = hn::Abs(x), s = hn::Mul(x, x);
   V p = c(-0.0005999404238536954f);
@@ -79,7 +79,7 @@ HWY_INLINE V erf_of(D d, V x) {
   q = hn::MulAdd(q, far, c(0.6333495378494263f));
   q = hn::MulAdd(q, far, c(1.1295136213302612f));
   q = hn::MulAdd(q, far, c(-0.00017441614181734622f));
-  const V large = hn::CopySign(hn::Sub(c(1.0f), exp_of(d, hn::Neg(q))), x);
+  const V large = hn::CopySign(hn::Sub(c(1.0f), vector_exp(d, hn::Neg(q))), x);
   // NaN takes the first branch: no comparison with it is true.
   return hn::IfThenElse(hn::Gt(t, c(0.92f)), large, small);
 }
@@ -93,7 +93,7 @@ struct Normal {
 /// 7.1.26, R a minimax fit of ours of degree 6. Error of Phi below 1e-7 of its value down to 1e-5,
 /// and below 1e-12 beyond. One exponential serves both.
 template <class D, class V>
-HWY_INLINE Normal<V> normal_of(D d, V x) {
+HWY_INLINE Normal<V> vector_normal(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
   const V t = hn::Abs(x);
   const V e = exp_near_zero(d, hn::Mul(c(-0.5f), hn::Mul(x, x)));

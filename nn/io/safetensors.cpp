@@ -56,8 +56,9 @@ std::string quoted(const std::string& text) {
   return text.size() > 80 ? shown + "..." : shown;
 }
 std::string shown(const Json& value) {
-  const std::string text = value.dump(true);
-  return text.size() > 80 ? text.substr(0, 80) + "..." : text;
+  std::string text = value.dump(true);
+  if (text.size() > 80) text.replace(80, std::string::npos, "...");
+  return text;
 }
 
 // As the format needs it: anything deeper or longer could fill the memory.

@@ -43,14 +43,16 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
 HWY_INLINE float sum_lanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 
 void exp_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_exp(D(), load(x)), y); });
+  for_each_vector(
+      n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_exp(D(), load(x)), y); });
 }
 void tanh_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n,
                   [&](auto, auto load, auto store) HWY_ATTR { store(hn::Tanh(D(), load(x)), y); });
 }
 void erf_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_erf(D(), load(x)), y); });
+  for_each_vector(
+      n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_erf(D(), load(x)), y); });
 }
 void gelu_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
@@ -179,7 +181,9 @@ void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64
                       std::int64_t columns) {
   reference::add_columns<float>(out, x, rows, row_stride, columns);
 }
-double sum_of_squares_loop(const float* x, std::int64_t n) { return reference::sum_of_squares<float>(x, n); }
+double sum_of_squares_loop(const float* x, std::int64_t n) {
+  return reference::sum_of_squares<float>(x, n);
+}
 #else
 using DD = hn::RepartitionToWide<D>;  // half as many lanes
 using Half = hn::Rebind<float, DD>;

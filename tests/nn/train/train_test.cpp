@@ -114,6 +114,16 @@ TEST_CASE("a tiny model learns one batch by heart") {
   CHECK(loss < 1e-3);
 }
 
+TEST_CASE("the length of a run can change, and its schedule with it; nothing else") {
+  Trainer t(tiny());
+  const double before = schedule(t.config()).lr_at(6);
+  t.set_length(24, 3, 4);
+  CHECK((t.config().steps == 24 && t.config().eval_every == 3 && t.config().save_every == 4));
+  CHECK(schedule(t.config()).lr_at(6) > before);  // the cosine ends later
+  CHECK_THROWS_AS(t.set_length(0, 3, 4), ValueError);
+  CHECK(t.config().steps == 24);
+}
+
 TEST_CASE("a resumed run is the straight one, bit for bit, at any number of threads") {
   const int threads = heed::autograd::num_threads();
   Folder straight;

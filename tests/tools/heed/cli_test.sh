@@ -55,7 +55,8 @@ for command in tasks train eval generate study gradcheck bench info completions;
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
-out_has "--mlp, --no-mlp"; out_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
+out_has "--task NAME"; out_has "--mlp, --no-mlp"; out_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
+expect 0 gradcheck --help; out_has "Usage: heed gradcheck [OPTIONS] [OP...]"
 for shell in bash zsh fish; do
   expect 0 completions $shell; out_has "positions"; out_has "sinusoidal"; out_has "no-mlp"; out_has "overfit-batch"
 done
@@ -253,7 +254,7 @@ expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "f
 expect 0 info runs/reverse-1 --json; is_json_line
 header='{"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
 { printf "\\x$(printf %02x ${#header})\0\0\0\0\0\0\0%s" "$header"; printf '\0\0\0\0'; } > escape.safetensors
-expect 0 info escape.safetensors; out_has 'a\x1b[2J'
+expect 0 info escape.safetensors; out_has 'aU+001B[2J'
 head -c 100 runs/reverse-1/model.safetensors > broken.safetensors
 refuses 4 "broken.safetensors" info broken.safetensors
 "$heed" tasks > /dev/full 2> err; code=$?

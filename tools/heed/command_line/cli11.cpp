@@ -37,7 +37,7 @@ class Help : public CLI::Formatter {
     std::string text = "Usage: " + name + " [OPTIONS]";
     for (const CLI::Option* o : app->get_options())
       if (o->get_positional())
-        text += " [" + upper(o->get_name(true, false)) + (o->get_expected_max() > 1 ? "...]" : "]");
+        text += " [" + upper(o->get_name(true, false)) + (o->get_allow_extra_args() ? "...]" : "]");
     return text + (app->get_parent() ? "\n" : " [COMMAND]\n");
   }
   std::string make_option_name(const CLI::Option* o, bool is_positional) const override {
@@ -46,11 +46,9 @@ class Help : public CLI::Formatter {
     for (const std::string& n : o->get_snames()) name += "-" + n + ", ";
     for (const std::string& n : o->get_lnames())
       name += (n == o->get_lnames().front() ? "--" : ", --") + n;
-    return name;
+    return o->get_type_size() == 0 ? name : name + " " + o->get_type_name();
   }
-  std::string make_option_opts(const CLI::Option* o) const override {
-    return o->get_positional() || o->get_type_name().empty() ? "" : " " + o->get_type_name();
-  }
+  std::string make_option_opts(const CLI::Option*) const override { return ""; }
 };
 
 CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argument) {

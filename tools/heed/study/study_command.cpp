@@ -84,6 +84,54 @@ void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
 
 std::string score_text(double x) { return std::isfinite(x) ? fmt::format("{:.3f}", x) : "-"; }
 
+// The sequence that was asked for, checked.
+nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::Task& task) {
+  if (c.given("sample") && a.sample >= task.evaluation_size())
+    usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
+  nn::Generator generator(1);
+  const nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
+                        : c.given("sample") ? task.evaluation(a.sample, 1)
+                                            : task.example(generator);
+  const std::int64_t length = one.inputs.numel();
+  if (length > task.facts().context)
+    usage_error("--prompt: {} tokens, the model reads {}", length, task.facts().context);
+  if (c.given("at") && a.of == "loss") usage_error("--at goes with --of logit:C or diff:A-B");
+  if (c.given("at") && a.at >= length) usage_error("--at: needs 0 to {}, got {}", length - 1, a.at);
+  return one;
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder))
+    throw autograd::IoError(fmt::format("--out: cannot make the folder {}: {}", folder.string(),
+                                        error ? error.message() : "it is a file"));
+}
+
+nn::Json heads_json(const nn::Study& s) {
+  nn::Json heads = nn::Json::array();
+  for (const nn::HeadReport& h : s.heads)
+    heads.push_back(nn::Json::object({{"layer", h.layer},
+                                      {"head", h.head},
+                                      {"entropy", h.entropy},
+                                      {"previous_token", h.previous_token},
+                                      {"duplicate_token", h.duplicate_token},
+                                      {"induction", h.induction},
+                                      {"dq", h.dq},
+                                      {"dk", h.dk},
+                                      {"dv", h.dv}}));
+  return heads;
+}
+
+void print_heads(const nn::Study& s) {
+  print("{:<6} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "head", "entropy", "previous",
+        "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|");
+  for (const nn::HeadReport& h : s.heads)
+    print("L{}H{:<4} {:>7.3f} {:>9} {:>10} {:>10} {:>10.3g} {:>10.3g} {:>10.3g}\n", h.layer, h.head,
+          h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
+          score_text(h.induction), h.dq, h.dk, h.dv);
+}
+
 int run_study(const StudyArguments& a, const Command& c) {
   if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
   if (c.given("prompt") && c.given("sample"))
@@ -92,18 +140,9 @@ int run_study(const StudyArguments& a, const Command& c) {
   const nn::LoadedRun run =
       nn::load_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
-  if (c.given("sample") && a.sample >= run.task->evaluation_size())
-    usage_error("--sample: needs 0 to {}, got {}", run.task->evaluation_size() - 1, a.sample);
-  nn::Generator generator(1);
-  const nn::Batch one = c.given("prompt")   ? run.task->prompt(a.prompt)
-                        : c.given("sample") ? run.task->evaluation(a.sample, 1)
-                                            : run.task->example(generator);
+  const nn::Batch one = chosen_sequence(a, c, *run.task);
   const auto ids = one.inputs.to_vector<std::int64_t>();
   const auto length = std::int64_t(ids.size());
-  if (length > facts.context)
-    usage_error("--prompt: {} tokens, the model reads {}", length, facts.context);
-  if (c.given("at") && a.of == "loss") usage_error("--at goes with --of logit:C or diff:A-B");
-  if (c.given("at") && a.at >= length) usage_error("--at: needs 0 to {}, got {}", length - 1, a.at);
   const nn::Objective objective = objective_of(a, facts, c.given("at") ? a.at : length - 1);
   const nn::Study s = nn::study(run.model, one, objective);
   if (!std::isfinite(s.value)) throw autograd::NumericError("study: the objective is not finite");
@@ -112,11 +151,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   std::vector<std::string> labels;
   for (const std::int64_t id : ids) labels.push_back(facts.vocabulary.label(id));
   const std::filesystem::path out = a.out.empty() ? folder / "study" : std::filesystem::path(a.out);
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  if (error || !std::filesystem::is_directory(out))
-    throw autograd::IoError(fmt::format("--out: cannot make the folder {}: {}", out.string(),
-                                        error ? error.message() : "it is a file"));
+  make_folder(out);
   const std::filesystem::path arrays = out / "arrays.safetensors";
   // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {
@@ -128,35 +163,20 @@ int run_study(const StudyArguments& a, const Command& c) {
   const std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
   saved.get();
 
-  nn::Json heads = nn::Json::array(), names = nn::Json::array();
+  nn::Json names = nn::Json::array();
   for (const auto& file : files) names.push_back(file.string());
   names.push_back(arrays.string());
-  for (const nn::HeadReport& h : s.heads)
-    heads.push_back(nn::Json::object({{"layer", h.layer},
-                                      {"head", h.head},
-                                      {"entropy", h.entropy},
-                                      {"previous_token", h.previous_token},
-                                      {"duplicate_token", h.duplicate_token},
-                                      {"induction", h.induction},
-                                      {"dq", h.dq},
-                                      {"dk", h.dk},
-                                      {"dv", h.dv}}));
   if (c.json) {
     print_json(nn::Json::object({{"run", folder.string()},
                                  {"objective", of},
                                  {"value", s.value},
                                  {"tokens", facts.vocabulary.decode(ids)},
-                                 {"heads", heads},
+                                 {"heads", heads_json(s)},
                                  {"files", names}}));
     return kOk;
   }
   print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, s.value, length);
-  print("{:<6} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "head", "entropy", "previous",
-        "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|");
-  for (const nn::HeadReport& h : s.heads)
-    print("L{}H{:<4} {:>7.3f} {:>9} {:>10} {:>10} {:>10.3g} {:>10.3g} {:>10.3g}\n", h.layer, h.head,
-          h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
-          score_text(h.induction), h.dq, h.dk, h.dv);
+  print_heads(s);
   if (a.ascii) print_ascii(s, labels);
   print("\n");
   for (const auto& name : names.items()) print("{}\n", name.text());
@@ -170,7 +190,7 @@ std::unique_ptr<Command> study_command() {
   c->name = "study", c->what = "attention and its gradients, head by head, on one sequence";
   c->examples =
       "  heed study\n"
-      "  heed study --prompt abcab --of diff:c-d\n"
+      "  heed study --prompt thequickbrownth --of diff:e-q\n"
       "  heed study --sample 3 --ascii";
   c->notes =
       "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"

@@ -1,0 +1,39 @@
+// Settings: what they take, what they refuse and in which words.
+#include "nn/io/setting.h"
+
+#include "autograd/base/error.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using heed::nn::Range;
+using heed::nn::Setting;
+
+TEST_CASE("a range says itself, and holds what it says") {
+  CHECK(Range{}.text().empty());
+  CHECK(Range{1, 9}.text() == "1 to 9");
+  CHECK(Range{0, 1, true, true}.text() == "above 0 to below 1");
+  CHECK(Range{0}.text() == "at least 0");
+  CHECK(Range{0, 1}.holds(0));
+  CHECK_FALSE(Range{0, 1, true}.holds(0));
+  CHECK_FALSE(Range{0, 1, false, true}.holds(1));
+}
+
+TEST_CASE("a setting sets its variable or says why not") {
+  std::int64_t steps = 3;
+  std::vector<std::string> words;
+  const Setting number("steps", steps, {1, 2000}, "optimizer steps");
+  const Setting list("words", words, {"a", "b"}, "some");
+  number.set("--steps", "7");
+  CHECK(steps == 7);
+  CHECK(number.problem("--steps", "1e3") ==
+        "--steps needs a whole number, 1 to 2000, got '1e3'; write 1000");
+  CHECK_THROWS_AS(number.set("--steps", "0"), heed::autograd::ValueError);
+  CHECK(number.description() == "optimizer steps; 1 to 2000 (default: 3)");
+  list.set("words", "b,a");
+  CHECK(words == std::vector<std::string>{"b", "a"});
+  CHECK(list.problem("words", "a,c") == "words: 'c' is not one of a or b; did you mean 'a'?");
+  CHECK(list.problem("words", "a,") == "words: '' is not one of a or b; did you mean 'a'?");
+}
+
+}  // namespace

@@ -12,75 +12,77 @@
 namespace heed::autograd {
 namespace {
 
+// attention under these options, of q, k, v and, if there is a fourth input, a bias.
+auto with(const AttentionOptions& options) {
+  return [options](Args t) {
+    Generator fixed(7);  // of its own in every call: f must be a function
+    AttentionOptions o = options;
+    o.generator = &fixed;
+    if (t.size() > 3) o.bias = ScoreBias(t[3]);
+    return attention(t[0], t[1], t[2], o);
+  };
+}
+// q, k, v of d = 3 and d_value = 2, of these leading axes
+std::vector<Tensor> qkv(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk) {
+  const auto draw = [&](std::int64_t rows, std::int64_t columns) {
+    Shape shape = lead;
+    shape.push_back(rows), shape.push_back(columns);
+    return g.normal(shape);
+  };
+  return {draw(tq, 3), draw(tk, 3), draw(tk, 2)};
+}
+std::vector<Tensor> and_bias(SampleGen& g, std::vector<Tensor> inputs, const Shape& shape) {
+  inputs.push_back(g.normal(shape));
+  return inputs;
+}
+
 Samples attention_samples(SampleGen& g) {
-  const auto with = [](AttentionOptions options) {
-    return [options](Args t) {
-      Generator fixed(7);  // of its own in every call: f must be a function
-      AttentionOptions o = options;
-      o.generator = &fixed;
-      if (t.size() > 3) o.bias = ScoreBias(t[3]);
-      return attention(t[0], t[1], t[2], o);
-    };
-  };
-  // q, k, v of d = 3 and d_value = 2, of these leading axes
-  const auto qkv = [&g](const Shape& lead, std::int64_t tq, std::int64_t tk) {
-    const auto draw = [&](std::int64_t rows, std::int64_t columns) {
-      Shape shape = lead;
-      shape.push_back(rows), shape.push_back(columns);
-      return g.normal(shape);
-    };
-    return std::vector<Tensor>{draw(tq, 3), draw(tk, 3), draw(tk, 2)};
-  };
-  const auto and_bias = [&g](std::vector<Tensor> inputs, const Shape& shape) {
-    inputs.push_back(g.normal(shape));
-    return inputs;
-  };
   // Row 1 may read nothing, and nobody may read key 1.
   const KeepMask keep(from_data(
       std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
   const KeepMask nothing(full({3, 3}, 0, bool8));
   const Shape heads = {2, 2};
   Samples samples = {
-      {"plain", with({}), qkv(heads, 2, 3)},
-      {"causal", with({.causal = true}), qkv(heads, 4, 4)},
-      {"causal, rows without a key", with({.scale = 0.3, .causal = true}), qkv(heads, 4, 2)},
-      {"negative scale", with({.scale = -0.7}), qkv(heads, 2, 2)},
-      {"a row masked, a key unread", with({.keep = keep}), qkv(heads, 3, 3)},
-      {"everything masked", with({.keep = nothing}), qkv(heads, 3, 3)},
+      {"plain", with({}), qkv(g, heads, 2, 3)},
+      {"causal", with({.causal = true}), qkv(g, heads, 4, 4)},
+      {"causal, rows without a key", with({.scale = 0.3, .causal = true}), qkv(g, heads, 4, 2)},
+      {"negative scale", with({.scale = -0.7}), qkv(g, heads, 2, 2)},
+      {"a row masked, a key unread", with({.keep = keep}), qkv(g, heads, 3, 3)},
+      {"everything masked", with({.keep = nothing}), qkv(g, heads, 3, 3)},
       {"everything masked, uniform", with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
-       qkv(heads, 3, 3)},
+       qkv(g, heads, 3, 3)},
       {"a row masked, uniform, dropout",
        with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
-       and_bias(qkv({2}, 3, 3), {3})},
+       and_bias(g, qkv(g, {2}, 3, 3), {3})},
       {"causal at the top left", with({.causal = true, .alignment = CausalAlignment::kTopLeft}),
-       qkv(heads, 3, 4)},
+       qkv(g, heads, 3, 4)},
       {"padding", with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
-       qkv(heads, 2, 3)},
-      {"dropout", with({.dropout = 0.4}), qkv(heads, 3, 3)},
-      {"bias", with({}), and_bias(qkv(heads, 3, 2), {2, 2, 3, 2})},
-      {"bias per head", with({.causal = true}), and_bias(qkv(heads, 3, 3), {2, 3, 3})},
-      {"bias per key", with({}), and_bias(qkv(heads, 2, 3), {3})},
+       qkv(g, heads, 2, 3)},
+      {"dropout", with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
+      {"bias", with({}), and_bias(g, qkv(g, heads, 3, 2), {2, 2, 3, 2})},
+      {"bias per head", with({.causal = true}), and_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
+      {"bias per key", with({}), and_bias(g, qkv(g, heads, 2, 3), {3})},
       {"causal, keep, bias, dropout, a row masked",
        with({.causal = true, .keep = keep, .dropout = 0.3}),
-       and_bias(qkv(heads, 3, 3), {2, 1, 3, 3})},
-      {"rank 3", with({.keep = keep}), and_bias(qkv({2}, 3, 3), {2, 3, 1})},
-      {"rank 2", with({.dropout = 0.3}), qkv({}, 2, 3)}};
+       and_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
+      {"rank 3", with({.keep = keep}), and_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
+      {"rank 2", with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
   samples.push_back({"q, k and v of one shape",
                      with({.causal = true, .dropout = 0.3}),
                      {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
   // One key head for two of queries; five axes take the composite.
-  std::vector<Tensor> shared = qkv({1, 2}, 2, 3);
+  std::vector<Tensor> shared = qkv(g, {1, 2}, 2, 3);
   shared[1] = g.normal({1, 1, 3, 3});
   samples.push_back({"a shared key head", with({}), shared});
-  samples.push_back(
-      {"five axes", with({.keep = keep, .dropout = 0.3}), and_bias(qkv({1, 1, 2}, 3, 3), {3, 3})});
+  samples.push_back({"five axes", with({.keep = keep, .dropout = 0.3}),
+                     and_bias(g, qkv(g, {1, 1, 2}, 3, 3), {3, 3})});
   // What is replaced is the composite's.
   samples.push_back({"scores replaced",
                      [](Args t) {
                        return attention(t[0], t[1], t[2],
                                         {.on_scores = [](const Tensor& s) { return tanh(s); }});
                      },
-                     qkv({1, 2}, 2, 3)});
+                     qkv(g, {1, 2}, 2, 3)});
   return samples;
 }
 const Op kAttention({.name = "attention", .saves = Saves::kBoth, .samples = attention_samples});

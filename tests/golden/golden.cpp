@@ -64,7 +64,7 @@ std::string difference(const Json& want, const Shown& got) {
     why = difference(want, "reference", values, 1e-9, 1e-9);
   constexpr int kTorchDecimals = 4;
   if (why.empty() && want.value("printed_decimals", kTorchDecimals + 1) <= kTorchDecimals &&
-      digits(got.text) != want.at("printed"))
+      digits(got.text) != want.at("printed").get<std::string>())
     why = text("prints ", digits(got.text), ", not ", want.at("printed"));
   return why;
 }

@@ -30,11 +30,13 @@ std::int64_t Dims::numel() const {
   return n;
 }
 
-void Dims::push_back(std::int64_t value) { insert(rank_, value); }
+void Dims::push_back(std::int64_t value) {
+  check(rank_ < kMaxRank, "shape", "needs rank 0 to 8, got rank 9");
+  dims_[std::size_t(rank_++)] = value;
+}
 
 void Dims::insert(int at, std::int64_t value) {
-  check(rank_ < kMaxRank, "shape", "needs rank 0 to 8, got rank 9");
-  ++rank_;
+  push_back(value);
   for (int i = rank_ - 1; i > at; --i) (*this)[i] = (*this)[i - 1];
   (*this)[at] = value;
 }

@@ -78,12 +78,16 @@ detail::Loop loop_for(std::string_view op, DType dtype, const detail::Loops& loo
 }
 
 // The two-operand op, its result of the operands' dtype unless another is given.
-Tensor zip_as(std::string_view op, Tensor a, Tensor b, const detail::Loops& loops, const void* f,
-              const DType* result) {
-  const DType dtype = a.dtype() == b.dtype() ? a.dtype() : unify(op, a, b);
+Tensor zip_as(std::string_view op, const Tensor& a, const Tensor& b, const detail::Loops& loops,
+              const void* f, const DType* result) {
+  if (a.dtype() != b.dtype()) {
+    Tensor x = a, y = b;
+    unify(op, x, y);
+    return zip_as(op, x, y, loops, f, result);
+  }
   const Shape shape = broadcast(op, a.shape(), b.shape());
-  const detail::Loop loop = loop_for(op, dtype, loops);
-  Tensor out = empty(shape, result ? *result : dtype);
+  const detail::Loop loop = loop_for(op, a.dtype(), loops);
+  const Tensor out = empty(shape, result ? *result : a.dtype());
   detail::run(out, {&a, &b}, loop, f);
   return out;
 }

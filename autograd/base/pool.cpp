@@ -37,7 +37,7 @@ struct SizeClass {
   std::size_t bytes;
 };
 
-SizeClass size_class(std::size_t bytes) {
+inline SizeClass size_class(std::size_t bytes) {
   if (bytes <= kSmall * kAlign) {
     const std::size_t i = bytes == 0 ? 0 : (bytes - 1) / kAlign;
     return {int(i), (i + 1) * kAlign};

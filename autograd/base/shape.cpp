@@ -85,11 +85,12 @@ Layout Layout::contiguous(const Shape& shape) {
 }
 
 bool Layout::is_contiguous() const {
+  const std::int64_t *sizes = shape.data(), *steps = strides.data();
   std::int64_t stride = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
-    if (shape[i] == 0) return true;
-    if (shape[i] != 1 && strides[i] != stride) return false;
-    stride *= shape[i];
+    if (sizes[i] == 0) return true;
+    if (sizes[i] != 1 && steps[i] != stride) return false;
+    stride *= sizes[i];
   }
   return true;
 }

@@ -50,7 +50,8 @@ void run_over(const Tensor& out, const Tensor* const* in, detail::Loop loop, con
   const Elements y(out);
   const std::array<Elements, kCount> x{Elements(*in[K])...};
   const Shape& shape = out.shape();
-  if (((in[K]->shape() == shape && in[K]->is_contiguous()) && ...))
+  const auto fills = [&](const Layout& l) { return l.shape == shape && l.is_contiguous(); };
+  if ((fills(in[K]->layout()) && ...))
     return parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       const void* const at[] = {x[K].at(begin)...};
       loop(f, y.at(begin), at, end - begin);

@@ -15,15 +15,7 @@ Tensor::~Tensor() = default;
 Tensor::Tensor(DType dtype, const Layout& layout, Ref<Storage> storage)
     : impl_(new (pool_allocate(sizeof(Impl))) Impl(dtype, layout, std::move(storage))) {}
 
-const Layout& Tensor::layout() const {
-  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
-  return impl_->layout;
-}
-
-DType Tensor::dtype() const {
-  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
-  return impl_->dtype;
-}
+void Tensor::throw_undefined() { fail<ValueError>("tensor", "is undefined (default-constructed)"); }
 
 std::int64_t Tensor::size(std::int64_t axis) const {
   return shape()[normalized_axis("size", shape(), axis)];
@@ -83,7 +75,5 @@ template std::vector<Dual> Tensor::to_vector() const;
 Tensor Tensor::detach() const { return view(layout()); }
 
 Tensor Tensor::view(const Layout& layout) const { return Tensor(dtype(), layout, impl_->storage); }
-
-const Ref<Storage>& Tensor::storage() const { return impl_->storage; }
 
 }  // namespace heed::autograd

@@ -50,8 +50,8 @@ class Tensor {
   explicit operator bool() const { return defined(); }
   const Shape& shape() const { return layout().shape; }
   const Strides& strides() const { return layout().strides; }
-  const Layout& layout() const;
-  DType dtype() const;
+  const Layout& layout() const { return get().layout; }
+  DType dtype() const { return get().dtype; }
   int rank() const { return shape().rank(); }
   /// Size of one axis, which may be negative; ShapeError when out of range.
   std::int64_t size(std::int64_t axis) const;
@@ -120,12 +120,18 @@ class Tensor {
   Tensor view(const Layout& layout) const;
   const Ref<Node>& node() const;
   void set_node(Ref<Node> node) const;
-  const Ref<Storage>& storage() const;
+  const Ref<Storage>& storage() const { return impl_->storage; }
   /// True if this handle is the only one and no other tensor shares its storage.
   bool is_sole_owner() const { return impl_->refs == 1 && impl_->storage->refs == 1; }
   void require_dtype(DType wanted) const;
 
  private:
+  [[noreturn]] static void throw_undefined();
+  const Impl& get() const {
+    if (!impl_) [[unlikely]]
+      throw_undefined();
+    return *impl_;
+  }
   std::byte* raw() const;
   Ref<Impl> impl_;
 };

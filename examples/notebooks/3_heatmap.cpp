@@ -84,8 +84,8 @@ void self_attention(const Tensor& sample_input) {
 
   cell("section 2", "Visualizing Attention Weights");
   const std::string file = "notebook_3.png";
-  const auto at = [&weights = weights](std::int64_t i, std::int64_t j) {
-    return plot::format_number(weights.at({i, j}));
+  const auto at = [&matrix = weights](std::int64_t i, std::int64_t j) {
+    return plot::format_number(matrix.at({i, j}));
   };
   const std::string alt_text =
       text("Attention weights of three words, 3 x 3, bright is strong. Each word attends most to ",

@@ -4,9 +4,9 @@
 #include "nn/train/generate.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/run_folder.h"
 
 namespace heed {
 namespace {

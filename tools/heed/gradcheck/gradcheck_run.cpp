@@ -4,9 +4,9 @@
 
 #include "autograd/check/mutants.h"
 #include "nn/train/run_folder.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/gradcheck/gradcheck_report.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/run_folder.h"
 
 namespace heed {
 

@@ -4,9 +4,9 @@
 #include "nn/io/safetensors.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/run_folder.h"
 #include "tools/plot/text.h"
 
 namespace heed {

@@ -7,10 +7,10 @@
 #include "nn/study/study.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/run_folder.h"
 
 namespace heed {
 namespace {

@@ -5,8 +5,8 @@
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 #include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/run_folder.h"
 #include "tools/heed/train/train_checks.h"
 #include "tools/heed/train/train_run.h"
 

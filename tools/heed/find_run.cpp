@@ -1,4 +1,4 @@
-#include "tools/heed/run_folder.h"
+#include "tools/heed/find_run.h"
 
 #include <algorithm>
 #include <array>

@@ -17,10 +17,10 @@ using autograd::IoError;
 
 namespace {
 
-constexpr std::string_view kConfig = "config.toml";
-constexpr std::array kFiles = {"config.toml",       "model.safetensors", "best.safetensors",
-                               "state.safetensors", "metrics.csv",       "loss.png",
-                               "attention.png"};
+constexpr std::string_view kConfig = "config.toml", kCheckpoints = "checkpoints";
+constexpr std::array<std::string_view, 7> kFiles = {
+    "config.toml", "model.safetensors", "best.safetensors", "state.safetensors",
+    "metrics.csv", "loss.png",          "attention.png"};
 
 bool is_run(const fs::path& folder) {
   std::error_code ignored;
@@ -32,6 +32,27 @@ bool has_saved(const fs::path& folder) {
   std::error_code ignored;
   return fs::exists(folder / "model.safetensors", ignored) ||
          fs::exists(folder / "state.safetensors", ignored);
+}
+
+// "model.safetensors.tmp123.0": what a kill leaves of a file that was being written.
+bool is_temporary(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const std::size_t at = name.rfind(".tmp");
+  if (at == std::string::npos || name.find_first_not_of("0123456789.", at + 4) != std::string::npos)
+    return false;
+  const std::string target = name.substr(0, at);
+  return target.ends_with(".safetensors") ||
+         std::find(kFiles.begin(), kFiles.end(), target) != kFiles.end();
+}
+
+// Whether all that is in the folder are such files, also in checkpoints/.
+bool holds_nothing(const fs::path& folder, std::error_code& error) {
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const bool checkpoints = entry.path().filename() == kCheckpoints && entry.is_directory();
+    if (checkpoints ? !holds_nothing(entry.path(), error) : !is_temporary(entry.path()))
+      return false;
+  }
+  return !error;
 }
 
 // When a run was last written to, or nothing if it is none or never saved.
@@ -70,7 +91,7 @@ void check_out(const fs::path& folder, bool overwrite) {
   if (!fs::exists(status)) return;
   if (!fs::is_directory(status))
     fail<IoError>("out", folder.string(), " is a file; a run needs a folder of its own");
-  if (fs::is_empty(folder, error) && !error) return;
+  if (holds_nothing(folder, error)) return;
   if (error) fail<IoError>("out", "cannot read ", folder.string(), ": ", error.message());
   if (!is_run(folder))
     usage_error("--out {} is not empty and holds no run; choose another folder", folder.string());
@@ -85,17 +106,19 @@ void check_out(const fs::path& folder, bool overwrite) {
 
 void claim_out(const fs::path& folder) {
   make_directories(folder);
-  std::error_code error;
-  for (const char* file : kFiles) {
-    fs::remove(folder / file, error);
-    if (error)
-      fail<IoError>("out", "cannot remove ", (folder / file).string(), ": ", error.message());
-  }
-  if (!fs::is_directory(folder / "checkpoints", error)) return;
-  for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error))
-    if (entry.path().extension() == ".safetensors") fs::remove(entry.path(), error);
-  if (error)
-    fail<IoError>("out", "cannot empty ", (folder / "checkpoints").string(), ": ", error.message());
+  const auto remove = [&](const fs::path& inside, const auto& is_ours) {
+    std::error_code error;
+    for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error))
+      if (const fs::path file = it->path(); is_temporary(file) || is_ours(file))
+        if (!fs::remove(file, error) && error) break;
+    if (error) fail<IoError>("out", "cannot empty ", inside.string(), ": ", error.message());
+  };
+  remove(folder, [](const fs::path& file) {
+    return std::find(kFiles.begin(), kFiles.end(), file.filename().string()) != kFiles.end();
+  });
+  if (std::error_code ignored; fs::is_directory(folder / kCheckpoints, ignored))
+    remove(folder / kCheckpoints,
+           [](const fs::path& file) { return file.extension() == ".safetensors"; });
 }
 
 fs::path find_run(const std::string& given) {

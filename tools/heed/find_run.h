@@ -9,7 +9,8 @@ namespace heed {
 /// Makes and returns the first runs/<task>-N, N = 1, 2, ..., that does not exist. IoError.
 std::filesystem::path make_next_run(const std::string& task);
 
-/// UsageError unless `folder` can take a new run: absent, empty, or, with `overwrite`, a run.
+/// UsageError unless `folder` can take a new run: absent, empty but for what a kill
+/// left of unfinished files, or, with `overwrite`, a run.
 /// IoError if it is a file.
 void check_out(const std::filesystem::path& folder, bool overwrite);
 /// Makes the folder and removes what an earlier run left in it, nothing else. IoError.

@@ -101,6 +101,9 @@ refuses 2 "counted in --steps" train --epochs 4
 refuses 2 "here it is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
+refuses 2 "leave out --run or 'softmax'" gradcheck softmax --run R
+refuses 2 "leave out --run or --mutants" gradcheck --run R --mutants
+refuses 2 "leave out --run or --layouts" gradcheck --run R --layouts contiguous
 
 # --- numbers
 refuses 2 "write 1000" train --steps 1e3
@@ -204,6 +207,22 @@ refuses 4 "never saved" train --resume runs/unsaved
 refuses 2 "never saved" train reverse --out runs/unsaved
 expect 0 info; out_has "runs/reverse-"
 rm -r runs/unsaved
+
+# A kill in the first save leaves files that were being written: as good as empty.
+mkdir -p killed/checkpoints
+touch killed/config.toml.tmp12.0 killed/checkpoints/000000.safetensors.tmp12.1
+expect 0 train reverse "${tiny[@]}" --steps 2 --save-every 1 --out killed --quiet
+checks=$((checks + 1))
+[[ -z $(find killed -name '*tmp*') ]] || fail "$what: the unfinished files are still there"
+mkdir mine && touch mine/model.safetensors.tmp12.0 mine/notes.tmp12.0
+refuses 2 "holds no run" train reverse --out mine
+mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
+refuses 2 "holds no run" train reverse --out mine2
+# What ends the run in its first checkpoint ends it after its first save: it resumes.
+mkdir late && touch late/config.toml late/checkpoints
+expect 4 train reverse "${tiny[@]}" --steps 2 --save-every 1 --out late --overwrite --quiet
+rm late/checkpoints
+expect 0 train --resume late --quiet; has_file late/checkpoints/000000.safetensors
 
 # --- resume
 refuses 2 "has done its 8 steps" train --resume runs/reverse-1

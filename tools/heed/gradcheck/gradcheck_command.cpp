@@ -63,6 +63,11 @@ std::unique_ptr<Command> gradcheck_command() {
   c->add_common(Command::kAll);
   c->run = [a](const Command& command) {
     GradcheckRequest& r = a->request;
+    if (!r.run.empty())
+      for (const char* key : {"op", "mutants", "layouts"})
+        if (command.given(key))
+          usage_error("--run checks the loss of a whole model; leave out --run or {}",
+                      key == std::string("op") ? "'" + r.ops[0] + "'" : fmt::format("--{}", key));
     r.json = command.json;
     r.differences = a->oracle != Oracle::kDual;
     r.dual = a->oracle != Oracle::kDifferences;

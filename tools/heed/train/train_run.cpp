@@ -98,13 +98,12 @@ class Run {
 
  private:
   void begin() {
-    if (t_.steps_done == 0) {
-      if (config_.eval_every > 0) evaluate("");
-      if (config_.save_every > 0) checkpoint();
-    }
+    const bool fresh = t_.steps_done == 0;
+    if (fresh && config_.eval_every > 0) evaluate("");
     save();  // from here on a kill leaves a run that resumes
+    if (fresh && config_.save_every > 0) checkpoint();
     progress_.line(fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task,
-                               t_.steps_done == 0 ? "trains" : "goes on", folder_.string()));
+                               fresh ? "trains" : "goes on", folder_.string()));
   }
 
   void step(bool first) {

@@ -239,7 +239,8 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
       std::string skipped = laid_out.why_not;
       if (repeats_elements(layout) && laid_out.sample) skipped = sample.no_repeats;
       GradcheckReport report;
-      if (skipped.empty()) report = gradcheck(laid_out.sample->f, laid_out.sample->inputs, options);
+      if (laid_out.sample && skipped.empty())
+        report = gradcheck(laid_out.sample->f, laid_out.sample->inputs, options);
       results.push_back({check.name(), sample.name, layout, options.order, std::move(report),
                          std::move(skipped)});
     }

@@ -16,7 +16,7 @@ using Tensors = std::vector<Tensor>;
 
 // f on image(0, leaves), image(1, leaves), ...
 LaidOut seen_through(const Sample& s, Tensors leaves,
-                     std::function<Tensor(std::size_t, Args)> image) {
+                     const std::function<Tensor(std::size_t, Args)>& image) {
   const auto f = [f = s.f, image, n = s.inputs.size()](Args t) {
     Tensors seen;
     for (std::size_t i = 0; i < n; ++i) seen.push_back(image(i, t));

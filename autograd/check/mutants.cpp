@@ -41,7 +41,7 @@ std::vector<MutantResult> run_mutants(const Check& check) {
     {
       const MutateGradients guard([&](const Op& op, std::size_t, const Tensor& g) {
         if (op.name() != check.name()) return g;
-        const Tensor wrong = mutant.apply(g);
+        Tensor wrong = mutant.apply(g);
         changed = changed || !same(wrong, g);
         return wrong;
       });

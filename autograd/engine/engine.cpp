@@ -99,7 +99,7 @@ bool is_private(const Tensor& x) {
 }
 
 // Into one of them where nobody else sees it. The order of a sum of two does not change its bits.
-Tensor add_up(Tensor sum, Tensor g) {
+Tensor add_up(const Tensor& sum, const Tensor& g) {
   if (!sum.defined()) return g;
   if (!grad_enabled() && sum.dtype() == g.dtype() && g.dtype() != dual64) {
     if (is_private(sum)) return add_(sum, g), sum;
@@ -194,7 +194,7 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
       Walk::Visit* v = grads[k].defined() ? walk.find(inputs[k].node.get()) : nullptr;
       if (!v || !v->needed) continue;
       Tensor part = fit(*node->op(), k, std::move(grads[k]), *v->node);
-      v->grad = add_up(std::move(v->grad), MutateGradients::apply(*node->op(), k, std::move(part)));
+      v->grad = add_up(v->grad, MutateGradients::apply(*node->op(), k, std::move(part)));
     }
     if (!retain) node->release();
   }

@@ -26,7 +26,7 @@ Tensor SampleGen::apart(const Shape& shape) {
   const std::int64_t n = x.numel();
   const std::vector<std::int64_t> order = randperm(n, generator_).to_vector<std::int64_t>();
   for (std::int64_t i = 0; i < n; ++i)
-    x.mutable_data<double>()[i] = 0.1 * (double(order[std::size_t(i)]) - double(n / 2)) + 0.05;
+    x.mutable_data<double>()[i] = 0.1 * double(order[std::size_t(i)] - n / 2) + 0.05;
   return x;
 }
 

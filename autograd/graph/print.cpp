@@ -31,7 +31,7 @@ std::string to_text(double v, std::chars_format format, int precision) {
   return std::string(buffer.data(), end.ptr);
 }
 
-std::string padded(std::string text, std::int64_t width) {
+std::string padded(const std::string& text, std::int64_t width) {
   const std::int64_t missing = width - std::int64_t(text.size());
   return missing > 0 ? std::string(std::size_t(missing), ' ') + text : text;
 }

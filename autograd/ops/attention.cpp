@@ -150,10 +150,7 @@ AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_i
   const Tensor k = cleared(k_in, unread);
   AttentionResult r;
   r.raw_scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
-  r.scores = bias.defined() ? r.raw_scores + bias : r.raw_scores;
-  if (keep.defined())
-    r.scores = masked_fill(expand(r.scores, broadcast("attention", r.scores.shape(), keep.shape())),
-                           logical_not(keep), -kInf);
+  r.scores = mask.apply(bias.defined() ? r.raw_scores + bias : r.raw_scores);
   if (options.on_scores) r.scores = options.on_scores(r.scores);
   watch(r.scores, options.watch.scores, options.watch.scores_grad);
   Tensor logits = r.scores;

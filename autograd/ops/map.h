@@ -9,12 +9,10 @@
 
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 
 namespace heed::autograd {
-
-/// x itself if row-major, else a row-major copy (ops.h).
-Tensor contiguous(const Tensor& x);
 
 /// float64 as dual64 with tangent 0, contiguous; dual64 as it is.
 Tensor lift(std::string_view op, const Tensor& x);

@@ -43,6 +43,12 @@ KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t t
   return KeepMask(keep);
 }
 
+Tensor KeepMask::apply(const Tensor& scores) const {
+  if (!defined()) return scores;
+  return masked_fill(expand(scores, broadcast("attention", scores.shape(), keep_.shape())),
+                     logical_not(keep_), -kInf);
+}
+
 KeepMask operator&(const KeepMask& a, const KeepMask& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;

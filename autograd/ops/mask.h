@@ -39,6 +39,9 @@ class KeepMask {
 
   bool defined() const { return keep_.defined(); }
   const Tensor& tensor() const { return keep_; }
+  /// `scores` [..., Tq, Tk] where it keeps, -inf elsewhere: how attention is masked. ShapeError if
+  /// they do not broadcast.
+  Tensor apply(const Tensor& scores) const;
   /// Both, either, the opposite. Undefined operands keep everything.
   friend KeepMask operator&(const KeepMask& a, const KeepMask& b);
   friend KeepMask operator|(const KeepMask& a, const KeepMask& b);

@@ -6,15 +6,11 @@
 // outputs differ by r^3. dL/dS carries one r of the values and sums to 0 over keys, so contracting
 // it with the keys gives a second: dL/dW_Q and dL/dW_K go as r^2. dL/dW_V does not care.
 #include <cstdio>
-#include <exception>
-#include <string>
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
-#include "examples/gradients/slope.h"
-#include "tools/plot/curves.h"
-#include "tools/plot/image.h"
+#include "examples/gradients/experiment.h"
 
 using namespace heed::autograd;
 
@@ -40,14 +36,16 @@ Tensor layer(const Tensor& x, const Weights& w) {
 
 }  // namespace
 
-int main() try {
+int main() {
   manual_seed(1);
   const Tensor common = randn({1, kWidth}, float64), noise = randn({kTokens, kWidth}, float64);
   const Tensor cotangent = randn({kTokens, kWidth}, float64);
   const Weights w;
   std::vector<double> r_values;
-  heed::plot::Series out{"output's differences", {}, {}}, dq{"dL/dW of queries", {}, {}},
-      dk{"dL/dW of keys", {}, {}}, dv{"dL/dW of values", {}, {}};
+  std::vector<heed::plot::Series> curves{{"output's differences", {}, {}},
+                                         {"dL/dW of queries", {}, {}},
+                                         {"dL/dW of keys", {}, {}},
+                                         {"dL/dW of values", {}, {}}};
   std::printf(
       "one layer, %ld tokens of width %ld\n\n     r        output     dL/dW_Q    dL/dW_K    "
       "dL/dW_V\n",
@@ -58,17 +56,18 @@ int main() try {
     const double values[] = {residual(y.detach()), norm(g[0]), norm(g[1]), norm(g[2])};
     std::printf("  %.0e   %.3e  %.3e  %.3e  %.3e\n", r, values[0], values[1], values[2], values[3]);
     r_values.push_back(r);
-    heed::plot::Series* series[] = {&out, &dq, &dk, &dv};
-    for (int i = 0; i < 4; ++i) {
-      series[i]->x.push_back(std::log10(r));
-      series[i]->y.push_back(values[i]);
+    for (std::size_t i = 0; i < 4; ++i) {
+      curves[i].x.push_back(std::log10(r));
+      curves[i].y.push_back(values[i]);
     }
   }
-  const double slopes[] = {log_log_slope(r_values, out.y), log_log_slope(r_values, dq.y),
-                           log_log_slope(r_values, dk.y), log_log_slope(r_values, dv.y)};
   const double predicted[] = {3, 2, 2, 0};
+  double slopes[4];
   bool ok = true;
-  for (int i = 0; i < 4; ++i) ok = ok && std::abs(slopes[i] - predicted[i]) <= 0.02;
+  for (std::size_t i = 0; i < 4; ++i) {
+    slopes[i] = log_log_slope(r_values, curves[i].y);
+    ok = ok && std::abs(slopes[i] - predicted[i]) <= 0.02;
+  }
   std::printf("\npredicted  slopes 3, 2, 2, 0\nmeasured   slopes %.3f, %.3f, %.3f, %.3f\n%s\n\n",
               slopes[0], slopes[1], slopes[2], slopes[3],
               ok ? "the prediction holds" : "THE PREDICTION FAILS");
@@ -90,20 +89,14 @@ int main() try {
       "\nNotice: the exponent 3 per layer is 3^L over L layers, so float64 is exhausted after\n"
       "a few; the residual stream is what keeps tokens apart, and queries and keys learning.\n");
 
-  const std::string file = "gradient_rank.png";
-  heed::plot::write_png(
-      file,
-      heed::plot::draw_chart({.title = "Rank collapse in one layer of attention",
-                              .x_name = "log10 of the tokens' relative differences",
-                              .y_name = "norm",
-                              .series = {out, dq, dk, dv},
-                              .hlines = {},
-                              .log_y = true}),
+  return finish(
+      {.title = "Rank collapse in one layer of attention",
+       .x_name = "log10 of the tokens' relative differences",
+       .y_name = "norm",
+       .series = curves,
+       .log_y = true},
+      "gradient_rank.png",
       "Over the tokens' differences r: the output's differences fall as r^3, gradients of W_Q and "
-      "W_K as r^2, the gradient of W_V stays.");
-  std::printf("picture: %s\n", file.c_str());
-  return ok ? 0 : 1;
-} catch (const std::exception& e) {  // the picture cannot be written
-  std::fprintf(stderr, "%s\n", e.what());
-  return 4;
+      "W_K as r^2, the gradient of W_V stays.",
+      ok);
 }

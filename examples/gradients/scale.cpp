@@ -6,15 +6,11 @@
 // density at 0 of the gap between the two largest of n normals. Divided by sqrt(d_k) it stays put.
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <numbers>
-#include <string>
 
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
-#include "examples/gradients/slope.h"
-#include "tools/plot/curves.h"
-#include "tools/plot/image.h"
+#include "examples/gradients/experiment.h"
 
 using namespace heed::autograd;
 
@@ -59,7 +55,7 @@ Row measure(const Tensor& scores) {  // [sets, queries, keys]
 
 }  // namespace
 
-int main() try {
+int main() {
   manual_seed(1);
   const double c = gap_density(kKeys);
   std::printf("%ld keys, %ld queries, entries N(0, 1); c_%ld = %.4f\n\n", long(kKeys),
@@ -68,7 +64,6 @@ int main() try {
   std::printf(
       "  d_k    tr J   c/sqrt(d_k)   median    below 1e-3   ||dL/dS||^2 (||J||^2)    tr J\n");
   std::vector<double> d_values, traces;
-  std::vector<double> scaled;
   heed::plot::Series mean{"mean tr J, no scale", {}, {}}, median{"median, no scale", {}, {}},
       kept{"mean tr J, divided by sqrt(d_k)", {}, {}}, law{"c / sqrt(d_k)", {}, {}};
   for (const std::int64_t d : {16, 64, 256, 1024, 4096}) {
@@ -79,7 +74,6 @@ int main() try {
     std::printf("%5ld  %.4f   %.4f       %8.2g      %4.1f %%       %.4f (%.4f)        %.4f\n",
                 long(d), plain.trace, c / root, plain.median, plain.dead * 100, plain.squared_dS,
                 plain.squared_J, divided.trace);
-    scaled.push_back(divided.trace);
     if (d >= 64) d_values.push_back(double(d)), traces.push_back(plain.trace);
     const double x = std::log2(double(d));
     for (auto* series : {&mean, &median, &kept, &law}) series->x.push_back(x);
@@ -91,7 +85,7 @@ int main() try {
   for (std::size_t i = 0; i < d_values.size(); ++i)
     constant += std::log(traces[i] * std::sqrt(d_values[i])) / double(d_values.size());
   constant = std::exp(constant);
-  const auto [low, high] = std::minmax_element(scaled.begin(), scaled.end());
+  const auto [low, high] = std::minmax_element(kept.y.begin(), kept.y.end());
   const bool ok =
       slope >= -0.55 && slope <= -0.45 && std::abs(constant / c - 1) <= 0.1 && *high - *low <= 0.01;
   std::printf("\npredicted  slope -0.5, constant %.4f, scaled the same for every d_k\n", c);
@@ -102,20 +96,14 @@ int main() try {
       "Notice: the mean falls like 1/sqrt(d_k) because of rare near-ties; the median query\n"
       "is dead long before. Dividing by sqrt(d_k) keeps both alive at any width.\n");
 
-  const std::string file = "gradient_scale.png";
-  heed::plot::write_png(
-      file,
-      heed::plot::draw_chart({.title = "How much gradient the softmax lets through",
-                              .x_name = "log2 d_k",
-                              .y_name = "trace of the softmax's Jacobian",
-                              .series = {mean, law, median, kept},
-                              .hlines = {},
-                              .log_y = true}),
+  return finish(
+      {.title = "How much gradient the softmax lets through",
+       .x_name = "log2 d_k",
+       .y_name = "trace of the softmax's Jacobian",
+       .series = {mean, law, median, kept},
+       .log_y = true},
+      "gradient_scale.png",
       "Trace of the softmax Jacobian over head size: falling like c / sqrt(d_k) without a scale, "
-      "constant with it; the median without a scale falls exponentially.");
-  std::printf("picture: %s\n", file.c_str());
-  return ok ? 0 : 1;
-} catch (const std::exception& e) {  // the picture cannot be written
-  std::fprintf(stderr, "%s\n", e.what());
-  return 4;
+      "constant with it; the median without a scale falls exponentially.",
+      ok);
 }

@@ -98,8 +98,7 @@ void one_head() {
   show("argmax_row2", argmax(select(w, 0, 2), 0));
   show("argmax_row3", argmax(select(w, 0, 3), 0));
 
-  cell("In [31]");
-  show("out", output);
+  show("In [31]", "out", output);
   require("row 1 is the notebook's",
           allclose(select(output, 0, 1),
                    tensor({-0.19591809, -0.73105386, -1.47065405, -1.83483723}, float64), 0, 4e-8));
@@ -167,8 +166,7 @@ void many_heads() {
     cell(label);
     show_size(name, y);
   }
-  cell("In [46]");
-  show("mask[0][1]", select(select(mask, 0, 0), 0, 1));
+  show("In [46]", "mask[0][1]", select(select(mask, 0, 0), 0, 1));
 
   cell("derived.mha512", "two rows of the output in part, its sum, sum of squares, least, largest");
   show("correct_transposed_first", summary(s.output));

@@ -27,43 +27,31 @@ void two_keys() {
   const Tensor q1 = ones64({2}), k1 = 2 * ones64({2}), v1 = 3 * ones64({2});
   const Tensor k2 = ones64({2}), v2 = 4 * ones64({2});
   show("q1", q1);
-  cell("In [4]");
-  show("k1", k1);
-  cell("In [5]");
-  show("v1", v1);
-  cell("In [6]");
-  show("k2", k2);
-  cell("In [7]");
-  show("v2", v2);
+  show("In [4]", "k1", k1);
+  show("In [5]", "v1", v1);
+  show("In [6]", "k2", k2);
+  show("In [7]", "v2", v2);
 
   cell("In [8]", "how well they fit, then as probabilities");
   const Tensor C1 = matmul(q1, k1), C2 = matmul(q1, k2), C = stack({C1, C2}, 0);
   show("C1", C1);
-  cell("In [9]");
-  show("C2", C2);
-  cell("In [10]");
-  show("out", C);
+  show("In [9]", "C2", C2);
+  show("In [10]", "out", C);
   const Tensor p_attn = softmax(C, 0);
-  cell("In [11]");
-  show("p_attn", p_attn);
-  cell("In [12]");
-  show("p", softmax(tensor({2, 1}, float64), 0));
+  show("In [11]", "p_attn", p_attn);
+  show("In [12]", "p", softmax(tensor({2, 1}, float64), 0));
 
   cell("In [13]");
   const Tensor first = select(p_attn, 0, 0) * v1, second = select(p_attn, 0, 1) * v2;
   show("out", first);
-  cell("In [14]");
-  show("out", second);
-  cell("In [15]");
-  show("output", first + second);
+  show("In [14]", "out", second);
+  show("In [15]", "output", first + second);
 
   cell("In [16]", "the same as matrices");
   const Tensor Q = unsqueeze(q1, 0), K = stack({k1, k2}, 0), V = stack({v1, v2}, 0);
   show("Q", Q);
-  cell("In [17]");
-  show("K", K);
-  cell("In [18]");
-  show("V", V);
+  show("In [17]", "K", K);
+  show("In [18]", "V", V);
   const Attended a = dotproduct_attention(Q, K, V, 1);
   cell("In [20]");
   show("scores", a.scores);
@@ -81,8 +69,7 @@ void eight_dimensions() {
   show("p_attn", plain.p_attn);
   require("0.9997, 0.0003 in torch 0.4.1's print",
           allclose(plain.p_attn, tensor({{0.9997, 0.0003}}, float64), 0, 5e-5));
-  cell("text after In [24]");
-  show("C", select(plain.scores, 0, 0));
+  show("text after In [24]", "C", select(plain.scores, 0, 0));
 
   cell("In [26]", "divided by sqrt(d_k)");
   const double scale = 1 / std::sqrt(8);

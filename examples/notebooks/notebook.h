@@ -48,6 +48,11 @@ inline void show_as(const std::string& name, const Tensor& x, const std::string&
 inline void show(const std::string& name, const Tensor& x) {
   show_as(name, x, text(is_floating(x.dtype()) ? to(x.detach(), autograd::float32) : x));
 }
+/// A cell that shows one thing.
+inline void show(const std::string& label, const std::string& name, const Tensor& x) {
+  cell(label);
+  show(name, x);
+}
 /// Prints its size alone: "qkv.size(): torch.Size([1, 6, 1536])".
 inline void show_size(const std::string& name, const Tensor& x) {
   show_as(name, x, text(name, ".size(): torch.Size(", x.shape(), ")"));

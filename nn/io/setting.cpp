@@ -12,31 +12,24 @@ using autograd::parse_number;
 
 namespace {
 
-std::string integer_problem(const std::string& where, const std::string& text, const Range& range) {
-  const auto value = parse_number<std::int64_t>(text);
-  if (value && range.holds(double(*value))) return "";
-  std::string problem = where + " needs a whole number";
-  if (const std::string allowed = range.text(); !allowed.empty()) problem += ", " + allowed;
-  problem += ", got '" + text + "'";
+std::string number_problem(const std::string& where, const std::string& text, const Range& range,
+                           bool whole) {
+  const auto integer = parse_number<std::int64_t>(text);
   const auto real = parse_number<double>(text);
-  if (!value && real && std::abs(*real) < 1e15 && *real == std::floor(*real))
+  if ((!whole || integer) && real && std::isfinite(*real) && range.holds(*real)) return "";
+  const std::string allowed = range.text();
+  std::string problem = where + (whole ? " needs a whole number" : " needs a number") +
+                        (allowed.empty() ? "" : ", " + allowed) + ", got '" + text + "'";
+  if (whole && !integer && real && std::abs(*real) < 1e15 && *real == std::floor(*real))
     problem += fmt::format("; write {:.0f}", *real);
   return problem;
 }
 
-std::string real_problem(const std::string& where, const std::string& text, const Range& range) {
-  const auto value = parse_number<double>(text);
-  if (value && std::isfinite(*value) && range.holds(*value)) return "";
-  const std::string allowed = range.text();
-  return where + " needs a number" + (allowed.empty() ? "" : ", " + allowed) + ", got '" + text +
-         "'";
-}
-
-// Between commas.
-std::vector<std::string> words(const std::string& text) {
+// A list has one between commas, anything else is one.
+std::vector<std::string> words(const std::string& text, Setting::Kind kind) {
   std::vector<std::string> list = {""};
   for (const char c : text)
-    if (c == ',')
+    if (c == ',' && kind == Setting::Kind::kList)
       list.emplace_back();
     else
       list.back() += c;
@@ -100,15 +93,14 @@ std::string Setting::problem(const std::string& where, const std::string& text) 
       return text == "true" || text == "false" ? ""
                                                : where + " is true or false, got '" + text + "'";
     case Kind::kInteger:
-      return integer_problem(where, text, range);
     case Kind::kReal:
-      return real_problem(where, text, range);
+      return number_problem(where, text, range, kind == Kind::kInteger);
     default:
       break;
   }
   if (text.empty()) return may_be_empty ? "" : where + " needs a value, got ''";
   if (names.empty()) return "";
-  for (const std::string& word : kind == Kind::kList ? words(text) : std::vector{text})
+  for (const std::string& word : words(text, kind))
     if (const std::string wrong = name_problem(word, names); !wrong.empty())
       return where + ": " + wrong;
   return "";
@@ -117,8 +109,7 @@ std::string Setting::problem(const std::string& where, const std::string& text) 
 void Setting::set(const std::string& where, const std::string& text) const {
   const std::string wrong = problem(where, text);
   if (!wrong.empty()) throw autograd::ValueError(wrong);
-  for (const std::string& word : kind == Kind::kList ? words(text) : std::vector{text})
-    set_checked(word);
+  for (const std::string& word : words(text, kind)) set_checked(word);
 }
 
 std::string Setting::description() const {

@@ -1,5 +1,6 @@
 // The four stored forms of attention's projections: each is read as the same seven matrices and
 // vectors, and written from them.
+#include <array>
 #include <cmath>
 #include <sstream>
 
@@ -15,26 +16,37 @@ namespace {
 using Options = MultiHeadAttention::Options;
 using enum AttentionForm;
 
+using Triple = std::array<Tensor, 3>;  // of q, of k and of v
+
 // What every form holds, as matrices for linear(); biases may be undefined.
 struct Projections {
-  Tensor q = {}, k = {}, v = {};                 // [H d_head, D], [Hkv d_head, D], [Hkv d_value, D]
-  Tensor q_bias = {}, k_bias = {}, v_bias = {};  // their rows
-  Tensor out = {}, out_bias = {};                // [D, H d_value], [D]
+  Triple weight = {};              // [H d_head, D], [Hkv d_head, D], [Hkv d_value, D]
+  Triple bias = {};                // their rows
+  Tensor out = {}, out_bias = {};  // [D, H d_value], [D]
 };
 
-// Rows of q, k and v in a packed weight.
-struct Rows {
-  std::int64_t q, k, v;
-  explicit Rows(const Options& o)
-      : q(o.heads * o.d_head), k(o.kv_heads * o.d_head), v(o.kv_heads * o.d_value) {}
-};
-
-// Part of each head's rows in packed heads [H, 2 d_head + d_value, ...] -> [H * part, ...].
-Tensor head_part(const Tensor& packed, const Options& o, std::int64_t begin, std::int64_t end) {
-  const Tensor part = slice(packed, 1, begin, end);
-  return packed.rank() == 3 ? reshape(part, {o.heads * (end - begin), o.d_model})
-                            : reshape(part, {o.heads * (end - begin)});
+// Rows of q, k and v.
+std::array<std::int64_t, 3> rows(const Options& o) {
+  return {o.heads * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value};
 }
+
+// q, k and v of what holds their rows one after the other.
+Triple unpack_rows(const Tensor& packed, const Options& o) {
+  const auto [q, k, v] = rows(o);
+  return {slice(packed, 0, 0, q), slice(packed, 0, q, q + k), slice(packed, 0, q + k, q + k + v)};
+}
+
+// The same of packed heads [H, 2 d_head + d_value, ...].
+Triple unpack_heads(const Tensor& packed, const Options& o) {
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    const Tensor x = slice(packed, 1, begin, end);
+    const std::int64_t n = o.heads * (end - begin);
+    return packed.rank() == 3 ? reshape(x, {n, o.d_model}) : reshape(x, {n});
+  };
+  const std::int64_t d = o.d_head;
+  return {part(0, d), part(d, 2 * d), part(2 * d, 2 * d + o.d_value)};
+}
+
 // [H, D, d] <-> [H d, D]
 Tensor head_rows(const Tensor& w) { return reshape(mT(w), {w.size(0) * w.size(2), w.size(1)}); }
 Tensor per_head(const Tensor& rows, std::int64_t heads) {
@@ -46,50 +58,28 @@ Tensor per_head_bias(const Tensor& bias, std::int64_t heads) {
   return bias.defined() ? reshape(bias, {heads, -1}) : bias;
 }
 
-// n rows from `begin` on.
-Tensor part(const Tensor& x, std::int64_t begin, std::int64_t n) {
-  return slice(x, 0, begin, begin + n);
-}
-// in_proj_bias, if that is how they are stored: q's, then k's, then v's.
-void read_flat_bias(Projections& p, const AttentionWeights& w, const Rows& rows) {
-  if (!w.in_proj_bias.defined()) return;
-  p.q_bias = part(w.in_proj_bias, 0, rows.q);
-  p.k_bias = part(w.in_proj_bias, rows.q, rows.k);
-  p.v_bias = part(w.in_proj_bias, rows.q + rows.k, rows.v);
-}
-
 // Differentiable: what a forward pass multiplies its inputs by.
 Projections read_in(const AttentionWeights& w, const Options& o) {
-  const Rows rows(o);
   Projections p;
+  const bool packed_bias = w.in_proj_bias.defined();
   switch (o.form) {
     case kPackedQKV:
-      p.q = part(w.in_proj_weight, 0, rows.q);
-      p.k = part(w.in_proj_weight, rows.q, rows.k);
-      p.v = part(w.in_proj_weight, rows.q + rows.k, rows.v);
-      read_flat_bias(p, w, rows);
-      return p;
+      p.weight = unpack_rows(w.in_proj_weight, o);
+      if (packed_bias) p.bias = unpack_rows(w.in_proj_bias, o);
+      break;
     case kSeparate:
-      p.q = w.q_proj_weight, p.k = w.k_proj_weight, p.v = w.v_proj_weight;
-      p.q_bias = w.q_proj_bias, p.k_bias = w.k_proj_bias, p.v_bias = w.v_proj_bias;
-      read_flat_bias(p, w, rows);
-      return p;
-    case kPackedHeads: {
-      const std::int64_t d = o.d_head, end = 2 * d + o.d_value;
-      p.q = head_part(w.in_proj_weight, o, 0, d);
-      p.k = head_part(w.in_proj_weight, o, d, 2 * d);
-      p.v = head_part(w.in_proj_weight, o, 2 * d, end);
-      if (!w.in_proj_bias.defined()) return p;
-      const Tensor bias = reshape(w.in_proj_bias, {o.heads, end});
-      p.q_bias = head_part(bias, o, 0, d);
-      p.k_bias = head_part(bias, o, d, 2 * d);
-      p.v_bias = head_part(bias, o, 2 * d, end);
-      return p;
-    }
+      p.weight = {w.q_proj_weight, w.k_proj_weight, w.v_proj_weight};
+      p.bias = packed_bias ? unpack_rows(w.in_proj_bias, o)
+                           : Triple{w.q_proj_bias, w.k_proj_bias, w.v_proj_bias};
+      break;
+    case kPackedHeads:
+      p.weight = unpack_heads(w.in_proj_weight, o);
+      if (packed_bias) p.bias = unpack_heads(reshape(w.in_proj_bias, {o.heads, -1}), o);
+      break;
     case kPerHead:
-      p.q = head_rows(w.W_Q), p.k = head_rows(w.W_K), p.v = head_rows(w.W_V);
-      p.q_bias = flat(w.b_Q), p.k_bias = flat(w.b_K), p.v_bias = flat(w.b_V);
-      return p;
+      p.weight = {head_rows(w.W_Q), head_rows(w.W_K), head_rows(w.W_V)};
+      p.bias = {flat(w.b_Q), flat(w.b_K), flat(w.b_V)};
+      break;
   }
   return p;
 }
@@ -105,36 +95,35 @@ void read_out(Projections& p, const AttentionWeights& w, const Options& o) {
 AttentionWeights write(const Projections& p, const Options& o) {
   const NoGrad guard;  // parameters: leaves, each with memory of its own
   AttentionWeights w;
-  const bool biased = p.q_bias.defined() && p.k_bias.defined() && p.v_bias.defined();
-  const auto flat_bias = [&] { return cat({p.q_bias, p.k_bias, p.v_bias}, 0); };
+  const auto& [q, k, v] = p.weight;
+  const auto& [q_bias, k_bias, v_bias] = p.bias;
+  const bool biased = q_bias.defined() && k_bias.defined() && v_bias.defined();
   if (o.form != kPerHead) w.out_proj_weight = p.out, w.out_proj_bias = p.out_bias;
   switch (o.form) {
     case kPackedQKV:
-      w.in_proj_weight = cat({p.q, p.k, p.v}, 0);
-      if (biased) w.in_proj_bias = flat_bias();
+      w.in_proj_weight = cat(p.weight, 0);
+      if (biased) w.in_proj_bias = cat(p.bias, 0);
       break;
     case kSeparate:
-      w.q_proj_weight = p.q, w.k_proj_weight = p.k, w.v_proj_weight = p.v;
+      w.q_proj_weight = q, w.k_proj_weight = k, w.v_proj_weight = v;
       if (biased)
-        w.in_proj_bias = flat_bias();
+        w.in_proj_bias = cat(p.bias, 0);
       else
-        w.q_proj_bias = p.q_bias, w.k_proj_bias = p.k_bias, w.v_proj_bias = p.v_bias;
+        w.q_proj_bias = q_bias, w.k_proj_bias = k_bias, w.v_proj_bias = v_bias;
       break;
     case kPackedHeads: {
-      const auto heads = [&](const Tensor& rows, std::int64_t d) {
-        return reshape(rows, {o.heads, d, -1});
+      const auto pack = [&](Triple parts) {
+        for (Tensor& x : parts) x = reshape(x, {o.heads, x.size(0) / o.heads, -1});
+        return cat(parts, 1);
       };
-      const auto pack = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
-        return cat({heads(q, o.d_head), heads(k, o.d_head), heads(v, o.d_value)}, 1);
-      };
-      w.in_proj_weight = pack(p.q, p.k, p.v);
-      if (biased) w.in_proj_bias = flat(pack(p.q_bias, p.k_bias, p.v_bias));
+      w.in_proj_weight = pack(p.weight);
+      if (biased) w.in_proj_bias = flat(pack(p.bias));
       break;
     }
     case kPerHead:
-      w.W_Q = per_head(p.q, o.heads), w.b_Q = per_head_bias(p.q_bias, o.heads);
-      w.W_K = per_head(p.k, o.kv_heads), w.b_K = per_head_bias(p.k_bias, o.kv_heads);
-      w.W_V = per_head(p.v, o.kv_heads), w.b_V = per_head_bias(p.v_bias, o.kv_heads);
+      w.W_Q = per_head(q, o.heads), w.b_Q = per_head_bias(q_bias, o.heads);
+      w.W_K = per_head(k, o.kv_heads), w.b_K = per_head_bias(k_bias, o.kv_heads);
+      w.W_V = per_head(v, o.kv_heads), w.b_V = per_head_bias(v_bias, o.kv_heads);
       w.W_O = reshape(mT(p.out), {o.heads, o.d_value, o.d_model}), w.b_O = p.out_bias;
       break;
   }
@@ -207,7 +196,7 @@ void check_fits(AttentionWeights got, const Options& o) {
 MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options(checked(o)) {
   check<ValueError>(std::isfinite(scale()), "MultiHeadAttention", "needs a finite scale, got ",
                     scale());
-  const Rows rows(options);
+  const auto [q, k, v] = rows(options);
   // PyTorch's order: out_proj as a Linear, its bias drawn and set to 0, then q, k, v.
   Linear out({.in = options.heads * options.d_value,
               .out = o.d_model,
@@ -218,24 +207,19 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
   const auto bias = [&](bool wanted, std::int64_t n) {
     return wanted ? heed::autograd::zeros({n}, o.dtype) : Tensor();
   };
-  Projections p{.q_bias = bias(*options.q_bias, rows.q),
-                .k_bias = bias(*options.k_bias, rows.k),
-                .v_bias = bias(*options.v_bias, rows.v),
-                .out = out.weight,
-                .out_bias = out.bias};
+  Projections p{
+      .bias = {bias(*options.q_bias, q), bias(*options.k_bias, k), bias(*options.v_bias, v)},
+      .out = out.weight,
+      .out_bias = out.bias};
   const auto draw = [&](std::int64_t n) {
     const Tensor weight = empty({n, o.d_model}, o.dtype);
     init::xavier_uniform(weight, g);
     return weight;
   };
-  if (o.form == kPackedQKV || o.form == kPackedHeads) {
-    const Tensor all = draw(rows.q + rows.k + rows.v);
-    p.q = part(all, 0, rows.q);
-    p.k = part(all, rows.q, rows.k);
-    p.v = part(all, rows.q + rows.k, rows.v);
-  } else {
-    p.q = draw(rows.q), p.k = draw(rows.k), p.v = draw(rows.v);
-  }
+  if (o.form == kPackedQKV || o.form == kPackedHeads)
+    p.weight = unpack_rows(draw(q + k + v), options);
+  else
+    p.weight = {draw(q), draw(k), draw(v)};
   weights = write(p, options);
 }
 
@@ -244,14 +228,12 @@ MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const T
   // Packed, too, in three products: a slice of their common result would cost its gradient twice
   // over, in zeros around it and in sums.
   const Projections p = read_in(weights, options);
-  const auto part = [](const Tensor& x, const Tensor& weight, const Tensor& bias,
-                       std::int64_t heads, std::int64_t d) {
-    return reshape(linear(x, weight, bias), {x.size(0), x.size(1), heads, d});
+  const auto part = [&](const Tensor& x, std::size_t i, std::int64_t heads) {
+    const Tensor y = linear(x, p.weight[i], p.bias[i]);
+    return reshape(y, {y.size(0), y.size(1), heads, y.size(2) / heads});
   };
   const Options& o = options;
-  return {part(query, p.q, p.q_bias, o.heads, o.d_head),
-          part(key, p.k, p.k_bias, o.kv_heads, o.d_head),
-          part(value, p.v, p.v_bias, o.kv_heads, o.d_value)};
+  return {part(query, 0, o.heads), part(key, 1, o.kv_heads), part(value, 2, o.kv_heads)};
 }
 
 Tensor MultiHeadAttention::merge_heads(const Tensor& z) const {

@@ -15,12 +15,8 @@ template <class Draw>
 void fill(const Tensor& p, Draw draw) {
   const NoGrad guard;
   Tensor values = empty(p.shape(), p.dtype());
-  const auto n = std::size_t(p.numel());
-  if (p.dtype() == float32) {
-    draw(std::span(values.mutable_data<float>(), n));
-  } else {
-    draw(std::span(values.mutable_data<double>(), n));
-  }
+  dispatch_parameter(
+      p, [&]<class T> { draw(std::span(values.mutable_data<T>(), std::size_t(p.numel()))); });
   copy_(p, values);
 }
 

@@ -68,6 +68,13 @@ inline bool is_bias(std::string_view name) {
   return last.ends_with("bias") || last.starts_with("b_");
 }
 
+/// f.operator()<T>() with T = float or double, the types of parameters' elements.
+template <class F>
+decltype(auto) dispatch_parameter(const Tensor& parameter, F&& f) {
+  if (parameter.dtype() == float32) return f.template operator()<float>();
+  return f.template operator()<double>();
+}
+
 /// An independent module with the same options and values.
 template <class M>
 M clone(const M& module) {

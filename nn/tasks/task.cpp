@@ -92,16 +92,12 @@ Batch Task::prompt(const std::string& text) const {
 std::vector<std::string> task_names() { return {"induction", "urn", "reverse", "copy"}; }
 
 std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context) {
-  if (name == "induction") {
-    InductionOptions o;
-    o.context = context.value_or(o.context);
-    return make_induction(o);
-  }
-  if (name == "urn") {
-    UrnOptions o;
-    o.context = context.value_or(o.context);
-    return make_urn(o);
-  }
+  const auto fitted = [&](auto options) {
+    options.context = context.value_or(options.context);
+    return options;
+  };
+  if (name == "induction") return make_induction(fitted(InductionOptions{}));
+  if (name == "urn") return make_urn(fitted(UrnOptions{}));
   if (name == "reverse" || name == "copy") {
     ReverseOptions o;
     o.copy = name == "copy";

@@ -67,28 +67,21 @@ Text load(const std::string& path) {
 // What is known of a text without its characters: enough to read a prompt.
 class TextPrompts : public Task {
  public:
-  TextPrompts(const std::string& description, Vocabulary vocabulary, std::int64_t context,
+  TextPrompts(const std::string& description, const Vocabulary& vocabulary, std::int64_t context,
               const std::map<std::string, std::string>& data)
-      : Task(make_facts(description, std::move(vocabulary), context, data)) {}
+      : Task({.name = "text",
+              .description = description,
+              .accuracy = "characters right",
+              .prompt = "any text in the characters of the file; a newline if empty",
+              .vocabulary = vocabulary,
+              .classes = vocabulary.size(),
+              .context = context,
+              .endless = true,
+              .data = data}) {}
 
   std::int64_t evaluation_size() const override { return 0; }
 
  private:
-  static TaskFacts make_facts(const std::string& description, Vocabulary vocabulary,
-                              std::int64_t context,
-                              const std::map<std::string, std::string>& data) {
-    const std::int64_t symbols = vocabulary.size();
-    return {.name = "text",
-            .description = description,
-            .accuracy = "characters right",
-            .prompt = "any text in the characters of the file; a newline if empty",
-            .vocabulary = std::move(vocabulary),
-            .classes = symbols,
-            .context = context,
-            .endless = true,
-            .data = data};
-  }
-
   Sequence draw(Generator&) const override {
     fail<ValueError>("text", "the text itself was not read, only its vocabulary");
   }

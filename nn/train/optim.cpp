@@ -77,6 +77,16 @@ Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& g
   }
 }
 
+template <class F>
+void Optimizer::for_each_chunk(F f) {
+  parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      Chunk& c = chunks_[std::size_t(i)];
+      if (slots_[c.slot].grad.defined()) f(slots_[c.slot], c);
+    }
+  });
+}
+
 double Optimizer::step(double lr, double max_norm) {
   check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a learning rate >= 0, got ", lr);
   check<ValueError>(max_norm > 0, name_, "needs max_norm > 0, got ", max_norm);
@@ -96,31 +106,22 @@ double Optimizer::step(double lr, double max_norm) {
     ++*slot.step.mutable_data<std::int64_t>();
   }
   const double scale = std::min(1.0, max_norm / (norm + 1e-6));
-  parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const Chunk& c = chunks_[std::size_t(i)];
-      if (slots_[c.slot].grad.defined()) update(slots_[c.slot], c.begin, c.end, lr, scale);
-    }
-  });
+  for_each_chunk(
+      [&](const Slot& slot, const Chunk& c) { update(slot, c.begin, c.end, lr, scale); });
   for (Slot& slot : slots_) slot.grad = {};
   return norm;
 }
 
 // The global norm of the gradients; forgets them and throws if it is not finite.
 double Optimizer::measure() {
-  parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      Chunk& c = chunks_[std::size_t(i)];
-      const Tensor& g = slots_[c.slot].grad;
-      c.squares = 0;
-      if (!g.defined()) continue;
-      c.squares = g.dtype() == float32
-                      ? kernels::sum_of_squares(g.data<float>() + c.begin, c.end - c.begin)
-                      : kernels::sum_of_squares(g.data<double>() + c.begin, c.end - c.begin);
-    }
+  for_each_chunk([](const Slot& slot, Chunk& c) {
+    c.squares = dispatch_parameter(slot.grad, [&]<class T> {
+      return kernels::sum_of_squares(slot.grad.data<T>() + c.begin, c.end - c.begin);
+    });
   });
   double sum = 0;
-  for (const Chunk& c : chunks_) sum += c.squares;
+  for (const Chunk& c : chunks_)
+    if (slots_[c.slot].grad.defined()) sum += c.squares;
   const double norm = std::sqrt(sum);
   if (std::isfinite(norm)) return norm;
   std::vector<NamedTensor> parameters;
@@ -158,7 +159,7 @@ SGD::SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options)
 void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
                  double grad_scale) const {
   const Tensor& parameter = slot.parameter.tensor;
-  const auto run = [&]<class T>(T) {
+  dispatch_parameter(parameter, [&]<class T> {
     T* p = parameter.mutable_data<T>();
     const T* g = slot.grad.data<T>();
     T* b = slot.buffers.empty() ? nullptr : slot.buffers[0].mutable_data<T>();
@@ -169,11 +170,7 @@ void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double 
       if (b) d = b[i] = momentum * b[i] + d;
       p[i] -= rate * d;
     }
-  };
-  if (parameter.dtype() == float32)
-    run(float{});
-  else
-    run(double{});
+  });
 }
 
 AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options)
@@ -194,15 +191,11 @@ void AdamW::update(const Slot& slot, std::int64_t begin, std::int64_t end, doubl
                                 .keep = 1 - lr * slot.weight_decay,
                                 .step_size = lr / (1 - std::pow(options_.beta1, t)),
                                 .root = std::sqrt(1 - std::pow(options_.beta2, t))};
-  const auto run = [&]<class T>(T) {
+  dispatch_parameter(slot.parameter.tensor, [&]<class T> {
     kernels::adamw(slot.parameter.tensor.mutable_data<T>() + begin, slot.grad.data<T>() + begin,
                    slot.buffers[0].mutable_data<T>() + begin,
                    slot.buffers[1].mutable_data<T>() + begin, end - begin, step);
-  };
-  if (slot.parameter.tensor.dtype() == float32)
-    run(float{});
-  else
-    run(double{});
+  });
 }
 
 }  // namespace heed::nn

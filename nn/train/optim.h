@@ -71,6 +71,9 @@ class Optimizer {
     std::int64_t begin, end;
     double squares = 0;  // of this step's gradient
   };
+  // f(slot, chunk) in parallel, for those that have a gradient.
+  template <class F>
+  void for_each_chunk(F f);
   double measure();
   std::string name_;
   std::vector<std::string_view> buffer_names_;

@@ -64,9 +64,7 @@ Rgb diverging(double t) {
   const Rgb* arm = t < 0 ? kBlueArm : kOrangeArm;
   const double at = std::min(std::abs(t), 1.0) * kArmSteps;
   const int i = std::min(int(at), kArmSteps - 1);
-  const auto mix = [&](std::uint8_t a, std::uint8_t b) {
-    return std::uint8_t(std::lround(a + (at - i) * (b - a)));
-  };
-  return {mix(arm[i].r, arm[i + 1].r), mix(arm[i].g, arm[i + 1].g), mix(arm[i].b, arm[i + 1].b)};
+  return mix(arm[i], arm[i + 1], at - i);
 }
+
 }  // namespace heed::plot

@@ -6,7 +6,7 @@
 
 #include "autograd/base/error.h"
 #include "tools/plot/axis.h"
-#include "tools/plot/heatmap.h"
+#include "tools/plot/tick_labels.h"
 
 namespace heed::plot {
 namespace {
@@ -15,7 +15,9 @@ constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
 constexpr double kText = 16.5, kTitle = 22;  // sizes
 constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
 constexpr Rgb kGridLine{232, 232, 232};
+constexpr TextStyle kCentered{.size = kText, .align = Align::kCenter};
 const int kCap = cap_height(kText), kLine = line_height(kText);
+const int kXName = kHeight - kMargin - kCap - 4;  // the y of the x axis' name
 
 // M. Okabe, K. Ito (2008), "Color Universal Design"; yellow last, it is faint on white.
 constexpr std::array<Rgb, 8> kColors = {{{0, 114, 178},
@@ -35,6 +37,10 @@ struct Plot {
   Axis x, y;
   double px(double value) const { return left + x.share(value) * (right - left); }
   double py(double value) const { return bottom - y.share(value) * (bottom - top); }
+  int width() const { return right - left; }
+  int height() const { return bottom - top; }
+  int center() const { return (left + right) / 2; }
+  int middle() const { return (top + bottom) / 2; }
 };
 
 // The names of the curves in rows above the plot; returns the y below them. Without an image it
@@ -106,32 +112,26 @@ void draw_hlines(Image& image, const LineChart& chart, const Plot& plot) {
 
 void draw_axes(Image& image, const LineChart& chart, const Plot& plot) {
   // All numbers along x, or every second, fifth, ..., so that they stand apart.
-  int widest = 0;
-  for (const std::string& label : plot.x.labels)
-    widest = std::max(widest, text_width(label, kText));
   const double count = double(std::max<std::size_t>(plot.x.labels.size(), 1));
-  const int step = label_step((plot.right - plot.left) / count, widest + kCap);
+  const int step = label_step(plot.width() / count, text_width(plot.x.labels, kText) + kCap);
   for (std::size_t i = 0; i < plot.x.ticks.size(); ++i) {
     const int x = int(std::lround(plot.px(plot.x.ticks[i])));
-    image.rect(x, plot.top, 1, plot.bottom - plot.top, kGridLine);
+    image.rect(x, plot.top, 1, plot.height(), kGridLine);
     image.rect(x, plot.bottom, 1, kTick, kInk);
     if (int(i) % step != 0) continue;
-    image.text(x, plot.bottom + kTick + kLabelGap, plot.x.labels[i],
-               {.size = kText, .align = Align::kCenter});
+    image.text(x, plot.bottom + kTick + kLabelGap, plot.x.labels[i], kCentered);
   }
   for (std::size_t i = 0; i < plot.y.ticks.size(); ++i) {
     const int y = int(std::lround(plot.py(plot.y.ticks[i])));
-    image.rect(plot.left, y, plot.right - plot.left, 1, kGridLine);
+    image.rect(plot.left, y, plot.width(), 1, kGridLine);
     image.rect(plot.left - kTick, y, kTick, 1, kInk);
     image.text(plot.left - kTick - kLabelGap, y - kCap / 2, plot.y.labels[i],
                {.size = kText, .align = Align::kRight});
   }
-  image.rect(plot.left, plot.top, 1, plot.bottom - plot.top + 1, kInk);
-  image.rect(plot.left, plot.bottom, plot.right - plot.left, 1, kInk);
-  const int width = plot.right - plot.left, height = plot.bottom - plot.top;
-  image.text((plot.left + plot.right) / 2, kHeight - kMargin - kCap - 4,
-             shorten_text(chart.x_name, width, kText), {.size = kText, .align = Align::kCenter});
-  image.text(kMargin, (plot.top + plot.bottom) / 2, shorten_text(chart.y_name, height, kText),
+  image.rect(plot.left, plot.top, 1, plot.height() + 1, kInk);
+  image.rect(plot.left, plot.bottom, plot.width(), 1, kInk);
+  image.text(plot.center(), kXName, shorten_text(chart.x_name, plot.width(), kText), kCentered);
+  image.text(kMargin, plot.middle(), shorten_text(chart.y_name, plot.height(), kText),
              {.size = kText, .align = Align::kCenter, .upward = true});
 }
 
@@ -151,19 +151,16 @@ void draw_series(Image& image, const Series& series, Rgb color, const Plot& plot
   }
 }
 
-// The coordinates of all points that the chart can show.
-struct Points {
-  std::vector<double> x, y;
-};
-
-Points shown_points(const LineChart& chart) {
-  Points points;
+// All points that the chart can show.
+Series shown_points(const LineChart& chart) {
+  Series points;
+  Axis x, y;
+  y.log = chart.log_y;
   for (const Series& s : chart.series) {
     autograd::check(s.x.size() == s.y.size(), "chart", "series ", s.name, " has ", s.x.size(),
                     " x and ", s.y.size(), " y");
     for (std::size_t i = 0; i < s.x.size(); ++i) {
-      if (!std::isfinite(s.x[i]) || !std::isfinite(s.y[i]) || (chart.log_y && s.y[i] <= 0))
-        continue;
+      if (!x.shows(s.x[i]) || !y.shows(s.y[i])) continue;
       points.x.push_back(s.x[i]);
       points.y.push_back(s.y[i]);
     }
@@ -171,7 +168,7 @@ Points shown_points(const LineChart& chart) {
   return points;
 }
 
-Plot lay_out(const LineChart& chart, Points points, int below_title) {
+Plot lay_out(const LineChart& chart, Series points, int below_title) {
   int right = kMargin + kCap;  // half of the last x label may stand out
   for (const HLine& line : chart.hlines) {
     if (!std::isfinite(line.y)) continue;
@@ -182,40 +179,31 @@ Plot lay_out(const LineChart& chart, Points points, int below_title) {
   Plot plot;
   plot.x = fit_axis(points.x, false, 0.02, 8);
   plot.y = fit_axis(points.y, chart.log_y, 0.05, 7);
-  int numbers = 0;
-  for (const std::string& label : plot.y.labels)
-    numbers = std::max(numbers, text_width(label, kText));
+  const int numbers = text_width(plot.y.labels, kText);
   plot.left = kMargin + (chart.y_name.empty() ? 0 : kLine) + numbers + kLabelGap + kTick;
   plot.right = kWidth - right;
   plot.top = draw_legend(nullptr, chart, plot.left, below_title) + kLabelGap;
-  plot.bottom =
-      kHeight - kMargin - (chart.x_name.empty() ? 0 : kLine) - kCap - 4 - kLabelGap - kTick;
+  plot.bottom = kXName - (chart.x_name.empty() ? 0 : kLine) - kLabelGap - kTick;
   return plot;
 }
 
 }  // namespace
 
 Image draw_chart(const LineChart& chart) {
-  const Points points = shown_points(chart);
-  const auto title = wrap_text(visible_text(chart.title), kWidth - 2 * kMargin, kTitle);
+  const Series points = shown_points(chart);
+  constexpr int kTitleWidth = kWidth - 2 * kMargin;
+  const auto title = wrap_text(chart.title, kTitleWidth, kTitle);
   const int below_title = kMargin + int(title.size()) * line_height(kTitle) + 4;
   const Plot plot = lay_out(chart, points, below_title);
 
   Image image(kWidth, kHeight);
-  int y = kMargin;
-  for (const std::string& line : title) {
-    image.text(kMargin, y, shorten_text(line, kWidth - 2 * kMargin, kTitle), {.size = kTitle});
-    y += line_height(kTitle);
-  }
+  image.text_lines(kMargin, kMargin, title, kTitleWidth, {.size = kTitle});
   draw_legend(&image, chart, plot.left, below_title);
   draw_axes(image, chart, plot);
   for (std::size_t i = 0; i < chart.series.size(); ++i)
     draw_series(image, chart.series[i], series_color(i), plot);
   draw_hlines(image, chart, plot);  // above the curves: a noisy one would hide them
-  if (points.x.empty()) {
-    image.text((plot.left + plot.right) / 2, (plot.top + plot.bottom) / 2, "no data",
-               {.size = kText, .align = Align::kCenter});
-  }
+  if (points.x.empty()) image.text(plot.center(), plot.middle(), "no data", kCentered);
   return image;
 }
 

@@ -131,16 +131,9 @@ void draw_color_bar(Image& image, const HeatmapGrid& grid, const Layout& at) {
 
 // Title and caption above the panels, the name of the columns' axis below them.
 void draw_words(Image& image, const HeatmapGrid& grid, const Layout& at) {
-  int y = at.kMargin;
-  const auto draw_lines = [&](const std::vector<std::string>& lines, double size, Rgb color) {
-    for (const std::string& line : lines) {
-      image.text(at.kMargin, y, shorten_text(line, at.width - 2 * at.kMargin, size),
-                 {.color = color, .size = size});
-      y += line_height(size);
-    }
-  };
-  draw_lines(at.title, at.title_size, kInk);
-  draw_lines(at.caption, at.text_size, kMuted);
+  const int x = at.kMargin, width = at.width - 2 * at.kMargin;
+  const int below = image.text_lines(x, at.kMargin, at.title, width, {.size = at.title_size});
+  image.text_lines(x, below, at.caption, width, {.color = kMuted, .size = at.text_size});
   const int middle = at.left + at.grid_width() / 2;
   const int room = 2 * (std::min(middle, at.width - middle) - at.kMargin);
   image.text(middle, at.height - at.kMargin - cap_height(at.text_size) - int(at.text_size / 4),

@@ -42,8 +42,4 @@ struct HeatmapGrid {
 /// sizes, values or labels of another count than the sizes say.
 Image draw_heatmap(const HeatmapGrid& grid);
 
-/// Of n labels that need `extent` pixels each, `pitch` pixels apart, every how many-th fits:
-/// 1, 2, 5, 10, 20, 50, ...
-int label_step(double pitch, int extent);
-
 }  // namespace heed::plot

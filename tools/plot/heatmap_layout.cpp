@@ -8,24 +8,6 @@ namespace {
 
 constexpr int kMaxSide = 2400, kMinWidth = 680;
 
-double value_limit(const HeatmapGrid& grid) {
-  float limit = 0;
-  for (const Panel& panel : grid.panels) {
-    for (const float v : panel.values) {
-      if (std::isfinite(v))
-        limit = std::max(limit, grid.scale == ColorScale::kDiverging ? std::abs(v) : v);
-    }
-  }
-  return limit > 0 ? double(limit) : 1.0;
-}
-
-bool has_non_finite(const HeatmapGrid& grid) {
-  return std::any_of(grid.panels.begin(), grid.panels.end(), [](const Panel& panel) {
-    return !std::all_of(panel.values.begin(), panel.values.end(),
-                        [](float v) { return std::isfinite(v); });
-  });
-}
-
 std::string full_caption(const HeatmapGrid& grid, bool gray, int block) {
   std::string text = grid.caption;
   const auto add = [&](const std::string& sentence) {
@@ -50,10 +32,19 @@ HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   HeatmapLayout at;
   at.panel_columns = std::min(grid.panel_columns, count);
   at.panel_rows = (count + at.panel_columns - 1) / at.panel_columns;
-  const double limit = at.limit = value_limit(grid);
-  at.bar_values = grid.scale == ColorScale::kDiverging
-                      ? std::vector{-limit, -limit / 4, 0.0, limit / 4, limit}
-                      : std::vector{0.0, limit / 2, limit};
+  const bool diverging = grid.scale == ColorScale::kDiverging;
+  float largest = 0;
+  for (const Panel& panel : grid.panels) {
+    for (const float v : panel.values) {
+      if (std::isfinite(v))
+        largest = std::max(largest, diverging ? std::abs(v) : v);
+      else
+        at.gray = true;
+    }
+  }
+  const double limit = at.limit = largest > 0 ? double(largest) : 1.0;
+  at.bar_values = diverging ? std::vector{-limit, -limit / 4, 0.0, limit / 4, limit}
+                            : std::vector{0.0, limit / 2, limit};
   return at;
 }
 
@@ -64,11 +55,11 @@ void set_text_sizes(HeatmapLayout& at) {
   at.gap = int(1.15 * at.text_size);
 }
 
-void set_horizontal(HeatmapLayout& at, const HeatmapGrid& grid, bool gray) {
+void set_horizontal(HeatmapLayout& at, const HeatmapGrid& grid) {
   using L = HeatmapLayout;
   const int line = line_height(at.text_size);
   if (!grid.row_axis.empty())
-    at.row_axis = wrap_text(visible_text(grid.row_axis), at.panel_height(), at.text_size);
+    at.row_axis = wrap_text(grid.row_axis, at.panel_height(), at.text_size);
   for (const double v : at.bar_values)
     at.bar_numbers = std::max(at.bar_numbers, text_width(format_number(v), at.text_size));
   at.left =
@@ -76,15 +67,15 @@ void set_horizontal(HeatmapLayout& at, const HeatmapGrid& grid, bool gray) {
   const int right = at.gap + L::kBarWidth + L::kTick + L::kLabelGap + at.bar_numbers +
                     (grid.value_name.empty() ? 0 : L::kLabelGap + line) + L::kMargin;
   const int content = at.left + at.grid_width() + right;
-  const std::string caption = full_caption(grid, gray, at.block);
+  const std::string caption = full_caption(grid, at.gray, at.block);
   const int words =
       std::max({text_width(grid.title, at.title_size), text_width(caption, at.text_size),
                 text_width(grid.col_axis, at.text_size)}) +
       2 * L::kMargin;
   at.width = std::max(content, std::min(kMinWidth, words));
   at.left += (at.width - content) / 2;
-  at.title = wrap_text(visible_text(grid.title), at.width - 2 * L::kMargin, at.title_size);
-  at.caption = wrap_text(visible_text(caption), at.width - 2 * L::kMargin, at.text_size);
+  at.title = wrap_text(grid.title, at.width - 2 * L::kMargin, at.title_size);
+  at.caption = wrap_text(caption, at.width - 2 * L::kMargin, at.text_size);
 }
 
 void set_vertical(HeatmapLayout& at, const HeatmapGrid& grid) {
@@ -102,7 +93,7 @@ void set_vertical(HeatmapLayout& at, const HeatmapGrid& grid) {
               int(at.text_size / 4) + L::kMargin;
 }
 
-HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, bool gray, int cell, int block) {
+HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int block) {
   const Panel& first = grid.panels.front();
   at.cell = cell;
   at.block = block;
@@ -111,7 +102,7 @@ HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, bool gray, int 
   set_text_sizes(at);
   at.rows = tick_labels(grid.row_labels, first.rows, at.pitch(), false, at.text_size);
   at.cols = tick_labels(grid.col_labels, first.cols, at.pitch(), true, at.text_size);
-  set_horizontal(at, grid, gray);
+  set_horizontal(at, grid);
   set_vertical(at, grid);
   return at;
 }
@@ -130,11 +121,10 @@ int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
 
 HeatmapLayout lay_out(const HeatmapGrid& grid) {
   const HeatmapLayout empty = empty_layout(grid);
-  const bool gray = has_non_finite(grid);
   const int longer = std::max(grid.panels.front().rows, grid.panels.front().cols);
   int cell = first_cell(grid, empty), block = 1;
   for (;;) {
-    HeatmapLayout at = lay_out(empty, grid, gray, cell, block);
+    HeatmapLayout at = lay_out(empty, grid, cell, block);
     if ((at.width <= kMaxSide && at.height <= kMaxSide) || block >= longer) return at;
     cell > 1 ? --cell : ++block;
   }

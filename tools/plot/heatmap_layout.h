@@ -21,6 +21,7 @@ struct HeatmapLayout {
   TickLabels rows, cols;
   std::vector<std::string> title, caption, row_axis;  // lines
   double limit = 1;                                   // the end of the color scale
+  bool gray = false;                                  // some values are not finite
   std::vector<double> bar_values;                     // the numbers at the color bar, evenly spaced
 
   int panel_width() const { return cells_wide * cell; }

@@ -11,13 +11,20 @@ namespace heed::plot {
 using autograd::check;
 using autograd::ValueError;
 
+Rgb mix(Rgb a, Rgb b, double share) {
+  const auto channel = [share](std::uint8_t from, std::uint8_t to) {
+    return std::uint8_t(std::lround(from + share * (to - from)));
+  };
+  return {channel(a.r, b.r), channel(a.g, b.g), channel(a.b, b.b)};
+}
+
 Image::Image(int width, int height, Rgb color) : width_(width), height_(height) {
   constexpr int kLimit = 16384;
   check<ValueError>(width >= 1 && height >= 1 && width <= kLimit && height <= kLimit, "image",
                     "needs a width and height of 1 to ", kLimit, " pixels, got ", width, " x ",
                     height);
   pixels_.resize(3 * std::size_t(width) * std::size_t(height));
-  fill(color);
+  rect(0, 0, width, height, color);
 }
 
 Rgb Image::at(int x, int y) const {
@@ -26,8 +33,6 @@ Rgb Image::at(int x, int y) const {
   const auto i = 3 * (std::size_t(y) * std::size_t(width_) + std::size_t(x));
   return {pixels_[i], pixels_[i + 1], pixels_[i + 2]};
 }
-
-void Image::fill(Rgb color) { rect(0, 0, width_, height_, color); }
 
 void Image::rect(int x, int y, int width, int height, Rgb color) {
   const int left = std::max(x, 0), right = std::min(x + width, width_);
@@ -87,22 +92,28 @@ void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
         blend(x + along + column, y + across + row, style.color, opacity);
     }
   }
-  const TextBox flat{visible_text(text), style.size, x + along,
-                     y + across,         mask.width, mask.height};
-  const TextBox upward{flat.text,   style.size, x + across, y - along - mask.width,
-                       mask.height, mask.width};
-  text_boxes_.push_back(style.upward ? upward : flat);
+  TextBox box{visible_text(text), style.size, x + along, y + across, mask.width, mask.height};
+  if (style.upward) {
+    box.x = x + across, box.y = y - along - mask.width;
+    std::swap(box.width, box.height);
+  }
+  text_boxes_.push_back(std::move(box));
+}
+
+int Image::text_lines(int x, int y, const std::vector<std::string>& lines, int width,
+                      const TextStyle& style) {
+  for (const std::string& line : lines) {
+    text(x, y, shorten_text(line, width, style.size), style);
+    y += line_height(style.size);
+  }
+  return y;
 }
 
 void Image::blend(int x, int y, Rgb color, double opacity) {
   if (opacity <= 0 || x < 0 || y < 0 || x >= width_ || y >= height_) return;
   std::uint8_t* p = pixels_.data() + 3 * (std::ptrdiff_t(y) * width_ + x);
-  const auto mix = [opacity](std::uint8_t below, std::uint8_t above) {
-    return std::uint8_t(std::lround(below + opacity * (above - below)));
-  };
-  p[0] = mix(p[0], color.r);
-  p[1] = mix(p[1], color.g);
-  p[2] = mix(p[2], color.b);
+  const Rgb mixed = mix({p[0], p[1], p[2]}, color, opacity);
+  p[0] = mixed.r, p[1] = mixed.g, p[2] = mixed.b;
 }
 
 }  // namespace heed::plot

@@ -17,6 +17,9 @@ struct Rgb {
   bool operator==(const Rgb&) const = default;
 };
 
+/// From `a` at share 0 to `b` at share 1.
+Rgb mix(Rgb a, Rgb b, double share);
+
 inline constexpr Rgb kWhite{255, 255, 255};
 inline constexpr Rgb kInk{34, 34, 34};
 inline constexpr Rgb kMuted{110, 110, 110};  ///< of text that explains
@@ -53,7 +56,6 @@ class Image {
   Rgb at(int x, int y) const;  ///< inside the picture, else ValueError
 
   void set(int x, int y, Rgb color) { blend(x, y, color, 1.0); }
-  void fill(Rgb color);
   void rect(int x, int y, int width, int height, Rgb color);   ///< filled
   void frame(int x, int y, int width, int height, Rgb color);  ///< 1 px border inside the rectangle
   /// Antialiased, round ends, `thickness` in pixels; pixel (i, j) covers [i, i+1) x [j, j+1).
@@ -62,6 +64,9 @@ class Image {
   /// One line of text whose capitals' tops are at `y`, aligned at `x`; upward: tops at `x`, aligned
   /// at `y`. Accents stand above. ValueError: a size below kSmallestText.
   void text(int x, int y, std::string_view text, const TextStyle& style = {});
+  /// `lines`, each cut to `width`, one below the other from (x, y) on; returns the y below them.
+  int text_lines(int x, int y, const std::vector<std::string>& lines, int width,
+                 const TextStyle& style);
   /// What text() has drawn, in order; lines without ink are left out.
   const std::vector<TextBox>& text_boxes() const { return text_boxes_; }
 

@@ -44,7 +44,15 @@ int text_width(std::string_view text, double size) {
   return int(std::ceil(advance_width(text, size)));
 }
 
+int text_width(const std::vector<std::string>& lines, double size) {
+  int widest = 0;
+  for (const std::string& line : lines) widest = std::max(widest, text_width(line, size));
+  return widest;
+}
+
 std::vector<std::string> wrap_text(std::string_view text, int width, double size) {
+  const std::string visible = visible_text(text);
+  text = visible;
   std::vector<std::string> lines;
   while (!text.empty()) {
     const std::size_t space = text.find(' ');

@@ -23,8 +23,11 @@ std::string token_text(std::string_view token);
 
 /// Width of the one line `text`.
 int text_width(std::string_view text, double size);
+/// Of the widest of `lines`; 0 if there is none.
+int text_width(const std::vector<std::string>& lines, double size);
 
-/// `text` broken at spaces into lines of at most `width` (a longer word gets its own line).
+/// `text`, made visible, broken at spaces into lines of at most `width` (a longer word gets its own
+/// line).
 std::vector<std::string> wrap_text(std::string_view text, int width, double size);
 
 /// `text`, made visible, if it is at most `width` wide; else its beginning and an ellipsis.

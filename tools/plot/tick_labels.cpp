@@ -2,19 +2,7 @@
 
 #include <algorithm>
 
-#include "tools/plot/heatmap.h"
-
 namespace heed::plot {
-namespace {
-
-int widest(const std::vector<std::string>& texts, double size) {
-  int width = 0;
-  for (const std::string& text : texts) width = std::max(width, text_width(text, size));
-  return width;
-}
-
-}  // namespace
-
 int label_step(double pitch, int extent) {
   for (int decade = 1;; decade *= 10) {
     for (const int factor : {1, 2, 5}) {
@@ -33,7 +21,7 @@ TickLabels tick_labels(const std::vector<std::string>& tokens, int positions, do
                                  : shorten_text(token_text(tokens[std::size_t(i)]), longest, size));
   // Along a horizontal axis text lies flat when it fits; numbers may be thinned for that, tokens
   // may not.
-  const int flat = widest(all, size) + int(tokens.empty() ? size : size / 2);
+  const int flat = text_width(all, size) + int(tokens.empty() ? size : size / 2);
   const int line = cap_height(size) + int(size / 3);
   TickLabels labels;
   labels.size = size;
@@ -45,8 +33,8 @@ TickLabels tick_labels(const std::vector<std::string>& tokens, int positions, do
     const bool numbered = !tokens.empty() && labels.step > 1;
     labels.numbers.push_back(numbered ? std::to_string(i) : "");
   }
-  labels.number_width = widest(labels.numbers, size);
-  labels.token_width = widest(labels.tokens, size);
+  labels.number_width = text_width(labels.numbers, size);
+  labels.token_width = text_width(labels.tokens, size);
   return labels;
 }
 

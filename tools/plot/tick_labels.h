@@ -8,6 +8,10 @@
 
 namespace heed::plot {
 
+/// Of n labels that need `extent` pixels each, `pitch` pixels apart, every how many-th fits:
+/// 1, 2, 5, 10, 20, 50, ...
+int label_step(double pitch, int extent);
+
 /// Every step-th position: its token; beside it, in gray, its number once some are left out. The
 /// number alone where there are no tokens.
 struct TickLabels {

@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
 #include "tools/plot/plot.h"
+#include "tools/plot/tick_labels.h"
 
 namespace heed::plot {
 namespace {

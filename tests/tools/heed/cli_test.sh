@@ -55,6 +55,7 @@ for command in tasks train eval generate study gradcheck bench info completions;
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
+out_has "of the least possible"
 out_has "--task NAME"; out_has "--mlp, --no-mlp"; out_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
 expect 0 gradcheck --help; out_has "Usage: heed gradcheck [OPTIONS] [OP...]"
 for shell in bash zsh fish; do
@@ -98,6 +99,7 @@ refuses 2 "here it is --eval-every" train --eval_interval 4
 refuses 2 "here it is --schedule" train --lr_scheduler cosine
 refuses 2 "write --weight-decay" train --weight_decay 4
 refuses 2 "counted in --steps" train --epochs 4
+refuses 2 "another --seed for each" generate --num_samples 4
 refuses 2 "here it is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
@@ -229,7 +231,7 @@ refuses 2 "has done its 8 steps" train --resume runs/reverse-1
 refuses 2 "not --lr" train --resume runs/reverse-1 --lr 1
 refuses 2 "not a task" train reverse --resume runs/reverse-1
 expect 0 train reverse "${tiny[@]}" --steps 16 --out straight --quiet
-expect 0 train --resume runs/reverse-2 --steps 16 --quiet
+expect 0 train --resume runs/reverse-2 --steps 16 --quiet; out_has "reverse: 16 steps, the last 8 in"
 same straight/model.safetensors runs/reverse-2/model.safetensors
 same straight/metrics.csv runs/reverse-2/metrics.csv
 

@@ -29,7 +29,6 @@ constexpr Foreign kForeign[] = {
     {"init-from", "resume"},
     {"dataset", "text"},
     {"max-new-tokens", "tokens"},
-    {"num-samples", "tokens"},
     {"start", "prompt"},
     // PyTorch, Lightning, transformers
     {"n-layers", "layers"},
@@ -76,6 +75,7 @@ constexpr Foreign kForeign[] = {
     {"lr-decay-iters", "the learning rate decays over --steps"},
     {"decay-lr", "the course of the learning rate is --schedule"},
     {"optimizer", "it is AdamW: --lr --beta1 --beta2 --eps --weight-decay"},
+    {"num-samples", "heed generate writes one sample; run it with another --seed for each"},
     {"device", "heed runs on the CPU; leave it out"},
     {"compile", "heed is compiled; leave it out"},
 };
@@ -96,7 +96,7 @@ std::string unknown_option(const std::string& argument, const std::string& comma
   for (const Foreign& f : kForeign) {
     if (name != f.theirs) continue;
     if (has(f.ours)) return "there is no " + given + "; here it is --" + f.ours;
-    if (std::string_view(f.ours).find(' ') != std::string_view::npos && has("steps"))
+    if (std::string_view(f.ours).find(' ') != std::string_view::npos && has("seed"))
       return "there is no " + given + ": " + f.ours;
   }
   const std::string near = name.size() > 1 ? nn::nearest(name, keys) : "";

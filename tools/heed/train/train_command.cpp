@@ -118,11 +118,13 @@ std::unique_ptr<Command> train_command() {
           {"overwrite", a->overwrite, "replace the run that --out holds"},
           {"resume", a->resume, "DIR", "go on with a run, bit for bit as if never stopped"},
           {"quiet", a->run.quiet, "no progress, only warnings"}});
-  c->add("Checks",
-         {{"dry-run", a->dry_run, "say what would be trained; take no step, write nothing"},
-          {"overfit-batch", a->overfit,
-           "learn one batch by heart, write nothing; exit 1 unless its loss gets below 1e-3"},
-          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
+  c->add(
+      "Checks",
+      {{"dry-run", a->dry_run, "say what would be trained; take no step, write nothing"},
+       {"overfit-batch", a->overfit,
+        "learn one batch by heart, write nothing; exit 1 unless its loss gets within 1e-3 of the "
+        "least possible"},
+       {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
   c->add_common(Command::kAll);
   c->run = [a](const Command& command) { return train(*a, command); };
   return c;

@@ -28,6 +28,7 @@ class Pace {
   double tokens_per_second() const {
     return seconds_ > 0 ? tokens_per_step_ * double(steps_) / seconds_ : 0;
   }
+  std::int64_t steps() const { return steps_; }  ///< since the run began or was resumed
   double left(std::int64_t steps) const {
     return steps_ > 0 ? seconds_ / double(steps_) * double(steps) : NAN;
   }
@@ -56,13 +57,13 @@ std::string checkpoint_name(std::int64_t step) {
 }
 
 void print_result(nn::Trainer& t, const nn::Evaluation& e, const fs::path& folder, double seconds,
-                  double tokens_per_second, bool json) {
+                  const Pace& pace, bool json) {
   const std::int64_t parameters = nn::count_parameters(t.model);
   if (json) {
     nn::Json object = nn::Json::object({{"task", t.config().task},
                                         {"steps", t.steps_done},
                                         {"seconds", seconds},
-                                        {"tokens_per_s", tokens_per_second}});
+                                        {"tokens_per_s", pace.tokens_per_second()}});
     add_evaluation(object, e, t.task->facts());
     object["run"] = folder.string();
     object["parameters"] = parameters;
@@ -70,8 +71,10 @@ void print_result(nn::Trainer& t, const nn::Evaluation& e, const fs::path& folde
     print_json(object);
     return;
   }
-  print("{}: {} steps in {}, {} tokens/s, {} parameters\n\n", t.config().task, t.steps_done,
-        seconds_text(seconds), si_text(tokens_per_second), with_commas(parameters));
+  const std::string part =
+      pace.steps() < t.steps_done ? fmt::format(", the last {}", pace.steps()) : "";
+  print("{}: {} steps{} in {}, {} tokens/s, {} parameters\n\n", t.config().task, t.steps_done, part,
+        seconds_text(seconds), si_text(pace.tokens_per_second()), with_commas(parameters));
   print_evaluation(e, t.task->facts());
   print("\nrun       {}\npictures  {}  {}\n", folder.string(), (folder / "loss.png").string(),
         (folder / "attention.png").string());
@@ -151,7 +154,7 @@ class Run {
     const nn::Evaluation all = past_input_checks([&] { return nn::evaluate(t_.model, *t_.task); });
     check(all);
     progress_.clear();
-    print_result(t_, all, folder_, clock_.seconds(), pace_.tokens_per_second(), options_.json);
+    print_result(t_, all, folder_, clock_.seconds(), pace_, options_.json);
     return kOk;
   }
 

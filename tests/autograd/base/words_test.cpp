@@ -1,6 +1,5 @@
 // Numbers read from text, words joined.
 #include "autograd/base/text.h"
-
 #include "tests/support/catch.h"
 
 namespace {

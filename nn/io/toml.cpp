@@ -94,7 +94,9 @@ const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& s
   check<ValueError>(setting->kind == Setting::Kind::kList || item.values.size() == 1, item.where,
                     item.key, " takes one value, got ", item.values.size());
   if (const char* problem = item.values.empty() ? nullptr : type_problem(*setting, item.type))
-    fail<ValueError>(item.where, item.key, problem, ", got ", item.values[0]);
+    fail<ValueError>(
+        item.where, item.key, problem, ", got ",
+        item.type == TomlItem::Type::kText ? '"' + item.values[0] + '"' : item.values[0]);
   return *setting;
 }
 

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <iostream>
 #include <new>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "autograd/base/parallel.h"
 #include "tools/heed/command_line/cli11.h"
@@ -25,7 +27,13 @@ heed --help lists all commands, heed train --help all options of one.
 
 int run(int argc, char** argv) {
   const Commands commands = all_commands();
-  const CommandLine line = parse_command_line(commands, argc, argv);
+  std::vector<char*> arguments(argv, argv + argc);
+  char help[] = "--help";
+  if (argc > 1 && std::string_view(argv[1]) == "help") {  // heed help train: heed train --help
+    arguments.erase(arguments.begin() + 1);
+    arguments.push_back(help);
+  }
+  const CommandLine line = parse_command_line(commands, int(arguments.size()), arguments.data());
   if (!line.help.empty()) {
     print("{}", line.help);
     return kOk;

@@ -53,7 +53,7 @@ TEST_CASE("a wrong config.toml is refused by file, line and key") {
   CHECK(refusal("layers = 2", "layrs = 2") ==
         "my.toml:4: [train] has no key 'layrs'; the nearest is 'layers'");
   CHECK(refusal("layers = 2", "layers = \"2\"") ==
-        "my.toml:4: layers needs a number, without quotes, got 2");
+        "my.toml:4: layers needs a number, without quotes, got \"2\"");
   CHECK(refusal("layers = 2", "layers = 2.5") ==
         "my.toml:4: layers needs a whole number, 1 to 256, got '2.5'");
   CHECK(refusal("layers = 2", "layers = 0") ==

@@ -50,6 +50,8 @@ tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 # --- first contact
 expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
 expect 0 --help; out_has "Exit codes"
+cp out help; expect 0 help; same out help
+expect 0 train --help; cp out help; expect 0 help train; same out help
 expect 0 --version; out_has "threads"
 for command in tasks train eval generate study gradcheck bench info completions; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
@@ -166,7 +168,8 @@ steps = 3\n|put it under [train]
 [train]\nsteps = 1e3\n|write 1000
 [train]\nsteps = [1, 2]\n|takes one value
 [train]\nsteps = 1, 2\n|bad.toml:2: not TOML
-[train]\nmlp = true\nsteps = "3"\n|bad.toml:3: steps needs a number
+[train]\nmlp = true\nsteps = "3"\n|bad.toml:3: steps needs a number, without quotes, got "3"
+[train]\nmlp = "true"\n|mlp is true or false, without quotes, got "true"
 [generate]\nlr = 3\n|has no key 'lr'
 BAD
 printf '[train]\ntask = "reverse"\nsteps = 7\nwarmup = 0\nlr = 0.5\nmlp = false\n' > good.toml

@@ -34,6 +34,23 @@ Tensor layer(const Tensor& x, const Weights& w) {
   return attention(matmul(x, w.q), matmul(x, w.k), matmul(x, w.v));
 }
 
+// What is left of the tokens' differences after each of six layers, without and with skips.
+void print_six_layers() {
+  std::printf("six layers from N(0, 1) tokens, relative differences:\n");
+  for (const bool skip : {false, true}) {
+    const NoGrad guard;
+    manual_seed(2);
+    Tensor x = randn({kTokens, kWidth}, float64);
+    std::printf("  %-14s %.3f", skip ? "with skips" : "without skips", residual(x));
+    for (int l = 0; l < 6; ++l) {
+      const Tensor y = layer(x, Weights());
+      x = skip ? x + y : y;
+      std::printf(" -> %.2g", residual(x));
+    }
+    std::printf("\n");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -72,19 +89,7 @@ int main() {
               slopes[0], slopes[1], slopes[2], slopes[3],
               ok ? "the prediction holds" : "THE PREDICTION FAILS");
 
-  std::printf("six layers from N(0, 1) tokens, relative differences:\n");
-  for (const bool skip : {false, true}) {
-    const NoGrad guard;
-    manual_seed(2);
-    Tensor x = randn({kTokens, kWidth}, float64);
-    std::printf("  %-14s %.3f", skip ? "with skips" : "without skips", residual(x));
-    for (int l = 0; l < 6; ++l) {
-      const Tensor y = layer(x, Weights());
-      x = skip ? x + y : y;
-      std::printf(" -> %.2g", residual(x));
-    }
-    std::printf("\n");
-  }
+  print_six_layers();
   std::printf(
       "\nNotice: the exponent 3 per layer is 3^L over L layers, so float64 is exhausted after\n"
       "a few; the residual stream is what keeps tokens apart, and queries and keys learning.\n");

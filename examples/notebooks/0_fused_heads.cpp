@@ -60,8 +60,10 @@ Tensor summary(const Tensor& y) {
   return cat({row(0), row(5), stack({sum(y), sum(y * y), min(y), max(y)}, 0)}, 0);
 }
 
-void one_head() {
-  cell("In [28]", "drawn without a seed: these are the notebook's");
+struct Drawn {
+  Tensor q, k, v;
+};
+Drawn drawn_by_notebook() {
   const Tensor q = tensor({{-0.17726915, -0.60715105, 0.27040047, 1.32262995},
                            {-0.35466501, -1.00190095, 0.49971724, 0.52404003},
                            {-0.96664612, -0.92880235, 0.31031606, 1.47667384},
@@ -83,6 +85,12 @@ void one_head() {
                            {-1.03943008, -2.32277988, 1.68366562, 0.53501308},
                            {1.49572558, 0.46566221, -0.26506452, 1.31825037}},
                           float64);
+  return {q, k, v};
+}
+
+void one_head() {
+  cell("In [28]", "drawn without a seed: these are the notebook's");
+  const auto [q, k, v] = drawn_by_notebook();
   show("q", q);
   show("k", k);
   show("v", v);
@@ -171,7 +179,9 @@ void many_heads() {
   cell("derived.mha512", "two rows of the output in part, its sum, sum of squares, least, largest");
   show("correct_transposed_first", summary(s.output));
   show("as_in_seed_reshape_bug", summary(mha.forward(x, mask, false).output));
+}
 
+void two_small_heads() {
   cell("derived.mha4", "the same layer, small: 2 heads of 2, 3 positions, numbers made by rules");
   const MultiHeadAttention small{counted({12, 4}, 7, 3, 11, 1 / 8.0),
                                  counted({12}, 3, 0, 5, 1 / 8.0), counted({4, 4}, 5, 2, 7, 1 / 4.0),
@@ -208,6 +218,7 @@ int main() {
   return run(0, [] {
     one_head();
     many_heads();
+    two_small_heads();
     std::cout << R"(
 Notice: no size and no weight is wrong where the permute is missing, and a loss would
 only look too good. What tells is the derivative of an output by a later input: exactly

@@ -72,7 +72,7 @@ nn::AttentionWeights one_key_for_all(nn::AttentionWeights w) {
   return w;
 }
 
-void cells() {
+void masked_scores() {
   cell("In [4]");
   const Tensor test1 = tensor({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}});
   show("masked", hidden_apply_causal_mask(test1));
@@ -88,6 +88,13 @@ void cells() {
         first_row_sees_itself_alone(hidden_apply_causal_mask(test1)),
         first_row_sees_itself_alone(upper), "The code keeps the lower ones, and must.");
 
+  const Tensor scores = test1.detach().requires_grad() * 1.0;
+  const std::string reason = refusal([&] { fill_(slice(scores, 1, 1, 3), -kInf); });
+  fault("masked_fill_: in place on a tensor of the graph",
+        refusal([&] { hidden_apply_causal_mask(scores); }).empty(), reason.empty(), reason);
+}
+
+void heads() {
   cell("derived.rand", "never run there: HiddenAttention(2, 30, 10), all ones, rand of seed 0");
   manual_seed(0);
   const Tensor test = to(rand({12, 20, 30}), float64);
@@ -137,19 +144,18 @@ void cells() {
   user_model.weights = random;
   require("with random weights, too, the user's model passes",
           allclose(hidden_attention(random, test).attn_out, user_model(test), 0, 1e-11));
-
-  const Tensor scores = test1.detach().requires_grad() * 1.0;
-  const std::string reason = refusal([&] { fill_(slice(scores, 1, 1, 3), -kInf); });
-  fault("masked_fill_: in place on a tensor of the graph",
-        refusal([&] { hidden_apply_causal_mask(scores); }).empty(), reason.empty(), reason);
-
-  std::cout << R"(
-Notice: with equal weights every head is the same head and every channel one number, so
-a test on them passes for any wiring. Test with random weights. And names in an einsum
-say which axis is which; the shape asserts after each line could not.
-)";
 }
 
 }  // namespace
 
-int main() { return run(1, cells); }
+int main() {
+  return run(1, [] {
+    masked_scores();
+    heads();
+    std::cout << R"(
+Notice: with equal weights every head is the same head and every channel one number, so
+a test on them passes for any wiring. Test with random weights. And names in an einsum
+say which axis is which; the shape asserts after each line could not.
+)";
+  });
+}

@@ -1,6 +1,7 @@
 // The same values in other memory, and plain row-major indexing: what value tests are made of.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -52,6 +53,18 @@ inline std::size_t place(const Dims& index, const Shape& shape) {
 }
 
 /// The largest entry of |x|; 0 of none.
+// Largest difference, in units of the largest expected value (at least 1). NaN gives infinity.
+inline double error(const std::vector<double>& got, const std::vector<double>& expected) {
+  if (got.size() != expected.size()) return kInf;
+  double scale = 1, worst = 0;
+  for (const double e : expected) scale = std::max(scale, std::abs(e));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = std::abs(got[i] - expected[i]);
+    if (!(d <= worst)) worst = std::isnan(d) ? kInf : d;
+  }
+  return worst / scale;
+}
+
 inline double largest(const Tensor& x) { return x.numel() ? max(abs(x)).item() : 0; }
 /// The largest difference, in float64.
 inline double distance(const Tensor& a, const Tensor& b) {

@@ -8,25 +8,13 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/layouts.h"
 
 namespace {
 
 using namespace heed::autograd;
+using namespace heed::autograd::testing;
 using Values = std::vector<double>;
-
-Values values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
-
-// Largest difference, in units of the largest expected value (at least 1). NaN gives infinity.
-double error(const Values& got, const Values& expected) {
-  REQUIRE(got.size() == expected.size());
-  double scale = 1, worst = 0;
-  for (const double e : expected) scale = std::max(scale, std::abs(e));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double d = std::abs(got[i] - expected[i]);
-    if (!(d <= worst)) worst = std::isnan(d) ? kInf : d;
-  }
-  return worst / scale;
-}
 
 // Rows of [rows, D] normalized in long double.
 Values reference(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,

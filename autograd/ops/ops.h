@@ -18,7 +18,7 @@
 
 namespace heed::autograd {
 
-// ---- elementwise, two operands: shapes broadcast (ops/arithmetic.cpp)
+// ---- elementwise, two operands: shapes broadcast (ops/elementwise/arithmetic.cpp)
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
@@ -36,7 +36,7 @@ Tensor operator/(double a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-// ---- elementwise, one operand (ops/elementwise.cpp, ops/activations.cpp)
+// ---- elementwise, one operand (ops/elementwise/unary.cpp, ops/elementwise/activations.cpp)
 Tensor pow(const Tensor& x, double exponent);
 Tensor exp(const Tensor& x);
 Tensor log(const Tensor& x);
@@ -60,7 +60,7 @@ Tensor silu(const Tensor& x);
 /// float32 <-> float64, differentiable; any dtype to any other without a gradient (bool8: != 0).
 Tensor to(const Tensor& x, DType dtype);
 
-// ---- comparisons and logic, bool8 (ops/compare.cpp)
+// ---- comparisons and logic, bool8 (ops/elementwise/compare.cpp)
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor ne(const Tensor& a, const Tensor& b);
 Tensor lt(const Tensor& a, const Tensor& b);
@@ -86,7 +86,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol 
 const Tensor& expect_shape(const Tensor& x, const Shape& shape);
 
 // ---- selection: these select, they never multiply, so unselected NaN or inf changes nothing
-//      (ops/where.cpp)
+//      (ops/elementwise/where.cpp)
 /// condition ? a : b, elementwise; all three broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// `value` where mask is true. The mask broadcasts to x.

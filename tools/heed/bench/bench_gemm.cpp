@@ -82,13 +82,14 @@ bool agrees(const Product& p, const std::vector<float>& a, const std::vector<flo
   return true;
 }
 
-struct Row {
+struct ProductRow {
   Product product;
   int threads;
   double gflops, onednn, openblas;  // 0: not there
 };
 
-Row measure(const Product& p, int threads, const Comparator* onednn, const Comparator* openblas) {
+ProductRow measure(const Product& p, int threads, const Comparator* onednn,
+                   const Comparator* openblas) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   std::vector<float> a(std::size_t(p.m * p.k)), b(std::size_t(p.k * p.n)),
@@ -119,7 +120,7 @@ std::string letters(const Product& p) {
 int bench_gemm(const BenchOptions& options) {
   const auto onednn = load_onednn(), openblas = load_openblas();
   const std::vector<Product> list = products();
-  std::vector<Row> rows;
+  std::vector<ProductRow> rows;
   Progress progress(false);
   for (const int threads : options.threads) {
     autograd::set_num_threads(threads);
@@ -141,7 +142,7 @@ int bench_gemm(const BenchOptions& options) {
         "m", "n", "k", "  ", "threads", "heed", "oneDNN", "OpenBLAS", "ratio");
   const auto or_dash = [](double x) { return x > 0 ? fmt::format("{:.1f}", x) : std::string("-"); };
   std::map<int, std::pair<double, double>> summary;  // threads -> sum of logs, smallest ratio
-  for (const Row& r : rows) {
+  for (const ProductRow& r : rows) {
     const Product& p = r.product;
     const double ratio = r.onednn > 0 ? r.gflops / r.onednn : NAN;
     auto& [logs, worst] = summary.try_emplace(r.threads, 0.0, HUGE_VAL).first->second;

@@ -21,7 +21,7 @@ namespace {
 
 using autograd::Tensor;
 
-struct Row {
+struct StepRow {
   std::string preset;
   int threads;
   double seconds, tokens_per_s, mfu, peak_bytes, allocations_per_step;
@@ -51,7 +51,7 @@ double peak(int threads) {
   return 2.0 * double(n) * double(n) * double(n) / best;
 }
 
-Row measure(const std::string& preset, int threads, double peak_flops) {
+StepRow measure(const std::string& preset, int threads, double peak_flops) {
   const nn::RunConfig config = nn::preset(preset);
   const std::int64_t vocabulary = vocabulary_of(preset);
   autograd::Generator g(1);
@@ -119,7 +119,7 @@ int bench_train(const BenchOptions& options) {
         progress.live(fmt::format("bench train: {} on {} threads", preset, threads));
       autograd::set_num_threads(threads);
       const double flops = peak(threads);
-      const Row r = measure(preset, threads, flops);
+      const StepRow r = measure(preset, threads, flops);
       progress.clear();
       table.push_back(nn::Json::object({{"preset", r.preset},
                                         {"threads", r.threads},

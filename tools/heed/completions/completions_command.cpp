@@ -16,7 +16,7 @@ std::string spaced(const std::vector<std::string>& words) {
 }
 
 // In single quotes, for any of the three shells.
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string safe;
   for (const char c : text) {
     if (c == '\'') continue;  // fish and the others escape it differently
@@ -59,13 +59,14 @@ void print_bash(const Commands& commands) {
 
 void print_zsh(const Commands& commands) {
   print("#compdef heed\nlocal -a commands\ncommands=(\n");
-  for (const auto& c : commands) print("  {}\n", "'" + c->name + ":" + quoted(c->what).substr(1));
+  for (const auto& c : commands)
+    print("  {}\n", "'" + c->name + ":" + shell_quoted(c->what).substr(1));
   print(
       ")\nif (( CURRENT == 2 )); then _describe command commands; return; fi\ncase $words[2] in\n");
   for (const auto& c : commands) {
     print("  {}) _arguments '*:file:_files'", c->name);
     for (const nn::Setting& s : c->settings) {
-      const std::string help = quoted(s.help), text = help.substr(1, help.size() - 2);
+      const std::string help = shell_quoted(s.help), text = help.substr(1, help.size() - 2);
       const std::string value = s.kind == Kind::kSwitch ? ""
                                 : s.names.empty()       ? ":" + s.unit + ":_files"
                                                   : ":" + s.unit + ":(" + spaced(s.names) + ")";
@@ -79,16 +80,17 @@ void print_zsh(const Commands& commands) {
 
 void print_fish(const Commands& commands) {
   for (const auto& c : commands) {
-    print("complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name, quoted(c->what));
+    print("complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name,
+          shell_quoted(c->what));
     for (const nn::Setting& s : c->settings) {
       const std::string when =
           fmt::format("complete -c heed -n '__fish_seen_subcommand_from {}'", c->name);
-      print("{} -l {} -d {}{}\n", when, s.key, quoted(s.help),
+      print("{} -l {} -d {}{}\n", when, s.key, shell_quoted(s.help),
             s.kind == Kind::kSwitch ? ""
             : s.names.empty()       ? " -r"
                                     : " -x -a '" + spaced(s.names) + "'");
       if (s.kind == Kind::kSwitch && !s.shown.empty())
-        print("{} -l no-{} -d {}\n", when, s.key, quoted("not " + s.help));
+        print("{} -l no-{} -d {}\n", when, s.key, shell_quoted("not " + s.help));
     }
   }
 }

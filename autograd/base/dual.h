@@ -1,5 +1,9 @@
 // Dual numbers: a value and one directional derivative. Kernels are templates on the scalar, so the
 // same forward code runs on Dual and gives derivatives without a step size (Clifford 1873).
+//
+// A derivative is a sum over the paths from input to output of products of local derivatives. Where
+// they cancel, rounding is what is left; `terms`, the sum of their absolute values, says how much
+// of that there can be: some multiple of epsilon * terms.
 #pragma once
 
 #include <cmath>
@@ -11,15 +15,23 @@ namespace heed::autograd {
 struct Dual {
   double value = 0;
   double tangent = 0;
+  double terms = 0;  ///< sum of the absolute values of the terms of tangent
 
   constexpr Dual() = default;
   constexpr Dual(double v) : value(v) {}  // NOLINT: a constant is a dual with tangent 0
-  constexpr Dual(double v, double t) : value(v), tangent(t) {}
+  constexpr Dual(double v, double t) : Dual(v, t, t < 0 ? -t : t) {}
+  constexpr Dual(double v, double t, double s) : value(v), tangent(t), terms(s) {}
 
-  constexpr Dual operator-() const { return {-value, -tangent}; }
-  constexpr Dual& operator+=(Dual o) { return value += o.value, tangent += o.tangent, *this; }
-  constexpr Dual& operator-=(Dual o) { return value -= o.value, tangent -= o.tangent, *this; }
+  constexpr Dual operator-() const { return {-value, -tangent, terms}; }
+  constexpr Dual& operator+=(Dual o) {
+    value += o.value;
+    tangent += o.tangent;
+    terms += o.terms;
+    return *this;
+  }
+  constexpr Dual& operator-=(Dual o) { return *this += -o; }
   constexpr Dual& operator*=(Dual o) {
+    terms = terms * magnitude(o.value) + magnitude(value) * o.terms;
     tangent = tangent * o.value + value * o.tangent;
     value *= o.value;
     return *this;
@@ -27,6 +39,7 @@ struct Dual {
   constexpr Dual& operator/=(Dual o) {
     value /= o.value;
     tangent = (tangent - value * o.tangent) / o.value;
+    terms = (terms + magnitude(value) * o.terms) / magnitude(o.value);
     return *this;
   }
   friend constexpr Dual operator+(Dual a, Dual b) { return a += b; }
@@ -40,11 +53,14 @@ struct Dual {
   friend constexpr bool operator>(Dual a, Dual b) { return a.value > b.value; }
   friend constexpr bool operator<=(Dual a, Dual b) { return a.value <= b.value; }
   friend constexpr bool operator>=(Dual a, Dual b) { return a.value >= b.value; }
+
+ private:
+  static constexpr double magnitude(double x) { return x < 0 ? -x : x; }
 };
 
 /// f(x) with derivative df: the chain rule. A zero tangent stays zero where df is infinite.
 inline Dual chain(Dual x, double f, double df) {
-  return {f, x.tangent == 0 ? 0.0 : df * x.tangent};
+  return {f, x.tangent == 0 ? 0.0 : df * x.tangent, x.terms == 0 ? 0.0 : std::abs(df) * x.terms};
 }
 inline Dual exp(Dual x) {
   const double e = std::exp(x.value);
@@ -67,10 +83,9 @@ inline Dual abs(Dual x) {
 }
 inline Dual pow(Dual x, Dual y) {
   const double p = std::pow(x.value, y.value);
-  double t = 0;
-  if (x.tangent != 0 && y.value != 0) t += y.value * std::pow(x.value, y.value - 1) * x.tangent;
-  if (y.tangent != 0) t += p * std::log(x.value) * y.tangent;
-  return {p, t};
+  const Dual base = y.value == 0 ? Dual(p) : chain(x, p, y.value * std::pow(x.value, y.value - 1));
+  const Dual exponent = chain(y, 0, y.terms == 0 ? 0.0 : p * std::log(x.value));
+  return {p, base.tangent + exponent.tangent, base.terms + exponent.terms};
 }
 inline bool isfinite(Dual x) { return std::isfinite(x.value) && std::isfinite(x.tangent); }
 

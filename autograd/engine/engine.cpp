@@ -282,15 +282,19 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
   }
   const GradMode recording(true);  // f may call grad()
   const Tensor y = f(duals);
-  Tensor value = empty(y.shape(), float64), tangent = zeros(y.shape(), float64);
-  if (y.dtype() == float64) return {y.detach(), tangent};  // f does not depend on its inputs
+  JvpResult result{empty(y.shape(), float64), zeros(y.shape(), float64), zeros(y.shape(), float64)};
+  if (y.dtype() == float64) {  // f does not depend on its inputs
+    result.value = y.detach();
+    return result;
+  }
   check<DTypeError>(y.dtype() == dual64, "jvp", "f must return float64, returned ", y.dtype());
   const auto both = y.to_vector<Dual>();
   for (std::size_t k = 0; k < both.size(); ++k) {
-    value.mutable_data<double>()[k] = both[k].value;
-    tangent.mutable_data<double>()[k] = both[k].tangent;
+    result.value.mutable_data<double>()[k] = both[k].value;
+    result.tangent.mutable_data<double>()[k] = both[k].tangent;
+    result.terms.mutable_data<double>()[k] = both[k].terms;
   }
-  return {value, tangent};
+  return result;
 }
 
 namespace {

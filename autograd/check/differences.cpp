@@ -1,0 +1,80 @@
+#include "autograd/check/differences.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed::autograd {
+namespace {
+
+using Values = std::vector<double>;
+
+// Of scale. The first serves where rounding is 1e-16 of the value; larger ones where f is noisy,
+// smaller ones where it bends or has a kink nearby.
+constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2};
+constexpr double kGoodEnough = 0x1p-33;  // error of the terms: ten digits
+
+Difference at_step(const Line& f, std::span<const double> v, std::span<const double> noise,
+                   const Values& middle, double h) {
+  const Values near_left = f(-h / 2), near_right = f(h / 2), left = f(-h), right = f(h),
+               far_left = f(-2 * h), far_right = f(2 * h);
+  Difference d;
+  d.step = h;
+  double bend = 0, near_bend = 0, all_noise = 0;
+  for (std::size_t o = 0; o < v.size(); ++o) {
+    const double inner = near_right[o] - near_left[o], outer = right[o] - left[o],
+                 outermost = far_right[o] - far_left[o];
+    const double coarse = (8 * outer - outermost) / (12 * h), fine = (8 * inner - outer) / (6 * h);
+    const double extrapolated = (16 * fine - coarse) / 15, weight = std::abs(v[o]);
+    d.value += v[o] * extrapolated;
+    d.terms += weight * std::abs(extrapolated);
+    d.error += weight * std::abs(fine - coarse);
+    bend += weight * std::abs(right[o] + left[o] - 2 * middle[o]) / h;
+    near_bend += weight * std::abs(near_right[o] + near_left[o] - 2 * middle[o]) / (h / 2);
+    all_noise += weight * noise[o] / h;
+  }
+  d.error += 4 * all_noise;  // the stencil's weights add up to 3.4 / h
+  // From the right minus from the left: of a smooth f it halves with the step.
+  d.kink = near_bend > 0.75 * bend && near_bend > 64 * all_noise;
+  return d;
+}
+
+// Finite before not, without a kink before with one, then the smaller error.
+bool better(const Difference& a, const Difference& b) {
+  const auto rank = [](const Difference& d) { return !std::isfinite(d.error) ? 2 : int(d.kink); };
+  return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
+}
+
+}  // namespace
+
+std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
+  constexpr int kPoints = 7, kOrder = 4;
+  constexpr double kGain = 8.366600265340756;  // sqrt(1 + 16 + 36 + 16 + 1), of the 4th difference
+  std::vector<Values> table;
+  for (int k = 0; k < kPoints; ++k) table.push_back(f((k - kPoints / 2) * scale * 0x1p-26));
+  Values noise;
+  for (std::size_t o = 0; o < table[0].size(); ++o)
+    noise.push_back(epsilon * std::abs(table[kPoints / 2][o]));
+  for (int order = 1; order <= kOrder; ++order)
+    for (int k = 0; k < kPoints - order; ++k)
+      for (std::size_t o = 0; o < noise.size(); ++o)
+        table[std::size_t(k)][o] = table[std::size_t(k) + 1][o] - table[std::size_t(k)][o];
+  for (int k = 0; k < kPoints - kOrder; ++k)
+    for (std::size_t o = 0; o < noise.size(); ++o)
+      noise[o] = std::max(noise[o], 2 * std::abs(table[std::size_t(k)][o]) / kGain);
+  return noise;
+}
+
+Difference difference(const Line& f, std::span<const double> v, std::span<const double> noise,
+                      double scale) {
+  const Values middle = f(0);
+  Difference best;
+  best.error = HUGE_VAL;
+  for (const double step : kSteps) {
+    const Difference d = at_step(f, v, noise, middle, step * scale);
+    if (better(d, best)) best = d;
+    if (!best.kink && best.error <= kGoodEnough * best.terms) break;
+  }
+  return best;
+}
+
+}  // namespace heed::autograd

@@ -15,57 +15,67 @@ Samples rope_samples(SampleGen& g) {
   return {{"heads", f, {g.normal({1, 2, 3, 4})}},
           {"of a square", squared, {g.normal({3, 6})}},
           {"from position 5 on", later, {g.normal({2, 3, 4})}},
-          {"no positions", f, {g.normal({0, 2})}}};
+          {"no positions", f, {g.normal({0, 2})}},
+          {"no channels", f, {g.normal({2, 0})}}};
 }
 const Op kRope({.name = "rope", .saves = Saves::kNothing, .samples = rope_samples});
 
-constexpr std::int64_t kMaxOffset = 1 << 24;  // the table below begins at position 0
+constexpr std::int64_t kMaxOffset = 1 << 24;  // up to here a position is exact in float32, too
 
-// cos and sin of position * base^(-2i/d), [positions, d/2], kept per thread: every layer of every
-// step wants the same ones.
+// cos and sin of position * base^(-2i/d), [rows, d/2], of the positions from `first` on.
 struct Angles {
-  std::vector<double> cosine, sine;
+  std::int64_t first = 0, rows = 0;
+  std::vector<double, PoolAllocator<double>> cosine, sine;
 };
-const Angles& angles(std::int64_t positions, std::int64_t d, double base) {
+// Those of at least `rows` positions from `first` on, kept per thread: every layer of every step
+// wants the same ones, and a cached model those that follow. No others are computed.
+const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, double base) {
   thread_local std::map<std::pair<std::int64_t, double>, Angles> cache;
   Angles& table = cache[{d, base}];
-  const std::int64_t half = d / 2;
-  for (std::int64_t n = std::int64_t(table.cosine.size()); n < positions * half; ++n) {
-    const double angle = double(n / half) * std::pow(base, -2.0 * double(n % half) / double(d));
-    table.cosine.push_back(std::cos(angle));
-    table.sine.push_back(std::sin(angle));
+  if (first < table.first || first > table.first + table.rows) {
+    table = {};
+    table.first = first;
   }
+  const std::int64_t half = d / 2;
+  for (; table.first + table.rows < first + rows; ++table.rows)
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle =
+          double(table.first + table.rows) * std::pow(base, -2.0 * double(i) / double(d));
+      table.cosine.push_back(std::cos(angle));
+      table.sine.push_back(std::sin(angle));
+    }
   return table;
 }
 
 // Turns pairs (i, i + d/2) of x [..., T, d] by their angles, or back (direction -1).
 Tensor rotate(const Tensor& x, const RopeOptions& o, int direction) {
   const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
-  const Angles& table = angles(o.offset + t, d, o.base);
+  const Angles& table = angles(o.offset, t, d, o.base);
   Tensor y = empty_like(x);
   Shape rows = x.shape();
   rows.erase(rows.rank() - 1);
   const Strides sx = x.strides().sub(0, rows.rank()), sy = y.strides().sub(0, rows.rank());
   const std::int64_t step = x.strides().back();
   dispatch_floating(x.dtype(), kRope, [&]<class T> {
+    if (y.numel() == 0) return;
     const T* in = x.data<T>();
     T* out = y.mutable_data<T>();
-    for_each_run(StridedLoop<2>(rows, {&sx, &sy}), d,
-                 [&](const auto& at, std::int64_t n, const auto& s) {
-                   for (std::int64_t r = 0; r < n; ++r) {
-                     const T* a = in + at[0] + r * s[0];
-                     T* b = out + at[1] + r * s[1];
-                     const std::int64_t position = o.offset + (at[1] + r * s[1]) / d % t;
-                     const std::int64_t row = position * half;  // y is row-major
-                     for (std::int64_t i = 0; i < half; ++i) {
-                       const T c = T(table.cosine[std::size_t(row + i)]);
-                       const T w = T(direction * table.sine[std::size_t(row + i)]);
-                       const T u = a[i * step], v = a[(i + half) * step];
-                       b[i] = u * c - v * w;
-                       b[i + half] = u * w + v * c;
-                     }
-                   }
-                 });
+    for_each_run(
+        StridedLoop<2>(rows, {&sx, &sy}), d, [&](const auto& at, std::int64_t n, const auto& s) {
+          for (std::int64_t r = 0; r < n; ++r) {
+            const T* a = in + at[0] + r * s[0];
+            T* b = out + at[1] + r * s[1];
+            const std::int64_t position = o.offset + (at[1] + r * s[1]) / d % t;  // y is row-major
+            const std::int64_t row = (position - table.first) * half;
+            for (std::int64_t i = 0; i < half; ++i) {
+              const T c = T(table.cosine[std::size_t(row + i)]);
+              const T w = T(direction * table.sine[std::size_t(row + i)]);
+              const T u = a[i * step], v = a[(i + half) * step];
+              b[i] = u * c - v * w;
+              b[i + half] = u * w + v * c;
+            }
+          }
+        });
   });
   return record(kRope, {x}, y,
                 [o, direction](const Vjp& v) -> Grads { return {rotate(v.grad, o, -direction)}; });

@@ -119,6 +119,11 @@ Dims without(Dims dims, int axis) {
   return dims;
 }
 
+template <class T>
+void add_wrapping(T& sum, T x) {
+  sum = wrapping(std::plus<>())(sum, x);
+}
+
 }  // namespace
 
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
@@ -163,7 +168,8 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
     StridedLoop<3>(index.shape(), {&base, &index.strides(), &src.strides()})
         .run([&](const auto& at, std::int64_t n, const auto& s) {
           for (std::int64_t i = 0; i < n; ++i)
-            out[at[0] + i * s[0] + places[at[1] + i * s[1]] * step] += in[at[2] + i * s[2]];
+            add_wrapping(out[at[0] + i * s[0] + places[at[1] + i * s[1]] * step],
+                         in[at[2] + i * s[2]]);
         });
   });
   return record(kScatterAdd, {x_in, src_in}, y,
@@ -226,9 +232,9 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
           T* to_row = o + at[0];
           const T* from_row = f + at[1];
           if (s[0] == 1 && s[1] == 1)
-            for (std::int64_t i = b; i < e; ++i) to_row[i] += from_row[i];
+            for (std::int64_t i = b; i < e; ++i) add_wrapping(to_row[i], from_row[i]);
           else
-            for (std::int64_t i = b; i < e; ++i) to_row[i * s[0]] += from_row[i * s[1]];
+            for (std::int64_t i = b; i < e; ++i) add_wrapping(to_row[i * s[0]], from_row[i * s[1]]);
         });
       }
     });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "autograd/base/strided.h"
@@ -106,6 +107,17 @@ DType unify(std::string_view op, Tensors&... operands) {
 template <class R, class... A, class F, class... Tensors>
 void map_into(const Tensor& out, const F& f, const Tensors&... in) {
   detail::run(out, {&in...}, detail::run_loop<F, R, A...>, &f);
+}
+
+/// f, but of uint64 for int64: what overflows wraps, as in PyTorch.
+template <class F>
+auto wrapping(F f) {
+  return [f]<class T>(T a, T b) -> T {
+    if constexpr (std::is_same_v<T, std::int64_t>)
+      return T(f(std::uint64_t(a), std::uint64_t(b)));
+    else
+      return f(a, b);
+  };
 }
 
 /// A new tensor f(x) of x's shape and (floating) dtype.

@@ -18,6 +18,10 @@ template <>
 struct AccumulatorOf<float> {
   using type = double;
 };
+template <>
+struct AccumulatorOf<std::int64_t> {
+  using type = std::uint64_t;  // wraps, where int64 would overflow
+};
 /// The type that sums of T are taken in.
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;

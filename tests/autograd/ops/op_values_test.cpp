@@ -1,6 +1,7 @@
 // Values of the elementwise ops, comparisons, selections and products against plain float64 loops:
 // both dtypes, every layout, rank 0, size 0, and sizes that are cut into parallel chunks.
 #include <functional>
+#include <limits>
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
@@ -376,6 +377,25 @@ TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes
         CHECK((mask[std::size_t(i * columns + j)] != 0) == (j <= i + k));
       }
     }
+}
+
+TEST_CASE("int64 wraps where it overflows") {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = -kMax - 1;
+  const auto ints = [](std::vector<std::int64_t> v) {
+    const auto n = std::int64_t(v.size());
+    return from_data(v, {n});
+  };
+  using I = std::vector<std::int64_t>;
+  const Tensor x = ints({kMax, kMin, kMax}), y = ints({1, -1, kMax});
+  CHECK((x + y).to_vector<std::int64_t>() == I{kMin, kMax, -2});
+  CHECK((x - -1.0 * y).to_vector<std::int64_t>() == I{kMin, kMax, -2});
+  CHECK((x * 2.0).to_vector<std::int64_t>() == I{-2, 0, -2});
+  CHECK(sum(ints({kMax, kMax, kMax, 4})).to_vector<std::int64_t>() == I{kMin + 1});
+  CHECK(sum(reshape(ints({kMax, 5, 1, 6}), {2, 2}), {0}).to_vector<std::int64_t>() == I{kMin, 11});
+  CHECK(cumsum(ints({kMax, 1, 1}), 0).to_vector<std::int64_t>() == I{kMax, kMin, kMin + 1});
+  const Tensor zero = zeros({3}, int64);
+  CHECK(index_add(x, 0, ints({0, 0, 1}), y).to_vector<std::int64_t>() == I{kMax, -1, kMax});
+  CHECK(scatter_add(x, 0, zero, ints({1, 0, 0})).to_vector<std::int64_t>() == I{kMin, kMin, kMax});
 }
 
 }  // namespace

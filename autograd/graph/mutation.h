@@ -8,7 +8,8 @@
 
 namespace heed::autograd {
 
-/// While it lives, what ops' vjps return on this thread goes through f(op, input, gradient).
+/// While it lives, what ops' vjps return on this thread goes through f(op, input, gradient). Inside
+/// another one it takes that one's place until its own end.
 class MutateGradients {
  public:
   using Mutation = std::function<Tensor(const Op&, std::size_t, const Tensor&)>;
@@ -20,6 +21,7 @@ class MutateGradients {
 
  private:
   Mutation f_;
+  MutateGradients* outer_;
 };
 
 }  // namespace heed::autograd

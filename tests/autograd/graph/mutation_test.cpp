@@ -1,0 +1,57 @@
+// Mutations of gradients: scopes nest, and an exception in one loses none.
+#include "autograd/graph/mutation.h"
+
+#include <stdexcept>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+double slope_of_exp() {
+  const GradMode recording(true);  // inside a walk it is off
+  const Tensor x = zeros({}, float64).requires_grad();
+  return grad(exp(x), x).item();
+}
+MutateGradients::Mutation times(double factor) {
+  return [factor](const Op&, std::size_t, const Tensor& g) { return g * factor; };
+}
+
+TEST_CASE("an inner mutation takes the outer one's place until its end") {
+  const MutateGradients outer(times(2));
+  CHECK(slope_of_exp() == 2);
+  {
+    const MutateGradients inner(times(3));
+    CHECK(slope_of_exp() == 3);
+  }
+  CHECK(slope_of_exp() == 2);
+}
+
+TEST_CASE("a mutation that throws goes on after it, and ends with its scope") {
+  {
+    int calls = 0;
+    const MutateGradients once([&](const Op&, std::size_t, const Tensor& g) -> Tensor {
+      if (++calls == 1) throw std::runtime_error("once");
+      return g * 5.0;
+    });
+    CHECK_THROWS_WITH(slope_of_exp(), "once");
+    CHECK(slope_of_exp() == 5);
+  }
+  CHECK(slope_of_exp() == 1);
+}
+
+TEST_CASE("what a mutation computes is not mutated, but by a mutation of its own") {
+  const MutateGradients outer([](const Op&, std::size_t, const Tensor& g) {
+    CHECK(slope_of_exp() == 1);
+    const MutateGradients inner(times(7));
+    return g * slope_of_exp();
+  });
+  CHECK(slope_of_exp() == 7);
+  CHECK(slope_of_exp() == 7);
+}
+
+}  // namespace

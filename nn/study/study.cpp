@@ -91,7 +91,10 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
   const Tensor value = objective_value(model(one.inputs, {.probe = &probe}), one, objective);
   Study s;
   s.value = value.item();
-  backward(value);
+  std::vector<Tensor> weights;  // the walk must pass every site; no .grad is touched
+  for (const NamedTensor& p : parameters(model))
+    if (p.tensor.needs_grad()) weights.push_back(p.tensor);
+  grad(value, weights, {.allow_unused = true});
   const auto tokens = one.inputs.to_vector<std::int64_t>();
   for (std::int64_t layer = 0; layer < o.layers; ++layer) {
     for (const char* site : kSites) {
@@ -111,7 +114,6 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
       s.heads.push_back(r);
     }
   }
-  for (const NamedTensor& p : parameters(model)) p.tensor.zero_grad();
   return s;
 }
 

@@ -47,8 +47,9 @@ struct Study {
   std::vector<NamedTensor> arrays;
 };
 
-/// Runs the model forward and backward on `one` sequence [1, T], without dropout. ShapeError for
-/// another batch size; ValueError for a token or position out of range, or a loss without targets.
+/// Runs the model forward and backward on `one` sequence [1, T], without dropout; its .grad are
+/// left as they are. ShapeError for another batch size; ValueError for a token or position out of
+/// range, or a loss without targets.
 Study study(const Transformer& model, const Batch& one, const Objective& objective);
 
 }  // namespace heed::nn

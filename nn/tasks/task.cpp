@@ -79,6 +79,8 @@ Batch Task::prompt(const std::string& text) const {
   check<ValueError>(facts_.endless || n <= facts_.context, facts_.name, "the prompt has ", n,
                     " tokens with the ones added to it, a sequence has ", facts_.context,
                     ": shorten it");
+  check<ValueError>(n >= 1, facts_.name, "the prompt is empty, and the task adds no token to it: ",
+                    "give at least one of ", facts_.vocabulary.summary());
   s.targets.assign(s.inputs.begin() + 1, s.inputs.end());
   s.targets.push_back(kIgnored);
   for (std::int64_t& target : s.targets) {

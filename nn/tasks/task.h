@@ -87,8 +87,8 @@ class Task {
 
   /// What a user typed, as one sequence [1, n]: BOS or the separator is added where the task has
   /// one, targets are the next tokens of the prompt itself, the last one (to be generated) is
-  /// ignored. ValueError on a character that is no symbol, or more than the task's context unless
-  /// endless.
+  /// ignored. ValueError on a character that is no symbol, a prompt of no token at all, or more
+  /// than the task's context unless endless.
   Batch prompt(const std::string& text) const;
 
  protected:

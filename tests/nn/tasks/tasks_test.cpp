@@ -384,6 +384,30 @@ TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
           "shorten it");
 }
 
+// A task that puts nothing in front of a prompt.
+class Bare : public Task {
+ public:
+  Bare()
+      : Task({.name = "bare",
+              .description = {},
+              .accuracy = {},
+              .prompt = {},
+              .vocabulary = Vocabulary({"a", "b"}),
+              .classes = 2,
+              .context = 4}) {}
+
+ private:
+  Sequence draw(Generator&) const override { return {{0}, {1}, {true}}; }
+};
+
+TEST_CASE("an empty prompt is refused where the task adds no token to it", "[tasks]") {
+  REQUIRE(error_of([] { Bare().prompt(""); }) ==
+          "bare: the prompt is empty, and the task adds no token to it: give at least one of a b");
+  REQUIRE(rows_of(Bare().prompt("b"))[0].inputs == Ids{1});
+  for (const char* name : {"induction", "urn"})
+    REQUIRE(make_task(name)->prompt("").inputs.numel() == 1);
+}
+
 TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(error_of([] { make_task("indution"); }) ==
           "task: there is no task 'indution', the nearest is 'induction'. All: induction, urn, "

@@ -27,8 +27,10 @@ constexpr bool kPooled = false;
 #else
 constexpr bool kPooled = true;
 #endif
-// Classes: multiples of 64 up to 1 KiB, then four steps per power of two, up to 2^40 bytes.
-constexpr int kSmall = 16;
+// Classes: multiples of 64 up to 1 KiB, then four steps per power of two, up to 2^40 bytes. Each
+// holds 64 bytes more: a tensor of 2^n bytes and its header (tensor/storage.h) do not spill into
+// the next.
+constexpr int kSmall = 17;
 constexpr int kClasses = kSmall + 4 * 30;
 constexpr std::size_t kMaxCached = std::size_t{1} << 30;  // bytes a thread keeps for reuse
 
@@ -42,12 +44,13 @@ inline SizeClass size_class(std::size_t bytes) {
     const std::size_t i = bytes == 0 ? 0 : (bytes - 1) / kAlign;
     return {int(i), (i + 1) * kAlign};
   }
-  const int log = int(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log+1), log >= 10
+  const std::size_t body = bytes - kAlign;            // over 2^10
+  const int log = int(std::bit_width(body - 1)) - 1;  // 2^log < body <= 2^(log+1), log >= 10
   const std::size_t step = std::size_t{1} << (log - 2);
-  const std::size_t quarter = (bytes - 1 - (std::size_t{1} << log)) / step;  // 0..3
+  const std::size_t quarter = (body - 1 - (std::size_t{1} << log)) / step;  // 0..3
   const int index = kSmall + 4 * (log - 10) + int(quarter);
   if (index >= kClasses) throw std::bad_alloc();
-  return {index, (std::size_t{1} << log) + (quarter + 1) * step};
+  return {index, (std::size_t{1} << log) + (quarter + 1) * step + kAlign};
 }
 
 std::atomic<std::int64_t> g_live{0}, g_peak{0};

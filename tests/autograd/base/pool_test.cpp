@@ -69,6 +69,15 @@ TEST_CASE("live and peak bytes follow large blocks") {
   CHECK(pool_stats().peak_bytes >= during.live_bytes);
 }
 
+TEST_CASE("a tensor of 2^n bytes and its header take no more than that and 64") {
+  for (std::int64_t bytes = 1 << 11; bytes <= 1 << 24; bytes *= 2) {
+    CAPTURE(bytes);
+    const std::uint64_t before = pool_stats().live_bytes;
+    const Tensor x = empty({bytes / 4});
+    CHECK(pool_stats().live_bytes - before == std::uint64_t(bytes) + 64);
+  }
+}
+
 TEST_CASE("a block may be freed by another thread") {
   const std::uint64_t before = pool_stats().live_bytes;
   void* p = pool_allocate(1 << 16);

@@ -3,6 +3,7 @@
 #include "autograd/engine/engine.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
@@ -22,26 +23,21 @@ void check_alive(const Node& node) {
 template <class T>
 using PoolVector = std::vector<T, PoolAllocator<T>>;
 
-// The nodes of one walk. A node knows its place by its slot; a nested walk (a hook, a fused op's
-// definition) may take over slots, and gives them back when it ends.
+// The nodes of one walk. Where each of them stands in its list is the walk's own knowledge, not the
+// node's: threads walk graphs that share leaves, and a hook or a fused op's definition walks inside
+// a walk.
 class Walk {
  public:
   struct Visit {
     Ref<Node> node;
-    int old_slot;
     bool needed = true;
     Tensor grad = {};
   };
 
-  Walk() = default;
-  Walk(const Walk&) = delete;
-  ~Walk() {
-    for (const Visit& v : visits_) v.node->slot = v.old_slot;
-  }
-
   // Everything `root` depends on, no older than `oldest`, latest first.
   void discover(const Ref<Node>& root, std::uint64_t oldest) {
     visits_.reserve(16);
+    make_table(64);
     add(root);
     for (std::size_t next = 0; next < visits_.size(); ++next) {
       Node& node = *visits_[next].node;
@@ -52,14 +48,14 @@ class Walk {
     std::sort(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) {
       return a.node->sequence() > b.node->sequence();
     });
-    for (std::size_t i = 0; i < visits_.size(); ++i) visits_[i].node->slot = int(i);
+    make_table(table_.size());
   }
 
   // Null if the walk does not reach the node.
   Visit* find(const Node* node) {
-    if (!node || node->slot < 0 || std::size_t(node->slot) >= visits_.size()) return nullptr;
-    Visit& v = visits_[std::size_t(node->slot)];
-    return v.node.get() == node ? &v : nullptr;
+    if (!node) return nullptr;
+    const int place = entry(node);
+    return place < 0 ? nullptr : &visits_[std::size_t(place)];
   }
 
   // Keeps only nodes that lead to one of `wrt` (oldest first: an op is needed if an input is).
@@ -75,13 +71,31 @@ class Walk {
   PoolVector<Visit>& visits() { return visits_; }
 
  private:
+  // A hash table with open addressing: the entry that holds the node's place, or the free one, -1,
+  // where it belongs. Never full, so the search ends.
+  int& entry(const Node* node) {
+    const std::size_t mask = table_.size() - 1;
+    const std::uint64_t hash = (reinterpret_cast<std::uintptr_t>(node) >> 6) * 0x9E3779B97F4A7C15u;
+    for (std::size_t i = std::size_t(hash >> 32) & mask;; i = (i + 1) & mask)
+      if (table_[i] < 0 || visits_[std::size_t(table_[i])].node.get() == node) return table_[i];
+  }
+
+  // `size` entries, a power of two.
+  void make_table(std::size_t size) {
+    table_.assign(size, -1);
+    for (std::size_t i = 0; i < visits_.size(); ++i) entry(visits_[i].node.get()) = int(i);
+  }
+
   void add(const Ref<Node>& node) {
-    if (find(node.get())) return;
-    visits_.push_back({node, node->slot});
-    node->slot = int(visits_.size()) - 1;
+    int& place = entry(node.get());
+    if (place >= 0) return;
+    place = int(visits_.size());
+    visits_.push_back({node});
+    if (2 * visits_.size() > table_.size()) make_table(2 * table_.size());
   }
 
   PoolVector<Visit> visits_;
+  PoolVector<int> table_;
 };
 
 // A gradient as .grad keeps it: row-major in memory of its own, so that a write into it changes no
@@ -148,8 +162,9 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
   return grads;
 }
 
-Grads run_vjp(Node& node, const Tensor& g, bool create_graph) {
-  const Vjp v(node, g);
+Grads run_vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted,
+              bool create_graph) {
+  const Vjp v(node, g, wanted);
   if (node.is_fused() && (create_graph || g.dtype() == dual64 || node.dtype() == dual64))
     return through_definition(node, v, create_graph);
   return node.vjp(v);
@@ -161,6 +176,8 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
   const GradMode mode(options.create_graph);
   const bool retain = options.retain_graph || options.create_graph;
   auto& visits = walk.visits();
+  PoolVector<Walk::Visit*> targets;  // of a node's inputs; null: their gradients are not wanted
+  PoolVector<std::uint8_t> wanted;
   for (std::size_t i = 0; i < visits.size(); ++i) {
     if (!visits[i].needed || !visits[i].grad.defined()) continue;
     const Ref<Node> node = visits[i].node;
@@ -180,19 +197,19 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     if (!node->op()) continue;
     check_alive(*node);  // a hook's own backward may have freed it
     const auto inputs = node->inputs();
-    bool wanted = false;
-    for (Node::Input& input : inputs) {
-      const Walk::Visit* v = walk.find(input.node.get());
-      input.wanted = v && v->needed;
-      wanted = wanted || input.wanted;
+    targets.clear(), wanted.clear();
+    for (const Node::Input& input : inputs) {
+      Walk::Visit* v = walk.find(input.node.get());
+      targets.push_back(v && v->needed ? v : nullptr);
+      wanted.push_back(targets.back() != nullptr);
     }
-    if (!wanted) continue;
-    Grads grads = run_vjp(*node, g, options.create_graph);
+    if (std::find(wanted.begin(), wanted.end(), 1) == wanted.end()) continue;
+    Grads grads = run_vjp(*node, g, wanted, options.create_graph);
     check(grads.size() == inputs.size(), *node->op(), "its vjp gave ", grads.size(),
           " gradients for ", inputs.size(), " inputs; {} stands for none");
     for (std::size_t k = 0; k < grads.size(); ++k) {
-      Walk::Visit* v = grads[k].defined() ? walk.find(inputs[k].node.get()) : nullptr;
-      if (!v || !v->needed) continue;
+      Walk::Visit* v = targets[k];
+      if (!v || !grads[k].defined()) continue;
       Tensor part = fit(*node->op(), k, std::move(grads[k]), *v->node);
       v->grad = add_up(v->grad, MutateGradients::apply(*node->op(), k, std::move(part)));
     }
@@ -260,6 +277,8 @@ void backward(const Tensor& loss, const GradOptions& options) {
   walk.find(loss.node().get())->grad = start;
   run(walk, options, [](Node& node, const Tensor& g) {
     if (node.op() && !(node.has_extras() && node.extras().retain)) return;
+    static std::mutex mutex;  // threads add into the .grad of weights that they share
+    const std::lock_guard lock(mutex);
     Tensor& sum = node.extras().grad;
     sum = sum.defined() ? sum + g : owned(g);
   });

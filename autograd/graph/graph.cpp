@@ -60,8 +60,6 @@ Tensor Vjp::output() const {
   return attached;
 }
 
-bool Vjp::needs(int i) const { return node_.inputs_[i].wanted; }
-
 Node::Node(const Op* op, const Tensor& tensor, std::size_t allocated)
     : op_(op),
       sequence_(next_sequence()),
@@ -71,7 +69,7 @@ Node::Node(const Op* op, const Tensor& tensor, std::size_t allocated)
 
 Node::~Node() {
   for (Input& input : inputs()) input.~Input();
-  delete extras_;
+  delete extras_.load(std::memory_order_relaxed);
 }
 
 void Node::destroy(Node* node) {
@@ -97,8 +95,8 @@ Ref<Node> Node::make_leaf(const Tensor& x) {
 }
 
 Node::Extras& Node::extras() {
-  if (!extras_) extras_ = new Extras;
-  return *extras_;
+  if (!has_extras()) extras_.store(new Extras, std::memory_order_release);
+  return *extras_.load(std::memory_order_relaxed);
 }
 
 void Node::release() {

@@ -30,14 +30,17 @@ struct OpSpec {
   /// The vjp may return gradients of the output's shape: the engine sums them to the input's.
   bool broadcasts = false;
   SampleFn samples;  ///< required: an op without samples does not compile
+  std::vector<NoSize> no_sizes = {};
 };
 
-/// A differentiable op's descriptor: a namespace-scope constant beside its function.
+/// A differentiable op's descriptor: a namespace-scope constant beside its function. It must
+/// outlive what it recorded; its samples leave the list of checks with it.
 class Op {
  public:
   Op(OpSpec spec)  // NOLINT: reads as const Op kExp({...})
-      : spec_(std::move(spec)), check_(spec_.name, spec_.samples) {}
+      : spec_(std::move(spec)), check_(spec_.name, spec_.samples, spec_.no_sizes) {}
   Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
   std::string_view name() const { return spec_.name; }
   operator std::string_view() const { return spec_.name; }  // NOLINT: for check(cond, kOp, ...)
   Saves saves() const { return spec_.saves; }
@@ -99,17 +102,20 @@ class Node;
 /// What a vjp is given.
 class Vjp {
  public:
-  Vjp(Node& node, const Tensor& g) : grad(g), node_(node) {}
+  /// `wanted`: per input of the node, whether the walk leads on with its gradient.
+  Vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted)
+      : grad(g), node_(node), wanted_(wanted) {}
   const Tensor& grad;  ///< dL/d(output), of the output's shape
   /// Input i as it was; throws if the op does not save inputs, or if it was changed in place.
   const Tensor& input(int i) const;
   /// The op's result; throws if the op does not save it, or if it was changed in place.
   Tensor output() const;
   /// Whether the running walk wants input i's gradient: one it leads nowhere with need not be made.
-  bool needs(int i) const;
+  bool needs(int i) const { return wanted_[std::size_t(i)] != 0; }
 
  private:
   Node& node_;
+  std::span<const std::uint8_t> wanted_;
 };
 
 /// How one tensor was computed, or (op() == nullptr) a leaf that wants its gradient.
@@ -119,7 +125,6 @@ class Node {
     Tensor value;    ///< kept if the op saves inputs
     Ref<Node> node;  ///< null: no gradient flows there
     std::uint32_t version = 0;
-    bool wanted = false;  ///< by the walk that is running this node's vjp
   };
   /// State only some nodes have: .grad, hooks.
   struct Extras {
@@ -130,7 +135,6 @@ class Node {
   };
 
   std::atomic<std::uint32_t> refs{0};
-  int slot = -1;  ///< the engine's scratch: this node's place in its list
 
   Node(const Op* op, const Tensor& tensor, std::size_t allocated);
   virtual ~Node();
@@ -143,7 +147,7 @@ class Node {
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   std::span<Input> inputs() { return {inputs_, n_inputs_}; }
-  bool has_extras() const { return extras_ != nullptr; }
+  bool has_extras() const { return extras_.load(std::memory_order_acquire) != nullptr; }
   Extras& extras();
 
   /// One vector-Jacobian product, made of public ops or, for a fused op, of its backward kernel.
@@ -166,8 +170,8 @@ class Node {
   std::uint32_t n_inputs_ = 0;
   std::uint32_t output_version_ = 0;
   Input* inputs_ = nullptr;
-  Tensor output_;  // without history: no cycle
-  Extras* extras_ = nullptr;
+  Tensor output_;                         // without history: no cycle
+  std::atomic<Extras*> extras_{nullptr};  // threads look at the weights they share
   std::size_t allocated_;
   Node* next_dead_ = nullptr;
 };

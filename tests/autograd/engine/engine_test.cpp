@@ -367,6 +367,41 @@ TEST_CASE("two threads build and differentiate separate graphs") {
   CHECK(b == alone_b);
 }
 
+// A loss through weights that every thread has, with a walk inside the walk: a hook's.
+Tensor loss_of_shared(const Tensor& w, const Tensor& b, double scale) {
+  const Tensor x = full({3, 4}, scale, float64);
+  const Tensor h = tanh(linear(x, w, b));
+  h.register_hook([w](const Tensor& g) {
+    const GradMode recording(true);
+    return (g + 0.0 * sum(grad(sum(w * w), w))).detach();
+  });
+  return sum(softmax(linear(layer_norm(h, 4), w, b), -1) * h);
+}
+
+TEST_CASE("8 threads differentiate with the same weights") {
+  Generator g(3);
+  const Tensor w = randn({4, 4}, float64, g).requires_grad();
+  const Tensor b = randn({4}, float64, g).requires_grad();
+  constexpr std::size_t kThreads = 8;
+  std::vector<V> alone(kThreads), together(kThreads);
+  const auto work = [&](std::size_t i, int repeats, V& out) {
+    for (int r = 0; r < repeats; ++r) {
+      const Tensor loss = loss_of_shared(w, b, 0.1 * double(i + 1));
+      out = values(grad(loss, {w, b}, {.retain_graph = true})[0]);
+      backward(loss);  // adds into the .grad that they share
+    }
+  };
+  for (std::size_t i = 0; i < kThreads; ++i) work(i, 1, alone[i]);
+  const Tensor once = w.grad();
+  w.zero_grad(), b.zero_grad();
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] { work(i, 50, together[i]); });
+  for (std::thread& t : threads) t.join();
+  for (std::size_t i = 0; i < kThreads; ++i) CHECK(together[i] == alone[i]);
+  CHECK(allclose(w.grad(), 50.0 * once, 1e-12, 1e-12));
+}
+
 TEST_CASE("backward lets go of saved values as it passes them") {
   const std::int64_t n = 1 << 16;
   const std::uint64_t one = n * sizeof(double), before = pool_stats().live_bytes;

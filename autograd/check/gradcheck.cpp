@@ -236,13 +236,13 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
   for (const Sample& sample : samples)
     for (const CheckLayout layout : layouts) {
       const LaidOut laid_out = with_layout(sample, layout);
-      std::string skipped = laid_out.why_not;
+      SkipReason skipped = laid_out.why_not;
       if (repeats_elements(layout) && laid_out.sample) skipped = sample.no_repeats;
       GradcheckReport report;
       if (laid_out.sample && skipped.empty())
         report = gradcheck(laid_out.sample->f, laid_out.sample->inputs, options);
       results.push_back({check.name(), sample.name, layout, options.order, std::move(report),
-                         std::move(skipped)});
+                         skipped});
     }
   if (samples.empty()) {
     CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};

@@ -52,7 +52,7 @@ struct CheckResult {
   CheckLayout layout;
   int order;
   GradcheckReport report;
-  std::string skipped;  ///< the stated reason, if it was not run
+  SkipReason skipped;  ///< why it was not run, if it was not
 };
 /// Runs a check's samples in the given layouts: one result for each pair, run or skipped. A check
 /// without samples fails.

@@ -39,7 +39,7 @@ LaidOut contiguous_layout(const Sample& s) { return {s}; }
 
 LaidOut transposed_layout(const Sample& s) {
   if (!any_input(s, [](const Tensor& x) { return x.numel() > 0 && x.rank() >= 2; }))
-    return {{}, "no input with elements has rank 2 or more to transpose"};
+    return {{}, SkipReason::kNothingToTranspose};
   Tensors leaves;
   for (const Tensor& x : s.inputs) leaves.push_back(contiguous(with_axes_reversed(x)));
   return seen_through(s, leaves, [](std::size_t i, Args t) { return with_axes_reversed(t[i]); });
@@ -48,7 +48,7 @@ LaidOut transposed_layout(const Sample& s) {
 // Interleaved with NaN along each axis, then sliced out again.
 LaidOut sliced_layout(const Sample& s) {
   if (!any_input(s, [](const Tensor& x) { return x.numel() > 0 && x.rank() >= 1; }))
-    return {{}, "no input with elements has an axis to slice"};
+    return {{}, SkipReason::kNothingToSlice};
   return seen_through(s, s.inputs, [](std::size_t i, Args t) {
     Tensor x = t[i];
     for (int a = 0; a < x.rank(); ++a) {
@@ -64,8 +64,7 @@ LaidOut sliced_layout(const Sample& s) {
 bool can_expand(const Tensor& x) { return x.rank() >= 1 && x.numel() > 0 && x.size(-1) > 1; }
 
 LaidOut expanded_layout(const Sample& s) {
-  if (!any_input(s, can_expand))
-    return {{}, "no input has a last axis of 2 or more to give stride 0"};
+  if (!any_input(s, can_expand)) return {{}, SkipReason::kNothingToExpand};
   Tensors leaves;
   std::vector<Shape> shapes;
   for (const Tensor& x : s.inputs) {
@@ -80,7 +79,7 @@ LaidOut expanded_layout(const Sample& s) {
 LaidOut aliased_layout(const Sample& s) {
   const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
   if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)
-    return {{}, "no other input has the last one's shape, to be the same tensor"};
+    return {{}, SkipReason::kNothingToAlias};
   Tensors leaves{s.inputs.back()};
   std::vector<std::size_t> source;
   for (const Tensor& x : s.inputs) {

@@ -22,7 +22,7 @@ bool repeats_elements(CheckLayout layout);
 /// A sample in one layout, or why there is none.
 struct LaidOut {
   std::optional<Sample> sample;
-  std::string why_not = {};  ///< as "no input has rank 2 or more"; empty if there is a sample
+  SkipReason why_not = {};  ///< empty if there is a sample
 };
 /// The sample with its inputs laid out so, where that has a meaning (a rank-0 input cannot be
 /// transposed, one input cannot be aliased). kSliced surrounds the inputs with NaN.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 
 namespace heed::autograd {
 namespace {
@@ -13,16 +14,38 @@ std::vector<const Check*>& registry() {
 
 }  // namespace
 
-Tensor SampleGen::normal(const Shape& shape) { return randn(shape, float64, generator_); }
+std::string_view SkipReason::text() const {
+  switch (kind_) {
+    case kNone:
+      return "";
+    case kNothingToTranspose:
+      return "no input with elements has rank 2 or more to transpose";
+    case kNothingToSlice:
+      return "no input with elements has an axis to slice";
+    case kNothingToExpand:
+      return "no input has a last axis of 2 or more to give stride 0";
+    case kNothingToAlias:
+      return "no other input has the last one's shape, to be the same tensor";
+    case kEqualElements:
+      return "equal elements are a kink";
+    case kEqualOperands:
+      return "equal operands are a kink";
+  }
+  return "";
+}
+
+std::ostream& operator<<(std::ostream& out, SkipReason reason) { return out << reason.text(); }
+
+Tensor SampleGen::normal(const Shape& shape) { return randn(resized(shape), float64, generator_); }
 
 Tensor SampleGen::uniform(const Shape& shape, double low, double high) {
-  Tensor x = empty(shape, float64);
+  Tensor x = empty(resized(shape), float64);
   generator_.uniform(std::span(x.mutable_data<double>(), std::size_t(x.numel())), low, high);
   return x;
 }
 
 Tensor SampleGen::apart(const Shape& shape) {
-  Tensor x = empty(shape, float64);
+  Tensor x = empty(resized(shape), float64);
   const std::int64_t n = x.numel();
   const std::vector<std::int64_t> order = randperm(n, generator_).to_vector<std::int64_t>();
   for (std::int64_t i = 0; i < n; ++i)
@@ -31,21 +54,23 @@ Tensor SampleGen::apart(const Shape& shape) {
 }
 
 Tensor SampleGen::integers(std::int64_t low, std::int64_t high, const Shape& shape) {
-  return randint(low, high, shape, generator_);
+  return randint(low, high, resized(shape), generator_);
 }
 
 Tensor SampleGen::mask(const Shape& shape, double p_true) {
-  return bernoulli(p_true, shape, generator_);
+  return bernoulli(p_true, resized(shape), generator_);
 }
 
-Samples SampleFn::operator()() const {
-  SampleGen generator(2024);
+Samples SampleFn::operator()(const Resize& resize) const {
+  SampleGen generator(2024, resize);
   return f_(generator);
 }
 
-Check::Check(std::string_view name, SampleFn samples) : name_(name), samples_(std::move(samples)) {
+Check::Check(std::string_view name, SampleFn samples, std::vector<NoSize> no_sizes)
+    : name_(name), samples_(std::move(samples)), no_sizes_(std::move(no_sizes)) {
   registry().push_back(this);
 }
+Check::~Check() { std::erase(registry(), this); }
 
 std::vector<const Check*> registered_checks() {
   std::vector<const Check*> list = registry();

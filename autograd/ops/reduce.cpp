@@ -13,7 +13,7 @@ using kernels::kColumnBlock;
 
 // f(x, axes, keepdim) in the cases that every reduction has to get right.
 template <class F, class Draw>
-SampleFn reduction_samples(F f, Draw draw, std::string no_repeats = {}) {
+SampleFn reduction_samples(F f, Draw draw, SkipReason no_repeats = {}) {
   return [f, draw, no_repeats](SampleGen& g) -> Samples {
     const auto over = [f](Dims axes, bool keepdim) {
       return [=](Args t) { return f(t[0], axes, keepdim); };
@@ -27,7 +27,7 @@ SampleFn reduction_samples(F f, Draw draw, std::string no_repeats = {}) {
 }
 constexpr auto kNormal = [](SampleGen& g, const Shape& s) { return g.normal(s); };
 constexpr auto kApart = [](SampleGen& g, const Shape& s) { return g.apart(s); };
-constexpr const char* kTies = "equal elements are a kink";
+constexpr SkipReason kTies = SkipReason::kEqualElements;
 using F = Tensor(const Tensor&, const Dims&, bool);
 
 const Op kSum({.name = "sum",

@@ -46,7 +46,7 @@ template <class F>
 SampleFn extremum_samples(F f) {
   return [f](SampleGen& g) -> Samples {
     const auto two = [f](Args t) { return f(t[0], t[1]); };
-    const char* ties = "equal operands are a kink";
+    const SkipReason ties = SkipReason::kEqualOperands;
     return {{"same shape", two, {g.apart({2, 3}), g.apart({2, 3}) + 0.03}, ties},
             {"two-sided", two, {g.apart({3, 1}), g.apart({1, 4}) + 0.03}, ties},
             {"size 0", two, {g.normal({0}), g.normal({0})}}};
@@ -69,21 +69,21 @@ Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
 }  // namespace
 
 Tensor operator+(const Tensor& a, const Tensor& b) {
-  return record(kAdd, {a, b}, zip_numeric(kAdd, a, b, [](auto x, auto y) { return x + y; }),
+  return record(kAdd, {a, b}, zip_numeric(kAdd, a, b, wrapping(std::plus<>())),
                 [](const Vjp& v) -> Grads {
                   return {v.grad, v.grad};
                 });
 }
 
 Tensor operator-(const Tensor& a, const Tensor& b) {
-  return record(kSub, {a, b}, zip_numeric(kSub, a, b, [](auto x, auto y) { return x - y; }),
+  return record(kSub, {a, b}, zip_numeric(kSub, a, b, wrapping(std::minus<>())),
                 [](const Vjp& v) -> Grads {
                   return {v.grad, v.needs(1) ? -v.grad : Tensor()};
                 });
 }
 
 Tensor operator*(const Tensor& a, const Tensor& b) {
-  return record(kMul, {a, b}, zip_numeric(kMul, a, b, [](auto x, auto y) { return x * y; }),
+  return record(kMul, {a, b}, zip_numeric(kMul, a, b, wrapping(std::multiplies<>())),
                 [](const Vjp& v) -> Grads {
                   return {v.needs(0) ? v.grad * v.input(1) : Tensor(),
                           v.needs(1) ? v.grad * v.input(0) : Tensor()};

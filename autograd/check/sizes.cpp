@@ -1,0 +1,96 @@
+#include "autograd/check/sizes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "autograd/base/error.h"
+#include "autograd/graph/graph.h"
+
+namespace heed::autograd {
+namespace {
+
+constexpr std::int64_t kLargeSize = 130;  // two blocks of 64 columns and a rest
+
+std::int64_t extent_of(SampleSize size) {
+  return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;
+}
+
+// The check's samples drawn in other shapes, with those that the op refuses left out.
+Samples accepted(const Check& check, const Resize& resize) {
+  const NoGrad guard;
+  Samples samples;
+  try {
+    samples = check.samples(resize);
+  } catch (const Error&) {
+    return {};
+  }
+  std::erase_if(samples, [](const Sample& s) {
+    try {
+      s.f(s.inputs);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  });
+  return samples;
+}
+
+std::int64_t elements(const Sample& s) {
+  std::int64_t n = 0;
+  for (const Tensor& x : s.inputs) n += x.numel();
+  return n;
+}
+
+std::set<std::int64_t> extents(const Samples& samples) {
+  std::set<std::int64_t> all;
+  for (const Sample& s : samples)
+    for (const Tensor& x : s.inputs)
+      for (const std::int64_t n : x.shape())
+        if (n > 1) all.insert(n);
+  return all;
+}
+
+}  // namespace
+
+std::string_view size_name(SampleSize size) {
+  constexpr std::string_view kNames[] = {"size 0", "size 1", "rank 0", "large"};
+  return kNames[std::size_t(size)];
+}
+
+bool has_size(const Sample& sample, SampleSize size) {
+  return std::any_of(sample.inputs.begin(), sample.inputs.end(), [&](const Tensor& x) {
+    if (size == SampleSize::kScalar) return x.rank() == 0;
+    return std::any_of(x.shape().begin(), x.shape().end(), [&](std::int64_t n) {
+      return size == SampleSize::kLarge ? n >= kLargeSize : n == extent_of(size);
+    });
+  });
+}
+
+Samples resized_samples(const Check& check, SampleSize size) {
+  const Samples own = check.samples();
+  Samples found;
+  const auto add = [&](const std::string& name, const Resize& resize) {
+    for (Sample& s : accepted(check, resize)) {
+      if (!has_size(s, size)) continue;
+      s.name += ", " + name;
+      found.push_back(std::move(s));
+    }
+  };
+  if (size == SampleSize::kScalar) {
+    add("rank 0", [](const Shape&) { return Shape{}; });
+    return found;
+  }
+  for (const std::int64_t n : extents(own))
+    add(std::to_string(n) + " made " + std::to_string(extent_of(size)), [&](Shape shape) {
+      for (int a = 0; a < shape.rank(); ++a)
+        if (shape[a] == n) shape[a] = extent_of(size);
+      return shape;
+    });
+  if (size == SampleSize::kLarge && !found.empty())
+    found = {*std::min_element(found.begin(), found.end(), [](const Sample& a, const Sample& b) {
+      return elements(a) < elements(b);
+    })};
+  return found;
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,153 @@
+// The list of checks: what is in it, and that nothing else is.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "autograd/check/gradcheck.h"
+#include "autograd/check/sizes.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+namespace fs = std::filesystem;
+using Names = std::set<std::string>;
+
+std::vector<const Check*> library_checks() {
+  std::vector<const Check*> list = registered_checks();
+  std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });
+  return list;
+}
+
+// Of layers, whose checks are called nn.X; or of ops.
+Names registered(bool layers) {
+  Names names;
+  for (const Check* check : library_checks())
+    if (const std::string name(check->name()); name.starts_with("nn.") == layers)
+      names.insert(layers ? name.substr(3) : name);
+  return names;
+}
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Every first group of `pattern` in the sources below `folder`.
+Names found_in(const std::string& folder, const std::string& pattern) {
+  Names names;
+  const std::regex regex(pattern);
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(HEED_SOURCE_DIR) / folder)) {
+    if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+    const std::string text = text_of(entry.path());
+    for (std::sregex_iterator m(text.begin(), text.end(), regex), end; m != end; ++m)
+      names.insert((*m)[1]);
+  }
+  return names;
+}
+
+TEST_CASE("every op and composite that the sources register is in the list, and nothing else") {
+  Names named = found_in("autograd/ops", R"(const Op k\w+\(\{\s*\.name = "(\w+)\")");
+  named.merge(found_in("autograd/ops", R"(const Check k\w+\(\s*"(\w+)\")"));
+  CHECK(named.size() > 50);
+  CHECK(registered(false) == named);
+}
+
+// What returns bool8 or int64 has no gradient; ops.h says so of each, or of its section.
+Names without_gradient(const std::string& ops) {
+  Names names;
+  bool section = false, comment = false;
+  std::istringstream lines(ops);
+  std::smatch m;
+  const std::regex function(R"(^Tensor (\w+)\()"), says(R"(\bbool8\b.*\[|int64\.|, bool8)");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("// ----")) section = line.find(", bool8") != std::string::npos;
+    if (line.starts_with("/// ")) comment = std::regex_search(line, says);
+    if (!std::regex_search(line, m, function)) continue;
+    if (section || comment || line.find("bool8") != std::string::npos) names.insert(m[1]);
+    comment = false;
+  }
+  return names;
+}
+
+TEST_CASE("every differentiable function of ops.h has a check") {
+  const std::string ops = text_of(fs::path(HEED_SOURCE_DIR) / "autograd/ops/ops.h");
+  const Names checks = registered(false), no_gradient = without_gradient(ops);
+  CHECK(no_gradient.count("argmax") == 1);
+  CHECK(no_gradient.count("eq") == 1);
+  CHECK(no_gradient.count("sum") == 0);
+  const std::regex function(R"(\n(?:Tensor|std::vector<Tensor>|AttentionResult) (\w+)\()");
+  std::size_t count = 0;
+  for (std::sregex_iterator m(ops.begin(), ops.end(), function), end; m != end; ++m) {
+    const std::string name = (*m)[1];
+    if (name == "operator" || no_gradient.count(name)) continue;
+    CAPTURE(name);
+    CHECK(checks.count(name) == 1);
+    ++count;
+  }
+  CHECK(count > 50);
+}
+
+TEST_CASE("every module of nn has a check") {
+  const Names modules =
+      found_in("nn", R"((?:struct|class) (\w+)[^;{()]*:[^;{()]*\bModule\b[^;{()]*\{)");
+  CHECK(modules.size() >= 8);
+  CHECK(registered(true) == modules);
+}
+
+TEST_CASE("a check leaves the list when it is destroyed, and has no copies") {
+  static_assert(!std::is_copy_constructible_v<Check> && !std::is_copy_assignable_v<Check>);
+  static_assert(!std::is_copy_constructible_v<Op> && !std::is_copy_assignable_v<Op>);
+  static_assert(!std::is_move_constructible_v<Check> && !std::is_move_constructible_v<Op>);
+  const std::size_t before = registered_checks().size();
+  const auto square = [](SampleGen& g) -> Samples {
+    return {{"x", [](Args t) { return t[0] * t[0]; }, {g.normal({2})}}};
+  };
+  {
+    const Check check("test.local_check", square);
+    const Op op({.name = "test.local_op", .samples = square});
+    CHECK(registered_checks().size() == before + 2);
+  }
+  CHECK(registered_checks().size() == before);
+  for (const Check* check : registered_checks()) CHECK(!check->samples().empty());
+}
+
+// ---- sizes
+
+TEST_CASE("every check has samples of size 0, of size 1, of rank 0 and large, or says why not") {
+  for (const Check* check : library_checks())
+    for (const SampleSize size : kAllSizes) {
+      CAPTURE(check->name(), size_name(size));
+      const Samples own = check->samples();
+      const bool covered =
+          !resized_samples(*check, size).empty() ||
+          std::any_of(own.begin(), own.end(), [&](const Sample& s) { return has_size(s, size); });
+      const auto& excuses = check->no_sizes();
+      const auto excuse = std::find_if(excuses.begin(), excuses.end(),
+                                       [&](const NoSize& n) { return n.size == size; });
+      CHECK(covered == (excuse == excuses.end()));  // and no excuse for what is covered
+      if (excuse != excuses.end()) CHECK(!excuse->why.empty());
+    }
+}
+
+TEST_CASE("gradients agree with both oracles at every size") {
+  std::size_t ran = 0;
+  for (const Check* check : library_checks())
+    for (const SampleSize size : kAllSizes)
+      for (const Sample& s : resized_samples(*check, size)) {
+        CAPTURE(check->name(), size_name(size), s.name);
+        const GradcheckReport report = gradcheck(s.f, s.inputs, {.order = 2});
+        CAPTURE(report.message);
+        CHECK(report.ok);
+        ++ran;
+      }
+  CHECK(ran > 500);
+}
+
+}  // namespace

@@ -14,6 +14,7 @@
 #include "nn/layers/pass.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/transformer.h"
+#include "nn/study/causality.h"
 #include "nn/study/study.h"
 #include "nn/tasks/alphabet.h"
 #include "nn/tasks/ngram.h"

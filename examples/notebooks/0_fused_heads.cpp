@@ -48,12 +48,6 @@ struct MultiHeadAttention {
   }
 };
 
-// How much output t hangs on input s, [T, T]: every derivative there is, none left out.
-Tensor dependence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
-  return sum(abs(jacobian(f, x)), {0, 2, 3, 5});  // of [1, T, d, 1, T, d]
-}
-bool sees_no_future(const Tensor& matrix) { return max(abs(triu(matrix, 1))).item() == 0.0; }
-
 // output[0, 0, :8], output[0, 5, :8], its sum, sum of squares, least and largest.
 Tensor summary(const Tensor& y) {
   const auto row = [&](std::int64_t t) { return slice(select(select(y, 0, 0), 0, t), 0, 0, 8); };
@@ -205,11 +199,11 @@ void two_small_heads() {
   module.weights.out_proj_bias = small.out_bias;
   require("nn::MultiHeadAttention, whose form kPackedHeads this is, says the same",
           allclose(module(input), permuted(input), 0, 1e-14));
-  const Tensor right = dependence(permuted, input), wrong = dependence(as_printed, input);
-  fault("In [54]: heads joined without the permute back", sees_no_future(right),
-        sees_no_future(wrong),
-        text("Sum of |d output[t] / d input[s]|, rows t, with the permute:\n", right,
-             "\nas in the notebook, where every shape is right, too:\n", wrong));
+  const nn::Reach right = nn::reach(permuted, input), wrong = nn::reach(as_printed, input);
+  fault("In [54]: heads joined without the permute back", right.ok(), wrong.ok(),
+        text("Which input (column) reaches which output (row), with the permute:\n", right.text(),
+             "as in the notebook, where every shape is right, too, and ! is the future:\n",
+             wrong.text()));
 }
 
 }  // namespace

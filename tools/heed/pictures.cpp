@@ -135,4 +135,25 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
   return files;
 }
 
+void draw_reach(const std::filesystem::path& file, const nn::Causality& causality) {
+  double smallest = HUGE_VAL;
+  for (const nn::Reach& r : causality.runs)
+    for (const double x : r.values)
+      if (x > 0) smallest = std::min(smallest, x);
+  plot::HeatmapGrid grid;
+  for (const nn::Reach& r : causality.runs) {
+    std::vector<float> decades;
+    for (const double x : r.values)
+      decades.push_back(x > 0 ? float(1 + std::log10(x / smallest)) : std::nanf(""));
+    grid.panels.push_back({r.name, int(r.length), int(r.length), decades});
+  }
+  grid.panel_columns = 2;
+  grid.title = "What each output depends on";
+  grid.caption = "Gray: exactly 0. Causal: gray above the diagonal, no gray on it.";
+  grid.row_axis = "output";
+  grid.col_axis = "input";
+  grid.value_name = "derivative, in decades";
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
+}
+
 }  // namespace heed

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "nn/study/causality.h"
 #include "nn/study/study.h"
 #include "nn/train/trainer.h"
 
@@ -24,5 +25,8 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
                                               const nn::Objective& objective,
                                               const std::vector<std::string>& tokens,
                                               const nn::TaskFacts& facts);
+
+/// The reach matrix of each pass, where what is exactly 0 is gray. IoError if it cannot be written.
+void draw_reach(const std::filesystem::path& file, const nn::Causality& causality);
 
 }  // namespace heed

@@ -38,7 +38,7 @@ std::unique_ptr<Command> bench_command() {
       "train  steps of micro, toy, chargpt and small (on 1 thread and on all): ms, tokens/s, MFU\n"
       "Medians. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
-  c->has_argument = true;
+  c->arguments = 1;
   c->add("Options", {nn::Setting("what", a->what, {"gemm", "ops", "train"}, "what to time"),
                      nn::Setting("preset", a->preset, bench_presets(), "of train").shows("all")});
   c->add_common(Command::kThreads | Command::kJson);

@@ -134,7 +134,7 @@ void take_values(const Parser& parser) {
         std::adjacent_find(values.begin(), values.end(), std::not_equal_to()) != values.end();
     if (setting.kind == Kind::kSwitch && differ)
       usage_error("--{0} and --no-{0} contradict", setting.key);
-    const bool is_argument = command.has_argument && i == 0;
+    const bool is_argument = i < command.arguments;
     if (is_argument && setting.kind != Kind::kList && values.size() > 1)
       usage_error("'{}' is one argument too many; {}", values[1], see_help(&command));
     if (setting.kind != Kind::kList) values = {values.back()};
@@ -170,7 +170,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     parser.app->group("Commands");
     parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + "Examples:\n" + c->examples);
     for (std::size_t i = 0; i < c->settings.size(); ++i)
-      parser.options.push_back(add_setting(*parser.app, c->settings[i], c->has_argument && i == 0));
+      parser.options.push_back(add_setting(*parser.app, c->settings[i], i < c->arguments));
   }
   refuse_empty_values(commands, argc, argv);
 

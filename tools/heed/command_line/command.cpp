@@ -66,7 +66,7 @@ Commands all_commands() {
   Commands commands;
   for (const auto make :
        {train_command, eval_command, generate_command, study_command, gradcheck_command,
-        bench_command, info_command, tasks_command, completions_command})
+        verify_command, bench_command, info_command, tasks_command, completions_command})
     commands.push_back(make());
   return commands;
 }

@@ -21,7 +21,7 @@ struct Command {
   std::string notes;     ///< stand above the examples in help
 
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
-  bool has_argument = false;          ///< the first setting can be given without its name
+  std::size_t arguments = 0;          ///< the first so many settings can be given without names
 
   /// What the command does; returns the exit code.
   std::function<int(const Command&)> run;

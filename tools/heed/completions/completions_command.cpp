@@ -108,7 +108,7 @@ std::unique_ptr<Command> completions_command() {
   c->name = "completions", c->what = "print what the shell needs to complete heed's options";
   c->examples = "  heed completions bash > ~/.local/share/bash-completion/completions/heed";
   auto shell = std::make_shared<Shell>(Shell::kBash);
-  c->has_argument = true;
+  c->arguments = 1;
   c->add("Options", {{"shell", *shell, "of this shell"}});
   c->run = [shell](const Command&) {
     const auto print_them = *shell == Shell::kBash  ? print_bash

@@ -68,7 +68,7 @@ std::unique_ptr<Command> eval_command() {
       "  heed eval\n"
       "  heed eval --weights best.safetensors --json";
   auto a = std::make_shared<EvalArguments>();
-  c->has_argument = true;
+  c->arguments = 1;
   c->add("Options", {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
                      {"weights", a->weights, "FILE", "weights inside the folder"},
                      nn::Setting("sequences", a->sequences, {1, 1 << 20},

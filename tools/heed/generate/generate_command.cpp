@@ -81,7 +81,7 @@ std::unique_ptr<Command> generate_command() {
       "  heed generate --temperature 0.8 --top-k 20 --seed 7";
   auto a = std::make_shared<GenerateArguments>();
   nn::SampleOptions& sample = a->sample;
-  c->has_argument = true;
+  c->arguments = 1;
   c->add("Options",
          {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
           {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},

@@ -50,7 +50,7 @@ std::unique_ptr<Command> gradcheck_command() {
       "  heed gradcheck --mutants";
   auto a = std::make_shared<GradcheckArguments>();
   GradcheckRequest& request = a->request;
-  c->has_argument = true;
+  c->arguments = 1;
   c->add("Options",
          {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
           {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},

@@ -84,7 +84,7 @@ std::unique_ptr<Command> info_command() {
       "  heed info\n"
       "  heed info runs/induction-1/model.safetensors";
   auto run = std::make_shared<std::string>();
-  c->has_argument = true;
+  c->arguments = 1;
   c->add("Options",
          {{"run", *run, "PATH", "run folder or file (default: the newest run under runs/)"}});
   c->add_common(Command::kJson);

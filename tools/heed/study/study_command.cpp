@@ -201,7 +201,7 @@ std::unique_ptr<Command> study_command() {
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
       "the mask hides a key: what a weight would be worth does not ask whether it may exist.";
   auto a = std::make_shared<StudyArguments>();
-  c->has_argument = true;
+  c->arguments = 1;
   c->add("Options",
          {{"run", a->run, "DIR", "run folder (default: the newest run under runs/)"},
           nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),

@@ -109,7 +109,7 @@ std::unique_ptr<Command> train_command() {
       "shown are induction's. An option overrides the config file, which overrides the preset.\n"
       "Losses are in nats per token.";
   auto a = std::make_shared<TrainArguments>();
-  c->has_argument = true;
+  c->arguments = 1;
   c->settings = a->config.settings();
   c->settings[1].may_be_empty = false;  // --text ""
   c->add("Recipe", {nn::Setting("preset", a->preset, nn::preset_names(), "recipe to start from")});

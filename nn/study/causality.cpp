@@ -1,0 +1,128 @@
+#include "nn/study/causality.h"
+
+#include <algorithm>
+
+#include "autograd/engine/engine.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+bool must_be_zero(const Reach& r, std::int64_t t, std::int64_t s) {
+  return s > t || (s < t && !r.padding.empty() && r.padding[std::size_t(s)]);
+}
+
+// The largest |x| over all axes but the first two, [B, T]; NaN wins.
+std::vector<double> largest_by_position(const Tensor& x) {
+  const Tensor flat = reshape(to(x, float64), {x.size(0), x.size(1), -1});
+  return max(abs(flat), {2}).to_vector<double>();
+}
+
+// With the tokens [begin, end) padding, which no query may read.
+Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin, std::int64_t end,
+                   const std::string& name) {
+  std::vector<bool> padding(std::size_t(x.size(1)), false);
+  std::fill(padding.begin() + begin, padding.begin() + end, true);
+  const KeepMask keep(logical_not(from_data(padding, {1, 1, 1, x.size(1)})));
+  Reach r =
+      reach([&](const Tensor& e) { return model.forward_embedded(e, {.keep = keep}); }, x, name);
+  r.padding = padding;
+  return r;
+}
+
+// Sequence s of the batch has another token at s, the last one none: what is not equal to the last
+// one's has moved with it.
+Reach cached_reach(const Transformer& model, const Tensor& ids) {
+  const NoGrad guard;
+  const std::int64_t length = ids.size(1), vocab = model.options.vocab, half = length / 2;
+  const auto own = ids.to_vector<std::int64_t>();
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t s = 0; s <= length; ++s)
+    for (std::int64_t t = 0; t < length; ++t)
+      tokens.push_back((own[std::size_t(t)] + (s == t ? 1 : 0)) % vocab);
+  const Tensor batch = from_data(tokens, {length + 1, length});
+  KVCache cache = model.cache(length + 1);
+  const Tensor first = model.forward(slice(batch, 1, 0, half), {.cache = &cache});
+  const Tensor second = model.forward(slice(batch, 1, half, length), {.cache = &cache});
+  const Tensor logits = cat({first, second}, 1);
+  const Tensor change = slice(logits, 0, 0, length) - slice(logits, 0, length, length + 1);
+  const Tensor by_input = from_data(largest_by_position(change), {length, length});
+  return {"with a KV cache", length, transpose(by_input, 0, 1).to_vector<double>()};
+}
+
+}  // namespace
+
+std::vector<Reach::Place> Reach::leaks() const {
+  std::vector<Place> places;
+  for (std::int64_t t = 0; t < length; ++t)
+    for (std::int64_t s = 0; s < length; ++s)
+      if (must_be_zero(*this, t, s) && !(at(t, s) == 0)) places.push_back({t, s, at(t, s)});
+  return places;
+}
+
+std::vector<Reach::Place> Reach::blind() const {
+  std::vector<Place> places;
+  for (std::int64_t t = 0; t < length; ++t)
+    if (!(at(t, t) > 0)) places.push_back({t, t, at(t, t)});
+  return places;
+}
+
+std::string Reach::text() const {
+  std::string lines;
+  for (std::int64_t t = 0; t < length; ++t) {
+    for (std::int64_t s = 0; s < length; ++s) {
+      const bool zero = at(t, s) == 0;
+      lines += zero ? (s == t ? '?' : '.') : must_be_zero(*this, t, s) ? '!' : '#';
+    }
+    lines += '\n';
+  }
+  return lines;
+}
+
+bool Causality::ok() const {
+  return std::all_of(runs.begin(), runs.end(), [](const Reach& r) { return r.ok(); });
+}
+
+Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+            const std::string& name) {
+  check(x.rank() >= 2 && x.size(0) == 1, "causality", "needs an x of [1, T, ...], got ", x.shape());
+  const std::int64_t length = x.size(1);
+  Shape copies = x.shape();
+  copies[0] = length;
+  const GradMode recording(true);
+  const Tensor inputs = contiguous(expand(x.detach(), copies)).detach().requires_grad();
+  const Tensor y = f(inputs);
+  check(y.rank() >= 2 && y.size(0) == length && y.size(1) == length, "causality", "f needs to map ",
+        inputs.shape(), " to [", length, ", ", length, ", ...], got ", y.shape());
+  // Copy t is asked about output t alone.
+  Generator random(1);
+  Shape own{length, length};
+  for (int a = 2; a < y.rank(); ++a) own.push_back(1);
+  const Tensor here = reshape(eq(unsqueeze(arange(length), 1), arange(length)), own);
+  const Tensor cotangent = masked_fill(randn(y.shape(), y.dtype(), random), logical_not(here), 0);
+  if (!y.needs_grad())  // f reads no input
+    return {name, length, std::vector<double>(std::size_t(length * length), 0.0)};
+  const Tensor g = grad(y, inputs, {.grad_output = cotangent, .allow_unused = true});
+  return {name, length, largest_by_position(g)};
+}
+
+Causality causality(const Transformer& model, std::int64_t length) {
+  const Transformer::Options& o = model.options;
+  if (length == 0) length = std::min<std::int64_t>(o.context, 32);
+  check<ValueError>(length >= 2 && length <= o.context, "causality", "needs a length of 2 to ",
+                    o.context, ", the model's context, got ", length);
+  Generator random(1);
+  const Tensor ids = randint(0, o.vocab, {1, length}, random);
+  const Tensor x = model.tok(ids).detach();
+  const std::int64_t padding = std::max<std::int64_t>(1, length / 4);
+  Causality c;
+  c.runs.push_back(padded_reach(model, x, 0, 0, "without padding"));
+  c.runs.push_back(padded_reach(model, x, length - padding, length, "with padding at the end"));
+  c.runs.push_back(padded_reach(model, x, 0, padding, "with padding at the start"));
+  c.runs.push_back(cached_reach(model, ids));
+  return c;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,108 @@
+// The certificate of causality: models that are, layers that are not, and what it says of them.
+#include "nn/study/causality.h"
+
+#include <cmath>
+
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::autograd::float64;
+using heed::nn::testing::kAllPositions;
+using heed::nn::testing::random_model;
+
+// Notebook 0's layer: heads side by side in one projection. It joins them without `permute_back`.
+Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back) {
+  const std::int64_t batch = x.size(0), length = x.size(1), heads = 2, d = x.size(2) / heads;
+  const Tensor qkv = reshape(linear(x, qkv_weight), {batch, length, heads, 3 * d});
+  const auto parts = chunk(permute(qkv, {0, 2, 1, 3}), 3, -1);
+  const Tensor z = attention(parts[0], parts[1], parts[2], {.causal = true});
+  return reshape(permute_back ? permute(z, {0, 2, 1, 3}) : z, x.shape());
+}
+
+TEST_CASE("notebook 0's layer leaks the future as written, and does not with the permute") {
+  Generator g(3);
+  const Tensor x = randn({1, 3, 4}, float64, g), w = randn({12, 4}, float64, g);
+  const Reach wrong = reach([&](const Tensor& t) { return fused_heads(t, w, false); }, x);
+  CHECK(!wrong.ok());
+  REQUIRE(!wrong.leaks().empty());
+  CHECK(wrong.leaks()[0].output == 0);
+  CHECK(wrong.leaks()[0].input == 1);
+  CHECK(wrong.leaks()[0].value == wrong.at(0, 1));
+  CHECK(wrong.text() == "#!.\n##!\n###\n");
+  const Reach right = reach([&](const Tensor& t) { return fused_heads(t, w, true); }, x);
+  CHECK(right.ok());
+  CHECK(right.text() == "#..\n##.\n###\n");
+}
+
+TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dtypes") {
+  for (const Positions positions : kAllPositions)
+    for (const DType dtype : {float32, float64})
+      for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost}) {
+        const Transformer model = random_model({.vocab = 7,
+                                                .d_model = 8,
+                                                .heads = 2,
+                                                .layers = 2,
+                                                .context = 12,
+                                                .positions = positions,
+                                                .norm = norm,
+                                                .dtype = dtype});
+        const Causality c = causality(model);
+        REQUIRE(c.runs.size() == 4);
+        for (const Reach& r : c.runs) {
+          CAPTURE(int(positions), dtype, r.name, r.text());
+          CHECK(r.ok());
+          CHECK(r.length == 12);
+          CHECK(r.at(11, 0) == (r.name == "with padding at the start" ? 0 : r.at(11, 0)));
+        }
+        CHECK(c.runs[0].at(11, 0) != 0);
+        CHECK(c.runs[3].at(11, 0) != 0);
+        CHECK(c.ok());
+      }
+}
+
+TEST_CASE("the certificate ends where the cause does") {
+  Generator g(4);
+  const Tensor x = randn({1, 4, 3}, float64, g);
+  const Reach ahead = reach([](const Tensor& t) { return flip(t, 1); }, x);
+  CHECK(ahead.leaks().size() == 2);
+  CHECK(ahead.blind().size() == 4);
+  CHECK(ahead.text() == "?..!\n.?!.\n.#?.\n#..?\n");
+  // However small, and NaN too: what is not 0 is no 0.
+  const Tensor later = triu(ones({4, 4}, float64), 1);
+  const Reach faint = reach([&](const Tensor& t) { return t + 1e-300 * matmul(later, t); }, x);
+  CHECK(faint.leaks().size() == 6);
+  const Reach nan = reach([&](const Tensor& t) { return t + std::nan("") * matmul(later, t); }, x);
+  CHECK(nan.leaks().size() == 6);
+  const Reach blind = reach([](const Tensor& t) { return t.detach(); }, x);
+  CHECK(blind.blind().size() == 4);
+  CHECK(blind.leaks().empty());
+  CHECK(!blind.ok());
+}
+
+TEST_CASE("padding that others read is a leak") {
+  Generator g(5);
+  const Tensor x = randn({1, 3, 2}, float64, g);
+  Reach r = reach([](const Tensor& t) { return cumsum(t, 1); }, x);
+  CHECK(r.ok());
+  r.padding = {true, false, false};
+  CHECK(r.leaks().size() == 2);
+  CHECK(r.text() == "#..\n!#.\n!##\n");
+}
+
+TEST_CASE("the certificate says what it cannot be asked") {
+  const Tensor x = zeros({1, 3, 2}, float64);
+  CHECK_THROWS_WITH(reach([](const Tensor& t) { return t; }, zeros({2, 3}, float64)),
+                    "causality: needs an x of [1, T, ...], got [2, 3]");
+  CHECK_THROWS_WITH(reach([](const Tensor& t) { return sum(t); }, x),
+                    "causality: f needs to map [3, 3, 2] to [3, 3, ...], got []");
+  const Transformer model = random_model({.vocab = 3, .d_model = 4, .heads = 1, .context = 8});
+  CHECK_THROWS_WITH(causality(model, 9),
+                    "causality: needs a length of 2 to 8, the model's context, got 9");
+}
+
+}  // namespace

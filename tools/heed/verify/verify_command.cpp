@@ -1,0 +1,131 @@
+// heed verify: certificates about a run's model.
+#include <algorithm>
+#include <filesystem>
+
+#include "nn/study/causality.h"
+#include "nn/train/run_folder.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
+
+namespace heed {
+namespace {
+
+struct VerifyArguments {
+  std::string what, run, weights = "model.safetensors", out;
+  std::int64_t length = 0;
+};
+
+struct Verified {
+  std::string weights;  // "trained" or "random"
+  nn::Causality causality;
+};
+
+std::string verdict(const nn::Reach& r) {
+  const auto leaks = r.leaks(), blind = r.blind();
+  if (!leaks.empty())
+    return fmt::format("LEAKS at {} places; the first: d output {} / d input {} = {:g}, needs 0",
+                       leaks.size(), leaks[0].output, leaks[0].input, leaks[0].value);
+  if (!blind.empty())
+    return fmt::format("BLIND: {} outputs do not see their own input, the first is output {}",
+                       blind.size(), blind[0].output);
+  return "causal";
+}
+
+nn::Json place_json(const std::vector<nn::Reach::Place>& places) {
+  if (places.empty()) return {};
+  return nn::Json::object(
+      {{"output", places[0].output}, {"input", places[0].input}, {"value", places[0].value}});
+}
+
+nn::Json to_json(const std::vector<Verified>& all) {
+  nn::Json passes = nn::Json::array();
+  for (const Verified& v : all)
+    for (const nn::Reach& r : v.causality.runs)
+      passes.push_back(nn::Json::object({{"weights", v.weights},
+                                         {"pass", r.name},
+                                         {"ok", r.ok()},
+                                         {"leaks", r.leaks().size()},
+                                         {"first_leak", place_json(r.leaks())},
+                                         {"blind", r.blind().size()}}));
+  return passes;
+}
+
+int verify_causality(const VerifyArguments& a, bool json) {
+  const std::filesystem::path folder = find_run(a.run);
+  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kPrompts);
+  const std::int64_t context = run.model.options.context;
+  if (a.length > context) usage_error("--length: needs 2 to {}, got {}", context, a.length);
+  nn::Generator generator(1);
+  const nn::Transformer random(run.model.options, generator);
+  const Stopwatch clock;
+  std::vector<Verified> all;
+  past_input_checks([&] {
+    all.push_back({"trained", nn::causality(run.model, a.length)});
+    all.push_back({"random", nn::causality(random, a.length)});
+  });
+  const double seconds = clock.seconds();
+  const bool ok =
+      std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
+  const nn::Reach& plain = all[0].causality.runs[0];
+  const auto file = (a.out.empty() ? folder : std::filesystem::path(a.out)) / "causality.png";
+  draw_reach(file, all[0].causality);
+  if (json) {
+    print_json(nn::Json::object({{"ok", ok},
+                                 {"run", folder.string()},
+                                 {"length", plain.length},
+                                 {"seconds", seconds},
+                                 {"passes", to_json(all)},
+                                 {"files", std::vector<std::string>{file.string()}}}));
+    return ok ? kOk : kCheckFailed;
+  }
+  print("{}: what each output depends on, {} tokens\n\n", folder.string(), plain.length);
+  for (const Verified& v : all)
+    for (const nn::Reach& r : v.causality.runs)
+      print("{} weights, {:<25} {}\n", v.weights, r.name, verdict(r));
+  const auto failed = std::find_if(all[0].causality.runs.begin(), all[0].causality.runs.end(),
+                                   [](const nn::Reach& r) { return !r.ok(); });
+  const nn::Reach& shown = failed == all[0].causality.runs.end() ? plain : *failed;
+  print("\nTrained weights, {}: a line an output, a column an input;\n# depends, . exactly 0",
+        shown.name);
+  print("{}\n\n{}\n{} ({:.0f} ms)\n", shown.ok() ? "" : ", ! leaks, ? does not see its own",
+        shown.text(), file.string(), 1e3 * seconds);
+  return ok ? kOk : kCheckFailed;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> verify_command() {
+  auto c = std::make_unique<Command>();
+  c->name = "verify", c->what = "certify that a model is causal: no output sees a later input";
+  c->examples =
+      "  heed verify causality\n"
+      "  heed verify causality runs/induction-1 --length 48 --json";
+  c->notes =
+      "causality: the derivative of every output by every input, which must be exactly 0 for "
+      "later\n"
+      "inputs and not 0 for its own; without and with padding, which nobody may read. With a KV\n"
+      "cache, which takes no gradients: tokens are changed one by one, and earlier logits must "
+      "not\n"
+      "change by a bit. For the run's weights, and for random ones of the same model. Draws the\n"
+      "matrices. Exit code 1 if one of them does not hold.";
+  auto a = std::make_shared<VerifyArguments>();
+  c->arguments = 2;
+  c->add("Options",
+         {nn::Setting("what", a->what, std::vector<std::string>{"causality"}, "what to certify")
+              .shows(""),
+          {"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+          {"weights", a->weights, "FILE", "weights inside the folder"},
+          nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
+          nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});
+  c->add_common(Command::kAll);
+  c->run = [a](const Command& command) {
+    if (a->what.empty()) usage_error("verify: needs what; try heed verify causality");
+    return verify_causality(*a, command.json);
+  };
+  return c;
+}
+
+}  // namespace heed

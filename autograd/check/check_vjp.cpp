@@ -305,7 +305,8 @@ class VjpCheck {
     for (const ComparedEntry& e : comparisons_) {
       failed += !e.passes(e.given);
       if (e.is_worse_than(*worst)) worst = &e;
-      if (!(e.terms <= e.tolerance)) report_.digits = std::min(report_.digits, e.digits());
+      if (!e.passes(e.given) || !(e.terms <= e.tolerance))
+        report_.digits = std::min(report_.digits, e.digits());
     }
     report_.worst = *worst;
     if (failed == 0) return;

@@ -192,6 +192,11 @@ TEST_CASE("a gradient that is rightly zero is not vacuous") {
   CHECK(report.ok());
   CHECK(report.equivalent == 6);  // all of input 1
   CHECK(check_pair(first, x).verdict == Verdict::kWrong);
+  const Pair<double> wrong = {first.forward, [](const Arrays<double>&, const Arrays<double>& v) {
+                                return Arrays<double>{{3 * v[0][0], 0}, {1e-9 * v[0][0]}, {}};
+                              }};
+  CHECK(check_pair(wrong, x).worst.input == 1);
+  CHECK(check_pair(wrong, x).digits == 0);
 }
 
 TEST_CASE("a function whose rounding hides its gradient proves nothing") {

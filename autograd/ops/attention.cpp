@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "autograd/graph/graph.h"
+#include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -191,13 +192,14 @@ bool broadcasts_to(const Tensor& x, const Shape& shape) {
          (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
-// The kernel takes up to two leading axes in float32 or float64; the composite takes the rest, and
-// says what is wrong.
+// The kernel, SIMD only, takes up to two leading axes in float32 or float64; the composite takes the
+// rest, and says what is wrong.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](const Tensor& x) {
     return x.rank() >= 2 && x.rank() <= 4 && x.numel() > 0 && x.size(-1) <= kernels::kMaxHead &&
            x.dtype() == q.dtype();
   };
+  if (!kernels::simd_runs()) return false;
   if (!fits(q) || !fits(k) || !fits(v) || (q.dtype() != float32 && q.dtype() != float64))
     return false;
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;

@@ -106,7 +106,7 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
   else if (size == 8)
     copy_sized<8>(y, y_stride, x, x_stride, n);
   else
-    copy_sized<16>(y, y_stride, x, x_stride, n);
+    copy_sized<sizeof(Dual)>(y, y_stride, x, x_stride, n);
 }
 
 namespace detail {
@@ -168,7 +168,7 @@ Tensor lift(std::string_view op, const Tensor& x) {
                     x.dtype());
   Tensor y = empty(x.shape(), dual64);
   map_into<Dual, double>(
-      y, [](double v) { return Dual(v); }, x);
+      y, [](double v) { return Dual(v).round(); }, x);
   return y;
 }
 

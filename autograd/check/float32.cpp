@@ -17,7 +17,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 constexpr double kUnit = 0x1p-24;  // the largest rounding error of float32, relative
-constexpr int kSeeds = 8;
+constexpr int kSeeds = 16;
 constexpr double kSpreads = 4;
 
 class WithRoundings {

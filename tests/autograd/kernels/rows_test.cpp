@@ -173,13 +173,13 @@ void check_sums(Row& r) {
 }
 
 void check_adamw(const Row& r) {
-  const kernels::AdamWStep step{.beta1 = 0.9,
-                                .beta2 = 0.98,
-                                .eps = 1e-8,
-                                .grad_scale = 0.3,
-                                .keep = 0.999,
-                                .step_size = 0.01,
-                                .root = 0.4};
+  const kernels::AdamWStep step{.beta1 = 0.875,
+                                .beta2 = 0.96875,
+                                .eps = 0x1p-27,
+                                .grad_scale = 0.375,
+                                .keep = 0x1.ff8p-1,
+                                .step_size = 0x1p-7,
+                                .root = 0.5};
   const auto squares = [&](auto v) {
     for (auto& s : v) s = s * s;
     return v;

@@ -106,7 +106,7 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
   else if (size == 8)
     copy_sized<8>(y, y_stride, x, x_stride, n);
   else
-    copy_sized<16>(y, y_stride, x, x_stride, n);
+    copy_sized<sizeof(Dual)>(y, y_stride, x, x_stride, n);
 }
 
 namespace detail {

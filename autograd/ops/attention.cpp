@@ -280,7 +280,7 @@ void show(const Tensor& x, const AttentionWatch::Observer& see) {
 Tensor forward(const Heads& h, Call& call) {
   const std::int64_t batch = h.q.size(0), heads = h.q.size(1), tq = h.q.size(2);
   // [B, T, H, d_value] in memory, seen as [B, H, T, d_value]: what merging the heads wants.
-  const Tensor out = permute(empty({batch, tq, heads, h.v.size(3)}, h.q.dtype()), {0, 2, 1, 3});
+  Tensor out = permute(empty({batch, tq, heads, h.v.size(3)}, h.q.dtype()), {0, 2, 1, 3});
   call.lse = empty({batch, heads, tq}, h.q.dtype());
   const AttentionWatch& watch = call.options.watch;
   Tensor scores, pattern, dropped;

@@ -88,7 +88,7 @@ Tensor zip_as(std::string_view op, const Tensor& a, const Tensor& b, const detai
   }
   const Shape shape = broadcast(op, a.shape(), b.shape());
   const detail::Loop loop = loop_for(op, a.dtype(), loops);
-  const Tensor out = empty(shape, result ? *result : a.dtype());
+  Tensor out = empty(shape, result ? *result : a.dtype());
   detail::run(out, {&a, &b}, loop, f);
   return out;
 }

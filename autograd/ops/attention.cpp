@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "autograd/graph/graph.h"
+#include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -191,13 +192,14 @@ bool broadcasts_to(const Tensor& x, const Shape& shape) {
          (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
-// The kernel takes up to two leading axes in float32 or float64; the composite takes the rest, and
-// says what is wrong.
+// The kernel, SIMD only, takes up to two leading axes in float32 or float64; the composite takes the
+// rest, and says what is wrong.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](const Tensor& x) {
     return x.rank() >= 2 && x.rank() <= 4 && x.numel() > 0 && x.size(-1) <= kernels::kMaxHead &&
            x.dtype() == q.dtype();
   };
+  if (!kernels::simd_runs()) return false;
   if (!fits(q) || !fits(k) || !fits(v) || (q.dtype() != float32 && q.dtype() != float64))
     return false;
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;
@@ -278,7 +280,7 @@ void show(const Tensor& x, const AttentionWatch::Observer& see) {
 Tensor forward(const Heads& h, Call& call) {
   const std::int64_t batch = h.q.size(0), heads = h.q.size(1), tq = h.q.size(2);
   // [B, T, H, d_value] in memory, seen as [B, H, T, d_value]: what merging the heads wants.
-  const Tensor out = permute(empty({batch, tq, heads, h.v.size(3)}, h.q.dtype()), {0, 2, 1, 3});
+  Tensor out = permute(empty({batch, tq, heads, h.v.size(3)}, h.q.dtype()), {0, 2, 1, 3});
   call.lse = empty({batch, heads, tq}, h.q.dtype());
   const AttentionWatch& watch = call.options.watch;
   Tensor scores, pattern, dropped;

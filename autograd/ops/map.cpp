@@ -88,7 +88,7 @@ Tensor zip_as(std::string_view op, const Tensor& a, const Tensor& b, const detai
   }
   const Shape shape = broadcast(op, a.shape(), b.shape());
   const detail::Loop loop = loop_for(op, a.dtype(), loops);
-  const Tensor out = empty(shape, result ? *result : a.dtype());
+  Tensor out = empty(shape, result ? *result : a.dtype());
   detail::run(out, {&a, &b}, loop, f);
   return out;
 }
@@ -106,7 +106,7 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
   else if (size == 8)
     copy_sized<8>(y, y_stride, x, x_stride, n);
   else
-    copy_sized<16>(y, y_stride, x, x_stride, n);
+    copy_sized<sizeof(Dual)>(y, y_stride, x, x_stride, n);
 }
 
 namespace detail {
@@ -168,7 +168,7 @@ Tensor lift(std::string_view op, const Tensor& x) {
                     x.dtype());
   Tensor y = empty(x.shape(), dual64);
   map_into<Dual, double>(
-      y, [](double v) { return Dual(v); }, x);
+      y, [](double v) { return Dual(v).round(); }, x);
   return y;
 }
 

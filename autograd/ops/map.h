@@ -10,6 +10,7 @@
 
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
+#include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 
@@ -150,13 +151,15 @@ using SimdMap = void (*)(float* y, const float* x, std::int64_t n);
 using SimdZip = void (*)(float* y, const float* a, const float* b, std::int64_t n);
 template <class F>
 Tensor map(std::string_view op, const Tensor& x, F f, SimdMap simd) {
-  if (x.dtype() == float32) return detail::map(op, x, detail::kSimdMap, &simd);
-  return detail::map(op, x, detail::kUnary<F, double, Dual>, &f);
+  if (x.dtype() == float32 && kernels::simd_runs())
+    return detail::map(op, x, detail::kSimdMap, &simd);
+  return map(op, x, f);
 }
 template <class F>
 Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, F f, SimdZip simd) {
-  if (a.dtype() == float32) return detail::zip(op, a, b, detail::kSimdZip, &simd);
-  return detail::zip(op, a, b, detail::kBinary<F, double, Dual>, &f);
+  if (a.dtype() == float32 && kernels::simd_runs())
+    return detail::zip(op, a, b, detail::kSimdZip, &simd);
+  return zip(op, a, b, f);
 }
 
 }  // namespace heed::autograd

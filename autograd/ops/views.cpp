@@ -259,7 +259,7 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
 
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
-  const Tensor y = detached_copy(x);
+  Tensor y = detached_copy(x);
   if (!is_floating(x.dtype())) return y;
   return record(kContiguous, {x}, y, [](const Vjp& v) -> Grads { return {v.grad}; });
 }

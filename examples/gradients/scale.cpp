@@ -21,7 +21,8 @@ constexpr std::int64_t kKeys = 64, kSets = 16, kQueries = 250;  // sets of keys,
 double gap_density(std::int64_t n) {
   double sum = 0;
   const double h = 1e-3;
-  for (double x = -10; x < 10; x += h) {
+  for (int i = 0; i < 20000; ++i) {
+    const double x = -10 + i * h;
     const double phi = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
     const double Phi = std::erfc(-x / std::numbers::sqrt2) / 2;
     sum += phi * phi * std::pow(Phi, double(n - 2)) * h;

@@ -218,7 +218,8 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   const std::uint64_t length = text.size();
   std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(&length, 1)),
                                                    std::as_bytes(std::span(text))};
-  for (auto& [name, x] : sorted) {
+  for (NamedTensor& named : sorted) {
+    Tensor& x = named.tensor;
     x = contiguous(x.detach());
     dispatch_any(x.dtype(), [&]<class T> {
       parts.push_back(std::as_bytes(std::span(x.template data<T>(), std::size_t(x.numel()))));

@@ -127,6 +127,7 @@ const Setting* find_setting(const std::vector<Setting>& settings, std::string_vi
 
 std::vector<std::string> keys(const std::vector<Setting>& settings) {
   std::vector<std::string> list;
+  list.reserve(settings.size());
   for (const Setting& s : settings) list.push_back(s.key);
   return list;
 }

@@ -8,6 +8,17 @@ using namespace autograd;
 
 namespace {
 
+// The dtype of constants that meet x.
+DType dtype_beside(const Tensor& x) { return x.dtype() == float32 ? float32 : float64; }
+
+template <class Options>
+void set_dtype(Options& o, DType dtype) {
+  if constexpr (requires { o.attention; })
+    o.attention.dtype = dtype;
+  else
+    o.dtype = dtype;
+}
+
 // Samples of a module: f(module, x), differentiated in x and in all parameters, whose values are
 // inputs of the check. The module is built anew around them for each call.
 template <class M, class F>
@@ -20,7 +31,9 @@ Sample module_sample(const std::string& name, const typename M::Options& options
   return {name,
           [options, f](Args t) {
             Generator scratch(11);
-            M m(options, scratch);
+            typename M::Options o = options;
+            set_dtype(o, dtype_beside(t[0]));
+            M m(o, scratch);
             std::size_t next = 1;
             for_each_parameter(m, [&](const std::string&, Tensor& p) { p = t[next++]; });
             return f(m, t[0]);
@@ -84,7 +97,7 @@ const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples
     samples.push_back(module_sample<MultiHeadAttention>(
         name + ", cross, padding", o, g.normal({2, 3, 4}),
         [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
-          return m.forward(x, memory, {.keep = padding});
+          return m.forward(x, to(memory, dtype_beside(x)), {.keep = padding});
         }));
     samples.push_back(module_sample<MultiHeadAttention>(
         name + ", query, key, value", o, g.normal({2, 3 + 4 + 4, 4}), [](auto& m, const Tensor& x) {
@@ -95,7 +108,9 @@ const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples
   o.kv_heads = 1, o.k_bias = false, o.scale = 0.7;
   samples.push_back(module_sample<MultiHeadAttention>(
       "shared keys and values, no key bias, ALiBi", o, g.normal({2, 3, 4}),
-      [](auto& m, const Tensor& x) { return m(x, {.bias = ScoreBias::alibi(2, 3, 3, float64)}); }));
+      [](auto& m, const Tensor& x) {
+        return m(x, {.bias = ScoreBias::alibi(2, 3, 3, dtype_beside(x))});
+      }));
   return samples;
 });
 const Check kBlock("nn.Block", [](SampleGen& g) -> Samples {

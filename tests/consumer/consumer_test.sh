@@ -57,6 +57,24 @@ build_and_run all gradient model picture
 refused version 'requested version "0.9"' -DHEED_VERSION=0.9
 refused component "heed has no component 'vision'" -DHEED_VERSION=0.1 -DHEED_COMPONENTS="autograd;vision"
 
+# A test of one's own by each framework that is here: the right gradient passes, the wrong one does
+# not and its entry is named.
+# usage: framework NAME CHOOSE; CHOOSE is the option that runs one test
+framework() {
+  local output
+  quiet configure "$1" -DHEED_COMPONENTS=autograd -DHEED_FRAMEWORK="$1"
+  quiet cmake --build "$scratch/$1" --target "$1_test"
+  quiet "$scratch/$1/$1_test" "$2right"
+  if output=$("$scratch/$1/$1_test" "$2wrong"); then echo "$1: a wrong gradient passed"; exit 1; fi
+  grep -F "input 0 at [1]: backward gives" <<< "$output" || { echo "$output"; exit 1; }
+}
+framework catch2 ""
+if "$CXX" -x c++ -E - <<< "#include <gtest/gtest.h>" > "$scratch/log" 2>&1; then
+  framework googletest "--gtest_filter=*."
+else
+  echo "GoogleTest is not installed (libgtest-dev): RightGradient is not tested"
+fi
+
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig:$prefix/lib64/pkgconfig:${PKG_CONFIG_PATH-}
 if ! command -v pkg-config > /dev/null; then
   echo "skipped: pkg-config is not installed"

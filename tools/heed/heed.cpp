@@ -2,6 +2,7 @@
 #include "tools/heed/heed.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <new>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "autograd/base/parallel.h"
+#include "autograd/kernels/simd/simd.h"
 #include "tools/heed/command_line/cli11.h"
 #include "tools/heed/report/output.h"
 
@@ -26,6 +28,7 @@ heed --help lists all commands, heed train --help all options of one.
 )";
 
 int run(int argc, char** argv) {
+  if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
   const Commands commands = all_commands();
   std::vector<char*> arguments(argv, argv + argc);
   char help[] = "--help";
@@ -50,6 +53,7 @@ int run(int argc, char** argv) {
   if (command.given("config")) command.read_config_file(commands);
   command.assign();
   if (command.threads > 0) autograd::set_num_threads(int(command.threads));
+  if (!command.simd.empty()) autograd::kernels::force_simd_target(command.simd);
   return command.run(command);
 }
 

@@ -21,6 +21,7 @@ namespace reference {
 /// p = p keep - step_size m / (sqrt(v) / root + eps)
 template <class T>
 void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& s) {
+  using std::sqrt;
   const T b1 = T(s.beta1), b2 = T(s.beta2), c1 = T(1 - s.beta1), c2 = T(1 - s.beta2);
   const T scale = T(s.grad_scale), keep = T(s.keep), rate = T(s.step_size), eps = T(s.eps);
   const T inverse_root = T(1 / s.root);
@@ -28,7 +29,7 @@ void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& s) {
     const T gi = g[i] * scale;
     m[i] = b1 * m[i] + c1 * gi;
     v[i] = b2 * v[i] + c2 * gi * gi;
-    p[i] = p[i] * keep - rate * m[i] / (std::sqrt(v[i]) * inverse_root + eps);
+    p[i] = p[i] * keep - rate * m[i] / (sqrt(v[i]) * inverse_root + eps);
   }
 }
 

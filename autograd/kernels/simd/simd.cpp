@@ -6,12 +6,16 @@
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 #include "autograd/kernels/simd/simd.h"
+#include <algorithm>
+#include "autograd/base/error.h"
+#include "autograd/base/text.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
-const char* name() { return hwy::TargetName(HWY_TARGET); }
+// Highway's vectors of one lane are not what we call scalar.
+const char* name() { return HWY_TARGET == HWY_SCALAR ? "ONE_LANE" : hwy::TargetName(HWY_TARGET); }
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels
 HWY_AFTER_NAMESPACE();
@@ -19,6 +23,42 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::autograd::kernels {
 HWY_EXPORT(name);
-const char* simd_target() { return HWY_DYNAMIC_DISPATCH(name)(); }
+
+namespace {
+constexpr std::string_view kScalar = "scalar";
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+  return lower;
+}
+
+std::string name_of(std::int64_t target) {
+  return target == HWY_SCALAR ? "one_lane" : lower_case(hwy::TargetName(target));
+}
+}  // namespace
+
+const char* simd_target() { return simd_runs() ? HWY_DYNAMIC_DISPATCH(name)() : "SCALAR"; }
+
+std::vector<std::string> simd_targets() {
+  std::vector<std::string> names;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
+    names.push_back(name_of(target));
+  names.emplace_back(kScalar);
+  return names;
+}
+
+void force_simd_target(std::string_view name) {
+  const std::vector<std::string> names = simd_targets();
+  const std::string wanted = lower_case(name);
+  check<ValueError>(wanted.empty() || std::find(names.begin(), names.end(), wanted) != names.end(),
+                    "SIMD target", "there is no '", name, "' here; choose one of ", join(names));
+  std::int64_t targets = hwy::SupportedTargets();
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
+    if (wanted == name_of(target)) targets = target;
+  hwy::GetChosenTarget().Update(targets);
+  detail::scalar_forced = wanted == kScalar;
+}
 }  // namespace heed::autograd::kernels
 #endif

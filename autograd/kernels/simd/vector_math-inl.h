@@ -90,8 +90,8 @@ struct Normal {
   V phi, Phi;
 };
 /// Phi(-t) = exp(-t^2 / 2) R(1 / (1 + p t)): a rational substitution as in Abramowitz & Stegun
-/// 7.1.26, R a minimax fit of ours of degree 6. Error of Phi below 1e-7 of its value down to 1e-5,
-/// and below 1e-12 beyond. One exponential serves both.
+/// 7.1.26, R a minimax fit of ours of degree 6. Error of Phi below 1e-6 of its value down to 1e-5,
+/// and below 1.2e-11 beyond. One exponential serves both.
 template <class D, class V>
 HWY_INLINE Normal<V> vector_normal(D d, V x) {
   const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };

@@ -1,13 +1,16 @@
-// float32 SIMD loops against float64, on every SIMD target: every float of exp's, tanh's and erf's
-// range is too many, so one in 97 of all bit patterns, each compared with the correctly rounded
-// value.
+// Rows of float32 on every SIMD target against the references in float64.
 #include "autograd/kernels/simd/rows.h"
 
-#include <bit>
+#include <cctype>
 #include <cmath>
+#include <functional>
+#include <numbers>
+#include <string>
 #include <vector>
 
+#include "autograd/check/float32.h"
 #include "autograd/kernels/reference/softmax.h"
+#include "autograd/ops/ops.h"
 #include "autograd/tensor/random.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"
@@ -16,98 +19,238 @@ namespace {
 
 using namespace heed::autograd;
 
-// The largest error in units of the last place of the exact value; NaN and inf must match.
-template <class Loop, class Exact>
-double worst_ulp(Loop loop, Exact exact) {
-  double worst = 0;
-  std::vector<float> x, y(1 << 12);
-  const auto flush = [&] {
-    y.resize(x.size());
-    loop(y.data(), x.data(), std::int64_t(x.size()));
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double want = exact(double(x[i]));
-      const float rounded = float(want);
-      if (std::isnan(rounded) || std::isinf(rounded) || rounded == 0.0f) {
-        const bool same = std::isnan(rounded) ? std::isnan(y[i]) : y[i] == rounded;
-        // Below the smallest normal number a flush to 0 is allowed, and the reverse.
-        if (!same && !(std::abs(y[i] - rounded) <= 1.2e-38f)) worst = 1e9;
-        continue;
-      }
-      if (std::abs(rounded) < 1.2e-38f) continue;
-      const double ulp =
-          double(std::nextafter(std::abs(rounded), INFINITY)) - std::abs(double(rounded));
-      const double error = std::abs(double(y[i]) - want) / ulp;
-      if (!(error <= worst)) worst = error;
-    }
-    x.clear();
-  };
-  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 97) {
-    x.push_back(std::bit_cast<float>(std::uint32_t(bits)));
-    if (x.size() == (1 << 12)) flush();
+using Floats = std::vector<float>;
+using Duals = std::vector<Dual>;
+
+Duals duals(const Floats& x) { return {x.begin(), x.end()}; }
+
+// `got` against what the reference makes of dual numbers.
+void within(const std::string& what, const Floats& got, const std::function<Duals()>& reference) {
+  const Float32Bounds expected = float32_bounds(reference);
+  REQUIRE(got.size() == expected.exact.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(what, i, got[i], expected.exact[i], expected.bound[i]);
+    CHECK(std::abs(double(got[i]) - expected.exact[i]) <= expected.bound[i]);
   }
-  flush();
-  return worst;
 }
 
-void check_bounds() {
-  const auto call = [](auto f) {
-    return [f](float* y, const float* x, std::int64_t n) { f(y, x, n); };
-  };
-  const double e = worst_ulp(call([](auto... a) { kernels::simd::exp(a...); }),
-                             [](double v) { return std::exp(v); });
-  const double t = worst_ulp(call([](auto... a) { kernels::simd::tanh(a...); }),
-                             [](double v) { return std::tanh(v); });
-  const double f = worst_ulp(call([](auto... a) { kernels::simd::erf(a...); }),
-                             [](double v) { return std::erf(v); });
-  INFO("exp " << e << ", tanh " << t << ", erf " << f << " ulp");
-  CHECK(e <= 2);
-  CHECK(t <= 5);
-  CHECK(f <= 2);
-}
-TEST_CASE("exp, tanh and erf keep their error bounds over all floats") {
-  testing::for_each_simd_target(check_bounds);
-}
+struct Row {
+  std::int64_t n;
+  Floats x, w, b, g, y;
+  explicit Row(std::int64_t size) : n(size), y(std::size_t(size)) {
+    Generator random{std::uint64_t(size)};
+    for (Floats* v : {&x, &w, &b, &g}) {
+      v->resize(std::size_t(n));
+      random.normal(std::span(*v), 0, 2);
+    }
+  }
+  // y of kernel(y, x, n) and of its reference on dual numbers.
+  template <class Kernel, class Reference>
+  void check(const std::string& what, Kernel kernel, Reference reference) {
+    kernel(y.data());
+    within(what, y, [&] {
+      Duals out(y.size());
+      reference(out.data());
+      return out;
+    });
+  }
+};
 
-void check_rows() {
-  Generator g(3);
-  for (const std::int64_t n : {1, 2, 7, 15, 16, 17, 31, 33, 64, 65, 127, 384, 1000}) {
-    const auto size = std::size_t(n);
-    std::vector<float> x(size), w(size), b(size), go(size), y(size), want(size);
-    for (auto* v : {&x, &w, &b, &go}) g.normal(std::span(*v), 0, 2);
-    const auto close = [&](double tolerance) {
-      for (std::size_t i = 0; i < size; ++i) CHECK(std::abs(y[i] - want[i]) <= tolerance);
+void check_activations(Row& r) {
+  const auto each = [&](auto f) {
+    return [&r, f](Dual* y) {
+      for (std::size_t i = 0; i < r.x.size(); ++i) y[i] = f(Dual(r.x[i]), Dual(r.g[i]));
     };
-    kernels::simd::softmax_row(y.data(), x.data(), n);
-    kernels::reference::softmax_row(want.data(), 1, x.data(), 1, n);
-    close(1e-6);
-    const kernels::Moments<float> m = kernels::reference::layer_norm_moments(x.data(), n, 1e-5);
-    const kernels::Moments<float> fast = kernels::simd::layer_norm_moments(x.data(), n, 1e-5);
-    CHECK(fast.mean == Approx(m.mean).margin(1e-5));
-    CHECK(fast.rstd == Approx(m.rstd).epsilon(1e-5));
-    kernels::simd::normalize(y.data(), x.data(), m, w.data(), b.data(), n);
-    kernels::reference::normalize(want.data(), x.data(), m, w.data(), b.data(), n);
-    close(1e-5);
-    if (n > 2) {
-      kernels::simd::normalize_backward(y.data(), go.data(), x.data(), m, w.data(), n, true);
-      kernels::reference::normalize_backward(want.data(), go.data(), x.data(), m, w.data(), n,
-                                             true);
-      close(2e-5);
+  };
+  const auto normal = [](Dual x) { return 0.5 * (1 + erf(x * (std::numbers::sqrt2 / 2))); };
+  const float* x = r.x.data();
+  r.check(
+      "exp", [&](float* y) { kernels::simd::exp(y, x, r.n); },
+      each([](Dual v, Dual) { return exp(v); }));
+  r.check(
+      "tanh", [&](float* y) { kernels::simd::tanh(y, x, r.n); },
+      each([](Dual v, Dual) { return tanh(v); }));
+  r.check(
+      "erf", [&](float* y) { kernels::simd::erf(y, x, r.n); },
+      each([](Dual v, Dual) { return erf(v); }));
+  r.check(
+      "gelu", [&](float* y) { kernels::simd::gelu(y, x, r.n); },
+      each([&](Dual v, Dual) { return v * normal(v); }));
+  r.check(
+      "gelu_backward", [&](float* y) { kernels::simd::gelu_backward(y, r.g.data(), x, r.n); },
+      each([&](Dual v, Dual g) {
+        const double density = 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+        return g * (normal(v) + v * exp(-0.5 * v * v) * density);
+      }));
+}
+
+void check_norms(Row& r) {
+  const Duals x = duals(r.x), w = duals(r.w), b = duals(r.b), g = duals(r.g);
+  const auto moments = [&](bool centered) {
+    return centered ? kernels::reference::layer_norm_moments(x.data(), r.n, 1e-5)
+                    : kernels::reference::rms_norm_moments(x.data(), r.n, 1e-5);
+  };
+  for (const bool centered : {true, false})
+    for (const bool weighted : {true, false}) {
+      CAPTURE(centered, weighted);
+      const kernels::Moments<float> m =
+          centered ? kernels::simd::layer_norm_moments(r.x.data(), r.n, 1e-5)
+                   : kernels::reference::rms_norm_moments(r.x.data(), r.n, 1e-5);
+      const auto some = [&](auto& of) { return weighted ? of.data() : nullptr; };
+      r.check(
+          "normalize",
+          [&](float* y) { kernels::simd::normalize(y, r.x.data(), m, some(r.w), some(r.b), r.n); },
+          [&](Dual* y) {
+            kernels::reference::normalize(y, x.data(), moments(centered), some(w), some(b), r.n);
+          });
+      r.check(
+          "normalize_backward",
+          [&](float* y) {
+            kernels::simd::normalize_backward(y, r.g.data(), r.x.data(), m, some(r.w), r.n,
+                                              centered);
+          },
+          [&](Dual* y) {
+            kernels::reference::normalize_backward(y, g.data(), x.data(), moments(centered),
+                                                   some(w), r.n, centered);
+          });
     }
-    kernels::LogSumExp<float> lse{}, lse_want{};
-    const double loss = kernels::simd::cross_entropy(lse, x.data(), n, n / 2, 0.1);
-    const double loss_want = kernels::reference::cross_entropy(lse_want, x.data(), n, n / 2, 0.1);
-    CHECK(loss == Approx(loss_want).epsilon(1e-6).margin(1e-6));
-    kernels::simd::cross_entropy_backward(y.data(), x.data(), n, n / 2, 0.1, lse, 0.5);
-    kernels::reference::cross_entropy_backward(want.data(), x.data(), n, n / 2, 0.1, lse_want, 0.5);
-    close(1e-6);
-    kernels::simd::gelu(y.data(), x.data(), n);
-    for (std::size_t i = 0; i < size; ++i)
-      want[i] = float(0.5 * double(x[i]) * (1 + std::erf(double(x[i]) / std::sqrt(2.0))));
-    close(1e-6);
+  const kernels::Moments<float> m = kernels::simd::layer_norm_moments(r.x.data(), r.n, 1e-5);
+  Floats sums = r.w;  // what is added to
+  sums.insert(sums.end(), r.b.begin(), r.b.end());
+  Duals exact = duals(sums);
+  kernels::simd::add_parameter_grads(sums.data(), sums.data() + r.n, r.g.data(), r.x.data(), m,
+                                     r.n);
+  within("add_parameter_grads", sums, [&] {
+    Duals out = exact;
+    kernels::reference::add_parameter_grads(out.data(), out.data() + r.n, g.data(), x.data(),
+                                            moments(true), r.n);
+    return out;
+  });
+}
+
+void check_softmaxes(Row& r) {
+  const Duals x = duals(r.x);
+  r.check(
+      "softmax_row", [&](float* y) { kernels::simd::softmax_row(y, r.x.data(), r.n); },
+      [&](Dual* y) { kernels::reference::softmax_row(y, 1, x.data(), 1, r.n); });
+  for (const double smoothing : {0.0, 0.1, 1.0}) {
+    CAPTURE(smoothing);
+    kernels::LogSumExp<float> lse{};
+    const auto loss = float(kernels::simd::cross_entropy(lse, r.x.data(), r.n, r.n / 2, smoothing));
+    within("cross_entropy", {loss}, [&] {
+      kernels::LogSumExp<Dual> exact{};
+      return Duals{kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing)};
+    });
+    r.check(
+        "cross_entropy_backward",
+        [&](float* y) {
+          kernels::simd::cross_entropy_backward(y, r.x.data(), r.n, r.n / 2, smoothing, lse, 0.7);
+        },
+        [&](Dual* y) {
+          kernels::LogSumExp<Dual> exact{};
+          kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing);
+          kernels::reference::cross_entropy_backward(y, x.data(), r.n, r.n / 2, smoothing, exact,
+                                                     Dual(0.7).round());
+        });
   }
 }
-TEST_CASE("rows of every length agree with the references") {
-  testing::for_each_simd_target(check_rows);
+
+void check_sums(Row& r) {
+  within("sum_of_squares", {float(kernels::simd::sum_of_squares(r.x.data(), r.n))}, [&] {
+    Dual total;
+    for (const float v : r.x) total += Dual(v) * Dual(v);
+    return Duals{total};
+  });
+  constexpr std::int64_t kRows = 3;
+  const std::int64_t columns = r.n / kRows;  // the rest is between the rows, not read
+  std::vector<double> sums(std::size_t(columns), 0.5);
+  kernels::simd::add_columns(sums.data(), r.x.data(), kRows, columns, columns);
+  for (std::int64_t c = 0; c < columns; ++c) {
+    double expected = 0.5;
+    for (std::int64_t i = 0; i < kRows; ++i) expected += double(r.x[std::size_t(i * columns + c)]);
+    CHECK(sums[std::size_t(c)] == expected);
+  }
+}
+
+void check_adamw(const Row& r) {
+  const kernels::AdamWStep step{.beta1 = 0.875,
+                                .beta2 = 0.96875,
+                                .eps = 0x1p-27,
+                                .grad_scale = 0.375,
+                                .keep = 0x1.ff8p-1,
+                                .step_size = 0x1p-7,
+                                .root = 0.5};
+  const auto squares = [&](auto v) {
+    for (auto& s : v) s = s * s;
+    return v;
+  };
+  Floats p = r.x, m = r.w, v = squares(r.b);
+  const Duals p0 = duals(p), m0 = duals(m), v0 = duals(v);
+  kernels::simd::adamw(p.data(), r.g.data(), m.data(), v.data(), r.n, step);
+  p.insert(p.end(), m.begin(), m.end()), p.insert(p.end(), v.begin(), v.end());
+  within("adamw", p, [&] {
+    Duals dp = p0, dm = m0, dv = v0;
+    kernels::reference::adamw(dp.data(), duals(r.g).data(), dm.data(), dv.data(), r.n, step);
+    dp.insert(dp.end(), dm.begin(), dm.end()), dp.insert(dp.end(), dv.begin(), dv.end());
+    return dp;
+  });
+}
+
+// Every tail of up to 16 lanes, with and without whole vectors before it.
+TEST_CASE("rows of every length agree with the references, within their own rounding") {
+  testing::for_each_simd_target([] {
+    for (std::int64_t n = 1; n <= 35; ++n)
+      for (const std::int64_t more : {0, 128}) {
+        Row r(n + more);
+        CAPTURE(r.n);
+        check_activations(r), check_norms(r), check_softmaxes(r), check_sums(r), check_adamw(r);
+      }
+  });
+}
+
+TEST_CASE("a target is forced by name, and one that is not here is refused with those that are") {
+  const std::vector<std::string> names = kernels::simd_targets();
+  const std::string best = kernels::simd_target();
+  REQUIRE(names.size() >= 2);
+  CHECK(names.back() == "scalar");
+  for (const std::string& name : names) {
+    const testing::OnTarget here(name);
+    std::string forced = kernels::simd_target();
+    for (char& c : forced) c = char(std::tolower(c));
+    CHECK(forced == name);
+    CHECK(kernels::simd_runs() == (name != "scalar"));
+  }
+  CHECK(kernels::simd_target() == best);
+  CHECK_THROWS_WITH(kernels::force_simd_target("abacus"),
+                    Contains("SIMD target: there is no 'abacus' here; choose one of ") &&
+                        Contains(" and scalar"));
+  CHECK(kernels::simd_target() == best);
+}
+
+// Rows whose bits tell the targets apart: sums in lanes, exponentials of libm or of vectors.
+TEST_CASE("'scalar' is the references at float, in ops too") {
+  Generator random(9);
+  const Tensor x = randn({3, 37}, float32, random);
+  const auto row_by_row = [&](auto f) {
+    Tensor y = empty(x.shape(), float32);
+    for (std::int64_t r = 0; r < 3; ++r)
+      f(y.mutable_data<float>() + 37 * r, x.data<float>() + 37 * r);
+    return y.to_vector<float>();
+  };
+  const auto expected = row_by_row(
+      [](float* y, const float* in) { kernels::reference::softmax_row(y, 1, in, 1, 37); });
+  const auto fast =
+      row_by_row([](float* y, const float* in) { kernels::simd::softmax_row(y, in, 37); });
+  REQUIRE(expected != fast);
+  CHECK(softmax(x, -1).to_vector<float>() == fast);
+  const Tensor simd_tanh = tanh(x), simd_product = matmul(x, mT(x));
+  const testing::OnTarget scalar("scalar");
+  CHECK(softmax(x, -1).to_vector<float>() == expected);
+  CHECK(tanh(x).to_vector<float>() == row_by_row([](float* y, const float* in) {
+          for (int i = 0; i < 37; ++i) y[i] = std::tanh(in[i]);
+        }));
+  CHECK(tanh(x).to_vector<float>() != simd_tanh.to_vector<float>());
+  CHECK(matmul(x, mT(x)).to_vector<float>() != simd_product.to_vector<float>());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ heed=$(readlink -f "$1")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
-unset NO_COLOR
+unset NO_COLOR HEED_SIMD
 export LC_ALL=C.UTF-8
 failures=0
 checks=0
@@ -122,6 +122,10 @@ refuses 2 "needs a number" train --lr nan
 refuses 2 "lr" train --lr -1
 refuses 2 "--lr needs a value" train --lr
 refuses 2 "1 to 256" train --threads 0
+refuses 2 "no 'avx9' here; choose one of " train --simd avx9
+HEED_SIMD=avx9 refuses 2 "no 'avx9' here; choose one of " info
+HEED_SIMD=avx9 refuses 2 "and scalar" train --simd scalar
+HEED_SIMD=scalar expect 0 --version; out_has "SIMD target SCALAR"
 refuses 2 "divisible" train --heads 3
 refuses 2 "rope" train --positions roep
 refuses 2 "true or false" train --mlp=maybe

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "autograd/base/parallel.h"
-#include "autograd/kernels/simd/gemm.h"
+#include "autograd/kernels/kernels.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
 #include "tools/heed/report/output.h"
@@ -97,10 +97,10 @@ ProductRow measure(const Product& p, int threads, const Comparator* onednn,
   for (float& x : a) x = normal(random);
   for (float& x : b) x = normal(random);
   const kernels::Gemm<float> g = arguments(p, a.data(), b.data(), c.data());
-  kernels::simd::gemm(g);
+  kernels::gemm(g);
   if (!agrees(p, a, b, c))
     throw std::logic_error(fmt::format("bench: the {} x {} x {} product is wrong", p.m, p.n, p.k));
-  std::vector<std::function<void()>> run = {[&] { kernels::simd::gemm(g); }};
+  std::vector<std::function<void()>> run = {[&] { kernels::gemm(g); }};
   for (const Comparator* other : {onednn, openblas})
     if (other)
       run.emplace_back([&, other] {

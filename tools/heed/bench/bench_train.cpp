@@ -4,7 +4,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
 #include "autograd/engine/engine.h"
-#include "autograd/kernels/simd/gemm.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "nn/train/config.h"
@@ -40,7 +40,7 @@ double peak(int threads) {
   g.a = a.data(), g.a_row = n, g.a_col = 1;
   g.b = b.data(), g.b_row = n, g.b_col = 1;
   g.c = c.data(), g.c_row = n, g.c_col = 1;
-  std::vector<std::function<void()>> run = {[&] { autograd::kernels::simd::gemm(g); }};
+  std::vector<std::function<void()>> run = {[&] { autograd::kernels::gemm(g); }};
   const auto onednn = load_onednn();
   if (onednn) {
     onednn->set_threads(threads);

@@ -23,7 +23,10 @@ void Command::add_common(int which) {
                     "TOML file with a section [" + name + "]; options override it"}});
   if (which & kThreads)
     add("Common", {nn::Setting("threads", threads, {1, 256}, "results do not depend on them")
-                       .shows("the cores")});
+                       .shows("the cores"),
+                   nn::Setting("simd", simd, "TARGET",
+                               "instructions that kernels run on, or scalar: their references")
+                       .shows("HEED_SIMD, or the best")});
   if (which & kJson) add("Common", {{"json", json, "print one JSON object on one line to stdout"}});
 }
 

@@ -30,6 +30,7 @@ struct Command {
   bool json = false;
   std::string config;
   std::int64_t threads = 0;
+  std::string simd;
   enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 7 };
   void add_common(int which);
   /// Adds settings, under this heading in help.

@@ -11,20 +11,13 @@ using autograd::CheckLayout;
 
 namespace {
 
-enum class Oracle { kDifferences, kDual, kBoth };
+enum class OracleChoice { kDifferences, kDual, kBoth };
 
 struct GradcheckArguments {
   GradcheckRequest request;
-  Oracle oracle = Oracle::kBoth;
+  OracleChoice oracle = OracleChoice::kBoth;
   std::vector<std::string> layouts;
 };
-
-// "stride0" for the layout "stride 0".
-std::string setting_name(CheckLayout layout) {
-  std::string name(autograd::layout_name(layout));
-  std::erase(name, ' ');
-  return name;
-}
 
 std::vector<std::string> layout_names() {
   std::vector<std::string> names;
@@ -35,9 +28,11 @@ std::vector<std::string> layout_names() {
 }  // namespace
 
 template <>
-struct nn::EnumNames<Oracle> {
-  static constexpr std::pair<Oracle, const char*> kTable[] = {
-      {Oracle::kDifferences, "fd"}, {Oracle::kDual, "dual"}, {Oracle::kBoth, "both"}};
+struct nn::EnumNames<OracleChoice> {
+  static constexpr std::pair<OracleChoice, const char*> kTable[] = {
+      {OracleChoice::kDifferences, "fd"},
+      {OracleChoice::kDual, "dual"},
+      {OracleChoice::kBoth, "both"}};
 };
 
 std::unique_ptr<Command> gradcheck_command() {
@@ -54,6 +49,7 @@ std::unique_ptr<Command> gradcheck_command() {
   c->add("Options",
          {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
           {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
+          {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
           {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
           nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
               .shows("all"),
@@ -69,8 +65,8 @@ std::unique_ptr<Command> gradcheck_command() {
           usage_error("--run checks the loss of a whole model; leave out --run or {}",
                       key == std::string("op") ? "'" + r.ops[0] + "'" : fmt::format("--{}", key));
     r.json = command.json;
-    r.differences = a->oracle != Oracle::kDual;
-    r.dual = a->oracle != Oracle::kDifferences;
+    r.differences = a->oracle != OracleChoice::kDual;
+    r.dual = a->oracle != OracleChoice::kDifferences;
     for (const CheckLayout layout : autograd::kAllLayouts)
       if (std::count(a->layouts.begin(), a->layouts.end(), setting_name(layout)) > 0)
         r.layouts.push_back(layout);

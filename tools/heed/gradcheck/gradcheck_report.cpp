@@ -14,6 +14,7 @@ namespace heed {
 using autograd::Check;
 using autograd::CheckLayout;
 using autograd::CheckResult;
+using autograd::Oracle;
 
 namespace {
 
@@ -26,14 +27,50 @@ std::int64_t total(const Reasons& reasons) {
   return n;
 }
 
+// An entry and where it was met.
+struct Place {
+  std::string sample;
+  CheckLayout layout = CheckLayout::kContiguous;
+  autograd::GradientEntry entry;
+};
+
 // One check's results, both orders.
 struct Row {
   std::string name;
-  std::int64_t checked = 0, failed = 0;
+  std::int64_t checked = 0, failed = 0, moved = 0;
   Reasons skipped;
-  std::optional<double> error[2];     // the largest, by order; NaN counts as larger
+  std::optional<double> error[2];    // the largest, by order; NaN counts as larger
+  std::optional<Place> worst[2][2];  // by order and oracle: of the fewest digits
+  std::int64_t asked[2] = {},
+               entries[2] = {};       // by oracle: entries asked one by one; of all inputs
   std::vector<std::string> failures;  // each a line or two
+
+  double digits(int order, Oracle oracle) const {
+    const auto& place = worst[order - 1][int(oracle)];
+    return place ? place->entry.digits() : std::nan("");
+  }
 };
+
+bool fewer(double a, double b) { return !(a >= b) && !std::isnan(b); }
+
+void take_entries(Row& row, const CheckResult& r) {
+  for (int order = 1; order <= r.report.order; ++order)
+    for (const Oracle oracle : autograd::kAllOracles) {
+      const autograd::Agreement& found = r.report.agreement(order, oracle);
+      if (found.checked == 0) continue;
+      row.asked[int(oracle)] += found.checked;
+      row.entries[int(oracle)] += r.report.entries[order - 1];
+      std::optional<Place>& worst = row.worst[order - 1][int(oracle)];
+      if (!worst || fewer(found.worst.digits(), worst->entry.digits()))
+        worst = {r.sample, r.layout, found.worst};
+    }
+}
+
+// The command that runs just this again.
+std::string repeat(const CheckResult& r) {
+  return fmt::format("heed gradcheck {} --order {} --layouts {} --seed {}", r.check, r.report.order,
+                     setting_name(r.layout), r.report.seed);
+}
 
 void take(Row& row, const CheckResult& r) {
   if (!r.skipped.empty()) {
@@ -41,32 +78,35 @@ void take(Row& row, const CheckResult& r) {
     return;
   }
   ++row.checked;
-  const int order = r.report.order;  // the one that failed, if one did
-  std::optional<double>& largest = row.error[order - 1];
-  const double error = r.report.order_error[order - 1];
-  if (!largest || !(error <= *largest)) largest = error;
+  row.moved += std::ssize(r.report.moved);
+  take_entries(row, r);
+  for (int order = 1; order <= r.report.order; ++order) {
+    std::optional<double>& largest = row.error[order - 1];
+    const double error = r.report.error(order);
+    if (!largest || !(error <= *largest)) largest = error;
+  }
   if (r.report.ok) return;
   ++row.failed;
-  row.failures.push_back(fmt::format("{}, sample '{}', layout {}: {}", r.check, r.sample,
-                                     autograd::layout_name(r.layout), r.report.message));
+  row.failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n  again: {}", r.check,
+                                     r.sample, autograd::layout_name(r.layout), r.report.message,
+                                     repeat(r)));
 }
 
 Row run(const Check& check, const GradcheckRequest& request, std::span<const CheckLayout> layouts) {
   Row row;
   row.name = std::string(check.name());
-  for (int order = 1; order <= request.order && row.failed == 0; ++order) {
-    autograd::GradcheckOptions options;
-    options.order = order;
-    options.use_differences = request.differences;
-    options.use_dual = request.dual;
-    try {
-      for (const CheckResult& r : run_check(check, options, layouts)) take(row, r);
-    } catch (const autograd::Error& e) {
-      ++row.checked;
-      ++row.failed;
-      row.error[order - 1] = std::nan("");
-      row.failures.push_back(fmt::format("{}, order {}: threw {}", row.name, order, e.what()));
-    }
+  autograd::GradcheckOptions options;
+  options.order = int(request.order);
+  options.seed = std::uint64_t(request.seed);
+  options.use_differences = request.differences;
+  options.use_dual = request.dual;
+  try {
+    for (const CheckResult& r : run_check(check, options, layouts)) take(row, r);
+  } catch (const autograd::Error& e) {
+    ++row.checked;
+    ++row.failed;
+    row.error[0] = std::nan("");
+    row.failures.push_back(fmt::format("{}: threw {}", row.name, e.what()));
   }
   return row;
 }
@@ -90,17 +130,10 @@ std::vector<const Check*> chosen(const std::vector<std::string>& names) {
   return list;
 }
 
-std::string error_text(const std::optional<double>& error) {
-  return error ? fmt::format("{:.1e}", *error) : "-";
-}
-
-// How many digits of engine and oracle agree.
-std::string digits_text(const Row& row) {
-  double error = 0;
-  for (const auto& e : row.error)
-    if (e && !(*e <= error)) error = *e;
-  if (row.checked == 0 || !std::isfinite(error)) return "-";
-  return fmt::format("{:.1f}", std::clamp(-std::log10(error), 0.0, 16.0));
+std::string digits_text(const Row& row, int order, Oracle oracle) {
+  if (!row.worst[order - 1][int(oracle)]) return "-";
+  const double digits = row.digits(order, oracle);
+  return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
 }
 
 struct Worst {
@@ -119,16 +152,64 @@ Worst worst_of(const std::vector<Row>& rows) {
   return worst;
 }
 
-void print_table(const std::vector<Row>& rows, std::int64_t order) {
-  print("{:<28} {:>7} {:>10} {:>10} {:>7}\n", "name", "checks", "order 1",
-        order > 1 ? "order 2" : "", "digits");
-  for (const Row& row : rows)
-    print("{:<28} {:>7} {:>10} {:>10} {:>7}{}\n", row.name, row.checked, error_text(row.error[0]),
-          order > 1 ? error_text(row.error[1]) : "", digits_text(row),
-          row.failed ? "  FAILED" : "");
+// Smallest digits of each oracle and order, and how many entries were asked one by one.
+void print_table(const std::vector<Row>& rows, const GradcheckRequest& request) {
+  std::vector<std::pair<int, Oracle>> columns;
+  print("{:<24} {:>6} {:>7}", "digits that agree", "checks", "entries");
+  for (int order = 1; order <= request.order; ++order)
+    for (const Oracle oracle : {Oracle::kDual, Oracle::kDifferences})
+      if (oracle == Oracle::kDual ? request.dual : request.differences) {
+        columns.emplace_back(order, oracle);
+        print(" {:>6}", fmt::format("{} {}", oracle == Oracle::kDual ? "dual" : "diff", order));
+      }
+  print("\n");
+  for (const Row& row : rows) {
+    print("{:<24} {:>6} {:>7}", row.name, row.checked, row.asked[0] + row.asked[1]);
+    for (const auto& [order, oracle] : columns) print(" {:>6}", digits_text(row, order, oracle));
+    print("{}\n", row.failed ? "  FAILED" : "");
+  }
+}
+
+nn::Json place_json(const Place& place) {
+  const autograd::GradientEntry& e = place.entry;
+  return nn::Json::object({{"sample", place.sample},
+                           {"layout", setting_name(place.layout)},
+                           {"input", e.input},
+                           {"at", e.at},
+                           {"engine", e.engine},
+                           {"oracle", e.oracle},
+                           {"terms", e.terms},
+                           {"tolerance", e.tolerance},
+                           {"step", e.step},
+                           {"digits", e.digits()}});
+}
+
+nn::Json row_json(const Row& row) {
+  nn::Json object = nn::Json::object({{"name", row.name},
+                                      {"checked", row.checked},
+                                      {"failed", row.failed},
+                                      {"skipped", total(row.skipped)},
+                                      {"error_order_1", row.error[0]},
+                                      {"error_order_2", row.error[1]},
+                                      {"kinks_moved", row.moved}});
+  for (const Oracle oracle : autograd::kAllOracles) {
+    const int o = int(oracle);
+    nn::Json found = nn::Json::object({{"entries", row.asked[o]}, {"of", row.entries[o]}});
+    for (int order = 1; order <= 2; ++order)
+      if (const auto& place = row.worst[order - 1][o])
+        found.append(fmt::format("worst_order_{}", order), place_json(*place));
+    object.append(oracle == Oracle::kDual ? "dual" : "differences", found);
+  }
+  return object;
 }
 
 }  // namespace
+
+std::string setting_name(CheckLayout layout) {
+  std::string name(autograd::layout_name(layout));
+  std::erase(name, ' ');
+  return name;
+}
 
 int report_gradchecks(const GradcheckRequest& request) {
   const std::vector<const Check*> checks = chosen(request.ops);
@@ -139,7 +220,7 @@ int report_gradchecks(const GradcheckRequest& request) {
   Progress progress(false);
   const Stopwatch clock;
   std::vector<Row> rows;
-  std::int64_t checked = 0, failed = 0;
+  std::int64_t checked = 0, failed = 0, moved = 0;
   Reasons reasons;
   for (const Check* check : checks) {
     if (progress.wants_live())
@@ -147,6 +228,7 @@ int report_gradchecks(const GradcheckRequest& request) {
     rows.push_back(run(*check, request, layouts));
     checked += rows.back().checked;
     failed += rows.back().failed;
+    moved += rows.back().moved;
     for (const auto& [reason, n] : rows.back().skipped) reasons[reason] += n;
   }
   progress.clear();
@@ -159,12 +241,7 @@ int report_gradchecks(const GradcheckRequest& request) {
           nn::Json::object({{"name", worst.name}, {"order", worst.order}, {"error", worst.error}});
     nn::Json list = nn::Json::array(), failures = list;
     for (const Row& row : rows) {
-      list.push_back(nn::Json::object({{"name", row.name},
-                                       {"checked", row.checked},
-                                       {"failed", row.failed},
-                                       {"skipped", total(row.skipped)},
-                                       {"error_order_1", row.error[0]},
-                                       {"error_order_2", row.error[1]}}));
+      list.push_back(row_json(row));
       for (const std::string& f : row.failures) failures.push_back(f);
     }
     print_json(nn::Json::object({{"checked", checked},
@@ -173,18 +250,21 @@ int report_gradchecks(const GradcheckRequest& request) {
                                  {"worst", worst_json},
                                  {"skipped", total(reasons)},
                                  {"seconds", clock.seconds()},
+                                 {"seed", request.seed},
                                  {"rows", list},
                                  {"failures", failures}}));
   } else {
-    print_table(rows, request.order);
+    print_table(rows, request);
     print("\n");
     for (const Row& row : rows)
       for (const std::string& f : row.failures) print("FAILED {}\n", f);
     print("{} checks of {} ops and layers in {}, {} failed", checked, rows.size(),
           seconds_text(clock.seconds()), failed);
     if (worst.order > 0)
-      print("; largest error {:.1e} ({}, order {})", worst.error, worst.name, worst.order);
+      print("; largest error {:.1e} of its terms ({}, order {})", worst.error, worst.name,
+            worst.order);
     print("\n");
+    if (moved > 0) print("{} inputs stood at a kink and were moved\n", moved);
     for (const auto& [reason, n] : reasons) print("{} not run: {}\n", n, reason);
   }
   if (checked == 0) print_error("gradcheck: no check ran; that proves nothing");

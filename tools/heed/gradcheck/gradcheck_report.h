@@ -12,15 +12,19 @@ struct GradcheckRequest {
   std::vector<std::string> ops;                ///< names of checks; empty: all that are registered
   std::int64_t order = 2;                      ///< 1: gradients; 2: gradients of gradients too
   bool differences = true, dual = true;        ///< which oracles
+  std::int64_t seed = 1;                       ///< of cotangents and directions
   std::vector<autograd::CheckLayout> layouts;  ///< empty: all
   bool json = false;
   bool mutants = false;  ///< check the checker instead
   std::string run;       ///< a run folder: check its model's loss instead
 };
 
-/// Runs the checks and prints, to stdout, a table of their errors, or with `json` one object; each
-/// failure with sample, layout and worst entry. Returns kOk, or kCheckFailed if one failed or none
-/// ran. UsageError on a name that is not registered.
+/// The name of a layout as --layouts has it: "stride0".
+std::string setting_name(autograd::CheckLayout layout);
+
+/// Runs the checks and prints, to stdout, a table of the digits that agree, or with `json` one
+/// object; each failure with sample, layout, worst entry and the command that repeats it. Returns
+/// kOk, or kCheckFailed if one failed or none ran. UsageError on a name that is not registered.
 int report_gradchecks(const GradcheckRequest& request);
 /// Every registered op with its gradient made wrong in several ways: kCheckFailed, naming them, if
 /// the checks let one live.

@@ -62,12 +62,13 @@ int report_run_gradcheck(const GradcheckRequest& request) {
     print_json(nn::Json::object({{"run", request.run},
                                  {"parameters", count},
                                  {"failed", report.ok ? 0 : 1},
-                                 {"error", report.error},
+                                 {"error", report.error(report.order)},
                                  {"message", report.message}}));
   else
     print("{}: loss of 2 sequences in {} parameters, float64\n{}{}\n", request.run,
           with_commas(count), report.ok ? "" : "FAILED ",
-          report.ok ? fmt::format("agrees, largest error {:.1e}", report.error) : report.message);
+          report.ok ? fmt::format("agrees, largest error {:.1e}", report.error(report.order))
+                    : report.message);
   return report.ok ? kOk : kCheckFailed;
 }
 

@@ -45,13 +45,13 @@ void make_config(TrainArguments& a, const Command& c) {
 }
 
 int resume(const TrainArguments& a, const Command& c) {
-  constexpr std::array kAllowed = {"resume",  "steps", "eval-every", "save-every",
-                                   "threads", "quiet", "json",       "config"};
+  constexpr std::array kAllowed = {"resume", "steps", "eval-every", "save-every", "threads",
+                                   "simd",   "quiet", "json",       "config"};
   for (const std::string& key : nn::keys(c.settings))
     if (c.given(key) && std::find(kAllowed.begin(), kAllowed.end(), key) == kAllowed.end())
       usage_error(
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
-          "--save-every, --threads and --quiet, not {}; a new run like it: heed train "
+          "--save-every, --threads, --simd and --quiet, not {}; a new run like it: heed train "
           "--config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);

@@ -1,0 +1,179 @@
+#include "autograd/check/float32.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <sstream>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/kernels/simd/simd.h"
+#include "autograd/ops/ops.h"
+
+namespace heed::autograd {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+constexpr double kUnit = 0x1p-24;  // the largest rounding error of float32, relative
+constexpr int kSeeds = 16;
+constexpr double kSpreads = 4;
+
+class WithRoundings {
+ public:
+  explicit WithRoundings(std::uint64_t seed) { rounding_seed = seed; }
+  ~WithRoundings() { rounding_seed = 0; }
+  WithRoundings(const WithRoundings&) = delete;
+};
+
+class OnSimdTarget {
+ public:
+  explicit OnSimdTarget(const std::string& name) { kernels::force_simd_target(name); }
+  ~OnSimdTarget() { kernels::force_simd_target(before_); }
+  OnSimdTarget(const OnSimdTarget&) = delete;
+
+ private:
+  std::string before_ = kernels::simd_target();
+};
+
+// As jvp makes them: tangents 0.
+Tensor to_dual(const Tensor& x) {
+  if (x.dtype() == dual64) return x;
+  const auto values = x.to_vector<double>();
+  return from_data(std::vector<Dual>(values.begin(), values.end()), x.shape());
+}
+
+// What f is asked for: its inputs, a cotangent of its value and one of each gradient; float64.
+struct Question {
+  const DifferentiableFunction& f;
+  Tensors inputs;
+  Tensor cotangent;
+  Tensors second;
+
+  // The value, the gradients by fused backwards, the gradients by definitions, and the gradients of
+  // these in the inputs and the cotangent; all in `dtype`.
+  Tensors answer(DType dtype) const {
+    const GradMode recording(true);
+    const auto as = [dtype](const Tensor& x) {
+      return dtype == dual64 ? to_dual(x) : to(x, dtype).detach();
+    };
+    Tensors leaves;
+    for (const Tensor& x : inputs) leaves.push_back(as(x).requires_grad());
+    const Tensor y = f(leaves);
+    Tensors out{y.detach()};
+    if (!y.needs_grad()) return out;  // f does not depend on its inputs
+    const Tensor v = as(cotangent).requires_grad();
+    for (const Tensor& g :
+         grad(y, leaves, {.grad_output = v.detach(), .retain_graph = true, .allow_unused = true}))
+      out.push_back(g.detach());
+    const Tensors first =
+        grad(y, leaves, {.grad_output = v, .create_graph = true, .allow_unused = true});
+    Tensor total = sum(v) * 0.0;  // has a graph even where no gradient has
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      out.push_back(first[i].detach());
+      total = total + sum(first[i] * as(second[i]));
+    }
+    leaves.push_back(v);
+    for (const Tensor& g : grad(total, leaves, {.allow_unused = true})) out.push_back(g.detach());
+    return out;
+  }
+};
+
+Tensor rounded(const Tensor& x) { return to(to(x.detach(), float32), float64); }
+
+Question ask(const DifferentiableFunction& f, Args inputs, std::uint64_t seed) {
+  const NoGrad guard;
+  Generator random(seed);
+  Question q{f, {}, {}, {}};
+  for (const Tensor& x : inputs) {
+    q.inputs.push_back(rounded(x));
+    q.second.push_back(rounded(randn(x.shape(), float64, random)));
+  }
+  q.cotangent = rounded(randn(f(q.inputs).shape(), float64, random));
+  return q;
+}
+
+// What a place of `answer` is.
+std::string place_name(std::size_t place, std::size_t inputs) {
+  if (place == 0) return "value";
+  --place;
+  const std::string at = " of input " + std::to_string(place % std::max<std::size_t>(1, inputs));
+  if (place < inputs) return "gradient" + at;
+  if (place < 2 * inputs) return "gradient by definitions" + at;
+  if (place == 3 * inputs) return "gradient of gradients of the cotangent";
+  return "gradient of gradients" + at;
+}
+
+double float32_ulp(double x) {
+  const float f = std::abs(float(x));
+  return std::max(double(std::nextafter(f, HUGE_VALF)) - double(f),
+                  double(std::numeric_limits<float>::min()));
+}
+
+// Every entry of an answer, one tensor after the other.
+std::vector<Dual> entries_of(const Tensors& answer) {
+  std::vector<Dual> all;
+  for (const Tensor& t : answer)
+    for (const Dual& entry : to_dual(t).to_vector<Dual>()) all.push_back(entry);
+  return all;
+}
+
+void compare(Float32Report& report, const Tensors& got, const Float32Bounds& expected,
+             std::size_t inputs) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto values = got[i].to_vector<float>();
+    for (std::size_t k = 0; k < values.size(); ++k, ++at) {
+      const double exact = expected.exact.at(at), bound = expected.bound[at];
+      const double error = std::abs(double(values[k]) - exact) / bound;
+      if (!(error <= report.worst)) report.worst = error;
+      if (error <= 1 || !report.ok) continue;
+      report.ok = false;
+      std::ostringstream text;
+      text.precision(9);
+      text << place_name(i, inputs) << " at " << unravel(std::int64_t(k), got[i].shape())
+           << ": float32 " << values[k] << ", float64 " << exact << ", off by " << error
+           << " times the bound";
+      report.message = text.str();
+    }
+  }
+  report.entries = std::int64_t(at);
+  check<ValueError>(at == expected.exact.size(), "check_float32", "f has ", expected.exact.size(),
+                    " entries in float64 and ", at, " in float32");
+}
+
+}  // namespace
+
+Float32Bounds float32_bounds(const std::function<std::vector<Dual>()>& f) {
+  Float32Bounds result;
+  for (int s = 1; s <= kSeeds; ++s) {
+    const WithRoundings on(std::uint64_t(s) * 0xbf58476d1ce4e5b9u);
+    const std::vector<Dual> entries = f();
+    result.bound.resize(entries.size());
+    result.exact.clear();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      result.exact.push_back(entries[i].value);
+      result.bound[i] += entries[i].tangent * entries[i].tangent / kSeeds;
+    }
+  }
+  for (std::size_t i = 0; i < result.bound.size(); ++i)
+    result.bound[i] = kSpreads * kUnit * std::sqrt(result.bound[i]) + float32_ulp(result.exact[i]);
+  return result;
+}
+
+std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
+                                         const std::vector<std::string>& targets,
+                                         std::uint64_t seed) {
+  const Question q = ask(f, inputs, seed);
+  const Float32Bounds expected = float32_bounds([&] { return entries_of(q.answer(dual64)); });
+  std::vector<Float32Report> reports;
+  for (const std::string& target : targets) {
+    const OnSimdTarget here(target);
+    reports.push_back({target});
+    compare(reports.back(), q.answer(float32), expected, inputs.size());
+  }
+  return reports;
+}
+
+}  // namespace heed::autograd

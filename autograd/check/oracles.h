@@ -1,0 +1,49 @@
+// What gradcheck asks its oracles: the derivative of <v, f> at a point in one direction, and how
+// far the answer can be trusted.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "autograd/check/differences.h"
+#include "autograd/check/gradcheck.h"
+
+namespace heed::autograd::oracles {
+
+using Tensors = std::vector<Tensor>;
+using Values = std::vector<double>;
+
+/// f(xs), unrecorded.
+Tensor call(const DifferentiableFunction& f, Args xs);
+
+/// A direction in the space of the inputs: one entry, or all of them at random.
+struct Direction {
+  std::ptrdiff_t input;  ///< -1: all
+  std::int64_t at = 0;   ///< row-major place in that input
+  Tensors tangents;
+  double scale = 1;  ///< the t over which f(x + t * tangents) may change much
+};
+Direction one_entry(Args xs, std::size_t input, std::int64_t at);
+Direction all_entries(Args xs, Generator& random);
+/// At most `count` entries, (input, place), evenly spread over the inputs.
+std::vector<std::pair<std::size_t, std::int64_t>> spread(Args xs, std::int64_t count,
+                                                         Generator& random);
+
+/// A function at a point, with a cotangent v.
+struct Point {
+  const DifferentiableFunction& f;
+  Tensors xs;
+  Tensor v;
+  Values noise = {};  ///< of each output
+
+  /// f at x + t u, in values
+  Line line(const Direction& u) const;
+};
+
+/// The entry as the engine has it, from the gradients of all inputs.
+GradientEntry engine_entry(const Direction& d, Args gradients);
+/// What the oracle has in its place, and how sure it is; `use_dual`: dual numbers tell the size of
+/// its terms. True if f has a kink there.
+bool ask(Oracle oracle, const Point& p, const Direction& d, bool use_dual, GradientEntry& entry);
+
+}  // namespace heed::autograd::oracles

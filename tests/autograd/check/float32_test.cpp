@@ -1,0 +1,209 @@
+// What float32 kernels compute against float64, on every SIMD target and on the references: every
+// registered check, and shapes that cross the kernels' seams.
+#include "autograd/check/float32.h"
+
+#include <map>
+#include <set>
+
+#include "autograd/kernels/simd/simd.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+void check_sample(const std::string& check, const Sample& s) {
+  for (const Float32Report& r : check_float32(s.f, s.inputs, kernels::simd_targets())) {
+    CAPTURE(check, s.name, r.target, r.message, r.worst);
+    CHECK(r.ok);
+    CHECK(r.worst <= 1);
+    CHECK(r.entries >= s.inputs[0].numel());
+  }
+}
+
+// Why a sample is not run in float32: nothing else may be left out.
+const std::map<std::string, std::string> kNotInFloat32 = {
+    {"to / to float64", "the function computes in float64 itself"}};
+
+TEST_CASE("every check agrees with float64 on every target: value and gradients of both orders") {
+  std::set<std::string> left_out;
+  for (const Check* check : registered_checks()) {
+    const std::string name(check->name());
+    if (name.starts_with("test.")) continue;
+    for (const Sample& s : check->samples())
+      if (kNotInFloat32.contains(name + " / " + s.name))
+        left_out.insert(name + " / " + s.name);
+      else
+        check_sample(name, s);
+  }
+  CHECK(left_out.size() == kNotInFloat32.size());
+}
+
+// ---- seams: tails of all lane counts, blocks of k, of rows and of keys, chunks of threads,
+// batches
+
+Sample one(const std::string& name, Tensor (*f)(const Tensor&), const Tensor& x) {
+  return {name, [f](Args t) { return f(t[0]); }, {x}};
+}
+Sample product(SampleGen& g, const Shape& a, const Shape& b) {
+  return {"matmul", [](Args t) { return matmul(t[0], t[1]); }, {g.normal(a), g.normal(b)}};
+}
+Sample projection(SampleGen& g, std::int64_t rows, std::int64_t in, std::int64_t out) {
+  return {"linear",
+          [](Args t) { return linear(t[0], t[1], t[2]); },
+          {g.normal({rows, in}), g.normal({out, in}), g.normal({out})}};
+}
+Sample attend(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk, std::int64_t d,
+              const AttentionOptions& options = {}, const Shape& bias = {}) {
+  const auto draw = [&](std::int64_t rows) {
+    Shape shape = lead;
+    shape.push_back(rows), shape.push_back(d);
+    return g.normal(shape);
+  };
+  std::vector<Tensor> inputs{draw(tq), draw(tk), draw(tk)};
+  if (bias.rank() > 0) inputs.push_back(g.normal(bias));
+  return {"attention",
+          [options](Args t) {
+            Generator fixed(7);
+            AttentionOptions o = options;
+            o.generator = &fixed;
+            if (t.size() > 3) o.bias = ScoreBias(t[3]);
+            return attention(t[0], t[1], t[2], o);
+          },
+          inputs};
+}
+Sample entropy(SampleGen& g, std::int64_t rows, std::int64_t classes) {
+  const Tensor targets = g.integers(0, classes, {rows});
+  return {"cross_entropy",
+          [targets](Args t) { return cross_entropy(t[0], targets, {.label_smoothing = 0.1}); },
+          {g.normal({rows, classes})}};
+}
+Sample norm(SampleGen& g, bool centered, std::int64_t rows, std::int64_t n) {
+  std::vector<Tensor> inputs{g.normal({rows, n}), g.normal({n})};
+  if (centered) inputs.push_back(g.normal({n}));
+  return {
+      centered ? "layer_norm" : "rms_norm",
+      [](Args t) { return t.size() == 3 ? layer_norm(t[0], t[1], t[2]) : rms_norm(t[0], t[1]); },
+      inputs};
+}
+
+void add_functions(Samples& samples, SampleGen& g, const Shape& shape) {
+  samples.push_back(one("exp", exp, g.normal(shape)));
+  samples.push_back(one("tanh", tanh, g.normal(shape)));
+  samples.push_back(one("erf", erf, g.normal(shape)));
+  samples.push_back(one("gelu", gelu, g.normal(shape)));
+}
+void add_rows(Samples& samples, SampleGen& g, const Shape& shape) {
+  const auto add = [&](const char* name, Tensor (*f)(const Tensor&)) {
+    samples.push_back(one(name, f, g.normal(shape)));
+  };
+  add("softmax", [](const Tensor& x) { return softmax(x, -1); });
+  add("softmax of columns", [](const Tensor& x) { return softmax(x, 0); });
+  add("log_softmax", [](const Tensor& x) { return log_softmax(x, -1); });
+  add("sum of columns", [](const Tensor& x) { return sum(x * x, 0); });
+  add("sum of rows", [](const Tensor& x) { return sum(x * x, -1); });
+}
+
+TEST_CASE("rows of every tail agree with float64 on every target") {
+  SampleGen g(31);
+  Samples samples;
+  for (std::int64_t n = 1; n <= 33; ++n) {
+    add_functions(samples, g, {n});
+    add_rows(samples, g, {3, n});
+    samples.push_back(entropy(g, 3, n));
+    for (const bool centered : {true, false}) samples.push_back(norm(g, centered, 3, n));
+    samples.push_back(product(g, {5, 7}, {7, n}));  // columns of panels
+    samples.push_back(product(g, {n, 7}, {7, 5}));  // rows of strips
+    samples.push_back(product(g, {3, n}, {n, 2}));  // k
+    samples.push_back(attend(g, {2}, 3, n, 2, {.causal = true}));
+    samples.push_back(attend(g, {2}, 2, 3, n));
+  }
+  for (const Sample& s : samples) check_sample("tail", s);
+}
+
+TEST_CASE("products, norms, sums and losses over a block or a chunk agree with float64") {
+  SampleGen g(32);
+  Samples samples;
+  for (const std::int64_t k : {191, 192, 193, 383, 384, 385, 577})
+    samples.push_back(product(g, {13, k}, {k, 9}));
+  samples.push_back(product(g, {101, 5}, {5, 37}));        // more rows than are read in place
+  samples.push_back(product(g, {300, 20}, {20, 40}));      // shares of threads
+  samples.push_back(product(g, {16, 600}, {600, 16}));     // steps of k shared out
+  samples.push_back(product(g, {3, 2, 5, 7}, {2, 7, 9}));  // batches, one operand broadcast
+  samples.push_back(product(g, {9, 13, 40}, {9, 40, 33}));
+  samples.push_back(projection(g, 70, 200, 21));
+  add_rows(samples, g, {70, 150});
+  add_functions(samples, g, {2, 8200});
+  samples.push_back(entropy(g, 70, 150));
+  for (const bool centered : {true, false}) {
+    samples.push_back(norm(g, centered, 70, 150));
+    samples.push_back(norm(g, centered, 150, 5));
+  }
+  for (const Sample& s : samples) check_sample("block", s);
+}
+
+TEST_CASE("attention over more than a block of queries and of keys agrees with float64") {
+  SampleGen g(33);
+  const Tensor keep = g.mask({49, 100}, 0.7);
+  const Samples samples = {
+      attend(g, {1, 2}, 100, 5, 3),
+      attend(g, {1, 1}, 3, 385, 3),
+      attend(g, {}, 50, 400, 5, {.causal = true}),
+      attend(g, {3, 3}, 49, 7, 33, {.causal = true}),
+      attend(g, {1, 2}, 49, 100, 4, {.keep = KeepMask(keep), .dropout = 0.3}, {2, 1, 100}),
+      attend(g, {2}, 3, 400, 4, {.causal = true, .dropout = 0.2}, {2, 3, 400})};
+  for (const Sample& s : samples) check_sample("blocks", s);
+}
+
+// ---- the check must see what is wrong in float32 only
+
+Float32Report report_of(const DifferentiableFunction& f, const std::vector<Tensor>& inputs) {
+  return check_float32(f, inputs, {kernels::simd_targets()[0]})[0];
+}
+
+// x where the dtype is another; in float32 x times `factor`.
+Tensor scaled_in_float32(const Tensor& x, double factor) {
+  return x.dtype() == float32 ? x * factor : x;
+}
+
+TEST_CASE("an error of float32 alone is found in the value, the gradient and the second order") {
+  const std::vector<Tensor> x{tensor({0.7, -1.3, 2.1}, float64)};
+  const auto square = [](Args t) { return t[0] * t[0]; };
+  CHECK(report_of(square, x).ok);
+  const Float32Report value =
+      report_of([&](Args t) { return scaled_in_float32(square(t), 1.000002); }, x);
+  CHECK(!value.ok);
+  CHECK_THAT(value.message, Contains("value at [0]: float32 0.49"));
+  CHECK_THAT(value.message, Contains("times the bound"));
+  const auto with_wrong_slope = [&](Args t) {  // the value is right
+    const Tensor y = square(t), more = scaled_in_float32(y, 1.00001) - y;
+    return y + (more - more.detach());
+  };
+  CHECK_THAT(report_of(with_wrong_slope, x).message, Contains("gradient of input 0 at [0]"));
+  const auto with_wrong_bend = [&](Args t) {  // value and gradient are right
+    const Tensor off = t[0] - t[0].detach();
+    return square(t) + (t[0].dtype() == float32 ? off * off * 1e-4 : off * off * 0.0);
+  };
+  CHECK_THAT(report_of(with_wrong_bend, x).message, Contains("gradient of gradients of input 0"));
+  const Float32Report nan = report_of([](Args t) { return scaled_in_float32(t[0], NAN); }, x);
+  CHECK(!nan.ok);
+  CHECK(!(nan.worst <= 1));
+}
+
+TEST_CASE("the bound is the rounding of every operation, where they cancel and where they do not") {
+  const auto bound = [](auto f) { return float32_bounds([f] { return std::vector<Dual>{f()}; }); };
+  const double unit = 0x1p-24;
+  const Float32Bounds exact = bound([] { return Dual(3) * Dual(5) + Dual(1); });
+  CHECK(exact.exact == std::vector<double>{16});
+  CHECK(exact.bound[0] == 2 * 16 * unit);  // no operation rounds: 1 ulp of 16
+  const Float32Bounds product = bound([] { return Dual(1.1f) * Dual(1.3f); });
+  CHECK(product.bound[0] == Approx(4 * unit * 1.43 + 2 * unit).epsilon(1e-6));
+  // (10000.1 x) - 10000: rounded where it is large.
+  const Float32Bounds cancelled = bound([] { return Dual(10000.1f) * Dual(1.0001f) - Dual(1e4); });
+  CHECK(cancelled.bound[0] > 4 * unit * 9000);
+  CHECK(cancelled.bound[0] < 4 * unit * 11000);
+  CHECK(rounding_seed == 0);
+}
+
+}  // namespace

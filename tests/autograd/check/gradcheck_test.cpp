@@ -1,0 +1,193 @@
+// The checker's verdicts: no floor, no scale, per entry; kinks, noise and zeros.
+#include "autograd/check/gradcheck.h"
+
+#include <cmath>
+
+#include "autograd/check/differences.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+// x times scale, whose gradient is `factor` times the right one.
+DifferentiableFunction scaled(double scale, double factor) {
+  return [=](Args t) {
+    const Tensor x = t[0], fixed = x.detach();
+    return scale * (softmax(x, -1) + (factor - 1) * (softmax(x, -1) - softmax(fixed, -1)));
+  };
+}
+
+std::vector<Tensor> some(const Shape& shape, std::uint64_t seed = 3) {
+  Generator g(seed);
+  return {randn(shape, float64, g)};
+}
+
+TEST_CASE("a wrong gradient fails however small the function is") {
+  const std::vector<Tensor> xs = some({2, 3});
+  for (const Oracle oracle : kAllOracles) {
+    const GradcheckOptions one{.use_differences = oracle == Oracle::kDifferences,
+                               .use_dual = oracle == Oracle::kDual};
+    for (const double scale : {1.0, 1e-11, 1e-30, 1e30}) {
+      CAPTURE(oracle_name(oracle), scale);
+      CHECK(gradcheck(scaled(scale, 1), xs, one).ok);
+      for (const double factor : {-7.0, 0.0, 1000.0, 1 + 1e-6})
+        CHECK(!gradcheck(scaled(scale, factor), xs, one).ok);
+    }
+  }
+}
+
+TEST_CASE("verdict and digits are the same for a function times a power of two") {
+  const std::vector<Tensor> xs = some({2, 3});
+  const auto f = [](double scale) {
+    return [scale](Args t) { return scale * (exp(t[0]) / sum(exp(t[0]), {1}, true)); };
+  };
+  const GradcheckReport one = gradcheck(f(1), xs, {.order = 2});
+  for (const int power : {-100, -1, 1, 100}) {
+    CAPTURE(power);
+    const GradcheckReport other = gradcheck(f(std::ldexp(1, power)), xs, {.order = 2});
+    CHECK(other.ok == one.ok);
+    for (const int order : {1, 2})
+      for (const Oracle oracle : kAllOracles) {
+        const Agreement &a = one.agreement(order, oracle), &b = other.agreement(order, oracle);
+        CHECK(a.checked == b.checked);
+        CHECK(a.worst.digits() == b.worst.digits());
+        CHECK(a.worst.digits() < 16);  // something was compared
+        CHECK(b.worst.terms == std::ldexp(a.worst.terms, power));
+        CHECK(b.worst.tolerance == std::ldexp(a.worst.tolerance, power));
+      }
+  }
+}
+
+TEST_CASE("one wrong entry of many is found, asked for or not") {
+  const Tensor hole = zeros({40, 50}, float64);
+  Tensor keep = full({40, 50}, true, bool8);
+  keep.mutable_data<bool>()[1234] = false;
+  const auto f = [keep](Args t) {
+    const Tensor y = t[0] * t[0];
+    return where(keep, y, 1.01 * (y - y.detach()) + y.detach());
+  };
+  for (const bool dual : {true, false}) {
+    const GradcheckReport report =
+        gradcheck(f, some({40, 50}), {.use_differences = !dual, .use_dual = dual});
+    CAPTURE(report.message);
+    CHECK(!report.ok);
+    CHECK(report.message.find("input 0 at [24, 34], output at [24, 34]") != std::string::npos);
+  }
+}
+
+TEST_CASE("an entry without terms must be exactly 0") {
+  // The gradient of a masked place is 1e-300 instead of 0.
+  const Tensor hidden = from_data(std::vector<bool>{true, false}, {2});
+  const auto f = [&](Args t) {
+    const Tensor x = t[0];
+    return masked_fill(x, hidden, 0) + 1e-300 * (x - x.detach());
+  };
+  const auto right = [&](Args t) { return masked_fill(t[0], hidden, 0); };
+  const std::vector<Tensor> xs = {tensor({1, 2}, float64)};
+  CHECK(gradcheck(right, xs).ok);
+  // Dual numbers walk the same wrong function: what is exact is checked by values.
+  const GradcheckReport report = gradcheck(right, xs, {.use_differences = false});
+  CHECK(report.agreement(1, Oracle::kDual).worst.digits() == 16);
+  CHECK(gradcheck(f, xs, {.use_differences = false}).ok == false);
+}
+
+TEST_CASE("a kink is found, the input moved, and the move reported") {
+  const std::vector<Tensor> xs = {tensor({-1, 0, 2, 0}, float64)};
+  for (const auto& [name, f] :
+       {std::pair<const char*, DifferentiableFunction>{"relu", [](Args t) { return relu(t[0]); }},
+        {"abs", [](Args t) { return abs(t[0]); }},
+        {"clamp", [](Args t) { return clamp(t[0], 0, 3); }}}) {
+    CAPTURE(name);
+    const GradcheckReport report = gradcheck(f, xs, {.order = 2});
+    CAPTURE(report.message);
+    CHECK(report.ok);
+    REQUIRE(report.moved.size() >= 2);
+    CHECK(report.moved[0].starts_with("input 0 at [1] from 0 to 0."));
+    CHECK(report.moved[1].starts_with("input 0 at [3] from 0 to 0."));
+  }
+  // Beside a kink smaller steps serve; a smooth function has none.
+  const auto near = [](Args t) { return relu(t[0] - 1e-3); };
+  const GradcheckReport beside = gradcheck(near, std::vector<Tensor>{tensor({1}, float64)});
+  CHECK((beside.ok && beside.moved.empty()));
+  const auto close = [](Args t) { return relu(t[0] - (1 - 1e-4)); };
+  const GradcheckReport closer = gradcheck(close, std::vector<Tensor>{tensor({1}, float64)});
+  CHECK((closer.ok && closer.moved.empty()));
+}
+
+TEST_CASE("a value or gradient that is not finite fails, and has no digits") {
+  const auto root = [](Args t) { return sqrt(t[0]); };
+  for (const double x : {-1.0, 0.0}) {
+    const GradcheckReport bad = gradcheck(root, std::vector<Tensor>{tensor({x}, float64)});
+    CHECK(!bad.ok);
+    CHECK(std::isnan(bad.error(1)));
+  }
+}
+
+TEST_CASE("options that check nothing are refused") {
+  const auto f = [](Args t) { return t[0]; };
+  const GradcheckOptions none{.use_differences = false, .use_dual = false};
+  CHECK_THROWS_WITH(gradcheck(f, some({2}), none),
+                    "gradcheck: needs an oracle, and entries for it");
+  CHECK_THROWS_WITH(gradcheck(f, some({2}), {.dual_entries = 0, .difference_entries = 0}),
+                    "gradcheck: needs an oracle, and entries for it");
+}
+
+TEST_CASE("each order and oracle reports its own worst entry, and what it asked") {
+  const GradcheckReport r =
+      gradcheck([](Args t) { return exp(t[0]); }, some({3}), {.order = 2, .seed = 9});
+  CHECK(r.seed == 9);
+  CHECK(r.entries[0] == 3);
+  CHECK(r.entries[1] == 6);  // the cotangent's entries, too
+  for (const Oracle oracle : kAllOracles) {
+    CHECK(r.agreement(1, oracle).checked == 3);
+    CHECK(r.agreement(2, oracle).checked == 6);
+    CHECK(r.agreement(2, oracle).worst.at.size() == 1);
+  }
+  CHECK(r.agreement(1, Oracle::kDifferences).worst.step > 0);
+  CHECK(r.agreement(1, Oracle::kDual).worst.step == 0);
+}
+
+// ---- differences
+
+double error_of(const Line& f, double derivative, double scale, double epsilon = 0x1p-53) {
+  const std::vector<double> v = {1};
+  const Difference d = difference(f, v, measure_noise(f, scale, epsilon), scale);
+  CAPTURE(d.value, d.error, d.step);
+  CHECK(!d.kink);
+  CHECK(std::abs(d.value - derivative) <= d.error);
+  return d.error;
+}
+
+TEST_CASE("differences know their own error") {
+  const auto line = [](double (*f)(double), double x) {
+    return [=](double t) { return std::vector<double>{f(x + t)}; };
+  };
+  CHECK(error_of(line(std::exp, 1), std::exp(1), 1) < 1e-11);
+  CHECK(error_of(line(std::log, 1e-8), 1e8, 1e-8) < 1e-2);
+  CHECK(error_of(line(std::sin, 1e6), std::cos(1e6), 1) < 1e-6);
+  // Noise of 1e-9: three digits fewer are claimed than of exp alone.
+  const auto noisy = [](double t) {
+    return std::vector<double>{std::exp(t) + 1e-9 * std::sin(1e12 * t)};
+  };
+  const double error = error_of(noisy, 1, 1);
+  CHECK(error > 1e-10);
+  CHECK(error < 1e-5);
+  const auto in_float = [](double t) {
+    return std::vector<double>{double(std::exp(float(1 + t)))};
+  };
+  CHECK(error_of(in_float, std::exp(1), 1, 0x1p-24) < 1e-3);
+}
+
+TEST_CASE("differences see a kink only where there is one") {
+  const std::vector<double> v = {1};
+  const auto kinked = [](double t) { return std::vector<double>{std::abs(t)}; };
+  const auto jump = [](double t) { return std::vector<double>{t < 0 ? 0.0 : 1.0}; };
+  const auto smooth = [](double t) { return std::vector<double>{t * t * t}; };
+  CHECK(difference(kinked, v, measure_noise(kinked, 1, 0x1p-53), 1).kink);
+  CHECK(difference(jump, v, measure_noise(jump, 1, 0x1p-53), 1).error > 1);  // it knows nothing
+  CHECK(!difference(smooth, v, measure_noise(smooth, 1, 0x1p-53), 1).kink);
+}
+
+}  // namespace

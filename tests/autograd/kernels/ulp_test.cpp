@@ -1,0 +1,117 @@
+// exp, tanh, erf and gelu of float32 against the rounded exact value, on every SIMD target: one in
+// 997 of all bit patterns, and all 2^32 under label soak.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <numbers>
+#include <vector>
+
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/simd/rows.h"
+#include "tests/support/catch.h"
+#include "tests/support/simd_targets.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+struct Function {
+  const char* name;
+  void (*kernel)(float* y, const float* x, std::int64_t n);
+  double (*exact)(double x);
+  double allowed;           // ulp
+  double from = -HUGE_VAL;  // below it, the error is at most `absolute` * |x| instead
+  double absolute = 0;
+};
+const Function kFunctions[] = {
+    {"exp", kernels::simd::exp, std::exp, 2},
+    {"tanh", kernels::simd::tanh, std::tanh, 5},
+    {"erf", kernels::simd::erf, std::erf, 2},
+    // Below -4.2, where Phi is 1e-5, Phi is right to 1.2e-11. -inf gives NaN, as -inf * 0 does.
+    {"gelu", kernels::simd::gelu,
+     [](double x) { return x * (0.5 * std::erfc(-x * (std::numbers::sqrt2 / 2))); }, 16, -4.2,
+     1.2e-11}};
+
+// Of a normal number.
+double ulp(float x) {
+  return 0x1p-23 * double(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0x7f800000u));
+}
+constexpr float kSmallest = 1.2e-38f;  // above the smallest normal number
+
+// In ulp of the exact value; where that is below the smallest normal number, so may y be.
+double error_of(const Function& f, float x, float y, double exact) {
+  const float rounded = float(exact);
+  if (std::isnan(rounded)) return std::isnan(y) ? 0 : HUGE_VAL;
+  if (double(x) < f.from)
+    return std::abs(double(y) - exact) <= f.absolute * std::abs(double(x)) ? 0 : HUGE_VAL;
+  if (std::isinf(rounded)) return y == rounded ? 0 : HUGE_VAL;
+  if (std::abs(rounded) < kSmallest) return std::abs(y - rounded) <= kSmallest ? 0 : HUGE_VAL;
+  const double error = std::abs(double(y) - exact) / ulp(rounded);
+  return error <= HUGE_VAL ? error : HUGE_VAL;  // NaN is the largest
+}
+
+// Adjacent floats, every `step`-th, and what f is of them.
+struct Floats {
+  static constexpr std::int64_t kSize = 1 << 20, kGrain = 1 << 15;
+  std::int64_t count = 0;
+  std::vector<float> x = std::vector<float>(kSize), y = x;
+  std::vector<double> exact = std::vector<double>(kSize);
+  std::vector<double> ulps = exact;  // 1 / ulp, and inf where error_of has more to say
+
+  void fill(const Function& f, std::uint64_t first, std::uint64_t step) {
+    constexpr std::uint64_t kAll = std::uint64_t{1} << 32;
+    count = std::min<std::int64_t>(kSize, std::int64_t((kAll - first + step - 1) / step));
+    parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (auto k = std::size_t(begin); k < std::size_t(end); ++k) {
+        x[k] = std::bit_cast<float>(std::uint32_t(first + k * step));
+        exact[k] = f.exact(double(x[k]));
+        const float rounded = float(exact[k]);
+        const bool plain = std::abs(rounded) >= kSmallest && double(x[k]) >= f.from;
+        ulps[k] = plain ? 1 / ulp(rounded) : HUGE_VAL;
+      }
+    });
+  }
+  double largest_error(const Function& f) {
+    std::vector<double> worst(std::size_t((count + kGrain - 1) / kGrain), 0.0);
+    parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      f.kernel(&y[std::size_t(begin)], &x[std::size_t(begin)], end - begin);
+      double w = 0;
+      for (auto k = std::size_t(begin); k < std::size_t(end); ++k)
+        if (!(std::abs(double(y[k]) - exact[k]) * ulps[k] <= w))
+          w = std::max(w, error_of(f, x[k], y[k], exact[k]));
+      worst[std::size_t(begin / kGrain)] = w;
+    });
+    return *std::max_element(worst.begin(), worst.end());
+  }
+};
+
+void check_all(std::uint64_t step, bool print) {
+  std::vector<std::string> targets = kernels::simd_targets();
+  targets.pop_back();  // scalar: libm's own
+  Floats floats;
+  for (const Function& f : kFunctions) {
+    std::vector<double> largest(targets.size(), 0.0);
+    for (std::uint64_t i = 0; i < std::uint64_t{1} << 32; i += step * Floats::kSize) {
+      floats.fill(f, i, step);
+      for (std::size_t t = 0; t < targets.size(); ++t) {
+        const testing::OnTarget here(targets[t]);
+        largest[t] = std::max(largest[t], floats.largest_error(f));
+      }
+    }
+    for (std::size_t t = 0; t < targets.size(); ++t) {
+      CAPTURE(f.name, targets[t], largest[t]);
+      CHECK(largest[t] <= f.allowed);
+      if (print)
+        std::cout << f.name << " " << targets[t] << " " << largest[t] << " ulp" << std::endl;
+    }
+  }
+}
+
+TEST_CASE("exp, tanh, erf and gelu keep their error bounds") { check_all(997, false); }
+TEST_CASE("exp, tanh, erf and gelu keep their error bounds over all floats", "[all_floats]") {
+  check_all(1, true);
+}
+
+}  // namespace

@@ -1,0 +1,10 @@
+// check_vjp with Catch2, from the installed package. "wrong" must fail.
+#include "autograd/check/catch2.h"
+
+#include "cubes.h"
+
+using heed::autograd::check_vjp;
+using heed::autograd::IsRightGradient;
+
+TEST_CASE("right") { CHECK_THAT(check_vjp(cubes, cubes_backward, kPoint), IsRightGradient()); }
+TEST_CASE("wrong") { CHECK_THAT(check_vjp(cubes, wrong_backward, kPoint), IsRightGradient()); }

@@ -61,6 +61,8 @@ Tensor SampleGen::mask(const Shape& shape, double p_true) {
   return bernoulli(p_true, resized(shape), generator_);
 }
 
+std::vector<NoSize> needs_axis() { return {{SampleSize::kScalar, "needs an axis"}}; }
+
 Samples SampleFn::operator()(const Resize& resize) const {
   SampleGen generator(2024, resize);
   return f_(generator);

@@ -65,6 +65,8 @@ struct NoSize {
   SampleSize size;
   std::string_view why;  ///< as "a maximum of nothing"
 };
+/// The NoSize of an op along an axis.
+std::vector<NoSize> needs_axis();
 /// Another shape for each that a sample function asks for; empty: the same.
 using Resize = std::function<Shape(const Shape&)>;
 

@@ -86,7 +86,21 @@ Samples attention_samples(SampleGen& g) {
                      qkv(g, {1, 2}, 2, 3)});
   return samples;
 }
-const Op kAttention({.name = "attention", .saves = Saves::kBoth, .samples = attention_samples});
+const Op kAttention({.name = "attention",
+                     .saves = Saves::kBoth,
+                     .samples = attention_samples,
+                     .no_sizes = needs_axis()});
+
+const Check kAttentionWithWeights(
+    "attention_with_weights",
+    [](SampleGen& g) -> Samples {
+      const auto f = [](Args t) {
+        const AttentionResult r = attention_with_weights(t[0], t[1], t[2], {.causal = true});
+        return matmul(r.dropped + r.raw_scores, t[2]) * r.output;
+      };
+      return {{"heads", f, {g.normal({2, 3, 4}), g.normal({2, 3, 4}), g.normal({2, 3, 5})}}};
+    },
+    needs_axis());
 
 // ---- the composite
 
@@ -192,8 +206,8 @@ bool broadcasts_to(const Tensor& x, const Shape& shape) {
          (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
-// The kernel, SIMD only, takes up to two leading axes in float32 or float64; the composite takes the
-// rest, and says what is wrong.
+// The kernel, SIMD only, takes up to two leading axes in float32 or float64; the composite takes
+// the rest, and says what is wrong.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](const Tensor& x) {
     return x.rank() >= 2 && x.rank() <= 4 && x.numel() > 0 && x.size(-1) <= kernels::kMaxHead &&

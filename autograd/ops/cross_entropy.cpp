@@ -44,7 +44,8 @@ Samples cross_entropy_samples(SampleGen& g) {
 }
 const Op kCrossEntropy({.name = "cross_entropy",
                         .saves = Saves::kInputs,
-                        .samples = cross_entropy_samples});
+                        .samples = cross_entropy_samples,
+                        .no_sizes = needs_axis()});
 
 std::int64_t row_grain(std::int64_t classes) {
   constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized

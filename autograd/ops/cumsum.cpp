@@ -11,7 +11,10 @@ Samples cumsum_samples(SampleGen& g) {
           {"first axis", [](Args t) { return cumsum(t[0] * t[0], 0); }, {g.normal({3, 2})}},
           {"size 0", [](Args t) { return cumsum(t[0], 1); }, {g.normal({2, 0})}}};
 }
-const Op kCumsum({.name = "cumsum", .saves = Saves::kNothing, .samples = cumsum_samples});
+const Op kCumsum({.name = "cumsum",
+                  .saves = Saves::kNothing,
+                  .samples = cumsum_samples,
+                  .no_sizes = needs_axis()});
 
 }  // namespace
 

@@ -13,7 +13,8 @@ namespace {
 
 const Check kEinsum("einsum", [](SampleGen& g) -> Samples {
   const auto equation = [](const char* text) { return [text](Args t) { return einsum(text, t); }; };
-  return {{"attention scores",
+  return {{"rank 0", equation(",i->i"), {g.normal({}), g.normal({3})}},
+          {"attention scores",
            equation("nqhd,nkhd->nhqk"),
            {g.normal({2, 2, 2, 3}), g.normal({2, 3, 2, 3})}},
           {"names, three operands",

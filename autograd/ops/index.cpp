@@ -23,7 +23,10 @@ Samples gather_samples(SampleGen& g) {
            },
            {g.normal({3, 2})}}};
 }
-const Op kGather({.name = "gather", .saves = Saves::kNothing, .samples = gather_samples});
+const Op kGather({.name = "gather",
+                  .saves = Saves::kNothing,
+                  .samples = gather_samples,
+                  .no_sizes = needs_axis()});
 
 Samples scatter_add_samples(SampleGen& g) {
   const Tensor columns = g.integers(0, 3, {2, 4}), rows = g.integers(0, 2, {3, 3});
@@ -36,7 +39,8 @@ Samples scatter_add_samples(SampleGen& g) {
 }
 const Op kScatterAdd({.name = "scatter_add",
                       .saves = Saves::kNothing,
-                      .samples = scatter_add_samples});
+                      .samples = scatter_add_samples,
+                      .no_sizes = needs_axis()});
 
 Samples index_select_samples(SampleGen& g) {
   const Tensor index = g.integers(0, 3, {5});
@@ -53,7 +57,8 @@ Samples index_select_samples(SampleGen& g) {
 }
 const Op kIndexSelect({.name = "index_select",
                        .saves = Saves::kNothing,
-                       .samples = index_select_samples});
+                       .samples = index_select_samples,
+                       .no_sizes = needs_axis()});
 
 Samples index_add_samples(SampleGen& g) {
   const Tensor index = g.integers(0, 3, {5});
@@ -64,14 +69,21 @@ Samples index_add_samples(SampleGen& g) {
            [index](Args t) { return index_add(t[0], -1, index, t[1] * t[1]); },
            {g.normal({2, 3}), g.normal({2, 5})}}};
 }
-const Op kIndexAdd({.name = "index_add", .saves = Saves::kNothing, .samples = index_add_samples});
+const Op kIndexAdd({.name = "index_add",
+                    .saves = Saves::kNothing,
+                    .samples = index_add_samples,
+                    .no_sizes = needs_axis()});
 
-const Check kEmbedding("embedding", [](SampleGen& g) -> Samples {
-  const Tensor ids = g.integers(0, 5, {2, 4});
-  return {
-      {"tokens", [ids](Args t) { return embedding(t[0], ids); }, {g.normal({5, 3})}},
-      {"one id", [](Args t) { return embedding(t[0], full({}, 1, int64)); }, {g.normal({2, 3})}}};
-});
+const Check kEmbedding(
+    "embedding",
+    [](SampleGen& g) -> Samples {
+      const Tensor ids = g.integers(0, 5, {2, 4});
+      return {{"tokens", [ids](Args t) { return embedding(t[0], ids); }, {g.normal({5, 3})}},
+              {"one id",
+               [](Args t) { return embedding(t[0], full({}, 1, int64)); },
+               {g.normal({2, 3})}}};
+    },
+    needs_axis());
 
 // The place of the first value, in row-major order, outside [0, n).
 std::optional<Dims> first_outside(const Tensor& index, std::int64_t n) {

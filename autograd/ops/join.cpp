@@ -19,7 +19,8 @@ Samples cat_samples(SampleGen& g) {
            },
            {g.normal({2})}}};
 }
-const Op kCat({.name = "cat", .saves = Saves::kNothing, .samples = cat_samples});
+const Op kCat(
+    {.name = "cat", .saves = Saves::kNothing, .samples = cat_samples, .no_sizes = needs_axis()});
 
 const Check kStack("stack", [](SampleGen& g) -> Samples {
   const auto along = [](std::int64_t axis) { return [axis](Args t) { return stack(t, axis); }; };
@@ -27,20 +28,26 @@ const Check kStack("stack", [](SampleGen& g) -> Samples {
           {"last axis", along(-1), {g.normal({2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
           {"rank 0", along(0), {g.normal({}), g.normal({})}}};
 });
-const Check kSplit("split", [](SampleGen& g) -> Samples {
-  const auto f = [](Args t) {
-    const std::vector<Tensor> parts = split(t[0], 2, 1);  // of 2, 2 and 1 columns
-    return parts[0] * parts[1] + parts[2];
-  };
-  return {{"uneven", f, {g.normal({3, 5})}}};
-});
-const Check kChunk("chunk", [](SampleGen& g) -> Samples {
-  const auto f = [](Args t) {
-    const std::vector<Tensor> parts = chunk(t[0], 3, -1);
-    return parts[0] * parts[1] - parts[2];
-  };
-  return {{"query, key, value", f, {g.normal({2, 6})}}};
-});
+const Check kSplit(
+    "split",
+    [](SampleGen& g) -> Samples {
+      const auto f = [](Args t) {
+        const std::vector<Tensor> parts = split(t[0], 2, 1);  // of 2, 2 and 1 columns
+        return parts[0] * parts[1] + parts[2];
+      };
+      return {{"uneven", f, {g.normal({3, 5})}}};
+    },
+    needs_axis());
+const Check kChunk(
+    "chunk",
+    [](SampleGen& g) -> Samples {
+      const auto f = [](Args t) {
+        const std::vector<Tensor> parts = chunk(t[0], 3, -1);
+        return parts[0] * parts[1] - parts[2];
+      };
+      return {{"query, key, value", f, {g.normal({2, 6})}}};
+    },
+    needs_axis());
 
 // The one dtype of all, dual64 if any is.
 DType common_dtype(Args xs) {

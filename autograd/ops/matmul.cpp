@@ -23,8 +23,11 @@ Samples matmul_samples(SampleGen& g) {
           {"m = 0", f, {g.normal({0, 3}), g.normal({3, 2})}},
           {"all 1", f, {g.normal({1, 1}), g.normal({1, 1})}}};
 }
-const Op kMatmul(
-    {.name = "matmul", .saves = Saves::kInputs, .broadcasts = true, .samples = matmul_samples});
+const Op kMatmul({.name = "matmul",
+                  .saves = Saves::kInputs,
+                  .broadcasts = true,
+                  .samples = matmul_samples,
+                  .no_sizes = needs_axis()});
 
 // a [..., m, k] x b [..., k, n], batch axes already known to broadcast to `batch`.
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
@@ -74,7 +77,10 @@ Samples linear_samples(SampleGen& g) {
           {"vector", with_bias, {g.normal({3}), g.normal({2, 3}), g.normal({2})}},
           {"no rows", with_bias, {g.normal({0, 3}), g.normal({2, 3}), g.normal({2})}}};
 }
-const Op kLinear({.name = "linear", .saves = Saves::kInputs, .samples = linear_samples});
+const Op kLinear({.name = "linear",
+                  .saves = Saves::kInputs,
+                  .samples = linear_samples,
+                  .no_sizes = needs_axis()});
 
 // C [m, n] = A B (+ bias) for row-major or transposed operands.
 template <class T>

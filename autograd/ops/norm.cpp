@@ -37,7 +37,10 @@ Samples layer_norm_samples(SampleGen& g) {
            {wide(g, {2, 2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
           {"no rows", all, {g.normal({0, 3}), g.normal({3}), g.normal({3})}}};
 }
-const Op kLayerNorm({.name = "layer_norm", .saves = Saves::kInputs, .samples = layer_norm_samples});
+const Op kLayerNorm({.name = "layer_norm",
+                     .saves = Saves::kInputs,
+                     .samples = layer_norm_samples,
+                     .no_sizes = needs_axis()});
 
 Samples rms_norm_samples(SampleGen& g) {
   const auto all = [](Args t) { return rms_norm(t[0], t[1]); };
@@ -49,7 +52,10 @@ Samples rms_norm_samples(SampleGen& g) {
       {"D = 1", [](Args t) { return rms_norm(t[0], t[1], 2); }, {g.normal({3, 1}), g.normal({1})}},
       {"no rows", all, {g.normal({0, 3}), g.normal({3})}}};
 }
-const Op kRmsNorm({.name = "rms_norm", .saves = Saves::kInputs, .samples = rms_norm_samples});
+const Op kRmsNorm({.name = "rms_norm",
+                   .saves = Saves::kInputs,
+                   .samples = rms_norm_samples,
+                   .no_sizes = needs_axis()});
 
 enum class Kind { kLayer, kRms };
 

@@ -45,10 +45,16 @@ const Check kVar("var", [](SampleGen& g) -> Samples {
   return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
           {"population",
            [](Args t) { return var(t[0], {0}, {.correction = 0, .keepdim = true}); },
-           {g.normal({3, 2})}}};
+           {g.normal({3, 2})}},
+          {"rank 0", [](Args t) { return var(t[0], {}, {.correction = 0}); }, {g.normal({})}}};
 });
 const Check kSumTo("sum_to", [](SampleGen& g) -> Samples {
-  return {{"both ways", [](Args t) { return sum_to(t[0], {3, 1}); }, {g.normal({2, 3, 4})}}};
+  return {{"both ways",
+           [](Args t) {
+             return sum_to(t[0], {3, 1});
+           },
+           {g.normal({2, 3, 4})}},
+          {"rank 0", [](Args t) { return sum_to(t[0], {}); }, {g.normal({})}}};
 });
 
 // A tensor's axes, split into those kept and those reduced.

@@ -18,7 +18,8 @@ Samples rope_samples(SampleGen& g) {
           {"no positions", f, {g.normal({0, 2})}},
           {"no channels", f, {g.normal({2, 0})}}};
 }
-const Op kRope({.name = "rope", .saves = Saves::kNothing, .samples = rope_samples});
+const Op kRope(
+    {.name = "rope", .saves = Saves::kNothing, .samples = rope_samples, .no_sizes = needs_axis()});
 
 constexpr std::int64_t kMaxOffset = 1 << 24;  // up to here a position is exact in float32, too
 

@@ -6,18 +6,17 @@
 namespace heed::autograd {
 namespace {
 
-template <class F>
-SampleFn softmax_samples(F f) {
-  return [f](SampleGen& g) -> Samples {
-    return {{"last axis", [f](Args t) { return f(t[0], -1); }, {g.normal({3, 5})}},
-            {"first axis", [f](Args t) { return f(t[0], 0); }, {g.normal({4, 2, 3})}},
-            {"size 1", [f](Args t) { return f(t[0], 1); }, {g.normal({3, 1})}},
-            {"size 0", [f](Args t) { return f(t[0], 0); }, {g.normal({2, 0})}}};
-  };
+using F = Tensor(const Tensor&, std::int64_t);
+
+Samples softmax_calls(F* f, SampleGen& g) {
+  return {{"last axis", [f](Args t) { return f(t[0], -1); }, {g.normal({3, 5})}},
+          {"first axis", [f](Args t) { return f(t[0], 0); }, {g.normal({4, 2, 3})}},
+          {"size 1", [f](Args t) { return f(t[0], 1); }, {g.normal({3, 1})}},
+          {"size 0", [f](Args t) { return f(t[0], 0); }, {g.normal({2, 0})}}};
 }
 
-Samples softmax_and_masked(SampleGen& g) {
-  Samples samples = softmax_samples(softmax)();
+Samples softmax_samples(SampleGen& g) {
+  Samples samples = softmax_calls(softmax, g);
   const Tensor mask = from_data(std::vector<bool>{true, false, true, true, true, true}, {2, 3});
   samples.push_back({"masked, one row fully",
                      [mask](Args t) { return softmax(masked_fill(t[0], mask, -kInf), -1); },
@@ -25,10 +24,14 @@ Samples softmax_and_masked(SampleGen& g) {
   return samples;
 }
 
-const Op kSoftmax({.name = "softmax", .saves = Saves::kOutput, .samples = softmax_and_masked});
+const Op kSoftmax({.name = "softmax",
+                   .saves = Saves::kOutput,
+                   .samples = softmax_samples,
+                   .no_sizes = needs_axis()});
 const Op kLogSoftmax({.name = "log_softmax",
                       .saves = Saves::kOutput,
-                      .samples = softmax_samples(log_softmax)});
+                      .samples = [](SampleGen& g) { return softmax_calls(log_softmax, g); },
+                      .no_sizes = needs_axis()});
 
 constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized
 

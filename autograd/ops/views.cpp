@@ -15,27 +15,41 @@ struct Place {
 };
 Tensor unslice(const Tensor& x, const Place& place);
 
+// A call of a size that the sample's own function does not take.
+struct OtherSize {
+  const char* name;
+  Shape shape;
+  DifferentiableFunction f;
+};
 template <class F>
-SampleFn view_samples(F f) {
-  return [f](SampleGen& g) -> Samples {
+SampleFn view_samples(F f, const std::vector<OtherSize>& others = {}) {
+  return [f, others](SampleGen& g) -> Samples {
     const auto one = [f](Args t) { return f(t[0]); };
     // A view alone is linear; the square makes its second derivative worth checking.
     const auto squared = [f](Args t) { return f(t[0] * t[0]); };
-    return {{"of a leaf", one, {g.normal({2, 3, 4})}},
-            {"of a product", squared, {g.normal({2, 3, 4})}}};
+    Samples samples = {{"of a leaf", one, {g.normal({2, 3, 4})}},
+                       {"of a product", squared, {g.normal({2, 3, 4})}}};
+    for (const OtherSize& o : others) samples.push_back({o.name, o.f, {g.normal(o.shape)}});
+    return samples;
   };
 }
 
 const Op kReshape({.name = "reshape",
                    .saves = Saves::kNothing,
-                   .samples = view_samples([](const Tensor& x) {
-                     return reshape(x, {4, -1});
-                   })});
+                   .samples = view_samples(
+                       [](const Tensor& x) {
+                         return reshape(x, {4, -1});
+                       },
+                       {{"rank 0", {}, [](Args t) {
+                           return reshape(t[0], {1, 1});
+                         }}})});
 const Op kPermute({.name = "permute",
                    .saves = Saves::kNothing,
-                   .samples = view_samples([](const Tensor& x) {
-                     return permute(x, {2, 0, 1});
-                   })});
+                   .samples = view_samples(
+                       [](const Tensor& x) {
+                         return permute(x, {2, 0, 1});
+                       },
+                       {{"rank 0", {}, [](Args t) { return permute(t[0], {}); }}})});
 const Op kExpand({.name = "expand",
                   .saves = Saves::kNothing,
                   .broadcasts = true,
@@ -54,22 +68,35 @@ const Op kExpand({.name = "expand",
                              [](Args t) {
                                return expand(t[0], {0, 3});
                              },
-                             {g.normal({1, 3})}}};
+                             {g.normal({1, 3})}},
+                            {"of size 0",
+                             [](Args t) {
+                               return expand(t[0], {0, 3});
+                             },
+                             {g.normal({0, 1})}},
+                            {"large",
+                             [](Args t) {
+                               return expand(t[0], {130, 2});
+                             },
+                             {g.normal({130, 1})}}};
                   }});
 const Op kSlice({.name = "slice",
                  .saves = Saves::kNothing,
-                 .samples = view_samples([](const Tensor& x) { return slice(x, 1, 0, 3, 2); })});
+                 .samples = view_samples([](const Tensor& x) { return slice(x, 1, 0, 3, 2); }),
+                 .no_sizes = needs_axis()});
 const Op kUnslice({.name = "unslice",
                    .saves = Saves::kNothing,
                    .samples = [](SampleGen& g) -> Samples {
-                     const Place place{{3, 7}, 1, 1, 2};
-                     return {{"every other column",
-                              [place](Args t) { return unslice(t[0], place); },
-                              {g.normal({3, 3})}}};
-                   }});
+                     const auto f = [](Args t) {
+                       return unslice(t[0], {{t[0].size(0), 1 + 2 * t[0].size(1)}, 1, 1, 2});
+                     };
+                     return {{"every other column", f, {g.normal({3, 3})}}};
+                   },
+                   .no_sizes = needs_axis()});
 const Op kFlip({.name = "flip",
                 .saves = Saves::kNothing,
-                .samples = view_samples([](const Tensor& x) { return flip(x, -1); })});
+                .samples = view_samples([](const Tensor& x) { return flip(x, -1); }),
+                .no_sizes = needs_axis()});
 const Op kDiagonal({.name = "diagonal",
                     .saves = Saves::kNothing,
                     .samples = [](SampleGen& g) -> Samples {
@@ -77,19 +104,30 @@ const Op kDiagonal({.name = "diagonal",
                               {"rectangular, of a batch",
                                [](Args t) { return diagonal(t[0], 2, 0); },
                                {g.normal({3, 2, 4})}}};
-                    }});
-const Op kContiguous({.name = "contiguous",
-                      .saves = Saves::kNothing,
-                      .samples = view_samples([](const Tensor& x) { return contiguous(mT(x)); })});
+                    },
+                    .no_sizes = needs_axis()});
+const Op kContiguous(
+    {.name = "contiguous",
+     .saves = Saves::kNothing,
+     .samples = view_samples([](const Tensor& x) { return contiguous(mT(x)); },
+                             {{"rank 0", {}, [](Args t) { return contiguous(t[0]); }}})});
 
 const Check kTranspose("transpose",
-                       view_samples([](const Tensor& x) { return transpose(x, 0, -1); }));
-const Check kSqueeze("squeeze", view_samples([](const Tensor& x) {
-                       return squeeze(reshape(x, {2, 1, 12}), 1);
-                     }));
+                       view_samples([](const Tensor& x) { return transpose(x, 0, -1); }),
+                       needs_axis());
+const Check kSqueeze("squeeze",
+                     view_samples(
+                         [](const Tensor& x) {
+                           return squeeze(reshape(x, {2, 1, 12}), 1);
+                         },
+                         {{"size 0", {0, 1}, [](Args t) { return squeeze(t[0], 1); }},
+                          {"large", {1, 130}, [](Args t) { return squeeze(t[0], 0); }}}),
+                     needs_axis());
+const Check kMT("mT", view_samples([](const Tensor& x) { return mT(x); }), needs_axis());
 const Check kUnsqueeze("unsqueeze", view_samples([](const Tensor& x) { return unsqueeze(x, -1); }));
 const Check kFlatten("flatten", view_samples([](const Tensor& x) { return flatten(x, 1); }));
-const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }));
+const Check kSelect("select", view_samples([](const Tensor& x) { return select(x, 1, -2); }),
+                    needs_axis());
 
 // The view, recorded: every shape op ends here.
 template <class F>

@@ -44,110 +44,141 @@ Sample module_sample(const std::string& name, const typename M::Options& options
 constexpr auto kCall = [](auto& m, const Tensor& x) { return m(x); };
 using A = AttentionForm;
 
-const Check kLinearLayer("nn.Linear", [](SampleGen& g) -> Samples {
-  return {module_sample<Linear>("bias", {.in = 3, .out = 2, .dtype = float64}, g.normal({2, 3}),
-                                kCall)};
-});
-const Check kEmbeddingLayer("nn.Embedding", [](SampleGen& g) -> Samples {
-  const Tensor ids = from_data(std::vector<std::int64_t>{2, 0, 2, 1}, {2, 2});
-  return {module_sample<Embedding>("repeated ids", {.count = 4, .dim = 3, .dtype = float64},
-                                   g.normal({2, 2, 3}),
-                                   [ids](auto& m, const Tensor& x) { return m(ids) * x; })};
-});
-const Check kLayerNormLayer("nn.LayerNorm", [](SampleGen& g) -> Samples {
-  LayerNorm::Options o{.normalized_shape = 4, .dtype = float64};
-  Samples samples{module_sample<LayerNorm>("bias", o, g.apart({3, 4}), kCall)};
-  o.elementwise_affine = false;
-  samples.push_back(module_sample<LayerNorm>("not affine", o, g.apart({3, 4}), kCall));
-  o = {.normalized_shape = {2, 3}, .dtype = float64};
-  samples.push_back(module_sample<LayerNorm>("over two axes", o, g.apart({2, 2, 3}), kCall));
-  return samples;
-});
-const Check kRmsNormLayer("nn.RMSNorm", [](SampleGen& g) -> Samples {
-  return {module_sample<RMSNorm>("weight", {.dim = 4, .dtype = float64}, g.uniform({3, 4}, 0.5, 2),
-                                 kCall)};
-});
-const Check kMlp("nn.MLP", [](SampleGen& g) -> Samples {
-  return {module_sample<MLP>("gelu", {.dim = 3, .hidden = 5, .dtype = float64}, g.normal({2, 3}),
-                             kCall)};
-});
+const Check kLinearLayer(
+    "nn.Linear",
+    [](SampleGen& g) -> Samples {
+      return {module_sample<Linear>("bias", {.in = 3, .out = 2, .dtype = float64}, g.normal({2, 3}),
+                                    kCall)};
+    },
+    needs_axis());
+const Check kEmbeddingLayer(
+    "nn.Embedding",
+    [](SampleGen& g) -> Samples {
+      const Tensor ids = from_data(std::vector<std::int64_t>{2, 0, 2, 1}, {2, 2});
+      const Tensor drawn = g.integers(0, 4, {5});
+      const Embedding::Options o{.count = 4, .dim = 3, .dtype = float64};
+      return {module_sample<Embedding>("repeated ids", o, g.normal({2, 2, 3}),
+                                       [ids](auto& m, const Tensor& x) { return m(ids) * x; }),
+              module_sample<Embedding>("drawn ids", o, g.normal({5, 1}),
+                                       [drawn](auto& m, const Tensor& x) { return m(drawn) * x; })};
+    },
+    needs_axis());
+const Check kLayerNormLayer(
+    "nn.LayerNorm",
+    [](SampleGen& g) -> Samples {
+      LayerNorm::Options o{.normalized_shape = 4, .dtype = float64};
+      Samples samples{module_sample<LayerNorm>("bias", o, g.apart({3, 4}), kCall)};
+      o.elementwise_affine = false;
+      samples.push_back(module_sample<LayerNorm>("not affine", o, g.apart({3, 4}), kCall));
+      o = {.normalized_shape = {2, 3}, .dtype = float64};
+      samples.push_back(module_sample<LayerNorm>("over two axes", o, g.apart({2, 2, 3}), kCall));
+      return samples;
+    },
+    needs_axis());
+const Check kRmsNormLayer(
+    "nn.RMSNorm",
+    [](SampleGen& g) -> Samples {
+      return {module_sample<RMSNorm>("weight", {.dim = 4, .dtype = float64},
+                                     g.uniform({3, 4}, 0.5, 2), kCall)};
+    },
+    needs_axis());
+const Check kMlp(
+    "nn.MLP",
+    [](SampleGen& g) -> Samples {
+      return {module_sample<MLP>("gelu", {.dim = 3, .hidden = 5, .dtype = float64},
+                                 g.normal({2, 3}), kCall)};
+    },
+    needs_axis());
 
 MultiHeadAttention::Options attention_options(A form) {
   return {.d_model = 4, .heads = 2, .form = form, .causal = true, .dtype = float64};
 }
-const Check kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples {
-  Samples samples;
-  const std::pair<A, std::string> forms[] = {{A::kPackedQKV, "packed_qkv"},
-                                             {A::kSeparate, "separate"},
-                                             {A::kPackedHeads, "packed_heads"},
-                                             {A::kPerHead, "per_head"}};
-  for (const auto& [form, name] : forms) {
-    auto o = attention_options(form);
-    samples.push_back(
-        module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
-    o.rope = true;
-    o.bias = false;
-    samples.push_back(
-        module_sample<MultiHeadAttention>(name + ", RoPE", o, g.normal({1, 3, 4}), kCall));
-    o = attention_options(form);
-    o.causal = false;
-    o.d_head = 3, o.d_value = 2;
-    const std::int64_t lengths[] = {2, 0};  // the second sequence is all padding
-    const KeepMask padding = KeepMask::padding(lengths, 4);
-    samples.push_back(module_sample<MultiHeadAttention>(
-        name + ", cross, padding", o, g.normal({2, 3, 4}),
-        [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
-          return m.forward(x, to(memory, dtype_beside(x)), {.keep = padding});
-        }));
-    samples.push_back(module_sample<MultiHeadAttention>(
-        name + ", query, key, value", o, g.normal({2, 3 + 4 + 4, 4}), [](auto& m, const Tensor& x) {
-          return m(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
-        }));
-  }
-  auto o = attention_options(A::kSeparate);
-  o.kv_heads = 1, o.k_bias = false, o.scale = 0.7;
-  samples.push_back(module_sample<MultiHeadAttention>(
-      "shared keys and values, no key bias, ALiBi", o, g.normal({2, 3, 4}),
-      [](auto& m, const Tensor& x) {
-        return m(x, {.bias = ScoreBias::alibi(2, 3, 3, dtype_beside(x))});
-      }));
-  return samples;
-});
-const Check kBlock("nn.Block", [](SampleGen& g) -> Samples {
-  Samples samples;
-  for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
-    samples.push_back(module_sample<Block>(
-        norm == NormPlacement::kPre    ? "pre-LN"
-        : norm == NormPlacement::kPost ? "post-LN"
-                                       : "no norm",
-        {.attention = attention_options(A::kPackedQKV), .norm = norm}, g.apart({1, 3, 4}), kCall));
-  return samples;
-});
-const Check kTransformer("nn.Transformer", [](SampleGen& g) -> Samples {
-  const auto run = [](auto& m, const Tensor& x) { return m.forward_embedded(x); };
-  const auto loss = [](auto& m, const Tensor& x) {
-    const Tensor ids = from_data(std::vector<std::int64_t>{0, 2, 1}, {1, 3});
-    const Tensor targets = from_data(std::vector<std::int64_t>{2, 1, -100}, {1, 3});
-    return cross_entropy(m.forward(ids) + 0.0 * sum(x), targets);
-  };
-  Transformer::Options o{
-      .vocab = 3, .d_model = 4, .heads = 2, .layers = 1, .context = 3, .dtype = float64};
-  Samples samples{module_sample<Transformer>("GPT", o, g.apart({1, 3, 4}), run)};
-  o.tied = true;
-  samples.push_back(module_sample<Transformer>("tied head, loss", o, g.normal({1}), loss));
-  o.mlp = false;
-  o.positions = Positions::kRope;
-  const std::pair<Positions, std::string> positions[] = {{Positions::kRope, "RoPE"},
-                                                         {Positions::kSinusoidal, "sinusoidal"},
-                                                         {Positions::kAlibi, "ALiBi"},
-                                                         {Positions::kNone, "no positions"}};
-  for (const auto& [kind, name] : positions) {
-    o.positions = kind;
-    samples.push_back(
-        module_sample<Transformer>("attention only, " + name, o, g.apart({1, 3, 4}), run));
-  }
-  return samples;
-});
+const Check kAttentionLayer(
+    "nn.MultiHeadAttention",
+    [](SampleGen& g) -> Samples {
+      Samples samples;
+      const std::pair<A, std::string> forms[] = {{A::kPackedQKV, "packed_qkv"},
+                                                 {A::kSeparate, "separate"},
+                                                 {A::kPackedHeads, "packed_heads"},
+                                                 {A::kPerHead, "per_head"}};
+      for (const auto& [form, name] : forms) {
+        auto o = attention_options(form);
+        samples.push_back(
+            module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
+        o.rope = true;
+        o.bias = false;
+        samples.push_back(
+            module_sample<MultiHeadAttention>(name + ", RoPE", o, g.normal({1, 3, 4}), kCall));
+        o = attention_options(form);
+        o.causal = false;
+        o.d_head = 3, o.d_value = 2;
+        const std::int64_t lengths[] = {2, 0};  // the second sequence is all padding
+        const KeepMask padding = KeepMask::padding(lengths, 4);
+        samples.push_back(module_sample<MultiHeadAttention>(
+            name + ", cross, padding", o, g.normal({2, 3, 4}),
+            [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
+              return m.forward(x, to(memory, dtype_beside(x)), {.keep = padding});
+            }));
+        samples.push_back(module_sample<MultiHeadAttention>(
+            name + ", query, key, value", o, g.normal({2, 3 + 4 + 4, 4}),
+            [](auto& m, const Tensor& x) {
+              return m(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
+            }));
+      }
+      auto o = attention_options(A::kSeparate);
+      o.kv_heads = 1, o.k_bias = false, o.scale = 0.7;
+      samples.push_back(module_sample<MultiHeadAttention>(
+          "shared keys and values, no key bias, ALiBi", o, g.normal({2, 3, 4}),
+          [](auto& m, const Tensor& x) {
+            return m(x, {.bias = ScoreBias::alibi(2, 3, 3, dtype_beside(x))});
+          }));
+      return samples;
+    },
+    needs_axis());
+const Check kBlock(
+    "nn.Block",
+    [](SampleGen& g) -> Samples {
+      Samples samples;
+      for (const NormPlacement norm :
+           {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
+        samples.push_back(
+            module_sample<Block>(norm == NormPlacement::kPre    ? "pre-LN"
+                                 : norm == NormPlacement::kPost ? "post-LN"
+                                                                : "no norm",
+                                 {.attention = attention_options(A::kPackedQKV), .norm = norm},
+                                 g.apart({1, 3, 4}), kCall));
+      return samples;
+    },
+    needs_axis());
+const Check kTransformer(
+    "nn.Transformer",
+    [](SampleGen& g) -> Samples {
+      const auto run = [](auto& m, const Tensor& x) { return m.forward_embedded(x); };
+      const auto loss = [](auto& m, const Tensor& x) {
+        const Tensor ids = from_data(std::vector<std::int64_t>{0, 2, 1}, {1, 3});
+        const Tensor targets = from_data(std::vector<std::int64_t>{2, 1, -100}, {1, 3});
+        return cross_entropy(m.forward(ids) + 0.0 * sum(x), targets);
+      };
+      Transformer::Options o{
+          .vocab = 3, .d_model = 4, .heads = 2, .layers = 1, .context = 3, .dtype = float64};
+      Samples samples{module_sample<Transformer>("GPT", o, g.apart({1, 3, 4}), run)};
+      o.tied = true;
+      samples.push_back(module_sample<Transformer>("tied head, loss", o, g.normal({1}), loss));
+      o.mlp = false;
+      o.positions = Positions::kRope;
+      const std::pair<Positions, std::string> positions[] = {{Positions::kRope, "RoPE"},
+                                                             {Positions::kSinusoidal, "sinusoidal"},
+                                                             {Positions::kAlibi, "ALiBi"},
+                                                             {Positions::kNone, "no positions"}};
+      for (const auto& [kind, name] : positions) {
+        o.positions = kind;
+        samples.push_back(
+            module_sample<Transformer>("attention only, " + name, o, g.apart({1, 3, 4}), run));
+      }
+      return samples;
+    },
+    {{SampleSize::kScalar, "needs an axis"},
+     {SampleSize::kLarge, "a model of 3 tokens; its layers are checked at it"}});
 
 }  // namespace
 }  // namespace heed::nn

@@ -30,12 +30,18 @@ void check_mask(std::string_view op, const Tensor& mask) {
                     "; compare first, as in ne(mask, 0)");
 }
 
-const Check kTril("tril", [](SampleGen& g) -> Samples {
-  return {{"rectangular", [](Args t) { return tril(t[0], 1); }, {g.normal({2, 3, 5})}}};
-});
-const Check kTriu("triu", [](SampleGen& g) -> Samples {
-  return {{"rectangular", [](Args t) { return triu(t[0], -1); }, {g.normal({2, 4, 3})}}};
-});
+const Check kTril(
+    "tril",
+    [](SampleGen& g) -> Samples {
+      return {{"rectangular", [](Args t) { return tril(t[0], 1); }, {g.normal({2, 3, 5})}}};
+    },
+    needs_axis());
+const Check kTriu(
+    "triu",
+    [](SampleGen& g) -> Samples {
+      return {{"rectangular", [](Args t) { return triu(t[0], -1); }, {g.normal({2, 4, 3})}}};
+    },
+    needs_axis());
 
 }  // namespace
 

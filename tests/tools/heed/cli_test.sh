@@ -53,7 +53,7 @@ expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
 expect 0 train --help; cp out help; expect 0 help train; same out help
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate study gradcheck bench info completions; do
+for command in tasks train eval generate study gradcheck verify bench info completions; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
@@ -316,6 +316,11 @@ mv kept.txt text.txt
 expect 0 train --resume text-run --steps 8 --quiet
 
 # --- a look inside
+expect 0 verify causality runs/reverse-1; out_has "causal"; out_has "with a KV cache"
+has_file runs/reverse-1/causality.png
+expect 0 verify causality runs/reverse-1 --length 4 --json; is_json_line; out_has '"ok":true'
+refuses 2 "try heed verify causality" verify
+refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"

@@ -9,7 +9,7 @@
 namespace heed::autograd {
 namespace {
 
-constexpr std::int64_t kLargeSize = 130;  // two blocks of 64 columns and a rest
+constexpr std::int64_t kLargeSize = 67;  // a block of 64 columns and a rest
 
 std::int64_t extent_of(SampleSize size) {
   return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;

@@ -162,6 +162,7 @@ TEST_CASE("attention over more than a block of queries and of keys agrees with f
   const Samples samples = {
       attend(g, {1, 2}, 100, 5, 3),
       attend(g, {1, 1}, 3, 385, 3),
+      attend(g, {2}, 6, 500, 4),  // some rows have their largest score in the second block
       attend(g, {}, 50, 400, 5, {.causal = true}),
       attend(g, {3, 3}, 49, 7, 33, {.causal = true}),
       attend(g, {1, 2}, 49, 100, 4, {.keep = KeepMask(keep), .dropout = 0.3}, {2, 1, 100}),

@@ -304,8 +304,9 @@ class VjpCheck {
     std::size_t failed = 0;
     for (const ComparedEntry& e : comparisons_) {
       failed += !e.passes(e.given);
-      if (e.severity() > worst->severity()) worst = &e;
-      if (!(e.terms <= e.tolerance)) report_.digits = std::min(report_.digits, e.digits());
+      if (e.is_worse_than(*worst)) worst = &e;
+      if (!e.passes(e.given) || !(e.terms <= e.tolerance))
+        report_.digits = std::min(report_.digits, e.digits());
     }
     report_.worst = *worst;
     if (failed == 0) return;

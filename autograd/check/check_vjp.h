@@ -57,7 +57,7 @@ struct CheckReport {
   Verdict verdict = Verdict::kVacuous;
   std::string message;  ///< why it is not right: entry and both values, or what else is wrong
   CheckedEntry worst;   ///< the entry whose error is the largest part of its tolerance
-  double digits = 16;   ///< the fewest, of the entries that are not 0 within their tolerance
+  double digits = 16;   ///< the fewest, of all entries but those that are rightly 0
   std::int64_t checked = 0, entries = 0;
   std::int64_t mutants = 0, killed = 0;  ///< of the given gradients
   std::int64_t equivalent = 0;           ///< mutants that do not differ, e.g. a zero negated

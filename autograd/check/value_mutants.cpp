@@ -77,6 +77,12 @@ double ComparedEntry::severity() const {
   return std::isfinite(error) && std::isfinite(tolerance) ? error / tolerance : HUGE_VAL;
 }
 
+bool ComparedEntry::is_worse_than(const ComparedEntry& other) const {
+  const bool named = at != kDirection && !passes(given),
+             other_named = other.at != kDirection && !other.passes(other.given);
+  return named != other_named ? named : severity() > other.severity();
+}
+
 void replay_mutants(const std::vector<ComparedEntry>& comparisons,
                     const std::vector<Arrays<double>>& gradients, CheckReport& report) {
   for (std::size_t i = 0; i < gradients[0].size(); ++i) {

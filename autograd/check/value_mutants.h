@@ -22,7 +22,8 @@ struct ComparedEntry : CheckedEntry {
   bool on_kink = false;  ///< forward's slopes from the left and from the right differ
   double value_of(const FlatValues& gradient) const;
   bool passes(double value) const;
-  double severity() const;  ///< error / tolerance: above 1 it fails
+  double severity() const;                               ///< error / tolerance: above 1 it fails
+  bool is_worse_than(const ComparedEntry& other) const;  ///< an entry that fails, then severity
 };
 
 /// "input 0 at [3]"

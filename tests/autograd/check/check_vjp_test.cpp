@@ -192,6 +192,11 @@ TEST_CASE("a gradient that is rightly zero is not vacuous") {
   CHECK(report.ok());
   CHECK(report.equivalent == 6);  // all of input 1
   CHECK(check_pair(first, x).verdict == Verdict::kWrong);
+  const Pair<double> wrong = {first.forward, [](const Arrays<double>&, const Arrays<double>& v) {
+                                return Arrays<double>{{3 * v[0][0], 0}, {1e-9 * v[0][0]}, {}};
+                              }};
+  CHECK(check_pair(wrong, x).worst.input == 1);
+  CHECK(check_pair(wrong, x).digits == 0);
 }
 
 TEST_CASE("a function whose rounding hides its gradient proves nothing") {
@@ -295,7 +300,16 @@ TEST_CASE("a large input is sampled, with a direction that sees the rest") {
   CHECK(check_pair(wrong, x, {.max_entries = 50}).verdict == Verdict::kWrong);
   // Every other column: a sample in step with the rows would not see it.
   const auto columns = wrong_squares([](Arrays<double>& g) {
-    for (std::size_t j = 0; j < 5000; j += 2) g[0][j] = -g[0][j];
+    for (std::size_t j = 1; j < 5000; j += 2) g[0][j] *= 1.01;
   });
-  CHECK(check_pair(columns, x, {.max_entries = 50}).verdict == Verdict::kWrong);
+  const CheckReport odd = check_pair(columns, x, {.max_entries = 51});  // 50 of 5000
+  CHECK(odd.verdict == Verdict::kWrong);
+  CHECK(odd.worst.at % 2 == 1);  // an entry, although the direction sees it, too
+}
+
+TEST_CASE("a function that is finite at x alone fails") {
+  const Pair<double> pointed = {
+      [](const Arrays<double>& x) { return Arrays<double>{{x[0][0] == 1.5 ? 1 : std::nan("")}}; },
+      [](const Arrays<double>&, const Arrays<double>& v) { return Arrays<double>{{0 * v[0][0]}}; }};
+  CHECK(check_pair(pointed, {{1.5}}).verdict == Verdict::kWrong);
 }

@@ -1,0 +1,110 @@
+// Runs check_vjp, and Ceres' GradientChecker where it was found, on the cases of
+// gradchecker_cases.h. One line for each: checker|list|case|right or not|digits|milliseconds.
+// gradcheckers.py reads them.
+#include <chrono>
+#include <iostream>
+
+#include "autograd/check/check_vjp.h"
+#include "tools/peers/gradchecker_cases.h"
+#ifdef HEED_CERES
+#include <ceres/ceres.h>
+#include <ceres/gradient_checker.h>
+#endif
+
+namespace {
+
+using heed::peers::GradientCase;
+using heed::peers::Vectors;
+namespace ag = heed::autograd;
+
+template <class T, class U>
+ag::Arrays<T> convert(const ag::Arrays<U>& arrays) {
+  ag::Arrays<T> out;
+  for (const auto& array : arrays) out.emplace_back(array.begin(), array.end());
+  return out;
+}
+
+struct Answer {
+  bool right = false;
+  double digits = 0;
+};
+
+template <class T>
+Answer check_by_heed(const GradientCase& c) {
+  using A = ag::Arrays<T>;
+  const ag::CheckReport report =
+      ag::check_vjp<T>([&](const A& x) { return convert<T>(c.forward(convert<double>(x))); },
+                       [&](const A& x, const A& v) {
+                         return convert<T>(c.backward(convert<double>(x), convert<double>(v)));
+                       },
+                       convert<T>(c.x));
+  return {report.ok(), report.digits};
+}
+
+#ifdef HEED_CERES
+// Ceres asks for a Jacobian: backward with one unit cotangent after the other.
+class CostOfCase : public ceres::CostFunction {
+ public:
+  explicit CostOfCase(const GradientCase& c) : case_(c) {
+    for (const auto& array : c.x) mutable_parameter_block_sizes()->push_back(int(array.size()));
+    set_num_residuals(int(c.forward(c.x)[0].size()));
+  }
+  bool Evaluate(const double* const* parameters, double* residuals,
+                double** jacobians) const override {
+    Vectors x = case_.x;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      std::copy(parameters[i], parameters[i] + x[i].size(), x[i].begin());
+    const Vectors y = case_.forward(x);
+    std::copy(y[0].begin(), y[0].end(), residuals);
+    for (std::size_t o = 0; jacobians && o < y[0].size(); ++o) {
+      Vectors unit = {std::vector<double>(y[0].size(), 0.0)};
+      unit[0][o] = 1;
+      const Vectors g = case_.backward(x, unit);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (jacobians[i])
+          std::copy(g[i].begin(), g[i].end(), jacobians[i] + std::ptrdiff_t(o * g[i].size()));
+    }
+    return true;
+  }
+
+ private:
+  const GradientCase& case_;
+};
+
+Answer check_by_ceres(const GradientCase& c) {
+  const CostOfCase cost(c);
+  const std::vector<const ceres::Manifold*>* no_manifolds = nullptr;
+  const ceres::GradientChecker checker(&cost, no_manifolds, ceres::NumericDiffOptions());
+  std::vector<const double*> parameters;
+  for (const auto& array : c.x) parameters.push_back(array.data());
+  ceres::GradientChecker::ProbeResults results;
+  // The solver's own default, gradient_check_relative_precision.
+  const double precision = ceres::Solver::Options().gradient_check_relative_precision;
+  return {checker.Probe(parameters.data(), precision, &results)};
+}
+#endif
+
+void run(const char* checker, Answer (*check)(const GradientCase&)) {
+  const std::vector<GradientCase>* lists[] = {&heed::peers::gradient_cases(),
+                                              &heed::peers::resolution_cases()};
+  for (int list = 0; list < 2; ++list)
+    for (std::size_t i = 0; i < lists[list]->size(); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const Answer answer = check((*lists[list])[i]);
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - start;
+      std::cout << checker << '|' << list << '|' << i << '|' << answer.right << '|' << answer.digits
+                << '|' << took.count() << '\n';
+    }
+}
+
+}  // namespace
+
+int main() {
+  run("heed", [](const GradientCase& c) {
+    return c.single ? check_by_heed<float>(c) : check_by_heed<double>(c);
+  });
+#ifdef HEED_CERES
+  run("Ceres", check_by_ceres);
+#endif
+}

@@ -64,6 +64,11 @@ std::unique_ptr<Command> gradcheck_command() {
         if (command.given(key))
           usage_error("--run checks the loss of a whole model; leave out --run or {}",
                       key == std::string("op") ? "'" + r.ops[0] + "'" : fmt::format("--{}", key));
+    if (r.mutants)
+      for (const char* key : {"order", "oracle", "layouts", "seed"})
+        if (command.given(key))
+          usage_error(
+              "--mutants tries each oracle, order and layout where it shows; leave out --{}", key);
     r.json = command.json;
     r.differences = a->oracle != OracleChoice::kDual;
     r.dual = a->oracle != OracleChoice::kDifferences;

@@ -24,13 +24,9 @@ template <class T>
 constexpr double kUnitRoundoff = std::numeric_limits<T>::epsilon() / 2;
 template <class T>
 constexpr bool kIsFloat = std::is_same_v<T, float>;
-// measure_noise reads a function at points 2^-26 apart, of which float has only a few. Those of
-// forward are far enough apart for every partial sum to round anew; those of backward close enough
-// together for few kinks to lie between them.
+// measure_noise reads a function at points 2^-26 apart, of which float has only a few.
 template <class T>
-constexpr double kForwardSpread = kIsFloat<T> ? 0x1p14 : 1;
-template <class T>
-constexpr double kBackwardSpread = kIsFloat<T> ? 0x1p9 : 1;
+constexpr double kNoiseSpread = kIsFloat<T> ? 0x1p9 : 1;
 
 // Of any step that difference() tries in float the error may seem small by luck: it is at least
 // twice how far the derivative is from those of other steps. In double the first step is mostly
@@ -192,7 +188,7 @@ class VjpCheck {
         largest = std::max(largest, std::abs(gradients_.back()[i][j] * u[i][j]));
       }
     const Line along = [&](double t) { return flatten_arrays(backward_(shifted(u, t), v)); };
-    const FlatValues all = measure_noise(along, kBackwardSpread<T>, kUnitRoundoff<T>);
+    const FlatValues all = measure_noise(along, kNoiseSpread<T>, kUnitRoundoff<T>);
     gradient_noise_.push_back(x_like());
     std::size_t next = 0;
     for (std::vector<double>& input : gradient_noise_.back())
@@ -277,7 +273,7 @@ class VjpCheck {
                         " values near x and ", outputs_, " at x; it must give as many everywhere");
       return seen[t] = std::move(y);
     };
-    const FlatValues noise = measure_noise(line, kForwardSpread<T>, kUnitRoundoff<T>);
+    const FlatValues noise = measure_noise(line, kNoiseSpread<T>, kUnitRoundoff<T>);
     std::vector<ComparedEntry> found;
     for (std::size_t c = 0; c < cotangents_.size(); ++c) {
       const Difference d = careful_difference<T>(line, cotangents_[c], noise);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <sstream>
 
@@ -16,9 +15,9 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-constexpr double kUnit = 0x1p-24;  // the largest rounding error of float32, relative
-constexpr int kSeeds = 16;
-constexpr double kSpreads = 4;
+constexpr double kFloat32Unit = 0x1p-24;  // the largest rounding error of float32, relative
+constexpr int kRoundingSeeds = 16;
+constexpr double kSpreadsAllowed = 4;
 
 class WithRoundings {
  public:
@@ -38,14 +37,14 @@ class OnSimdTarget {
 };
 
 // As jvp makes them: tangents 0.
-Tensor to_dual(const Tensor& x) {
+Tensor with_no_tangent(const Tensor& x) {
   if (x.dtype() == dual64) return x;
   const auto values = x.to_vector<double>();
   return from_data(std::vector<Dual>(values.begin(), values.end()), x.shape());
 }
 
 // What f is asked for: its inputs, a cotangent of its value and one of each gradient; float64.
-struct Question {
+struct Float32Question {
   const DifferentiableFunction& f;
   Tensors inputs;
   Tensor cotangent;
@@ -56,7 +55,7 @@ struct Question {
   Tensors answer(DType dtype) const {
     const GradMode recording(true);
     const auto as = [dtype](const Tensor& x) {
-      return dtype == dual64 ? to_dual(x) : to(x, dtype).detach();
+      return dtype == dual64 ? with_no_tangent(x) : to(x, dtype).detach();
     };
     Tensors leaves;
     for (const Tensor& x : inputs) leaves.push_back(as(x).requires_grad());
@@ -80,22 +79,22 @@ struct Question {
   }
 };
 
-Tensor rounded(const Tensor& x) { return to(to(x.detach(), float32), float64); }
+Tensor rounded_to_float32(const Tensor& x) { return to(to(x.detach(), float32), float64); }
 
-Question ask(const DifferentiableFunction& f, Args inputs, std::uint64_t seed) {
+Float32Question ask_float32(const DifferentiableFunction& f, Args inputs, std::uint64_t seed) {
   const NoGrad guard;
   Generator random(seed);
-  Question q{f, {}, {}, {}};
+  Float32Question q{f, {}, {}, {}};
   for (const Tensor& x : inputs) {
-    q.inputs.push_back(rounded(x));
-    q.second.push_back(rounded(randn(x.shape(), float64, random)));
+    q.inputs.push_back(rounded_to_float32(x));
+    q.second.push_back(rounded_to_float32(randn(x.shape(), float64, random)));
   }
-  q.cotangent = rounded(randn(f(q.inputs).shape(), float64, random));
+  q.cotangent = rounded_to_float32(randn(f(q.inputs).shape(), float64, random));
   return q;
 }
 
 // What a place of `answer` is.
-std::string place_name(std::size_t place, std::size_t inputs) {
+std::string float32_place(std::size_t place, std::size_t inputs) {
   if (place == 0) return "value";
   --place;
   const std::string at = " of input " + std::to_string(place % std::max<std::size_t>(1, inputs));
@@ -112,15 +111,15 @@ double float32_ulp(double x) {
 }
 
 // Every entry of an answer, one tensor after the other.
-std::vector<Dual> entries_of(const Tensors& answer) {
+std::vector<Dual> dual_entries(const Tensors& answer) {
   std::vector<Dual> all;
   for (const Tensor& t : answer)
-    for (const Dual& entry : to_dual(t).to_vector<Dual>()) all.push_back(entry);
+    for (const Dual& entry : with_no_tangent(t).to_vector<Dual>()) all.push_back(entry);
   return all;
 }
 
-void compare(Float32Report& report, const Tensors& got, const Float32Bounds& expected,
-             std::size_t inputs) {
+void compare_float32(Float32Report& report, const Tensors& got, const Float32Bounds& expected,
+                     std::size_t inputs) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const auto values = got[i].to_vector<float>();
@@ -132,7 +131,7 @@ void compare(Float32Report& report, const Tensors& got, const Float32Bounds& exp
       report.ok = false;
       std::ostringstream text;
       text.precision(9);
-      text << place_name(i, inputs) << " at " << unravel(std::int64_t(k), got[i].shape())
+      text << float32_place(i, inputs) << " at " << unravel(std::int64_t(k), got[i].shape())
            << ": float32 " << values[k] << ", float64 " << exact << ", off by " << error
            << " times the bound";
       report.message = text.str();
@@ -147,31 +146,32 @@ void compare(Float32Report& report, const Tensors& got, const Float32Bounds& exp
 
 Float32Bounds float32_bounds(const std::function<std::vector<Dual>()>& f) {
   Float32Bounds result;
-  for (int s = 1; s <= kSeeds; ++s) {
+  for (int s = 1; s <= kRoundingSeeds; ++s) {
     const WithRoundings on(std::uint64_t(s) * 0xbf58476d1ce4e5b9u);
     const std::vector<Dual> entries = f();
     result.bound.resize(entries.size());
     result.exact.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       result.exact.push_back(entries[i].value);
-      result.bound[i] += entries[i].tangent * entries[i].tangent / kSeeds;
+      result.bound[i] += entries[i].tangent * entries[i].tangent / kRoundingSeeds;
     }
   }
   for (std::size_t i = 0; i < result.bound.size(); ++i)
-    result.bound[i] = kSpreads * kUnit * std::sqrt(result.bound[i]) + float32_ulp(result.exact[i]);
+    result.bound[i] =
+        kSpreadsAllowed * kFloat32Unit * std::sqrt(result.bound[i]) + float32_ulp(result.exact[i]);
   return result;
 }
 
 std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
                                          const std::vector<std::string>& targets,
                                          std::uint64_t seed) {
-  const Question q = ask(f, inputs, seed);
-  const Float32Bounds expected = float32_bounds([&] { return entries_of(q.answer(dual64)); });
+  const Float32Question q = ask_float32(f, inputs, seed);
+  const Float32Bounds expected = float32_bounds([&] { return dual_entries(q.answer(dual64)); });
   std::vector<Float32Report> reports;
   for (const std::string& target : targets) {
     const OnSimdTarget here(target);
     reports.push_back({target});
-    compare(reports.back(), q.answer(float32), expected, inputs.size());
+    compare_float32(reports.back(), q.answer(float32), expected, inputs.size());
   }
   return reports;
 }

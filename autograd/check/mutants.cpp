@@ -1,5 +1,8 @@
 #include "autograd/check/mutants.h"
 
+#include <algorithm>
+#include <set>
+
 #include "autograd/check/gradcheck.h"
 #include "autograd/graph/mutation.h"
 #include "autograd/ops/ops.h"
@@ -7,51 +10,177 @@
 namespace heed::autograd {
 namespace {
 
-Tensor without_first(const Tensor& g) {
+// g with the entries at which `mask` is false set to 0.
+Tensor kept(const Tensor& g, const Tensor& mask) { return masked_fill(g, logical_not(mask), 0); }
+
+Tensor without_first(const Tensor& g, const Shape&) {
   Tensor keep = full(g.shape(), 1, bool8);
   if (g.numel() > 0) *keep.mutable_data<bool>() = false;
-  return masked_fill(g, logical_not(keep), 0);
+  return kept(g, keep);
 }
 
-Tensor shifted(const Tensor& g) {
-  if (g.rank() == 0 || g.size(-1) < 2) return g;
-  return cat({slice(g, -1, 1, g.size(-1)), slice(g, -1, 0, 1)}, -1);
+// One step along an axis, round the end.
+Tensor rolled(const Tensor& g, int axis) {
+  if (g.rank() == 0 || g.size(axis) < 2) return g;
+  return cat({slice(g, axis, 1, g.size(axis)), slice(g, axis, 0, 1)}, axis);
 }
 
-struct Mutant {
+Tensor without_last_row(const Tensor& g, const Shape&) {
+  if (g.rank() == 0 || g.size(0) == 0) return g;
+  const std::int64_t last = g.size(0) - 1;
+  return cat({slice(g, 0, 0, last), 0.0 * slice(g, 0, last, last + 1)}, 0);
+}
+
+Tensor transposed(const Tensor& g, const Shape&) {
+  return g.rank() < 2 ? g : reshape(transpose(g, -1, -2), g.shape());
+}
+
+Tensor without_mean(const Tensor& g, const Shape&) {
+  return g.numel() == 0 ? g : g - (g.rank() == 0 ? g : mean(g, -1, true));
+}
+
+Tensor zeros_filled(const Tensor& g, const Shape&) {
+  return g.numel() == 0 ? g : where(eq(g, 0.0), mean(abs(g)), g);
+}
+
+// Of the gradients that are to be summed over a broadcast axis, only those at one place of it.
+Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
+  Tensor result = g;
+  const int lead = g.rank() - input.rank();
+  for (int a = 0; a < g.rank(); ++a) {
+    const std::int64_t n = g.size(a);
+    if (n < 2 || (a >= lead && input[a - lead] == n)) continue;
+    Shape along = Dims::filled(g.rank(), 1);
+    along[a] = n;
+    const Tensor place = reshape(arange(n), along);
+    result = kept(result, expand(eq(place, double(last ? n - 1 : 0)), g.shape()));
+  }
+  return result;
+}
+
+struct Kind {
   std::string_view name;
-  Tensor (*apply)(const Tensor&);
+  Tensor (*apply)(const Tensor& g, const Shape& input);
+  int order = 1;
+  CheckLayout layout = CheckLayout::kContiguous;
 };
-constexpr Mutant kMutants[] = {{"opposite sign", [](const Tensor& g) { return -g; }},
-                               {"doubled", [](const Tensor& g) { return g * 2.0; }},
-                               {"zero", [](const Tensor& g) { return g * 0.0; }},
-                               {"first entry dropped", without_first},
-                               {"last axis shifted", shifted}};
 
-bool same(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && all(eq(a, b)).item() != 0;
+Tensor doubled(const Tensor& g, const Shape&) { return g * 2.0; }
+
+constexpr Kind kKinds[] = {
+    {"opposite sign", [](const Tensor& g, const Shape&) { return -g; }},
+    {"doubled", doubled},
+    {"zero", [](const Tensor& g, const Shape&) { return g * 0.0; }},
+    {"a millionth too large", [](const Tensor& g, const Shape&) { return g * (1 + 1e-6); }},
+    {"sign lost", [](const Tensor& g, const Shape&) { return abs(g); }},
+    {"first entry dropped", without_first},
+    {"last row dropped", without_last_row},
+    {"one column off", [](const Tensor& g, const Shape&) { return rolled(g, -1); }},
+    {"one row off", [](const Tensor& g, const Shape&) { return rolled(g, 0); }},
+    {"transposed", transposed},
+    {"reversed", [](const Tensor& g, const Shape&) { return g.rank() == 0 ? g : flip(g, -1); }},
+    {"mean term dropped", without_mean},
+    {"mask forgotten", zeros_filled},
+    {"missing un-broadcast", [](const Tensor& g, const Shape& x) { return unsummed(g, x, false); }},
+    {"assigned, not accumulated",
+     [](const Tensor& g, const Shape& x) { return unsummed(g, x, true); }},
+    // The value is g.
+    {"wrong at order 2 only",
+     [](const Tensor& g, const Shape&) { return g + 0.5 * (g - g.detach()); }, 2},
+    {"wrong if transposed only", doubled, 1, CheckLayout::kTransposed}};
+
+double largest(const Tensor& x) { return x.numel() == 0 ? 0 : max(abs(x)).item(); }
+
+// What another order of summation changes: the mean of a softmax's gradient is 0 but for rounding.
+constexpr double kRounding = 0x1p-43;
+
+// One mutant at work: what it did so far.
+class Mutant {
+ public:
+  Mutant(std::string_view op, std::size_t input, const Kind& kind)
+      : op_(op), input_(input), kind_(kind) {}
+
+  Tensor operator()(const Op& op, std::size_t input, const Tensor& g, const Shape& shape) {
+    if (op.name() != op_ || input != input_) return g;
+    Tensor wrong = kind_.apply(g, shape);
+    ++compared;
+    const NoGrad guard;
+    const Tensor right = sum_to(g, shape);  // as the input gets it
+    largest_gradient_ = std::max(largest_gradient_, largest(right));
+    const double difference = largest(sum_to(wrong, shape) - right);
+    if (kind_.order == 1 && !(difference <= largest_difference_))
+      largest_difference_ = difference;
+    else if (kind_.order == 2 && g.needs_grad())
+      largest_difference_ = largest_gradient_;
+    return wrong;
+  }
+
+  double largest_change() const {
+    return largest_difference_ == 0 ? 0 : largest_difference_ / largest_gradient_;
+  }
+  bool changed() const { return !(largest_change() <= kRounding); }
+  std::int64_t compared = 0;
+
+ private:
+  std::string_view op_;
+  std::size_t input_;
+  const Kind& kind_;
+  double largest_difference_ = 0, largest_gradient_ = 0;  // of all mutated gradients
+};
+
+// Whether the oracle, alone, kills the mutant at one of the samples.
+bool kills(Oracle oracle, const Samples& samples, const Kind& kind, Mutant& mutant) {
+  const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g,
+                                  const Shape& shape) { return mutant(op, input, g, shape); });
+  const GradcheckOptions options{.order = kind.order,
+                                 .use_differences = oracle == Oracle::kDifferences,
+                                 .use_dual = oracle == Oracle::kDual};
+  for (const Sample& sample : samples) {
+    const LaidOut laid_out = with_layout(sample, kind.layout);
+    if (laid_out.sample && !gradcheck(laid_out.sample->f, laid_out.sample->inputs, options).ok)
+      return true;
+  }
+  return false;
+}
+
+// The inputs of an op that get a gradient.
+std::set<std::size_t> differentiable_inputs(const Check& check, const Samples& samples) {
+  std::set<std::size_t> inputs;
+  const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g, const Shape&) {
+    if (op.name() == check.name()) inputs.insert(input);
+    return g;
+  });
+  for (const Sample& sample : samples)
+    gradcheck(sample.f, sample.inputs, {.use_differences = false, .dual_entries = 1});
+  return inputs;
 }
 
 }  // namespace
 
 std::vector<MutantResult> run_mutants(const Check& check) {
   std::vector<MutantResult> results;
-  for (const Mutant& mutant : kMutants) {
-    bool changed = false, killed = false;
-    {
-      const MutateGradients guard([&](const Op& op, std::size_t, const Tensor& g) {
-        if (op.name() != check.name()) return g;
-        Tensor wrong = mutant.apply(g);
-        changed = changed || !same(wrong, g);
-        return wrong;
-      });
-      constexpr CheckLayout kContiguous[] = {CheckLayout::kContiguous};
-      for (const CheckResult& r : run_check(check, {.use_differences = false}, kContiguous))
-        killed = killed || (r.skipped.empty() && !r.report.ok);
+  const Samples samples = check.samples();
+  for (const std::size_t input : differentiable_inputs(check, samples))
+    for (const Kind& kind : kKinds) {
+      Mutant mutant(check.name(), input, kind);
+      MutantResult result{check.name(), input, kind.name, MutantFate::kKilled, {}};
+      for (const Oracle oracle : kAllOracles) {
+        if (kills(oracle, samples, kind, mutant)) continue;
+        result.fate = mutant.changed() ? MutantFate::kSurvived : MutantFate::kEquivalent;
+        result.survived = mutant.changed() ? oracle_name(oracle) : "";
+        break;
+      }
+      result.compared = mutant.compared;
+      result.largest_change = mutant.largest_change();
+      results.push_back(result);
     }
-    if (changed) results.push_back({check.name(), mutant.name, killed});
-  }
   return results;
+}
+
+std::vector<std::string_view> mutant_kinds() {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kKinds) names.push_back(kind.name);
+  return names;
 }
 
 }  // namespace heed::autograd

@@ -8,15 +8,30 @@
 
 namespace heed::autograd {
 
-/// One way to be wrong, tried on one op.
+enum class MutantFate {
+  kKilled,      ///< by each oracle alone
+  kEquivalent,  ///< it changes no gradient of any sample: there is nothing to see
+  kSurvived,
+};
+
+/// One input's gradient of one op made wrong in one way.
 struct MutantResult {
   std::string_view op;
-  std::string_view mutation;
-  bool killed = false;
+  std::size_t input;
+  std::string_view kind;  ///< as "doubled"
+  MutantFate fate;
+  std::string_view survived;  ///< the oracle that let it live
+  std::int64_t compared = 0;  ///< gradients that were mutated
+  /// Of any entry, relative to the largest entry; 2^-43 or less, rounding, of an equivalent one.
+  double largest_change = 0;
 };
-/// For every registered op, each of: opposite sign, doubled, zero, first entry dropped, last axis
-/// shifted by one. Killed if a contiguous sample of the op then fails its check at order 1. A
-/// mutation that changes no gradient of any sample is left out.
+
+/// Every mutant of an op: each input, each kind. A kind is sought where it shows: at order 1, or 2
+/// for one whose value is right, in the layout for one that is wrong in that layout only. A layer's
+/// check has none.
 std::vector<MutantResult> run_mutants(const Check& check);
+
+/// The names of all kinds.
+std::vector<std::string_view> mutant_kinds();
 
 }  // namespace heed::autograd

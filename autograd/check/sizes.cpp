@@ -5,6 +5,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {
@@ -15,7 +16,8 @@ std::int64_t extent_of(SampleSize size) {
   return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;
 }
 
-// The check's samples drawn in other shapes, with those that the op refuses left out.
+// The check's samples drawn in other shapes, without those that the op refuses or that have no
+// finite value.
 Samples accepted(const Check& check, const Resize& resize) {
   const NoGrad guard;
   Samples samples;
@@ -26,8 +28,7 @@ Samples accepted(const Check& check, const Resize& resize) {
   }
   std::erase_if(samples, [](const Sample& s) {
     try {
-      s.f(s.inputs);
-      return false;
+      return all(isfinite(s.f(s.inputs))).item() == 0;  // as the mean of nothing
     } catch (const Error&) {
       return true;
     }

@@ -210,8 +210,8 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
     for (std::size_t k = 0; k < grads.size(); ++k) {
       Walk::Visit* v = targets[k];
       if (!v || !grads[k].defined()) continue;
-      Tensor part = fit(*node->op(), k, std::move(grads[k]), *v->node);
-      v->grad = add_up(v->grad, MutateGradients::apply(*node->op(), k, std::move(part)));
+      Tensor part = MutateGradients::apply(*node->op(), k, std::move(grads[k]), v->node->shape());
+      v->grad = add_up(v->grad, fit(*node->op(), k, std::move(part), *v->node));
     }
     if (!retain) node->release();
   }

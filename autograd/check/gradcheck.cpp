@@ -186,6 +186,7 @@ class OrderCheck {
     if (ask(oracle, p_, d, options_.use_dual, e)) return Verdict::kKink;
     const bool right = std::abs(e.engine - e.oracle) <= e.tolerance && std::isfinite(e.tolerance);
     const bool resolved = e.tolerance <= kResolved * e.terms || e.engine == e.oracle;
+    if (d.input < 0) agreement(oracle).together = e;
     if (d.input >= 0 && (resolved || !right)) {
       Agreement& found = agreement(oracle);
       ++found.checked;

@@ -46,6 +46,7 @@ struct GradientEntry {
 struct Agreement {
   std::int64_t checked = 0;  ///< entries asked for one by one
   GradientEntry worst;       ///< the one of the fewest digits
+  GradientEntry together;    ///< all inputs in a random direction
 };
 
 struct GradcheckReport {

@@ -77,6 +77,11 @@ double ComparedEntry::severity() const {
   return std::isfinite(error) && std::isfinite(tolerance) ? error / tolerance : HUGE_VAL;
 }
 
+bool ComparedEntry::narrows(const ComparedEntry& other) const {
+  if (!std::isfinite(other.tolerance)) return std::isfinite(tolerance);
+  return !on_kink && tolerance < other.tolerance && other.passes(expected);
+}
+
 bool ComparedEntry::is_worse_than(const ComparedEntry& other) const {
   const bool named = at != kDirection && !passes(given),
              other_named = other.at != kDirection && !other.passes(other.given);

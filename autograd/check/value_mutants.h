@@ -22,7 +22,9 @@ struct ComparedEntry : CheckedEntry {
   bool on_kink = false;  ///< forward's slopes from the left and from the right differ
   double value_of(const FlatValues& gradient) const;
   bool passes(double value) const;
-  double severity() const;                               ///< error / tolerance: above 1 it fails
+  double severity() const;  ///< error / tolerance: above 1 it fails
+  /// Says the same as `other`, with a smaller tolerance.
+  bool narrows(const ComparedEntry& other) const;
   bool is_worse_than(const ComparedEntry& other) const;  ///< an entry that fails, then severity
 };
 

@@ -29,7 +29,7 @@ constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqr
 constexpr double kCubic = 0.044715;
 
 // What dual numbers cannot know of float32's kernel of gelu: its fit. Off by up to 8 ulp
-// (kernels/README.md).
+// (autograd/kernels/README.md).
 template <class T>
 T as_float32_gelu(T x) {
   if constexpr (std::is_same_v<T, Dual>) x.round(8);

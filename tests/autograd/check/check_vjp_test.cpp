@@ -178,6 +178,49 @@ TEST_CASE("inputs of any size pass, and their wrong gradients fail") {
   }
 }
 
+// log|x|: a step from one side of 0 to the other sees no slope.
+template <class T>
+Pair<T> logarithms() {
+  return {[](const Arrays<T>& x) {
+            Arrays<T> y = x;
+            for (T& e : y[0]) e = std::log(std::abs(e));
+            return y;
+          },
+          [](const Arrays<T>& x, const Arrays<T>& v) {
+            Arrays<T> g = v;
+            for (std::size_t j = 0; j < g[0].size(); ++j) g[0][j] /= x[0][j];
+            return g;
+          }};
+}
+
+TEMPLATE_TEST_CASE("no step jumps over a singularity", "", float, double) {
+  for (const double size : {3e-2, 1e-3, 2.68544e-5, 1e-5}) {
+    CAPTURE(size);
+    const Arrays<TestType> x = {{TestType(1), TestType(size), TestType(-2), TestType(-size)}};
+    CHECK(check_pair(logarithms<TestType>(), x).ok());
+  }
+}
+
+TEST_CASE("in float no right gradient is refused by a step that seemed exact by luck") {
+  constexpr std::size_t kEntries = 1000;
+  const Pair<float> bump = {[](const Arrays<float>& x) {
+                              Arrays<float> y = x;
+                              for (float& e : y[0]) e = std::tanh(e) * std::exp(-e * e / 8);
+                              return y;
+                            },
+                            [](const Arrays<float>& x, const Arrays<float>& v) {
+                              Arrays<float> g = v;
+                              for (std::size_t j = 0; j < kEntries; ++j) {
+                                const float e = x[0][j], t = std::tanh(e);
+                                g[0][j] *= (1 - t * t - t * e / 4) * std::exp(-e * e / 8);
+                              }
+                              return g;
+                            }};
+  Arrays<float> x(1);
+  for (std::size_t j = 0; j < kEntries; ++j) x[0].push_back(7 * std::sin(float(j)));
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(check_pair(bump, x, {.seed = seed}).ok());
+}
+
 TEST_CASE("a gradient that is rightly zero is not vacuous") {
   const Pair<double> first = {
       [](const Arrays<double>& x) { return Arrays<double>{{x[0][0] * 3}}; },
@@ -283,6 +326,22 @@ TEST_CASE("a point on a kink is moved, and the move reported") {
   CHECK(on.moved[0].at == 1);
   CHECK(on.moved[0].from == 0);
   CHECK(std::abs(on.moved[0].to) > 0);
+  const Pair<double> product = {[](const Arrays<double>& x) {
+                                  double y = 1;
+                                  for (const auto& input : x) y *= 1 + std::abs(input[0]);
+                                  return Arrays<double>{{y}};
+                                },
+                                [](const Arrays<double>& x, const Arrays<double>& v) {
+                                  double y = v[0][0];
+                                  for (const auto& input : x) y *= 1 + std::abs(input[0]);
+                                  Arrays<double> g;
+                                  for (const auto& input : x)
+                                    g.push_back({y / (input[0] > 0 ? 1 + input[0] : input[0] - 1)});
+                                  return g;
+                                }};
+  const CheckReport all = check_pair(product, {{0}, {0}, {0}, {0}, {0}});
+  CHECK(all.ok());
+  CHECK(all.moved.size() == 5);
   const CheckReport near = check_pair(relu, {{1, 1e-3, -1e-4, 1e-9}});
   CHECK(near.ok());
   CHECK(near.moved.empty());

@@ -145,6 +145,10 @@ TEST_CASE("each order and oracle reports its own worst entry, and what it asked"
     CHECK(r.agreement(2, oracle).checked == 6);
     CHECK(r.agreement(2, oracle).worst.at.size() == 1);
   }
+  const GradientEntry& together = r.agreement(1, Oracle::kDual).together;
+  CHECK(together.input == -1);
+  CHECK(together.terms > 0);
+  CHECK(together.digits() > 12);
   CHECK(r.agreement(1, Oracle::kDifferences).worst.step > 0);
   CHECK(r.agreement(1, Oracle::kDual).worst.step == 0);
 }

@@ -80,12 +80,14 @@ bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
 // Order 2, which begins with order 1. Digits are of the terms that an entry adds: at order 1, 12 by
 // dual numbers and 9 by differences.
 std::set<CheckLayout> run_all(bool layers) {
+  GradcheckOptions how{.order = 2};
+  if (kSanitized) how.dual_entries = how.difference_entries = 4;  // minutes otherwise
   std::set<CheckLayout> ran;
   for (const Check* check : library_checks()) {
     if (is_layer(check) != layers) continue;
     bool checked = false;
     std::int64_t entries = 0;
-    for (const CheckResult& r : run_check(*check, {.order = 2})) {
+    for (const CheckResult& r : run_check(*check, how)) {
       CAPTURE(check->name(), r.sample, layout_name(r.layout), r.order, r.skipped, r.report.message);
       const bool repeats = r.layout == CheckLayout::kExpanded || r.layout == CheckLayout::kAliased;
       if (!r.skipped.empty()) {

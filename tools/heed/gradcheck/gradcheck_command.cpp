@@ -46,16 +46,18 @@ std::unique_ptr<Command> gradcheck_command() {
   auto a = std::make_shared<GradcheckArguments>();
   GradcheckRequest& request = a->request;
   c->has_argument = true;
-  c->add("Options",
-         {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
-          {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
-          {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
-          {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
-          nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
-              .shows("all"),
-          {"mutants", request.mutants,
-           "check the checker: every op with its gradient made wrong must fail"},
-          {"run", request.run, "DIR", "check the loss of this run's model in all its parameters"}});
+  c->add(
+      "Options",
+      {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
+       {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
+       {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
+       {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
+       nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
+           .shows("all"),
+       {"mutants", request.mutants,
+        "check the checker: every op with its gradient made wrong must fail"},
+       {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
+       {"seconds", request.seconds, {1, 86400}, "to spend on --run"}});
   c->add_common(Command::kAll);
   c->run = [a](const Command& command) {
     GradcheckRequest& r = a->request;

@@ -15,8 +15,9 @@ struct GradcheckRequest {
   std::int64_t seed = 1;                       ///< of cotangents and directions
   std::vector<autograd::CheckLayout> layouts;  ///< empty: all
   bool json = false;
-  bool mutants = false;  ///< check the checker instead
-  std::string run;       ///< a run folder: check its model's loss instead
+  bool mutants = false;      ///< check the checker instead
+  std::string run;           ///< a run folder: check its model's loss instead
+  std::int64_t seconds = 5;  ///< to spend on that
 };
 
 /// The checks of these names, all if there are none. UsageError on a name that is not registered.
@@ -31,8 +32,8 @@ int report_gradchecks(const GradcheckRequest& request);
 /// Every registered op with the gradient of one input made wrong in one way: kCheckFailed, naming
 /// them, if an oracle lets one live.
 int report_mutants(const GradcheckRequest& request);
-/// The loss of a trained model on two sequences of its task, in float64, with respect to all its
-/// parameters at once.
+/// The loss of a trained model on two sequences of its task, in float64, in each of its parameter
+/// tensors: kCheckFailed, naming them, if one is wrong.
 int report_run_gradcheck(const GradcheckRequest& request);
 
 }  // namespace heed

@@ -1,8 +1,8 @@
-// The two other questions of heed gradcheck: is the checker any good (--mutants), and are the
-// gradients of a trained model right (--run)?
+// heed gradcheck --run: are the gradients of a trained model right, in every parameter tensor?
 #include <algorithm>
+#include <cmath>
 
-#include "autograd/check/mutants.h"
+#include "autograd/ops/ops.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/gradcheck/gradcheck_report.h"
@@ -11,93 +11,137 @@
 
 namespace heed {
 
-using autograd::MutantFate;
+using autograd::Oracle;
 
 namespace {
 
-nn::Json mutant_list(const std::vector<autograd::MutantResult>& mutants) {
-  nn::Json list = nn::Json::array();
-  for (const auto& m : mutants) {
-    nn::Json mutant = nn::Json::object({{"op", m.op}, {"input", m.input}, {"mutation", m.kind}});
-    if (m.fate == MutantFate::kSurvived) mutant.append("oracle", m.survived);
-    if (m.fate == MutantFate::kEquivalent) {
-      mutant.append("gradients", m.compared);
-      mutant.append("largest_change", m.largest_change);
-    }
-    list.push_back(mutant);
-  }
-  return list;
-}
+// One parameter tensor and what its checks found.
+struct Parameter {
+  std::string name;
+  std::int64_t size = 0;
+  std::int64_t entries = 0;     // asked one by one
+  double digits[2] = {16, 16};  // by oracle, of all orders; NaN is fewest
+  std::string failure = {};     // empty: none
+};
 
-}  // namespace
-
-int report_mutants(const GradcheckRequest& request) {
-  std::int64_t killed = 0;
-  std::vector<autograd::MutantResult> equivalent, survivors;
-  Progress progress(false);
-  for (const autograd::Check* check : chosen_checks(request.ops)) {
-    if (progress.wants_live()) progress.live(fmt::format("mutants of {}", check->name()));
-    for (const autograd::MutantResult& m : run_mutants(*check)) {
-      killed += m.fate == MutantFate::kKilled;
-      if (m.fate == MutantFate::kEquivalent) equivalent.push_back(m);
-      if (m.fate == MutantFate::kSurvived) survivors.push_back(m);
+void take(Parameter& p, const autograd::GradcheckReport& report) {
+  for (const Oracle oracle : autograd::kAllOracles) {
+    double& fewest = p.digits[int(oracle)];
+    for (int order = 1; order <= report.order; ++order) {
+      const autograd::Agreement& found = report.agreement(order, oracle);
+      if (order == 1) p.entries += found.checked;
+      for (const autograd::GradientEntry* e : {&found.worst, &found.together})
+        if (!(e->digits() >= fewest)) fewest = e->digits();
     }
   }
-  progress.clear();
-  const std::int64_t mutants = killed + std::ssize(survivors);
-  if (request.json) {
-    print_json(nn::Json::object({{"mutants", mutants},
-                                 {"killed", killed},
-                                 {"equivalent", equivalent.size()},
-                                 {"survivors", mutant_list(survivors)},
-                                 {"equivalents", mutant_list(equivalent)}}));
-  } else {
-    for (const auto& m : equivalent)
-      print("equivalent {}, input {}: {} changes {} gradients by {:.0e} at most\n", m.op, m.input,
-            m.kind, m.compared, m.largest_change);
-    for (const auto& m : survivors)
-      print("SURVIVED {}, input {}: gradient {}, seen by {}\n", m.op, m.input, m.kind, m.survived);
-    print("{} of {} mutants killed by each oracle alone; {} more are equivalent\n", killed, mutants,
-          equivalent.size());
-  }
-  if (mutants == 0) print_error("gradcheck: no mutant ran; that proves nothing");
-  return mutants > 0 && survivors.empty() ? kOk : kCheckFailed;
+  if (!report.ok && p.failure.empty()) p.failure = report.message;
 }
 
-int report_run_gradcheck(const GradcheckRequest& request) {
-  nn::LoadedRun run = nn::load_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
+// The model's mean loss on two sequences as a function of its parameters, in float64.
+autograd::DifferentiableFunction loss_function(const nn::LoadedRun& run) {
   nn::Transformer::Options options = run.model.options;
   options.dtype = autograd::float64;
   options.dropout = 0;
-  std::vector<autograd::Tensor> values;
-  for (const nn::NamedTensor& p : nn::parameters(run.model))
-    values.push_back(autograd::to(p.tensor.detach(), autograd::float64));
-  const nn::Batch batch = run.task->evaluation(0, 2);
-  const auto loss = [&](autograd::Args t) {
+  return [options, batch = run.task->evaluation(0, 2)](autograd::Args t) {
     autograd::Generator scratch;  // the draws are replaced by the values
     nn::Transformer model(options, scratch);
     std::size_t next = 0;
     nn::for_each_parameter(model, [&](const std::string&, autograd::Tensor& p) { p = t[next++]; });
     return autograd::cross_entropy(model.forward(batch.inputs), batch.targets);
   };
+}
+
+// Every tensor by itself: one direction through all its entries and one entry by each oracle, again
+// and again with other seeds until the time is up.
+std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const GradcheckRequest& request) {
+  std::vector<autograd::Tensor> values;
+  std::vector<Parameter> parameters;
+  for (const nn::NamedTensor& p : nn::parameters(run.model)) {
+    values.push_back(autograd::to(p.tensor.detach(), autograd::float64));
+    parameters.push_back({p.name, p.tensor.numel()});
+  }
+  const autograd::DifferentiableFunction loss = loss_function(run);
   autograd::GradcheckOptions how;
   how.order = int(request.order);
   how.use_differences = request.differences;
   how.use_dual = request.dual;
-  const autograd::GradcheckReport report = gradcheck(loss, values, how);
-  const std::int64_t count = nn::count_parameters(run.model);
-  if (request.json)
+  how.dual_entries = how.difference_entries = 1;
+  Progress progress(false);
+  const Stopwatch clock;
+  for (std::int64_t round = 0; round == 0 || clock.seconds() < double(request.seconds); ++round)
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (round > 0 && clock.seconds() >= double(request.seconds)) break;
+      if (progress.wants_live())
+        progress.live(fmt::format("round {}: {}", round + 1, parameters[i].name));
+      const auto of_one = [&](autograd::Args t) {
+        std::vector<autograd::Tensor> all = values;
+        all[i] = t[0];
+        return loss(all);
+      };
+      how.seed = std::uint64_t(request.seed + round);
+      take(parameters[i], gradcheck(of_one, std::vector{values[i]}, how));
+    }
+  progress.clear();
+  return parameters;
+}
+
+std::string digits_text(double digits) {
+  return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
+}
+
+}  // namespace
+
+int report_run_gradcheck(const GradcheckRequest& request) {
+  const nn::LoadedRun run =
+      nn::load_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
+  const Stopwatch clock;
+  const std::vector<Parameter> parameters = check_parameters(run, request);
+  std::int64_t failed = 0, entries = 0, count = 0;
+  double fewest = 16;
+  std::string message;
+  for (const Parameter& p : parameters) {
+    failed += !p.failure.empty();
+    entries += p.entries;
+    count += p.size;
+    if (!p.failure.empty() && message.empty()) message = p.name + ": " + p.failure;
+    for (const double digits : p.digits)
+      if (!(digits >= fewest)) fewest = digits;
+  }
+  if (request.json) {
+    nn::Json tensors = nn::Json::array();
+    for (const Parameter& p : parameters)
+      tensors.push_back(
+          nn::Json::object({{"name", p.name},
+                            {"parameters", p.size},
+                            {"entries", p.entries},
+                            {"digits_dual", p.digits[int(Oracle::kDual)]},
+                            {"digits_differences", p.digits[int(Oracle::kDifferences)]},
+                            {"message", p.failure}}));
     print_json(nn::Json::object({{"run", request.run},
                                  {"parameters", count},
-                                 {"failed", report.ok ? 0 : 1},
-                                 {"error", report.error(report.order)},
-                                 {"message", report.message}}));
-  else
-    print("{}: loss of 2 sequences in {} parameters, float64\n{}{}\n", request.run,
-          with_commas(count), report.ok ? "" : "FAILED ",
-          report.ok ? fmt::format("agrees, largest error {:.1e}", report.error(report.order))
-                    : report.message);
-  return report.ok ? kOk : kCheckFailed;
+                                 {"failed", failed},
+                                 {"error", std::pow(10.0, -fewest)},
+                                 {"message", message},
+                                 {"entries", entries},
+                                 {"seconds", clock.seconds()},
+                                 {"tensors", tensors}}));
+  } else {
+    print("{:<36} {:>10} {:>8} {:>6} {:>6}\n", "loss of 2 sequences, float64", "parameters",
+          "entries", "dual", "diff");
+    for (const Parameter& p : parameters)
+      print("{:<36} {:>10} {:>8} {:>6} {:>6}{}\n", p.name, with_commas(p.size), p.entries,
+            digits_text(p.digits[int(Oracle::kDual)]),
+            digits_text(p.digits[int(Oracle::kDifferences)]), p.failure.empty() ? "" : "  FAILED");
+    print("\n");
+    for (const Parameter& p : parameters)
+      if (!p.failure.empty()) print("FAILED {}: {}\n", p.name, p.failure);
+    print(
+        "{}: {} parameters in {} tensors, each in random directions; {} entries one by one, {}; "
+        "{} tensors failed\n",
+        request.run, with_commas(count), parameters.size(), entries, seconds_text(clock.seconds()),
+        failed);
+  }
+  return failed == 0 ? kOk : kCheckFailed;
 }
 
 }  // namespace heed

@@ -134,7 +134,7 @@ std::vector<Mistakes> combinations() {
   return all;
 }
 
-AttentionFinding explain(Mistakes mistakes, const std::string& more = "") {
+AttentionFinding explain(const Mistakes& mistakes, const std::string& more = "") {
   std::string text;
   for (const Mistake m : mistakes) text += std::string(text.empty() ? "" : "; ") + describe(m);
   return {mistakes, mistakes.empty() ? "right: values and gradients" : "mistake: " + text + more};

@@ -49,14 +49,15 @@ Values softmax_rows_backward(const Values& y, const Values& v, Size columns, dou
 
 // scale * softmax, its gradient times `factor`.
 template <class T = double>
-GradientCase softmax_case(std::string what, double factor, double scale = 1, double mean = 1) {
+GradientCase softmax_case(const std::string& what, double factor, double scale = 1,
+                          double mean = 1) {
   constexpr Size kColumns = 5;
   const auto times = [](Values values, double by) {
     for (double& e : values) e *= by;
     return values;
   };
   return {.op = "softmax",
-          .what = std::move(what),
+          .what = what,
           .x = {numbers(3 * kColumns, 1)},
           .forward = [=](const Vectors& x) -> Vectors {
             return {times(softmax_rows<T>(x[0], kColumns), scale)};
@@ -68,8 +69,8 @@ GradientCase softmax_case(std::string what, double factor, double scale = 1, dou
 }
 
 // The right one with its cotangents changed first.
-GradientCase softmax_of_cotangents(std::string what, double (*change)(double)) {
-  GradientCase c = softmax_case(std::move(what), 1);
+GradientCase softmax_of_cotangents(const std::string& what, double (*change)(double)) {
+  GradientCase c = softmax_case(what, 1);
   c.backward = [right = c.backward, change](const Vectors& x, Vectors v) {
     for (double& e : v[0]) e = change(e);
     return right(x, v);

@@ -315,8 +315,8 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
       GradcheckReport report;
       if (laid_out.sample && skipped.empty())
         report = gradcheck(laid_out.sample->f, laid_out.sample->inputs, options);
-      results.push_back({check.name(), sample.name, layout, options.order, std::move(report),
-                         skipped});
+      results.push_back(
+          {check.name(), sample.name, layout, options.order, std::move(report), skipped});
     }
   if (samples.empty()) {
     CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};

@@ -28,19 +28,19 @@ SampleFn reduction_samples(F f, Draw draw, SkipReason no_repeats = {}) {
 constexpr auto kNormal = [](SampleGen& g, const Shape& s) { return g.normal(s); };
 constexpr auto kApart = [](SampleGen& g, const Shape& s) { return g.apart(s); };
 constexpr SkipReason kTies = SkipReason::kEqualElements;
-using F = Tensor(const Tensor&, const Dims&, bool);
+using Reduction = Tensor(const Tensor&, const Dims&, bool);
 
 const Op kSum({.name = "sum",
                .saves = Saves::kNothing,
-               .samples = reduction_samples(static_cast<F*>(sum), kNormal)});
+               .samples = reduction_samples(static_cast<Reduction*>(sum), kNormal)});
 const Op kMax({.name = "max",
                .saves = Saves::kBoth,
-               .samples = reduction_samples(static_cast<F*>(max), kApart, kTies)});
+               .samples = reduction_samples(static_cast<Reduction*>(max), kApart, kTies)});
 const Op kLogsumexp({.name = "logsumexp",
                      .saves = Saves::kBoth,
-                     .samples = reduction_samples(static_cast<F*>(logsumexp), kNormal)});
-const Check kMean("mean", reduction_samples(static_cast<F*>(mean), kNormal));
-const Check kMin("min", reduction_samples(static_cast<F*>(min), kApart, kTies));
+                     .samples = reduction_samples(static_cast<Reduction*>(logsumexp), kNormal)});
+const Check kMean("mean", reduction_samples(static_cast<Reduction*>(mean), kNormal));
+const Check kMin("min", reduction_samples(static_cast<Reduction*>(min), kApart, kTies));
 const Check kVar("var", [](SampleGen& g) -> Samples {
   return {{"Bessel", [](Args t) { return var(t[0], {-1}); }, {g.normal({2, 4})}},
           {"population",

@@ -6,9 +6,9 @@
 namespace heed::autograd {
 namespace {
 
-using F = Tensor(const Tensor&, std::int64_t);
+using RowOp = Tensor(const Tensor&, std::int64_t);
 
-Samples softmax_calls(F* f, SampleGen& g) {
+Samples softmax_calls(RowOp* f, SampleGen& g) {
   return {{"last axis", [f](Args t) { return f(t[0], -1); }, {g.normal({3, 5})}},
           {"first axis", [f](Args t) { return f(t[0], 0); }, {g.normal({4, 2, 3})}},
           {"size 1", [f](Args t) { return f(t[0], 1); }, {g.normal({3, 1})}},

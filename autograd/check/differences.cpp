@@ -44,6 +44,12 @@ bool better(const Difference& a, const Difference& b) {
   return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
 }
 
+// Whether a second step tells the same derivative as the first, within the errors of both. Two
+// slopes of one step can be equal by accident, beside a kink; then they contradict another step's.
+bool agree(const Difference& a, const Difference& b) {
+  return a.kink || !std::isfinite(a.error) || std::abs(a.value - b.value) <= a.error + b.error;
+}
+
 }  // namespace
 
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
@@ -71,7 +77,7 @@ Difference difference(const Line& f, std::span<const double> v, std::span<const 
   best.error = HUGE_VAL;
   for (const double step : kSteps) {
     const Difference d = at_step(f, v, noise, middle, step * scale);
-    if (better(d, best)) best = d;
+    if (better(d, best) && agree(best, d)) best = d;
     if (!best.kink && best.error <= kGoodEnough * best.terms) break;
   }
   return best;

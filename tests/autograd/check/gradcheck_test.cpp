@@ -184,6 +184,14 @@ TEST_CASE("differences know their own error") {
   CHECK(error_of(in_float, std::exp(1), 1, 0x1p-24) < 1e-3);
 }
 
+TEST_CASE("a wide step that is exact by accident is not believed") {
+  // With step 0.45 / 4 both slopes of max(t, 0.1) are -1/54.
+  const auto f = [](double t) { return std::vector<double>{std::max(t, 0.1)}; };
+  const Difference d = difference(f, std::vector<double>{1}, std::vector<double>{1e-17}, 0.45);
+  CHECK(std::abs(d.value) <= d.error);
+  CHECK(d.error < 1e-10);
+}
+
 TEST_CASE("differences see a kink only where there is one") {
   const std::vector<double> v = {1};
   const auto kinked = [](double t) { return std::vector<double>{std::abs(t)}; };

@@ -212,7 +212,7 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
       .out = out.weight,
       .out_bias = out.bias};
   const auto draw = [&](std::int64_t n) {
-    const Tensor weight = empty({n, o.d_model}, o.dtype);
+    Tensor weight = empty({n, o.d_model}, o.dtype);
     init::xavier_uniform(weight, g);
     return weight;
   };

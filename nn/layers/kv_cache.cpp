@@ -38,7 +38,7 @@ KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v
     return slice(held, 2, 0, end);
   };
   const KV& kv = layers_[std::size_t(layer)];
-  const KV all{extended(kv.k, k), extended(kv.v, v)};
+  KV all{extended(kv.k, k), extended(kv.v, v)};
   if (layer == o.layers - 1) length_ = end;
   return all;
 }

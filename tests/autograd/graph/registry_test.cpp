@@ -120,6 +120,13 @@ TEST_CASE("a check leaves the list when it is destroyed, and has no copies") {
 
 // ---- sizes
 
+// Under sanitizers, where all of it takes minutes: a few entries, by dual numbers.
+GradcheckOptions options(int order) {
+  GradcheckOptions how{.order = order, .use_differences = !kSanitized};
+  if (kSanitized) how.dual_entries = 4;
+  return how;
+}
+
 TEST_CASE("every check has samples of size 0, of size 1, of rank 0 and large, or says why not") {
   for (const Check* check : library_checks())
     for (const SampleSize size : kAllSizes) {
@@ -144,8 +151,7 @@ TEST_CASE("gradients agree with dual numbers at every size") {
         CAPTURE(check->name(), size_name(size), s.name);
         // The second order of many elements takes long, and shows no more.
         const int order = size == SampleSize::kLarge ? 1 : 2;
-        const GradcheckReport report =
-            gradcheck(s.f, s.inputs, {.order = order});
+        const GradcheckReport report = gradcheck(s.f, s.inputs, options(order));
         CAPTURE(report.message);
         CHECK(report.ok);
         ++ran;

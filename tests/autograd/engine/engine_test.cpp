@@ -102,7 +102,7 @@ TEST_CASE("a vjp is told which gradients this walk wants") {
   const auto samples = [](SampleGen& g) -> Samples {
     return {{"x", [](Args t) { return t[0] + 0.0; }, {g.normal({2})}}};
   };
-  static const Op op({.name = "test.needs", .saves = Saves::kNothing, .samples = samples});
+  const Op op({.name = "test.needs", .saves = Saves::kNothing, .samples = samples});
   const Tensor a = leaf({1}), b = leaf({2}), constant = tensor({3}, float64);
   const auto f = [&] {
     return record(op, {a, b, constant}, a.detach() + b.detach(), [](const Vjp& v) -> Grads {

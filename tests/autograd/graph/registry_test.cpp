@@ -12,18 +12,13 @@
 #include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/checks.h"
 
 namespace {
 
 using namespace heed::autograd;
 namespace fs = std::filesystem;
 using Names = std::set<std::string>;
-
-std::vector<const Check*> library_checks() {
-  std::vector<const Check*> list = registered_checks();
-  std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });
-  return list;
-}
 
 // Of layers, whose checks are called nn.X; or of ops.
 Names registered(bool layers) {

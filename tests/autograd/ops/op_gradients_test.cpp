@@ -7,6 +7,7 @@
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/checks.h"
 #include "tests/support/layouts.h"
 
 namespace {
@@ -14,13 +15,6 @@ namespace {
 using namespace heed::autograd;
 
 bool is_layer(const Check* check) { return check->name().starts_with("nn."); }
-
-// All but those that the tests of the checker itself register.
-std::vector<const Check*> library_checks() {
-  std::vector<const Check*> list = registered_checks();
-  std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });
-  return list;
-}
 
 TEST_CASE("no check is empty: samples have inputs with elements, and outputs") {
   for (const Check* check : library_checks()) {
@@ -197,7 +191,7 @@ TEST_CASE("gradcheck fails on NaN, on inf and on a function that changes") {
 }
 
 TEST_CASE("a layout that does not apply is skipped for a stated reason") {
-  static const Check one("test.one_input", [](SampleGen& g) -> Samples {
+  const Check one("test.one_input", [](SampleGen& g) -> Samples {
     const auto square = [](Args t) { return t[0] * t[0]; };
     return {{"vector", square, {g.normal({3})}}, {"rank 0", square, {g.normal({})}}};
   });
@@ -219,7 +213,7 @@ TEST_CASE("a layout that does not apply is skipped for a stated reason") {
 }
 
 TEST_CASE("a check without samples fails") {
-  static const Check none("test.none", [](SampleGen&) -> Samples { return {}; });
+  const Check none("test.none", [](SampleGen&) -> Samples { return {}; });
   const auto results = run_check(none, {});
   REQUIRE(results.size() == 1);
   CHECK(!results[0].report.ok);

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "autograd/graph/check_registry.h"
+
+namespace heed::autograd {
+
+/// All registered checks but those that the tests of the checker itself register.
+inline std::vector<const Check*> library_checks() {
+  std::vector<const Check*> list = registered_checks();
+  std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });
+  return list;
+}
+
+}  // namespace heed::autograd

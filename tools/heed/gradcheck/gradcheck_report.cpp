@@ -45,9 +45,9 @@ struct Row {
                entries[2] = {};       // by oracle: entries asked one by one; of all inputs
   std::vector<std::string> failures;  // each a line or two
 
-  double digits(int order, Oracle oracle) const {
+  std::string digits(int order, Oracle oracle) const {
     const auto& place = worst[order - 1][int(oracle)];
-    return place ? place->entry.digits() : std::nan("");
+    return place ? digits_text(place->entry.digits()) : "-";
   }
 };
 
@@ -111,12 +111,6 @@ Row run(const Check& check, const GradcheckRequest& request, std::span<const Che
   return row;
 }
 
-std::string digits_text(const Row& row, int order, Oracle oracle) {
-  if (!row.worst[order - 1][int(oracle)]) return "-";
-  const double digits = row.digits(order, oracle);
-  return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
-}
-
 struct Worst {
   std::string name;
   int order = 0;
@@ -146,7 +140,7 @@ void print_table(const std::vector<Row>& rows, const GradcheckRequest& request) 
   print("\n");
   for (const Row& row : rows) {
     print("{:<24} {:>6} {:>7}", row.name, row.checked, row.asked[0] + row.asked[1]);
-    for (const auto& [order, oracle] : columns) print(" {:>6}", digits_text(row, order, oracle));
+    for (const auto& [order, oracle] : columns) print(" {:>6}", row.digits(order, oracle));
     print("{}\n", row.failed ? "  FAILED" : "");
   }
 }
@@ -209,6 +203,10 @@ std::string setting_name(CheckLayout layout) {
   std::string name(autograd::layout_name(layout));
   std::erase(name, ' ');
   return name;
+}
+
+std::string digits_text(double digits) {
+  return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
 }
 
 int report_gradchecks(const GradcheckRequest& request) {

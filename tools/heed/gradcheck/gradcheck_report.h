@@ -24,6 +24,8 @@ struct GradcheckRequest {
 std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>& names);
 /// The name of a layout as --layouts has it: "stride0".
 std::string setting_name(autograd::CheckLayout layout);
+/// Digits for a table, rounded down: "15.6", "nan".
+std::string digits_text(double digits);
 
 /// Runs the checks and prints, to stdout, a table of the digits that agree, or with `json` one
 /// object; each failure with sample, layout, worst entry and the command that repeats it. Returns

@@ -42,6 +42,9 @@ inline std::vector<LaidOut> layouts(const Tensor& x) {
 /// All elements as double, row-major, whatever the dtype and layout.
 inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
+/// A float64 leaf that requires grad.
+inline Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad(); }
+
 /// The row-major place in `shape` of an index of a shape it broadcasts to.
 inline std::size_t place(const Dims& index, const Shape& shape) {
   std::int64_t flat = 0;

@@ -10,10 +10,10 @@
 namespace {
 
 using namespace heed::autograd;
+using testing::leaf;
 using testing::values;
 using V = std::vector<double>;
 
-Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad(); }
 TEST_CASE("create_graph differentiates again and again") {
   const Tensor x = leaf({2});
   Tensor y = pow(x, 5);

@@ -1,0 +1,102 @@
+// Hooks: their order, what they may change and call, and walks inside a walk.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using testing::leaf;
+using testing::values;
+using V = std::vector<double>;
+
+TEST_CASE("hooks run in order of registration, each on the last one's result, once per pass") {
+  const Tensor x = leaf({1, 2});
+  std::vector<V> seen;
+  auto first = x.register_hook([&](const Tensor& g) {
+    seen.push_back(values(g));
+    return g * 10.0;
+  });
+  x.register_hook([&](const Tensor& g) {
+    seen.push_back(values(g));
+    return Tensor();  // looks, changes nothing
+  });
+  backward(sum(x * x + x));  // two paths: the hook must see the complete gradient
+  CHECK(seen == std::vector<V>{{3, 5}, {30, 50}});
+  CHECK(values(x.grad()) == V{30, 50});
+  first.remove();
+  first.remove();
+  seen.clear();
+  x.zero_grad();
+  backward(sum(x));
+  CHECK(seen == std::vector<V>{{1, 1}});
+  CHECK(values(x.grad()) == V{1, 1});
+}
+
+TEST_CASE("a hook on a result changes what flows further back, and what retain_grad keeps") {
+  const Tensor x = leaf({3});
+  const Tensor h = (x * 2.0).retain_grad();
+  h.register_hook([](const Tensor& g) { return g * 100.0; });
+  backward(h * h);
+  CHECK(values(h.grad()) == V{1200});
+  CHECK(values(x.grad()) == V{2400});
+}
+
+TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and dtype") {
+  const Tensor x = leaf({3});
+  int calls = 0;
+  std::optional<HookHandle> handle;
+  handle.emplace(x.register_hook([&](const Tensor&) {
+    ++calls;
+    handle->remove();
+    const GradMode recording(true);  // as in PyTorch, off in hooks unless create_graph
+    const Tensor t = leaf({4});      // a walk inside the walk
+    return grad(t * t, t);
+  }));
+  backward(x * x);
+  CHECK(values(x.grad()) == V{8});
+  backward(x * x);
+  CHECK(calls == 1);
+  CHECK(values(x.grad()) == V{14});
+  const Tensor y = leaf({1, 2});
+  y.register_hook([](const Tensor&) { return ones({3}, float64); });
+  CHECK_THROWS_WITH(backward(sum(y)), "hook: returned [3] float64 for a gradient of [2] float64");
+  CHECK_THROWS_WITH(
+      tensor({1}).register_hook([](const Tensor& g) { return g; }),
+      "register_hook: no gradient flows to this [1] tensor; call requires_grad() on a "
+      "leaf first");
+  CHECK_NOTHROW(backward(x * x));  // a walk that threw left nothing behind
+}
+
+TEST_CASE("a nested walk over the same graph does not disturb the outer one") {
+  const Tensor x = leaf({2});
+  const Tensor h = x * x, y = h * h;
+  Tensor inside;
+  h.register_hook([&](const Tensor&) {
+    if (!inside.defined())
+      inside = zeros({1}, float64), inside = grad(h, {x}, {.retain_graph = true})[0];
+    return Tensor();
+  });
+  backward(y);
+  CHECK(values(inside) == V{4});
+  CHECK(values(x.grad()) == V{32});  // x^4
+}
+
+TEST_CASE("a nested walk that frees the outer one's graph is an error, not a missing gradient") {
+  const Tensor x = leaf({2});
+  const Tensor h = x + x, y = h + h;
+  bool done = false;
+  y.register_hook([&](const Tensor&) {
+    if (!std::exchange(done, true)) backward(h);
+    return Tensor();
+  });
+  CHECK_THROWS_AS(backward(y), ValueError);
+}
+
+}  // namespace

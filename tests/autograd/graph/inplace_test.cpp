@@ -1,0 +1,75 @@
+// Writes in place: what refuses them, and what they make stale.
+#include "autograd/graph/inplace.h"
+
+#include <vector>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+
+namespace {
+
+using namespace heed::autograd;
+using testing::leaf;
+using testing::values;
+using V = std::vector<double>;
+
+TEST_CASE("a value changed in place after use is an error, not a wrong gradient") {
+  const Tensor x = leaf({3, 4}), w = tensor({1, 2}, float64);
+  const Tensor y = sum(x * w);
+  fill_(w, 7);
+  CHECK_THROWS_WITH(backward(y),
+                    "mul: input 1 [2] float64 was saved at version 0 and is now at version 1 "
+                    "(changed in place after use)");
+  const Tensor z = exp(x);
+  fill_(z.detach(), 1);
+  CHECK_THROWS_WITH(backward(sum(z)),
+                    "exp: output [2] float64 was saved at version 0 and is now at version 1 "
+                    "(changed in place after use)");
+  const Tensor u = sum(x + w);  // saves nothing: no error
+  fill_(w, 8);
+  CHECK_NOTHROW(backward(u));
+}
+
+TEST_CASE("masks and indices changed in place after use are errors too") {
+  const Tensor x = leaf({3, 4});
+  const Tensor mask = from_data(std::vector<bool>{true, false}, {2});
+  const Tensor index = zeros({2}, int64);
+  const std::vector<Tensor> ys = {masked_fill(x, mask, 0),
+                                  where(mask, x, x * 2.0),
+                                  gather(x, 0, index),
+                                  index_select(x, 0, index),
+                                  scatter_add(zeros({2}, float64), 0, index, x),
+                                  index_add(zeros({2}, float64), 0, index, x)};
+  fill_(mask, 1);
+  fill_(index, 1);
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    CAPTURE(i);
+    CHECK_THROWS_AS(grad(sum(ys[i]), {x}), ValueError);
+  }
+}
+
+TEST_CASE("in-place writes refuse tensors with a history, and raise no version when they fail") {
+  const Tensor x = leaf({1, 2});
+  CHECK_THROWS_WITH(
+      fill_(x, 0),
+      "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
+      "a [2] leaf that requires grad");
+  CHECK_THROWS_WITH(
+      fill_(x * 2.0, 0),
+      "fill_: writes in place only into untracked leaves, or leaves under NoGrad; got "
+      "a [2] result of an op");
+  CHECK_THROWS_WITH(fill_(expand(tensor({1}), {3}), 0),
+                    "fill_: cannot write into an expanded tensor: [3] has stride 0 in axis 0");
+  const NoGrad guard;
+  CHECK_THROWS_WITH(copy_(x, zeros({3}, float64)), "copy_: needs equal shapes, got [2] and [3]");
+  CHECK_THROWS_WITH(copy_(x, zeros({2})), "copy_: needs equal dtypes, got float64 and float32");
+  CHECK(x.version() == 0);
+  copy_(x, flip(x, 0));  // overlapping: read before written
+  CHECK(values(x) == V{2, 1});
+  CHECK(x.version() == 1);
+}
+
+}  // namespace

@@ -1,0 +1,99 @@
+// The urn: its sequences, and its optimum by integration over the simplex.
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/tasks.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::autograd::ValueError;
+
+TEST_CASE("urn: sequences as from probabilities uniform on the simplex", "[tasks][urn]") {
+  // Counts after T draws are uniform over all ways to write T as a sum of k counts.
+  const auto task = make_urn({.colors = 3, .context = 5});
+  Generator g(21);
+  const int draws = 8400;
+  std::map<std::string, int> seen, ordered;
+  for (const Row& row : rows_of(task->sample(draws, g))) {
+    Ids counts(3);
+    for (const auto y : row.targets) ++counts[std::size_t(y)];
+    ++seen[std::to_string(counts[0]) + "," + std::to_string(counts[1])];
+    // Exchangeable: with one b among a's, every place is as likely.
+    if (counts[0] == 4 && counts[1] == 1) ++ordered[text_of(*task, row.targets)];
+  }
+  REQUIRE(seen.size() == 21);
+  REQUIRE(chi_square(seen, 21, draws) < chi_square_limit(21));
+  REQUIRE(chi_square(ordered, 5, seen.at("4,1")) < chi_square_limit(5));
+}
+
+TEST_CASE("urn: the optimum is Bayes by integration over the simplex", "[tasks][urn]") {
+  // Probability of each sequence of 4: the mean of p0^n0 p1^n1 p2^n2 over the simplex, by Simpson's
+  // rule after p1 = (1 - p0) u; polynomials of low degree, so 64 steps are exact to 1e-7.
+  constexpr int kSteps = 64;
+  const auto simpson = [](const std::function<double(double)>& f) {
+    double sum = 0;
+    for (int i = 0; i <= kSteps; ++i)
+      sum += (i == 0 || i == kSteps ? 1 : i % 2 ? 4 : 2) * f(double(i) / kSteps);
+    return sum / (3 * kSteps);
+  };
+  Prefixes mass;
+  for (int code = 0; code < 81; ++code) {
+    const Ids y{code % 3, code / 3 % 3, code / 9 % 3, code / 27};
+    add_sequence(mass, y, simpson([&](double p0) {
+                   return simpson([&](double u) {
+                     const double p[] = {p0, (1 - p0) * u, (1 - p0) * (1 - u)};
+                     double product = 2 * (1 - p0);  // density 2, Jacobian 1 - p0
+                     for (const auto token : y) product *= p[token];
+                     return product;
+                   });
+                 }));
+  }
+  REQUIRE(mass.at({}) == Approx(1).epsilon(1e-7));
+  const auto task = make_urn({.colors = 3, .context = 4});
+  double expected = 0;
+  for (const auto& [y, probability] : mass)
+    if (y.size() == 4) expected += probability * bayes_nats(mass, y) / 4;
+  REQUIRE(task->facts().optimal == Approx(expected).epsilon(1e-6));
+  Generator g(22);
+  const Batch batch = task->sample(300, g);
+  const auto rows = rows_of(batch);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    REQUIRE(batch.optimal[i] == Approx(bayes_nats(mass, rows[i].targets) / 4).epsilon(1e-6));
+}
+
+TEST_CASE("urn: expectations", "[tasks][urn]") {
+  const auto optimal = [](std::int64_t k, std::int64_t T) {
+    return make_urn({.colors = k, .context = T})->facts().optimal;
+  };
+  REQUIRE(optimal(3, 64) == Approx(0.8794).margin(5e-5));
+  REQUIRE(optimal(2, 100) == Approx(0.51900).margin(5e-6));
+  REQUIRE(optimal(3, 100) == Approx(0.86707).margin(5e-6));
+  REQUIRE(optimal(5, 100) == Approx(1.34055).margin(5e-6));
+  REQUIRE(optimal(10, 100) == Approx(2.02846).margin(5e-6));
+  REQUIRE(optimal(7, 1) == Approx(std::log(7.0)));
+
+  const auto task = make_task("urn");
+  Generator g(23);
+  const Batch batch = task->sample(4000, g);
+  REQUIRE(std::abs(mean(batch.optimal) - task->facts().optimal) <
+          4 * standard_error(batch.optimal));
+  // One sequence at once: (k-1)! n_1! ... n_k! / (T+k-1)!
+  const auto rows = rows_of(batch);
+  for (std::size_t i = 0; i < 100; ++i) {
+    double counts[3] = {};
+    for (const auto y : rows[i].targets) ++counts[y];
+    double nats = std::lgamma(64 + 3.0) - std::lgamma(3.0);
+    for (const double n : counts) nats -= std::lgamma(n + 1);
+    REQUIRE(batch.optimal[i] == Approx(nats / 64).epsilon(1e-10));
+  }
+  REQUIRE_THROWS_AS(make_urn({.colors = 1}), ValueError);
+  REQUIRE_THROWS_AS(make_task("urn", 0), ValueError);
+}
+
+}  // namespace

@@ -1,0 +1,89 @@
+// What the tests of the tasks share: a batch as rows, Bayes by counting, and how far chance may go.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "autograd/base/error.h"
+#include "nn/tasks/task.h"
+#include "nn/tasks/tasks.h"
+
+namespace heed::nn::testing {
+
+using Ids = std::vector<std::int64_t>;
+
+struct Row {
+  Ids inputs, targets;
+  std::vector<bool> counted;
+};
+
+inline std::vector<Row> rows_of(const Batch& batch) {
+  const std::int64_t T = batch.inputs.size(1);
+  const auto cut = [&](const auto& all, std::int64_t i) {
+    return std::vector(all.begin() + i * T, all.begin() + (i + 1) * T);
+  };
+  const auto x = batch.inputs.to_vector<std::int64_t>();
+  const auto y = batch.targets.to_vector<std::int64_t>();
+  const auto counted = batch.counted.to_vector<bool>();
+  std::vector<Row> rows;
+  for (std::int64_t i = 0; i < batch.inputs.size(0); ++i)
+    rows.push_back({cut(x, i), cut(y, i), cut(counted, i)});
+  return rows;
+}
+
+inline std::string text_of(const Task& task, const Ids& ids) {
+  return task.facts().vocabulary.decode(ids);
+}
+
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const autograd::ValueError& e) {
+    return e.what();
+  }
+  return "no ValueError";
+}
+
+// Probability of each prefix of each sequence; the Bayes-optimal predictor is a ratio of two.
+using Prefixes = std::map<Ids, double>;
+inline double bayes_nats(const Prefixes& mass, const Ids& sequence) {
+  double nats = 0;
+  Ids prefix;
+  for (const std::int64_t token : sequence) {
+    const double before = mass.at(prefix);
+    prefix.push_back(token);
+    nats -= std::log(mass.at(prefix) / before);
+  }
+  return nats;
+}
+inline void add_sequence(Prefixes& mass, const Ids& sequence, double probability) {
+  for (std::size_t n = 0; n <= sequence.size(); ++n)
+    mass[Ids(sequence.begin(), sequence.begin() + std::ptrdiff_t(n))] += probability;
+}
+
+inline double chi_square(const std::map<std::string, int>& seen, std::size_t cells, int draws) {
+  const double expected = double(draws) / double(cells);
+  double sum = double(cells - seen.size()) * expected;
+  for (const auto& [cell, n] : seen) sum += (n - expected) * (n - expected) / expected;
+  return sum;
+}
+// Exceeded with probability about 1e-4 (Wilson and Hilferty 1931).
+inline double chi_square_limit(std::size_t cells) {
+  const double d = double(cells - 1), c = 2 / (9 * d);
+  return d * std::pow(1 - c + 3.72 * std::sqrt(c), 3);
+}
+
+inline double mean(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / double(x.size());
+}
+inline double standard_error(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double v : x) sum += (v - mean(x)) * (v - mean(x));
+  return std::sqrt(sum / double(x.size() - 1) / double(x.size()));
+}
+
+}  // namespace heed::nn::testing

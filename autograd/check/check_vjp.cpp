@@ -322,7 +322,7 @@ class VjpCheck {
       failed += !e.passes(e.given);
       if (e.is_worse_than(*worst)) worst = &e;
       if (!e.passes(e.given) || !(e.terms <= e.tolerance))
-        report_.digits = std::min(report_.digits, e.digits());
+        if (const double d = e.digits(); !(d >= report_.digits)) report_.digits = d;
     }
     report_.worst = *worst;
     if (failed == 0) return;

@@ -42,7 +42,7 @@ struct CheckedEntry {
   double tolerance = 0;
   double terms = 0;  ///< sum over the outputs of |cotangent * its derivative|
   double step = 0;   ///< of x, or of the direction
-  /// -log10(|given - expected| / terms), at most 16.
+  /// -log10(|given - expected| / terms), from 0 to 16; NaN where not finite.
   double digits() const;
 };
 

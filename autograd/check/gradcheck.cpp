@@ -15,20 +15,6 @@ namespace {
 
 using namespace oracles;
 
-// J^T v by the engine, for every input.
-Tensors analytic(const DifferentiableFunction& f, Args xs, const Tensor& v) {
-  const GradMode recording(true);
-  Tensors leaves;
-  for (const Tensor& x : xs) leaves.push_back(x.detach().requires_grad());
-  const Tensor y = f(leaves);
-  if (!y.needs_grad()) {  // f does not depend on its inputs
-    Tensors zero;
-    for (const Tensor& x : xs) zero.push_back(zeros_like(x));
-    return zero;
-  }
-  return grad(y, leaves, {.grad_output = v, .allow_unused = true});
-}
-
 // Random signs, sizes in [0.5, 1.5): no output counts for nothing.
 Tensor cotangent(const Shape& shape, Generator& random) {
   Tensor v = empty(shape, float64);
@@ -52,17 +38,13 @@ bool worse(const GradientEntry& a, const GradientEntry& b) {
 }
 
 // Why an entry fails: of all outputs, the one whose derivative differs most from the oracle's.
-std::string describe(Oracle oracle, const Point& p, const GradientEntry& entry) {
-  const Tensor& x = p.xs[std::size_t(entry.input)];
-  std::int64_t flat = 0;
-  for (int a = 0; a < x.rank(); ++a) flat = flat * x.size(a) + entry.at[std::size_t(a)];
-  const Direction d = one_entry(p.xs, std::size_t(entry.input), flat);
+std::string describe(Oracle oracle, const Point& p, const Direction& d) {
   GradientEntry worst;
   std::int64_t output = -1;
   for (std::int64_t o = 0; o < p.v.numel(); ++o) {
-    Point one_output{p.f, p.xs, zeros(p.v.shape(), float64), p.noise};
+    Point one_output{p.f, p.xs, zeros(p.v.shape(), float64), p.value, p.noise};
     one_output.v.mutable_data<double>()[o] = 1;
-    GradientEntry e = engine_entry(d, analytic(p.f, p.xs, one_output.v));
+    GradientEntry e = engine_entry(d, engine_gradients(p.f, p.xs, one_output.v));
     ask(oracle, one_output, d, false, e);
     const double difference = std::abs(e.engine - e.oracle);
     if (output >= 0 && difference <= std::abs(worst.engine - worst.oracle)) continue;
@@ -72,7 +54,7 @@ std::string describe(Oracle oracle, const Point& p, const GradientEntry& entry) 
   }
   std::ostringstream text;
   text.precision(10);
-  text << "input " << entry.input << " at " << Dims(entry.at);
+  text << "input " << d.input << " at " << unravel(d.at, p.xs[std::size_t(d.input)].shape());
   if (output >= 0) text << ", output at " << unravel(output, p.v.shape());
   text << ": engine " << worst.engine << ", " << oracle_name(oracle) << " " << worst.oracle;
   return text.str();
@@ -83,7 +65,7 @@ class OrderCheck {
  public:
   OrderCheck(const DifferentiableFunction& f, Args xs, int order, const GradcheckOptions& options,
              GradcheckReport& report)
-      : p_{f, Tensors(xs.begin(), xs.end()), {}},
+      : p_{f, Tensors(xs.begin(), xs.end()), {}, {}},
         order_(order),
         options_(options),
         report_(report) {
@@ -123,8 +105,8 @@ class OrderCheck {
       agreement(Oracle::kDual).worst.oracle = std::nan("");
       return fail("the function's value is not finite");
     }
-    p_.v = cotangent(y.shape(), random);
-    g_ = analytic(p_.f, p_.xs, p_.v);
+    p_ = {p_.f, p_.xs, cotangent(y.shape(), random), y.to_vector<double>()};
+    g_ = engine_gradients(p_.f, p_.xs, p_.v);
     check_runs();
     if (!report_.ok) return;
     const Direction all = all_entries(p_.xs, random);
@@ -137,27 +119,26 @@ class OrderCheck {
     std::int64_t checked = 0;
     for (const Oracle oracle : kAllOracles) checked += agreement(oracle).checked;
     if (checked == 0 && kinks_.empty() && report_.entries[order_ - 1] > 0)
-      fail("no entry could be told from the noise of " +
-           std::string(oracle_name(Oracle::kDifferences)));
+      fail("no entry could be told from rounding noise");
   }
 
   // What needs no oracle: shapes, finite values, repeatability, the zero cotangent.
   void check_runs() {
-    const Tensors again = analytic(p_.f, p_.xs, p_.v);
+    const Tensors again = engine_gradients(p_.f, p_.xs, p_.v);
     for (std::size_t i = 0; i < g_.size(); ++i) {
       check(g_[i].shape() == p_.xs[i].shape(), "gradcheck", "gradient ", i, " has shape ",
             g_[i].shape(), ", its input ", p_.xs[i].shape());
       const Values values = g_[i].to_vector<double>();
       for (std::size_t j = 0; j < values.size() && report_.ok; ++j)
         if (!std::isfinite(values[j])) {
-          GradientEntry e = engine_entry(one_entry(p_.xs, i, std::int64_t(j)), g_);
-          agreement(Oracle::kDual).worst = e;
-          fail("a gradient is not finite; " + describe(Oracle::kDual, p_, e));
+          const Direction d = one_entry(p_.xs, i, std::int64_t(j));
+          agreement(Oracle::kDual).worst = engine_entry(d, g_);
+          fail("a gradient is not finite; " + describe(Oracle::kDual, p_, d));
         }
       if (report_.ok && !same_bits(g_[i], again[i]))
         fail("a second run gave input " + std::to_string(i) + " other bits");
     }
-    for (const Tensor& g : analytic(p_.f, p_.xs, zeros(p_.v.shape(), float64)))
+    for (const Tensor& g : engine_gradients(p_.f, p_.xs, zeros(p_.v.shape(), float64)))
       if (!same_bits(g, zeros(g.shape(), float64))) fail("a zero cotangent gave a gradient");
   }
 
@@ -176,7 +157,7 @@ class OrderCheck {
       const Direction d = one_entry(p_.xs, i, j);
       const Verdict verdict = take(oracle, d);
       if (verdict == Verdict::kKink) kinks_.push_back(d);
-      if (verdict == Verdict::kWrong) return fail(describe(oracle, p_, agreement(oracle).worst));
+      if (verdict == Verdict::kWrong) return fail(describe(oracle, p_, d));
     }
   }
 
@@ -245,16 +226,9 @@ std::string_view oracle_name(Oracle oracle) {
   return oracle == Oracle::kDual ? "dual numbers" : "differences";
 }
 
-double GradientEntry::error() const {
-  const double distance = std::abs(engine - oracle);
-  if (!std::isfinite(distance)) return std::nan("");
-  return distance == 0 ? 0 : distance / terms;
-}
+double GradientEntry::error() const { return relative_error(engine, oracle, terms); }
 
-double GradientEntry::digits() const {
-  const double e = error();
-  return std::isnan(e) ? e : std::clamp(-std::log10(e), 0.0, 16.0);
-}
+double GradientEntry::digits() const { return agreeing_digits(error()); }
 
 double GradcheckReport::error(int o) const {
   double largest = 0;

@@ -22,11 +22,13 @@ double absolute_dot(const Values& a, const Values& b) {
   return total;
 }
 
-// How far an entry may be moved: its own size, or that of its tensor if it is next to nothing.
-double scale_at(const Values& x, std::size_t j) {
+// How far each entry may be moved: its own size, or that of its tensor if it is next to nothing.
+Values scales(const Tensor& x) {
+  Values sizes = x.to_vector<double>();
   double largest = 0;
-  for (const double value : x) largest = std::max(largest, std::abs(value));
-  return largest == 0 ? 1 : std::max(std::abs(x[j]), largest / 64);
+  for (double& size : sizes) largest = std::max(largest, size = std::abs(size));
+  for (double& size : sizes) size = largest == 0 ? 1 : std::max(size, largest / 64);
+  return sizes;
 }
 
 Tensors zeros_like(Args xs) {
@@ -62,7 +64,7 @@ Tensor call(const DifferentiableFunction& f, Args xs) {
 Direction one_entry(Args xs, std::size_t input, std::int64_t at) {
   Direction d{std::ptrdiff_t(input), at, zeros_like(xs)};
   d.tangents[input].mutable_data<double>()[at] = 1;
-  d.scale = scale_at(xs[input].to_vector<double>(), std::size_t(at));
+  d.scale = scales(xs[input])[std::size_t(at)];
   return d;
 }
 
@@ -70,9 +72,8 @@ Direction all_entries(Args xs, Generator& random) {
   Direction d{-1, 0, {}};
   for (const Tensor& x : xs) {
     Tensor u = randn(x.shape(), float64, random);
-    const Values values = x.to_vector<double>();
-    for (std::size_t j = 0; j < values.size(); ++j)
-      u.mutable_data<double>()[j] *= scale_at(values, j);
+    const Values sizes = scales(x);
+    for (std::size_t j = 0; j < sizes.size(); ++j) u.mutable_data<double>()[j] *= sizes[j];
     d.tangents.push_back(u);
   }
   return d;
@@ -93,11 +94,30 @@ std::vector<std::pair<std::size_t, std::int64_t>> spread(Args xs, std::int64_t c
 
 Line Point::line(const Direction& u) const {
   return [this, &u](double t) {
+    if (t == 0) return value;
     Tensors moved = xs;
     for (std::size_t i = 0; i < xs.size(); ++i)
       if (u.input < 0 || u.input == std::ptrdiff_t(i)) moved[i] = xs[i] + u.tangents[i] * t;
     return call(f, moved).to_vector<double>();
   };
+}
+
+Tensors engine_gradients(const DifferentiableFunction& f, Args xs, const Tensor& v) {
+  const GradMode recording(true);
+  Tensors leaves;
+  for (const Tensor& x : xs) leaves.push_back(x.detach().requires_grad());
+  const Tensor y = f(leaves);
+  if (!y.needs_grad()) return zeros_like(xs);  // f does not depend on its inputs
+  return grad(y, leaves, {.grad_output = v, .allow_unused = true});
+}
+
+const Point::DualAnswer& Point::dual(const Direction& d) const {
+  const std::pair place(d.input, d.at);
+  if (const auto known = answers.find(place); known != answers.end()) return known->second;
+  const JvpResult r = jvp(f, xs, d.tangents);
+  const Values cotangent = v.to_vector<double>();
+  return answers[place] = {dot(cotangent, r.tangent.to_vector<double>()),
+                           absolute_dot(cotangent, r.terms.to_vector<double>())};
 }
 
 GradientEntry engine_entry(const Direction& d, Args gradients) {
@@ -116,11 +136,10 @@ GradientEntry engine_entry(const Direction& d, Args gradients) {
 }
 
 bool ask(Oracle oracle, const Point& p, const Direction& d, bool use_dual, GradientEntry& entry) {
-  const Values v = p.v.to_vector<double>();
   if (oracle == Oracle::kDual || use_dual) {
-    const JvpResult r = jvp(p.f, p.xs, d.tangents);
-    entry.oracle = dot(v, r.tangent.to_vector<double>());
-    entry.terms = absolute_dot(v, r.terms.to_vector<double>());
+    const Point::DualAnswer& dual = p.dual(d);
+    entry.oracle = dual.derivative;
+    entry.terms = dual.terms;
     entry.tolerance = kRoundings * entry.terms;
   }
   if (oracle == Oracle::kDual) {
@@ -128,7 +147,7 @@ bool ask(Oracle oracle, const Point& p, const Direction& d, bool use_dual, Gradi
       entry.tolerance += 4 * conditioning(p, d, entry.oracle);
     return false;
   }
-  const Difference found = difference(p.line(d), v, p.noise, d.scale);
+  const Difference found = difference(p.line(d), p.v.to_vector<double>(), p.noise, d.scale);
   entry.oracle = found.value;
   entry.step = found.step;
   if (!use_dual) entry.terms = found.terms;

@@ -2,6 +2,7 @@
 // far the answer can be trusted.
 #pragma once
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -31,14 +32,24 @@ std::vector<std::pair<std::size_t, std::int64_t>> spread(Args xs, std::int64_t c
 
 /// A function at a point, with a cotangent v.
 struct Point {
-  const DifferentiableFunction& f;
+  DifferentiableFunction f;
   Tensors xs;
   Tensor v;
+  Values value;       ///< f(xs)
   Values noise = {};  ///< of each output
 
   /// f at x + t u, in values
   Line line(const Direction& u) const;
+  /// By dual numbers, once per direction: both oracles ask for it.
+  struct DualAnswer {
+    double derivative, terms;
+  };
+  const DualAnswer& dual(const Direction& d) const;
+  mutable std::map<std::pair<std::ptrdiff_t, std::int64_t>, DualAnswer> answers = {};
 };
+
+/// J^T v by the engine, for every input.
+Tensors engine_gradients(const DifferentiableFunction& f, Args xs, const Tensor& v);
 
 /// The entry as the engine has it, from the gradients of all inputs.
 GradientEntry engine_entry(const Direction& d, Args gradients);

@@ -5,6 +5,8 @@
 #include <ostream>
 #include <sstream>
 
+#include "autograd/check/differences.h"
+
 namespace heed::autograd {
 namespace {
 
@@ -113,10 +115,7 @@ std::string name_of(const CheckedEntry& e) {
 }
 
 double CheckedEntry::digits() const {
-  constexpr double most_digits = 16;
-  const double error = std::abs(given - expected);
-  if (error == 0) return most_digits;
-  return terms == 0 ? 0 : std::min(most_digits, -std::log10(error / terms));
+  return agreeing_digits(relative_error(given, expected, terms));
 }
 
 std::ostream& operator<<(std::ostream& out, const CheckReport& r) {

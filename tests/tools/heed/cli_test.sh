@@ -108,6 +108,8 @@ refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
 refuses 2 "leave out --run or 'softmax'" gradcheck softmax --run R
 refuses 2 "leave out --run or --mutants" gradcheck --run R --mutants
 refuses 2 "leave out --run or --layouts" gradcheck --run R --layouts contiguous
+refuses 2 "leave out --run or --junit" gradcheck --run R --junit F
+refuses 2 "leave out --junit" gradcheck --mutants --junit F
 
 # --- numbers
 refuses 2 "write 1000" train --steps 1e3
@@ -367,6 +369,11 @@ refuses 2 "leave out --out" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
 expect 0 gradcheck add --order 1 --oracle dual --layouts contiguous --json; is_json_line
 for key in checked failed ops worst name order error; do out_has "\"$key\":"; done
+expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file add.xml
+cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
+out_has '<testcase classname="add" name="'; out_has ' digits'
+out_has '  again: heed gradcheck add --order 1 --layouts contiguous --seed 1'
+expect 4 gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
 
 echo "$checks checks, $failures failed"
 [[ $failures == 0 ]]

@@ -19,8 +19,13 @@ bool fault(std::string_view name) {
 
 Tensor wrong_op(const Tensor& x, const Tensor& w);
 
+// What a report must escape, and what XML cannot hold.
+constexpr const char* kOddName = "a<b & \"c\">]]> \x01\xff";
+
 Samples samples(SampleGen& g) {
-  return {{"rows", [](Args t) { return wrong_op(t[0], t[1]); }, {g.normal({2, 3}), g.normal({3})}}};
+  const auto f = [](Args t) { return wrong_op(t[0], t[1]); };
+  return {{"rows", f, {g.normal({2, 3}), g.normal({3})}},
+          {kOddName, f, {g.normal({1, 2}), g.normal({2})}}};
 }
 const Op kWrongOp({.name = "wrong_op", .saves = Saves::kInputs, .samples = samples});
 

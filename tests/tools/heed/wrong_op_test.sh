@@ -30,6 +30,8 @@ for oracle in both fd dual; do
     run $mutant 1 --oracle $oracle
     says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
     says "input 0 at \[[01], [0-2]\], output at \[[01], [0-2]\]: engine $number, (differences|dual numbers) $number"
+    says "^  (differences|dual numbers), [1-6] of 9 entries asked, the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
+    says "^  again: heed gradcheck wrong_op --order 1 --layouts contiguous --seed 1"
   done
   run missing_unbroadcast 1 --oracle $oracle
   says "input 1 at \[[0-2]\], output at \[[01], [0-2]\]: engine $number, (differences|dual numbers) $number"
@@ -45,6 +47,49 @@ if command -v python3 >/dev/null; then
   json=$(HEED_WRONG_OP=sign "$program" gradcheck wrong_op --json 2>/dev/null)
   python3 -c "$python" <<<"$json" || fail 'the JSON does not report the failure'
 fi
+
+# The JUnit file, by a strict parser: a case for each sample, layout and order, every name as it was.
+junit=$(mktemp)
+trap 'rm -f "$junit"' EXIT
+junit_is() {
+  command -v python3 >/dev/null || { echo "not checked, no python3: the JUnit file of $1"; return; }
+  python3 - "$junit" "$@" <<'PYTHON' || fail "the JUnit file of '$1'"
+import sys, xml.etree.ElementTree as etree
+path, mutant = sys.argv[1:]
+suite, = etree.parse(path).getroot()
+cases = list(suite)
+failed = [c for c in cases if c.find("failure") is not None]
+skipped = [c for c in cases if c.find("skipped") is not None]
+assert suite.tag == "testsuite" and suite.get("name") == "heed gradcheck"
+assert all(c.tag == "testcase" and c.get("classname") == "wrong_op" for c in cases)
+assert (len(cases), len(failed), len(skipped)) == tuple(
+    int(suite.get(k)) for k in ("tests", "failures", "skipped"))
+names = [c.get("name") for c in cases]
+assert len(set(names)) == len(cases) == 2 * 5 * 2, names  # samples, layouts, orders
+assert 'a<b & "c">]]> \ufffd\ufffd, contiguous, order 2' in names, names
+assert all(c.find("skipped").get("message") for c in skipped)
+for c in cases:
+    if c.find("skipped") is not None:
+        continue
+    assert "digits" in c.find("system-out").text and "again: heed gradcheck" in c.find("system-out").text
+by_name = dict(zip(names, cases))
+if mutant == "none":
+    assert not failed
+else:
+    assert "input 0 at [" in by_name["rows, contiguous, order 1"].find("failure").get("message")
+    assert by_name["rows, contiguous, order 2"].find("skipped").get("message") == "order 1 failed"
+    assert 'a<b & "c">]]> \ufffd\ufffd, contiguous, order 1' in [c.get("name") for c in failed]
+PYTHON
+}
+run '' 0 --junit "$junit"
+junit_is none
+run sign 1 --junit "$junit"
+junit_is sign
+# Whole or not at all.
+cp "$junit" "$junit.kept"
+run sign 4 --junit "$junit/no"
+cmp -s "$junit" "$junit.kept" || fail 'a file that cannot be written changed another'
+rm -f "$junit.kept"
 
 # Among all ops the wrong one fails alone, and without it everything passes.
 output=$(HEED_WRONG_OP=factor "$program" gradcheck --order 1 --layouts contiguous 2>&1)

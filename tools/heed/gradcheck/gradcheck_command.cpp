@@ -42,6 +42,7 @@ std::unique_ptr<Command> gradcheck_command() {
       "  heed gradcheck\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
       "  heed gradcheck --layouts transposed,stride0 --json\n"
+      "  heed gradcheck softmax --junit softmax.xml\n"
       "  heed gradcheck --mutants";
   auto a = std::make_shared<GradcheckArguments>();
   GradcheckRequest& request = a->request;
@@ -54,6 +55,7 @@ std::unique_ptr<Command> gradcheck_command() {
        {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
        nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
            .shows("all"),
+       {"junit", request.junit, "FILE", "write the results as JUnit XML, too"},
        {"mutants", request.mutants,
         "check the checker: every op with its gradient made wrong must fail"},
        {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
@@ -62,12 +64,12 @@ std::unique_ptr<Command> gradcheck_command() {
   c->run = [a](const Command& command) {
     GradcheckRequest& r = a->request;
     if (!r.run.empty())
-      for (const char* key : {"op", "mutants", "layouts"})
+      for (const char* key : {"op", "mutants", "layouts", "junit"})
         if (command.given(key))
           usage_error("--run checks the loss of a whole model; leave out --run or {}",
                       key == std::string("op") ? "'" + r.ops[0] + "'" : fmt::format("--{}", key));
     if (r.mutants)
-      for (const char* key : {"order", "oracle", "layouts", "seed"})
+      for (const char* key : {"order", "oracle", "layouts", "seed", "junit"})
         if (command.given(key))
           usage_error(
               "--mutants tries each oracle, order and layout where it shows; leave out --{}", key);

@@ -1,11 +1,15 @@
 #include "tools/heed/gradcheck/gradcheck_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
 
+#include "autograd/base/files.h"
 #include "nn/io/nearest.h"
+#include "tools/heed/gradcheck/gradcheck_junit.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
@@ -43,11 +47,12 @@ struct Row {
   std::optional<Place> worst[2][2];  // by order and oracle: of the fewest digits
   std::int64_t asked[2] = {},
                entries[2] = {};       // by oracle: entries asked one by one; of all inputs
-  std::vector<std::string> failures;  // each a line or two
+  std::vector<std::string> failures;  // each some lines
+  std::vector<JunitCase> cases;
 
-  double digits(int order, Oracle oracle) const {
+  std::string digits(int order, Oracle oracle) const {
     const auto& place = worst[order - 1][int(oracle)];
-    return place ? place->entry.digits() : std::nan("");
+    return place ? digits_text(place->entry.digits()) : "-";
   }
 };
 
@@ -67,12 +72,61 @@ void take_entries(Row& row, const CheckResult& r) {
 }
 
 // The command that runs just this again.
-std::string repeat(const CheckResult& r) {
-  return fmt::format("heed gradcheck {} --order {} --layouts {} --seed {}", r.check, r.report.order,
-                     setting_name(r.layout), r.report.seed);
+std::string repeat(const CheckResult& r, int order, const GradcheckRequest& request) {
+  const char* oracle = request.differences && request.dual ? ""
+                       : request.dual                      ? " --oracle dual"
+                                                           : " --oracle fd";
+  return fmt::format("heed gradcheck {} --order {} --layouts {} --seed {}{}", r.check, order,
+                     setting_name(r.layout), request.seed, oracle);
 }
 
-void take(Row& row, const CheckResult& r) {
+std::string entry_text(const autograd::GradientEntry& e) {
+  const std::string place = e.input < 0
+                                ? "all inputs in a random direction"
+                                : fmt::format("input {} at [{}]", e.input, fmt::join(e.at, ", "));
+  return fmt::format(
+      "{}: engine {:.10g}, oracle {:.10g}, terms {:.2g}, tolerance {:.1g}{}, {} digits", place,
+      e.engine, e.oracle, e.terms, e.tolerance,
+      e.step > 0 ? fmt::format(", step {:.2g}", e.step) : "", digits_text(e.digits()));
+}
+
+bool agrees(const autograd::GradientEntry& e) {
+  return std::abs(e.engine - e.oracle) <= e.tolerance;
+}
+
+// What the oracles found at one order, each in a line, and how to find it again.
+std::string findings(const CheckResult& r, int order, const GradcheckRequest& request) {
+  std::string text;
+  for (const Oracle oracle : autograd::kAllOracles) {
+    const autograd::Agreement& found = r.report.agreement(order, oracle);
+    if (found.checked > 0)
+      text += fmt::format("  {}, {} of {} entries asked, the worst: {}\n", oracle_name(oracle),
+                          found.checked, r.report.entries[order - 1], entry_text(found.worst));
+    if (agrees(found.worst) && !agrees(found.together))
+      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.together));
+  }
+  if (const auto& moved = r.report.moved; !moved.empty())
+    text += fmt::format("  {} kinks moved, the first: {}\n", moved.size(), moved[0]);
+  return text + "  again: " + repeat(r, order, request);
+}
+
+void take_cases(Row& row, const CheckResult& r, const GradcheckRequest& request) {
+  for (int order = 1; order <= r.order; ++order) {
+    JunitCase& c = row.cases.emplace_back(JunitCase{
+        row.name,
+        fmt::format("{}, {}, order {}", r.sample, autograd::layout_name(r.layout), order)});
+    c.skipped = r.skipped;
+    if (!r.skipped.empty()) continue;
+    if (order > r.report.order)
+      c.skipped = "order 1 failed";
+    else if (order == r.report.order && !r.report.ok)
+      c.failure = r.report.message;
+    if (c.skipped.empty()) c.output = findings(r, order, request);
+  }
+}
+
+void take(Row& row, const CheckResult& r, const GradcheckRequest& request) {
+  take_cases(row, r, request);
   if (!r.skipped.empty()) {
     ++row.skipped[r.skipped];
     return;
@@ -87,9 +141,9 @@ void take(Row& row, const CheckResult& r) {
   }
   if (r.report.ok) return;
   ++row.failed;
-  row.failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n  again: {}", r.check,
-                                     r.sample, autograd::layout_name(r.layout), r.report.message,
-                                     repeat(r)));
+  row.failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample,
+                                     autograd::layout_name(r.layout), r.report.message,
+                                     findings(r, r.report.order, request)));
 }
 
 Row run(const Check& check, const GradcheckRequest& request, std::span<const CheckLayout> layouts) {
@@ -101,20 +155,16 @@ Row run(const Check& check, const GradcheckRequest& request, std::span<const Che
   options.use_differences = request.differences;
   options.use_dual = request.dual;
   try {
-    for (const CheckResult& r : run_check(check, options, layouts)) take(row, r);
+    for (const CheckResult& r : run_check(check, options, layouts)) take(row, r, request);
   } catch (const autograd::Error& e) {
     ++row.checked;
     ++row.failed;
     row.error[0] = std::nan("");
-    row.failures.push_back(fmt::format("{}: threw {}", row.name, e.what()));
+    const std::string threw = fmt::format("threw {}", e.what());
+    row.failures.push_back(fmt::format("{}: {}", row.name, threw));
+    row.cases.push_back({row.name, "every sample", threw});
   }
   return row;
-}
-
-std::string digits_text(const Row& row, int order, Oracle oracle) {
-  if (!row.worst[order - 1][int(oracle)]) return "-";
-  const double digits = row.digits(order, oracle);
-  return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
 }
 
 struct Worst {
@@ -133,6 +183,26 @@ Worst worst_of(const std::vector<Row>& rows) {
   return worst;
 }
 
+// All rows together.
+struct Totals {
+  std::int64_t checked = 0, failed = 0, moved = 0;
+  Reasons skipped;
+  Worst worst;
+  double seconds = 0;
+};
+
+Totals sum_of(const std::vector<Row>& rows) {
+  Totals totals;
+  for (const Row& row : rows) {
+    totals.checked += row.checked;
+    totals.failed += row.failed;
+    totals.moved += row.moved;
+    for (const auto& [reason, n] : row.skipped) totals.skipped[reason] += n;
+  }
+  totals.worst = worst_of(rows);
+  return totals;
+}
+
 // Smallest digits of each oracle and order, and how many entries were asked one by one.
 void print_table(const std::vector<Row>& rows, const GradcheckRequest& request) {
   std::vector<std::pair<int, Oracle>> columns;
@@ -146,7 +216,7 @@ void print_table(const std::vector<Row>& rows, const GradcheckRequest& request) 
   print("\n");
   for (const Row& row : rows) {
     print("{:<24} {:>6} {:>7}", row.name, row.checked, row.asked[0] + row.asked[1]);
-    for (const auto& [order, oracle] : columns) print(" {:>6}", digits_text(row, order, oracle));
+    for (const auto& [order, oracle] : columns) print(" {:>6}", row.digits(order, oracle));
     print("{}\n", row.failed ? "  FAILED" : "");
   }
 }
@@ -184,6 +254,45 @@ nn::Json row_json(const Row& row) {
   return object;
 }
 
+void print_object(const std::vector<Row>& rows, const Totals& totals,
+                  const GradcheckRequest& request) {
+  const Worst& worst = totals.worst;
+  nn::Json worst_json;
+  if (worst.order > 0)
+    worst_json =
+        nn::Json::object({{"name", worst.name}, {"order", worst.order}, {"error", worst.error}});
+  nn::Json list = nn::Json::array(), failures = list;
+  for (const Row& row : rows) {
+    list.push_back(row_json(row));
+    for (const std::string& f : row.failures) failures.push_back(f);
+  }
+  print_json(nn::Json::object({{"checked", totals.checked},
+                               {"failed", totals.failed},
+                               {"ops", rows.size()},
+                               {"worst", worst_json},
+                               {"skipped", total(totals.skipped)},
+                               {"seconds", totals.seconds},
+                               {"seed", request.seed},
+                               {"rows", list},
+                               {"failures", failures}}));
+}
+
+void print_report(const std::vector<Row>& rows, const Totals& totals,
+                  const GradcheckRequest& request) {
+  print_table(rows, request);
+  print("\n");
+  for (const Row& row : rows)
+    for (const std::string& f : row.failures) print("FAILED {}\n", f);
+  print("{} checks of {} ops and layers in {}, {} failed", totals.checked, rows.size(),
+        seconds_text(totals.seconds), totals.failed);
+  if (const Worst& worst = totals.worst; worst.order > 0)
+    print("; largest error {:.1e} of its terms ({}, order {})", worst.error, worst.name,
+          worst.order);
+  print("\n");
+  if (totals.moved > 0) print("{} inputs stood at a kink and were moved\n", totals.moved);
+  for (const auto& [reason, n] : totals.skipped) print("{} not run: {}\n", n, reason);
+}
+
 }  // namespace
 
 std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
@@ -211,6 +320,10 @@ std::string setting_name(CheckLayout layout) {
   return name;
 }
 
+std::string digits_text(double digits) {
+  return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
+}
+
 int report_gradchecks(const GradcheckRequest& request) {
   const std::vector<const Check*> checks = chosen_checks(request.ops);
   const std::vector<CheckLayout> layouts =
@@ -220,55 +333,25 @@ int report_gradchecks(const GradcheckRequest& request) {
   Progress progress(false);
   const Stopwatch clock;
   std::vector<Row> rows;
-  std::int64_t checked = 0, failed = 0, moved = 0;
-  Reasons reasons;
   for (const Check* check : checks) {
     if (progress.wants_live())
       progress.live(fmt::format("{}/{} {}", rows.size() + 1, checks.size(), check->name()));
     rows.push_back(run(*check, request, layouts));
-    checked += rows.back().checked;
-    failed += rows.back().failed;
-    moved += rows.back().moved;
-    for (const auto& [reason, n] : rows.back().skipped) reasons[reason] += n;
   }
   progress.clear();
-  const Worst worst = worst_of(rows);
-
-  if (request.json) {
-    nn::Json worst_json;
-    if (worst.order > 0)
-      worst_json =
-          nn::Json::object({{"name", worst.name}, {"order", worst.order}, {"error", worst.error}});
-    nn::Json list = nn::Json::array(), failures = list;
-    for (const Row& row : rows) {
-      list.push_back(row_json(row));
-      for (const std::string& f : row.failures) failures.push_back(f);
-    }
-    print_json(nn::Json::object({{"checked", checked},
-                                 {"failed", failed},
-                                 {"ops", rows.size()},
-                                 {"worst", worst_json},
-                                 {"skipped", total(reasons)},
-                                 {"seconds", clock.seconds()},
-                                 {"seed", request.seed},
-                                 {"rows", list},
-                                 {"failures", failures}}));
-  } else {
-    print_table(rows, request);
-    print("\n");
-    for (const Row& row : rows)
-      for (const std::string& f : row.failures) print("FAILED {}\n", f);
-    print("{} checks of {} ops and layers in {}, {} failed", checked, rows.size(),
-          seconds_text(clock.seconds()), failed);
-    if (worst.order > 0)
-      print("; largest error {:.1e} of its terms ({}, order {})", worst.error, worst.name,
-            worst.order);
-    print("\n");
-    if (moved > 0) print("{} inputs stood at a kink and were moved\n", moved);
-    for (const auto& [reason, n] : reasons) print("{} not run: {}\n", n, reason);
+  Totals totals = sum_of(rows);
+  totals.seconds = clock.seconds();
+  if (request.json)
+    print_object(rows, totals, request);
+  else
+    print_report(rows, totals, request);
+  if (!request.junit.empty()) {
+    std::vector<JunitCase> cases;
+    for (const Row& row : rows) cases.insert(cases.end(), row.cases.begin(), row.cases.end());
+    autograd::write_file(request.junit, junit_xml("heed gradcheck", totals.seconds, cases));
   }
-  if (checked == 0) print_error("gradcheck: no check ran; that proves nothing");
-  return checked > 0 && failed == 0 ? kOk : kCheckFailed;
+  if (totals.checked == 0) print_error("gradcheck: no check ran; that proves nothing");
+  return totals.checked > 0 && totals.failed == 0 ? kOk : kCheckFailed;
 }
 
 }  // namespace heed

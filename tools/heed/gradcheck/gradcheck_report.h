@@ -15,6 +15,7 @@ struct GradcheckRequest {
   std::int64_t seed = 1;                       ///< of cotangents and directions
   std::vector<autograd::CheckLayout> layouts;  ///< empty: all
   bool json = false;
+  std::string junit;         ///< a JUnit file to write; empty: none
   bool mutants = false;      ///< check the checker instead
   std::string run;           ///< a run folder: check its model's loss instead
   std::int64_t seconds = 5;  ///< to spend on that
@@ -24,10 +25,13 @@ struct GradcheckRequest {
 std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>& names);
 /// The name of a layout as --layouts has it: "stride0".
 std::string setting_name(autograd::CheckLayout layout);
+/// Digits for a table, rounded down: "15.6", "nan".
+std::string digits_text(double digits);
 
 /// Runs the checks and prints, to stdout, a table of the digits that agree, or with `json` one
-/// object; each failure with sample, layout, worst entry and the command that repeats it. Returns
-/// kOk, or kCheckFailed if one failed or none ran. UsageError on a name that is not registered.
+/// object; each failure with sample, layout, each oracle's worst entry and the command that repeats
+/// it. Writes `junit`: a case for each check, sample, layout and order. Returns kOk, or
+/// kCheckFailed if one failed or none ran. UsageError on a name that is not registered; IoError.
 int report_gradchecks(const GradcheckRequest& request);
 /// Every registered op with the gradient of one input made wrong in one way: kCheckFailed, naming
 /// them, if an oracle lets one live.

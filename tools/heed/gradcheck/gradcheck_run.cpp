@@ -85,10 +85,6 @@ std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const Gradchec
   return parameters;
 }
 
-std::string digits_text(double digits) {
-  return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
-}
-
 }  // namespace
 
 int report_run_gradcheck(const GradcheckRequest& request) {

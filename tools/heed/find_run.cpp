@@ -1,7 +1,12 @@
 #include "tools/heed/find_run.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -104,8 +109,7 @@ void check_out(const fs::path& folder, bool overwrite) {
         folder.string());
 }
 
-void claim_out(const fs::path& folder) {
-  make_directories(folder);
+void empty_out(const fs::path& folder) {
   const auto remove = [&](const fs::path& inside, const auto& is_ours) {
     std::error_code error;
     for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error))
@@ -119,6 +123,21 @@ void claim_out(const fs::path& folder) {
   if (std::error_code ignored; fs::is_directory(folder / kCheckpoints, ignored))
     remove(folder / kCheckpoints,
            [](const fs::path& file) { return file.extension() == ".safetensors"; });
+}
+
+RunLock::RunLock(const fs::path& folder) {
+  make_directories(folder);
+  directory_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory_ < 0 || ::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(directory_);
+  usage_error(
+      "another heed trains into {} at this moment; wait for it or stop it (Ctrl-C there saves), or "
+      "train into another folder with --out",
+      folder.string());
+}
+
+RunLock::~RunLock() {
+  if (directory_ >= 0) ::close(directory_);
 }
 
 fs::path find_run(const std::string& given) {

@@ -89,7 +89,7 @@ refuses 2 "did you mean --layers?" train --layrs 3
 refuses 2 "one argument too many" train induction more
 refuses 2 "there is no -x" train -x
 expect 0 train --task urn --dry-run; out_has "urn: "
-refuses 2 "one argument too many" train urn --task copy
+refuses 2 "task is given twice, as 'urn' and 'copy'" train urn --task copy
 refuses 2 "here it is --layers" train --n_layer 4
 refuses 2 "here it is --heads" train --n_head 4
 refuses 2 "here it is --d-model" train --n_embd 4
@@ -244,20 +244,45 @@ expect 0 train --resume runs/reverse-2 --steps 16 --quiet; out_has "reverse: 16 
 same straight/model.safetensors runs/reverse-2/model.safetensors
 same straight/metrics.csv runs/reverse-2/metrics.csv
 
-# --- Ctrl-C
-"$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out stopped > out 2> err &
-pid=$!
-what="heed train, Ctrl-C"
-for _ in $(seq 100); do [[ -e stopped/model.safetensors ]] && break; sleep 0.1; done
+# --- Ctrl-C, a closed terminal, and two trainings into one folder
+# train_into DIR: in the background and for long; returns when it has saved once and taken a step
+train_into() {
+  "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out "$1" > "$1.out" 2> "${stderr-$1.err}" &
+  pid=$!
+  what="heed train --out $1"
+  for _ in $(seq 100); do [[ -e $1/model.safetensors ]] && break; sleep 0.1; done
+  sleep 0.3
+}
+ends_with() {
+  wait $pid
+  local got=$?
+  checks=$((checks + 1)); [[ $got == "$1" ]] || fail "$what: exit code $got, expected $1"
+}
+train_into stopped
+refuses 2 "another heed trains into stopped at this moment" train --resume stopped
+err_has "into another folder with --out"
+refuses 2 "another heed trains into stopped" train reverse --out stopped --overwrite
 kill -INT $pid
-wait $pid
-code=$?
-checks=$((checks + 1)); [[ $code == 130 ]] || fail "$what: exit code $code, expected 130"
-err_has "heed train --resume stopped"
+what="heed train, Ctrl-C"
+ends_with 130
+cp stopped.err err; err_has "heed train --resume stopped"
 refuses 2 "of 1000000; --steps 1 is less" train --resume stopped --steps 1
 err_has "heed train --resume stopped"
 has_file stopped/model.safetensors
 expect 0 eval stopped --sequences 8
+stderr=/dev/full train_into hung  # nobody reads what a closed terminal showed
+kill -HUP $pid && kill -HUP $pid
+ends_with 130
+checks=$((checks + 1))
+[[ $("$heed" info hung/model.safetensors | sed -n 's/^ *step  *//p') != 0 ]] || fail "$what: SIGHUP does not save"
+trap '' HUP; train_into nohup; trap - HUP
+kill -HUP $pid; sleep 0.5; kill -TERM $pid
+ends_with 130
+cp nohup.err err; err_has "heed train --resume nohup"
+train_into murdered
+kill -KILL $pid
+ends_with 137
+refuses 2 "of 1000000; --steps 1 is less" train --resume murdered --steps 1  # nothing bars it
 
 # --- eval, generate, info
 expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"

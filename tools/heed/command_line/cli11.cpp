@@ -136,7 +136,8 @@ void take_values(const Parser& parser) {
       usage_error("--{0} and --no-{0} contradict", setting.key);
     const bool is_argument = i < command.arguments;
     if (is_argument && setting.kind != Kind::kList && values.size() > 1)
-      usage_error("'{}' is one argument too many; {}", values[1], see_help(&command));
+      usage_error("{} is given twice, as '{}' and '{}'; leave out one", setting.key, values[0],
+                  values[1]);
     if (setting.kind != Kind::kList) values = {values.back()};
     const std::string where = is_argument ? setting.key : "--" + setting.key;
     for (std::string& value : values)

@@ -10,10 +10,10 @@ namespace heed {
 void print_json(const nn::Json& object) { fmt::print("{}\n", object.dump()); }
 
 void print_error(std::string_view text) {
-  std::string line;  // an error is one line, whatever it quotes
+  std::string line = "heed: ";  // an error is one line, whatever it quotes
   for (const char c : text) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
-  fmt::print(stderr, "heed: {}\n", line);
+  std::fputs((line + "\n").c_str(), stderr);  // fmt::print throws where stderr is gone
 }
 
 std::string version_text() {

@@ -1,10 +1,10 @@
 #include "tools/heed/report/progress.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -14,6 +14,17 @@ namespace {
 volatile std::sig_atomic_t interrupt_seen = 0;
 
 void on_interrupt(int) { interrupt_seen = 1; }
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+// nohup's wish.
+bool is_ignored_hangup(int signal) {
+  struct sigaction now {};
+  return signal == SIGHUP && sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+// Not fmt::print, which throws where stderr is gone.
+void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 bool at_terminal() {
   const char* term = std::getenv("TERM");
@@ -38,40 +49,42 @@ bool Progress::wants_live() const {
 
 void Progress::live(const std::string& text) {
   if (!terminal_ || quiet_) return;
-  fmt::print(stderr, "\r\033[K{}", text.substr(0, terminal_width() - 1));
+  put("\r\033[K" + text.substr(0, terminal_width() - 1));
   std::fflush(stderr);
   shown_ = true;
   last_live_ = clock_.seconds();
 }
 
 void Progress::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) put("\r\033[K");
   shown_ = false;
 }
 
 void Progress::line(const std::string& text) {
   if (quiet_) return;
   clear();
-  fmt::print(stderr, "{}\n", text);
+  put(text + "\n");
 }
 
 void Progress::warn(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}{}{}\n", color_ ? "\033[31m" : "", text, color_ ? "\033[0m" : "");
+  put(color_ ? "\033[31m" + text + "\033[0m\n" : text + "\n");
 }
 
 InterruptGuard::InterruptGuard() {
   interrupt_seen = 0;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = int(SA_RESETHAND | SA_RESTART);  // the second one kills
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : kSignals) {
+    // The second one kills; but a closed terminal sends two SIGHUPs, its shell's and the kernel's.
+    action.sa_flags = SA_RESTART | (signal == SIGHUP ? 0 : int(SA_RESETHAND));
+    if (!is_ignored_hangup(signal)) sigaction(signal, &action, nullptr);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  for (const int signal : kSignals)
+    if (!is_ignored_hangup(signal)) std::signal(signal, SIG_DFL);
 }
 
 bool InterruptGuard::interrupted() const { return interrupt_seen != 0; }

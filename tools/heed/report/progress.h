@@ -17,7 +17,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Lines on stderr and, at a terminal, one live line below them.
+/// Lines on stderr and, at a terminal, one live line below them. A stderr that is gone (its
+/// terminal was closed) stops no training.
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -42,8 +43,8 @@ class Progress {
   double last_live_ = -1;
 };
 
-/// While it lives, the first Ctrl-C (SIGINT) or SIGTERM only sets a flag; the second ends the
-/// program as usual.
+/// While it lives, Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was closed) only set a flag; a
+/// second SIGINT or SIGTERM ends the program as usual. Under nohup SIGHUP stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -55,6 +55,7 @@ int resume(const TrainArguments& a, const Command& c) {
           "--config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
+  const RunLock lock(folder);
   nn::Trainer trainer = nn::Trainer::resume(folder);
   for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
   const nn::RunConfig& config = trainer.config();
@@ -85,11 +86,13 @@ int train(TrainArguments& a, const Command& c) {
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
   nn::Trainer trainer(config);
-  std::filesystem::path folder = a.run.out;
-  if (folder.empty())
-    folder = make_next_run(config.task);
-  else
-    claim_out(folder);
+  const std::filesystem::path out = a.run.out;
+  const std::filesystem::path folder = out.empty() ? make_next_run(config.task) : out;
+  const RunLock lock(folder);
+  if (!out.empty()) {
+    check_out(out, a.overwrite);  // once more: a run may have begun and ended since
+    empty_out(out);
+  }
   return train_run(trainer, folder, a.run);
 }
 

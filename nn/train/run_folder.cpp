@@ -67,7 +67,7 @@ std::string recipe_of(RunConfig config) {
 RunConfig read_config(const std::filesystem::path& folder) {
   const std::string path = (folder / kConfig).string(), text = read_file(path);
   try {
-    const RunConfig config = from_toml(text, path);
+    RunConfig config = from_toml(text, path);
     validate(config);
     return config;
   } catch (const Error& e) {

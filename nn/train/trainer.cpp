@@ -116,7 +116,7 @@ Trainer::Row& Trainer::row_of(std::int64_t step) {
 }
 
 Evaluation Trainer::evaluate(bool all) {
-  const Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch);
+  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch);
   Row& row = row_of(steps_done);
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);

@@ -1,5 +1,6 @@
 // heed completions: what the shell offers after Tab, from the commands' own tables.
 #include "autograd/base/text.h"
+#include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/report/output.h"
 
@@ -34,6 +35,16 @@ std::vector<std::string> options(const Command& c) {
   return names;
 }
 
+// Names that a value can be, if they are few.
+std::vector<std::string> choices(const nn::Setting& s) {
+  return s.key == "task" ? nn::task_names() : s.names;
+}
+
+// Of the command's first argument: none of one that is a path.
+std::vector<std::string> argument_choices(const Command& c) {
+  return c.arguments > 0 ? choices(c.settings[0]) : std::vector<std::string>();
+}
+
 void print_bash(const Commands& commands) {
   print(
       "# bash completion of heed: source it, or put it into bash-completion's folder\n"
@@ -43,9 +54,12 @@ void print_bash(const Commands& commands) {
   std::vector<std::string> names;
   for (const auto& c : commands) {
     names.push_back(c->name);
-    for (const nn::Setting& s : c->settings)
-      if (!s.names.empty()) print("    {}:--{}) words='{}' ;;\n", c->name, s.key, spaced(s.names));
-    print("    {}:*) words='{}' ;;\n", c->name, spaced(options(*c)));
+    for (const nn::Setting& s : c->settings)  // without words the shell offers files
+      if (!choices(s).empty() || s.unit == "FILE" || s.unit == "DIR")
+        print("    {}:--{}) words='{}' ;;\n", c->name, s.key, spaced(choices(s)));
+    std::vector<std::string> words = argument_choices(*c);
+    for (const std::string& option : options(*c)) words.push_back(option);
+    print("    {}:*) words='{}' ;;\n", c->name, spaced(words));
   }
   print(
       "    *) words='{} --help --version' ;;\n"
@@ -64,12 +78,15 @@ void print_zsh(const Commands& commands) {
   print(
       ")\nif (( CURRENT == 2 )); then _describe command commands; return; fi\ncase $words[2] in\n");
   for (const auto& c : commands) {
-    print("  {}) _arguments '*:file:_files'", c->name);
+    const std::vector<std::string> words = argument_choices(*c);
+    print("  {}) _arguments '*:{}'", c->name,
+          words.empty() ? "file:_files" : c->settings[0].key + ":(" + spaced(words) + ")");
     for (const nn::Setting& s : c->settings) {
       const std::string help = shell_quoted(s.help), text = help.substr(1, help.size() - 2);
       const std::string value = s.kind == Kind::kSwitch ? ""
-                                : s.names.empty()       ? ":" + s.unit + ":_files"
-                                                  : ":" + s.unit + ":(" + spaced(s.names) + ")";
+                                : choices(s).empty()
+                                    ? ":" + s.unit + ":_files"
+                                    : ":" + s.unit + ":(" + spaced(choices(s)) + ")";
       print(" \\\n    '--{}[{}]{}'", s.key, text, value);
       if (s.kind == Kind::kSwitch && !s.shown.empty()) print(" '--no-{}[not {}]'", s.key, text);
     }
@@ -82,13 +99,15 @@ void print_fish(const Commands& commands) {
   for (const auto& c : commands) {
     print("complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name,
           shell_quoted(c->what));
+    const std::string when =
+        fmt::format("complete -c heed -n '__fish_seen_subcommand_from {}'", c->name);
+    const std::vector<std::string> words = argument_choices(*c);
+    if (!words.empty()) print("{} -a '{}'\n", when, spaced(words));
     for (const nn::Setting& s : c->settings) {
-      const std::string when =
-          fmt::format("complete -c heed -n '__fish_seen_subcommand_from {}'", c->name);
       print("{} -l {} -d {}{}\n", when, s.key, shell_quoted(s.help),
             s.kind == Kind::kSwitch ? ""
-            : s.names.empty()       ? " -r"
-                                    : " -x -a '" + spaced(s.names) + "'");
+            : choices(s).empty()    ? " -r"
+                                    : " -x -a '" + spaced(choices(s)) + "'");
       if (s.kind == Kind::kSwitch && !s.shown.empty())
         print("{} -l no-{} -d {}\n", when, s.key, shell_quoted("not " + s.help));
     }

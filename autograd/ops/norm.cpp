@@ -88,17 +88,17 @@ const T* data_or_null(const Tensor& x) {
   return x.defined() ? x.data<T>() : nullptr;
 }
 
-struct Forward {
+struct Normalized {
   Tensor y;
   Tensor moments;  // [rows, 2]: mean and rstd, in the type that sums are taken in
 };
 
-Forward forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, double eps) {
+Normalized forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, double eps) {
   check_arguments(op, x, weight, bias, eps);
   const DType dtype = unify(op, x, weight, bias);
   x = contiguous_or_none(x), weight = contiguous_or_none(weight), bias = contiguous_or_none(bias);
   const Rows rows(x.shape());
-  Forward result{empty(x.shape(), dtype), {}};
+  Normalized result{empty(x.shape(), dtype), {}};
   dispatch_floating(dtype, op, [&]<class T> {
     using Acc = Accumulator<T>;
     result.moments = empty({rows.count, 2}, kDTypeOf<Acc>);
@@ -180,7 +180,7 @@ Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  const Forward result = forward(kLayerNorm, Kind::kLayer, x, weight, bias, eps);
+  const Normalized result = forward(kLayerNorm, Kind::kLayer, x, weight, bias, eps);
   return record(
       kLayerNorm, {x, weight, bias}, result.y,
       [eps](Args t) {
@@ -211,7 +211,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  const Forward result = forward(kRmsNorm, Kind::kRms, x, weight, {}, eps);
+  const Normalized result = forward(kRmsNorm, Kind::kRms, x, weight, {}, eps);
   return record(
       kRmsNorm, {x, weight}, result.y,
       [eps](Args t) { return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {}); },

@@ -51,9 +51,8 @@ void draw_curves(const std::string& file, const std::vector<Curve>& curves) {
   for (const Curve& c : curves)
     chart.series.push_back(series_of(c, c.name, &StepError::two_points));
   if (curves.size() == 1) {
-    chart.series[0].name = "two points: falls with h²";
-    chart.series.push_back(
-        series_of(curves[0], "six points: falls with h⁶", &StepError::six_points));
+    chart.series[0].name = "two points: O(h²)";
+    chart.series.push_back(series_of(curves[0], "six points: O(h⁶)", &StepError::six_points));
   }
   chart.title =
       curves.size() == 1

@@ -40,10 +40,9 @@ struct nn::EnumNames<OracleChoice> {
       {OracleChoice::kBoth, "both"}};
 };
 
-std::unique_ptr<Command> gradcheck_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "gradcheck", c->what = "check the derivative of every op and layer";
-  c->examples =
+void gradcheck_command(Command& c) {
+  c.name = "gradcheck", c.what = "check the derivative of every op and layer";
+  c.examples =
       "  heed gradcheck\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
       "  heed gradcheck --layouts transposed,stride0 --json\n"
@@ -52,23 +51,22 @@ std::unique_ptr<Command> gradcheck_command() {
       "  heed gradcheck --mutants";
   auto a = std::make_shared<GradcheckArguments>();
   GradcheckRequest& request = a->request;
-  c->arguments = 1;
-  c->add(
-      "Options",
-      {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
-       {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
-       {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
-       {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
-       nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
-           .shows("all"),
-       {"junit", request.junit, "FILE", "write the results as JUnit XML, too"},
-       {"curve", request.curve, "FILE.png", "draw the error of differences against their step"},
-       {"mutants", request.mutants,
-        "check the checker: every op with its gradient made wrong must fail"},
-       {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
-       {"seconds", request.seconds, {1, 86400}, "to spend on --run"}});
-  c->add_common(Command::kAll);
-  c->run = [a](const Command& command) {
+  c.arguments = 1;
+  c.add("Options",
+        {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
+         {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
+         {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
+         {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
+         nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
+             .shows("all"),
+         {"junit", request.junit, "FILE", "write the results as JUnit XML, too"},
+         {"curve", request.curve, "FILE.png", "draw the error of differences against their step"},
+         {"mutants", request.mutants,
+          "check the checker: every op with its gradient made wrong must fail"},
+         {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
+         {"seconds", request.seconds, {1, 86400}, "to spend on --run"}});
+  c.add_common(Command::kAll);
+  c.run = [a](const Command& command) {
     GradcheckRequest& r = a->request;
     if (!r.run.empty() && command.given("op"))
       usage_error("--run checks the loss of a whole model; leave out --run or '{}'", r.ops[0]);
@@ -91,7 +89,6 @@ std::unique_ptr<Command> gradcheck_command() {
     if (!r.curve.empty()) return report_curves(r);
     return r.run.empty() ? report_gradchecks(r) : report_run_gradcheck(r);
   };
-  return c;
 }
 
 }  // namespace heed

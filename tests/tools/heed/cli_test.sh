@@ -376,7 +376,7 @@ for key in checked failed ops worst name order error; do out_has "\"$key\":"; do
 expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file add.xml
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
-out_has '  again: heed gradcheck add --order 1 --layouts contiguous --seed 1'
+out_has '  again: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
 expect 4 gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
 expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
 out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "

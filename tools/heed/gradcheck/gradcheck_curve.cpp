@@ -92,6 +92,7 @@ int report_curves(const GradcheckRequest& request) {
     usage_error("gradcheck --curve draws 1 to {} ops, got {}: heed gradcheck softmax --curve {}",
                 kMost, request.ops.empty() ? "none" : std::to_string(checks.size()), request.curve);
   std::vector<Curve> curves;
+  curves.reserve(checks.size());
   for (const autograd::Check* check : checks)
     curves.push_back(curve_of(*check, std::uint64_t(request.seed)));
   draw_curves(request.curve, curves);

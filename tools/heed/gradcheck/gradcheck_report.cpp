@@ -297,9 +297,10 @@ void print_report(const std::vector<Row>& rows, const Totals& totals,
 }  // namespace
 
 std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
-  const std::vector<const Check*> all = autograd::registered_checks();
+  std::vector<const Check*> all = autograd::registered_checks();
   if (names.empty()) return all;
   std::vector<std::string> known;
+  known.reserve(all.size());
   for (const Check* c : all) known.emplace_back(c->name());
   std::vector<const Check*> list;
   for (const std::string& name : names) {

@@ -9,6 +9,7 @@
 #include "autograd/base/shape.h"            // shapes, strides, broadcasting
 #include "autograd/base/utf8.h"             // UTF-8
 #include "autograd/check/check_vjp.h"       // gradient checks of code that is not heed's
+#include "autograd/check/curve.h"           // the error of differences against their step
 #include "autograd/check/gradcheck.h"       // gradient checks
 #include "autograd/check/layouts.h"         // the memory layouts that samples are checked in
 #include "autograd/check/mutants.h"         // wrong gradients that a check has to find

@@ -1,19 +1,19 @@
-// The commands, a folder each.
+// The commands, a folder each. Each function declares one: its name, help, settings, what it does.
 #pragma once
 
 #include "tools/heed/command_line/command.h"
 
 namespace heed {
 
-std::unique_ptr<Command> tasks_command();
-std::unique_ptr<Command> train_command();
-std::unique_ptr<Command> eval_command();
-std::unique_ptr<Command> generate_command();
-std::unique_ptr<Command> gradcheck_command();
-std::unique_ptr<Command> study_command();
-std::unique_ptr<Command> verify_command();
-std::unique_ptr<Command> bench_command();
-std::unique_ptr<Command> info_command();
-std::unique_ptr<Command> completions_command();
+void tasks_command(Command& c);
+void train_command(Command& c);
+void eval_command(Command& c);
+void generate_command(Command& c);
+void gradcheck_command(Command& c);
+void study_command(Command& c);
+void verify_command(Command& c);
+void bench_command(Command& c);
+void info_command(Command& c);
+void completions_command(Command& c);
 
 }  // namespace heed

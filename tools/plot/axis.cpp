@@ -44,7 +44,8 @@ void log_ticks(Axis& axis, int wanted) {
       const double value = factor * std::pow(10.0, d), at = std::log10(value);
       if (at < axis.low || at > axis.high) continue;
       axis.ticks.push_back(value);
-      axis.labels.push_back(format_number(value, 4));
+      axis.labels.push_back(stride > 1 ? typeset_number(fmt::format("{:.0e}", value))
+                                       : format_number(value, 4));
     }
   }
 }

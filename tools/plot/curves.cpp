@@ -155,6 +155,7 @@ void draw_series(Image& image, const Series& series, Rgb color, const Plot& plot
 Series shown_points(const LineChart& chart) {
   Series points;
   Axis x, y;
+  x.log = chart.log_x;
   y.log = chart.log_y;
   for (const Series& s : chart.series) {
     autograd::check(s.x.size() == s.y.size(), "chart", "series ", s.name, " has ", s.x.size(),
@@ -177,7 +178,7 @@ Plot lay_out(const LineChart& chart, Series points, int below_title) {
         std::max(right, kLeader + kLabelGap + text_width(hline_text(chart, line), kText) + kMargin);
   }
   Plot plot;
-  plot.x = fit_axis(points.x, false, 0.02, 8);
+  plot.x = fit_axis(points.x, chart.log_x, 0.02, 8);
   plot.y = fit_axis(points.y, chart.log_y, 0.05, 7);
   const int numbers = text_width(plot.y.labels, kText);
   plot.left = kMargin + (chart.y_name.empty() ? 0 : kLine) + numbers + kLabelGap + kTick;

@@ -25,7 +25,7 @@ struct LineChart {
   std::string title = {}, x_name = {}, y_name = {};
   std::vector<Series> series = {};
   std::vector<HLine> hlines = {};
-  bool log_y = false;
+  bool log_y = false, log_x = false;
 };
 
 /// Draws the chart, 1000 x 640 pixels. The legend stands above the plot, never on the curves.

@@ -118,6 +118,10 @@ refuses 2 "leave out --run or --mutants" gradcheck --run R --mutants
 refuses 2 "leave out --run or --layouts" gradcheck --run R --layouts contiguous
 refuses 2 "leave out --run or --junit" gradcheck --run R --junit F
 refuses 2 "leave out --junit" gradcheck --mutants --junit F
+refuses 2 "leave out --run or --curve" gradcheck --run R --curve F.png
+refuses 2 "leave out --order" gradcheck softmax --order 1 --curve F.png
+refuses 2 "--curve draws 1 to 8 ops, got none" gradcheck --curve F.png
+refuses 2 "--curve draws 1 to 8 ops, got 9" gradcheck --curve F.png exp log tanh sqrt add sub mul div softmax
 
 # --- numbers
 refuses 2 "write 1000" train --steps 1e3
@@ -406,8 +410,13 @@ for key in checked failed ops worst name order error; do out_has "\"$key\":"; do
 expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file add.xml
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
-out_has '  again: heed gradcheck add --order 1 --layouts contiguous --seed 1'
+out_has '  again: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
 expect 4 gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
+expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
+out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "
+expect 0 gradcheck softmax exp --curve two.png --json; is_json_line; has_file two.png
+for key in curves name sample steps step error error_of_six_points seed file; do out_has "\"$key\":"; done
+expect 4 gradcheck softmax --curve no-such-folder/softmax.png
 
 echo "$checks checks, $failures failed"
 [[ $failures == 0 ]]

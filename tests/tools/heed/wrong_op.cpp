@@ -29,6 +29,11 @@ Samples samples(SampleGen& g) {
 }
 const Op kWrongOp({.name = "wrong_op", .saves = Saves::kInputs, .samples = samples});
 
+// Right, but given its kink.
+const Check kKinked("kinked", [](SampleGen&) -> Samples {
+  return {{"at 0", [](Args t) { return abs(t[0]); }, {from_data(std::vector{0.0, 1.0}, {2})}}};
+});
+
 // y = x^2 w + x: x [rows, columns], w [columns]
 Tensor wrong_op(const Tensor& x, const Tensor& w) {
   Tensor y;

@@ -31,13 +31,14 @@ for oracle in both fd dual; do
     says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
     says "input 0 at \[[01], [0-2]\], output at \[[01], [0-2]\]: engine $number, (differences|dual numbers) $number"
     says "^  (differences|dual numbers), [1-6] of 9 entries asked, the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
-    says "^  again: heed gradcheck wrong_op --order 1 --layouts contiguous --seed 1"
+    says "^  again: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
   done
   run missing_unbroadcast 1 --oracle $oracle
   says "input 1 at \[[0-2]\], output at \[[01], [0-2]\]: engine $number, (differences|dual numbers) $number"
   # A gradient of the wrong shape has no values to compare: both shapes are named.
   run wrong_shape 1 --oracle $oracle
   says "FAILED wrong_op.*its vjp gave input 1 a gradient of shape \[2, 3\], needs \[3\]"
+  says "^  again: heed gradcheck wrong_op --order 2 --seed 1"
 done
 
 run sign 1 --json
@@ -85,6 +86,11 @@ run '' 0 --junit "$junit"
 junit_is none
 run sign 1 --junit "$junit"
 junit_is sign
+run wrong_shape 1 --junit "$junit"
+grep -q 'tests="1" failures="1"' "$junit" || fail 'what threw is a failed case'
+# What it says of an input at a kink, though all is well.
+"$program" gradcheck kinked --junit "$junit" >/dev/null || fail 'kinked: needs exit 0'
+grep -q 'kinks moved: 1, the first input 0 at \[0\] from 0 to ' "$junit" || fail 'the kink is not told'
 # Whole or not at all.
 cp "$junit" "$junit.kept"
 run sign 4 --junit "$junit/no"

@@ -219,6 +219,16 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
     CHECK(count(log, first) > 40);  // two dots
     CHECK(count(log, first) < 160);
   }
+  SECTION("both axes logarithmic: a power is a straight line") {
+    LineChart power{.series = {{"", {0, 1e-8, 1}, {1e5, 1e-16, 1}}}, .log_y = true, .log_x = true};
+    const Image two = draw_chart(power);  // x = 0 cannot be shown
+    CHECK(says(two, "10⁻⁷"));
+    power.series[0] = {"", {1e-8, 1e-4, 1}, {1e-16, 1e-8, 1}};
+    const Image three = draw_chart(power);
+    for (int x = 0; x < two.width(); ++x)
+      for (int y = 0; y < two.height(); ++y)
+        if (two.at(x, y) == first) REQUIRE(three.at(x, y) == first);
+  }
   SECTION("extreme ranges end") {
     for (const bool log_y : {false, true}) {
       CHECK_NOTHROW(draw_chart({"", "", "", {{"", {1e15, 1e15 + 1}, {1e299, 1e-299}}}, {}, log_y}));

@@ -25,25 +25,23 @@ int bench(const BenchArguments& a, const Command& c) {
 
 }  // namespace
 
-std::unique_ptr<Command> bench_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "bench", c->what = "time matrix products, ops or training steps";
-  c->examples =
+void bench_command(Command& c) {
+  c.name = "bench", c.what = "time matrix products, ops or training steps";
+  c.examples =
       "  heed bench train\n"
       "  heed bench train --preset chargpt --threads 1\n"
       "  heed bench gemm --json";
-  c->notes =
+  c.notes =
       "gemm   matrix products, GFLOP/s beside oneDNN's and OpenBLAS's where installed (1 thread)\n"
       "ops    the cost of one op, row kernels in GB/s, long attention\n"
       "train  steps of micro, toy, chargpt and small (on 1 thread and on all): ms, tokens/s, MFU\n"
       "Medians. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
-  c->arguments = 1;
-  c->add("Options", {nn::Setting("what", a->what, {"gemm", "ops", "train"}, "what to time"),
-                     nn::Setting("preset", a->preset, bench_presets(), "of train").shows("all")});
-  c->add_common(Command::kThreads | Command::kJson);
-  c->run = [a](const Command& command) { return bench(*a, command); };
-  return c;
+  c.arguments = 1;
+  c.add("Options", {nn::Setting("what", a->what, {"gemm", "ops", "train"}, "what to time"),
+                    nn::Setting("preset", a->preset, bench_presets(), "of train").shows("all")});
+  c.add_common(Command::kThreads | Command::kJson);
+  c.run = [a](const Command& command) { return bench(*a, command); };
 }
 
 }  // namespace heed

@@ -67,10 +67,10 @@ void Command::assign() const {
 
 Commands all_commands() {
   Commands commands;
-  for (const auto make :
+  for (const auto declare :
        {train_command, eval_command, generate_command, study_command, gradcheck_command,
         verify_command, bench_command, info_command, tasks_command, completions_command})
-    commands.push_back(make());
+    declare(*commands.emplace_back(std::make_unique<Command>()));
   return commands;
 }
 

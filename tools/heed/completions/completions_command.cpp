@@ -122,21 +122,19 @@ struct nn::EnumNames<Shell> {
       {Shell::kBash, "bash"}, {Shell::kZsh, "zsh"}, {Shell::kFish, "fish"}};
 };
 
-std::unique_ptr<Command> completions_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "completions", c->what = "print what the shell needs to complete heed's options";
-  c->examples = "  heed completions bash > ~/.local/share/bash-completion/completions/heed";
+void completions_command(Command& c) {
+  c.name = "completions", c.what = "print what the shell needs to complete heed's options";
+  c.examples = "  heed completions bash > ~/.local/share/bash-completion/completions/heed";
   auto shell = std::make_shared<Shell>(Shell::kBash);
-  c->arguments = 1;
-  c->add("Options", {{"shell", *shell, "of this shell"}});
-  c->run = [shell](const Command&) {
+  c.arguments = 1;
+  c.add("Options", {{"shell", *shell, "of this shell"}});
+  c.run = [shell](const Command&) {
     const auto print_them = *shell == Shell::kBash  ? print_bash
                             : *shell == Shell::kZsh ? print_zsh
                                                     : print_fish;
     print_them(all_commands());
     return int(kOk);
   };
-  return c;
 }
 
 }  // namespace heed

@@ -60,23 +60,21 @@ int eval(const EvalArguments& a, bool json) {
 
 }  // namespace
 
-std::unique_ptr<Command> eval_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "eval";
-  c->what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
-  c->examples =
+void eval_command(Command& c) {
+  c.name = "eval";
+  c.what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
+  c.examples =
       "  heed eval\n"
       "  heed eval --weights best.safetensors --json";
   auto a = std::make_shared<EvalArguments>();
-  c->arguments = 1;
-  c->add("Options", {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
-                     {"weights", a->weights, "FILE", "weights inside the folder"},
-                     nn::Setting("sequences", a->sequences, {1, 1 << 20},
-                                 "of the evaluation set; text: of its validation part")
-                         .shows("all")});
-  c->add_common(Command::kAll);
-  c->run = [a](const Command& command) { return eval(*a, command.json); };
-  return c;
+  c.arguments = 1;
+  c.add("Options", {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+                    {"weights", a->weights, "FILE", "weights inside the folder"},
+                    nn::Setting("sequences", a->sequences, {1, 1 << 20},
+                                "of the evaluation set; text: of its validation part")
+                        .shows("all")});
+  c.add_common(Command::kAll);
+  c.run = [a](const Command& command) { return eval(*a, command.json); };
 }
 
 }  // namespace heed

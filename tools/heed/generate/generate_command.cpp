@@ -72,30 +72,28 @@ int generate(const GenerateArguments& a, bool json) {
 
 }  // namespace
 
-std::unique_ptr<Command> generate_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "generate", c->what = "let a run go on with a prompt, token by token";
-  c->examples =
+void generate_command(Command& c) {
+  c.name = "generate", c.what = "let a run go on with a prompt, token by token";
+  c.examples =
       "  heed generate\n"
       "  heed generate --prompt thequickbrownthe --greedy --tokens 20\n"
       "  heed generate --temperature 0.8 --top-k 20 --seed 7";
   auto a = std::make_shared<GenerateArguments>();
   nn::SampleOptions& sample = a->sample;
-  c->arguments = 1;
-  c->add("Options",
-         {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
-          {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
-          {"tokens", a->tokens, {1, 1e8}, "tokens to generate"},
-          {"temperature", sample.temperature, {0, 1000}, "logits are divided by it, above 0"},
-          {"top-k", sample.top_k, {0, 1e6}, "draw from the k likeliest; 0: from all"},
-          {"top-p", sample.top_p, {0, 1}, "draw from the fewest of at least this probability"},
-          {"greedy", sample.greedy, "always the likeliest token"},
-          {"seed", a->seed, {0, 0xffffffff}, "of the drawing"},
-          {"weights", a->weights, "FILE", "weights inside the folder"}});
-  c->settings[1].may_be_empty = true;
-  c->add_common(Command::kAll);
-  c->run = [a](const Command& command) { return generate(*a, command.json); };
-  return c;
+  c.arguments = 1;
+  c.add("Options",
+        {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+         {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
+         {"tokens", a->tokens, {1, 1e8}, "tokens to generate"},
+         {"temperature", sample.temperature, {0, 1000}, "logits are divided by it, above 0"},
+         {"top-k", sample.top_k, {0, 1e6}, "draw from the k likeliest; 0: from all"},
+         {"top-p", sample.top_p, {0, 1}, "draw from the fewest of at least this probability"},
+         {"greedy", sample.greedy, "always the likeliest token"},
+         {"seed", a->seed, {0, 0xffffffff}, "of the drawing"},
+         {"weights", a->weights, "FILE", "weights inside the folder"}});
+  c.settings[1].may_be_empty = true;
+  c.add_common(Command::kAll);
+  c.run = [a](const Command& command) { return generate(*a, command.json); };
 }
 
 }  // namespace heed

@@ -25,6 +25,11 @@ std::vector<std::string> layout_names() {
   return names;
 }
 
+void refuse(const Command& command, std::initializer_list<const char*> keys, const char* why) {
+  for (const char* key : keys)
+    if (command.given(key)) usage_error("{} --{}", why, key);
+}
+
 }  // namespace
 
 template <>
@@ -35,44 +40,45 @@ struct nn::EnumNames<OracleChoice> {
       {OracleChoice::kBoth, "both"}};
 };
 
-std::unique_ptr<Command> gradcheck_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "gradcheck", c->what = "check the derivative of every op and layer";
-  c->examples =
+void gradcheck_command(Command& c) {
+  c.name = "gradcheck", c.what = "check the derivative of every op and layer";
+  c.examples =
       "  heed gradcheck\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
       "  heed gradcheck --layouts transposed,stride0 --json\n"
       "  heed gradcheck softmax --junit softmax.xml\n"
+      "  heed gradcheck softmax --curve softmax.png\n"
       "  heed gradcheck --mutants";
   auto a = std::make_shared<GradcheckArguments>();
   GradcheckRequest& request = a->request;
-  c->arguments = 1;
-  c->add(
-      "Options",
-      {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
-       {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
-       {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
-       {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
-       nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
-           .shows("all"),
-       {"junit", request.junit, "FILE", "write the results as JUnit XML, too"},
-       {"mutants", request.mutants,
-        "check the checker: every op with its gradient made wrong must fail"},
-       {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
-       {"seconds", request.seconds, {1, 86400}, "to spend on --run"}});
-  c->add_common(Command::kAll);
-  c->run = [a](const Command& command) {
+  c.arguments = 1;
+  c.add("Options",
+        {nn::Setting("op", request.ops, {}, "names of ops or layers").shows("all"),
+         {"order", request.order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
+         {"seed", request.seed, {0, 0xffffffff}, "of the random cotangents and directions"},
+         {"oracle", a->oracle, "four-point differences (fd) or dual numbers"},
+         nn::Setting("layouts", a->layouts, layout_names(), "memory layouts, comma between")
+             .shows("all"),
+         {"junit", request.junit, "FILE", "write the results as JUnit XML, too"},
+         {"curve", request.curve, "FILE.png", "draw the error of differences against their step"},
+         {"mutants", request.mutants,
+          "check the checker: every op with its gradient made wrong must fail"},
+         {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
+         {"seconds", request.seconds, {1, 86400}, "to spend on --run"}});
+  c.add_common(Command::kAll);
+  c.run = [a](const Command& command) {
     GradcheckRequest& r = a->request;
+    if (!r.run.empty() && command.given("op"))
+      usage_error("--run checks the loss of a whole model; leave out --run or '{}'", r.ops[0]);
     if (!r.run.empty())
-      for (const char* key : {"op", "mutants", "layouts", "junit"})
-        if (command.given(key))
-          usage_error("--run checks the loss of a whole model; leave out --run or {}",
-                      key == std::string("op") ? "'" + r.ops[0] + "'" : fmt::format("--{}", key));
+      refuse(command, {"mutants", "layouts", "junit", "curve"},
+             "--run checks the loss of a whole model; leave out --run or");
     if (r.mutants)
-      for (const char* key : {"order", "oracle", "layouts", "seed", "junit"})
-        if (command.given(key))
-          usage_error(
-              "--mutants tries each oracle, order and layout where it shows; leave out --{}", key);
+      refuse(command, {"order", "oracle", "layouts", "seed", "junit", "curve"},
+             "--mutants tries each oracle, order and layout where it shows; leave out");
+    if (!r.curve.empty())
+      refuse(command, {"order", "oracle", "layouts", "junit"},
+             "--curve draws differences of the first order; leave out");
     r.json = command.json;
     r.differences = a->oracle != OracleChoice::kDual;
     r.dual = a->oracle != OracleChoice::kDifferences;
@@ -80,9 +86,9 @@ std::unique_ptr<Command> gradcheck_command() {
       if (std::count(a->layouts.begin(), a->layouts.end(), setting_name(layout)) > 0)
         r.layouts.push_back(layout);
     if (r.mutants) return report_mutants(r);
+    if (!r.curve.empty()) return report_curves(r);
     return r.run.empty() ? report_gradchecks(r) : report_run_gradcheck(r);
   };
-  return c;
 }
 
 }  // namespace heed

@@ -71,13 +71,13 @@ void take_entries(Row& row, const CheckResult& r) {
     }
 }
 
-// The command that runs just this again.
-std::string repeat(const CheckResult& r, int order, const GradcheckRequest& request) {
+// The command that runs a check again.
+std::string repeat(std::string_view check, int order, const GradcheckRequest& request) {
   const char* oracle = request.differences && request.dual ? ""
                        : request.dual                      ? " --oracle dual"
                                                            : " --oracle fd";
-  return fmt::format("heed gradcheck {} --order {} --layouts {} --seed {}{}", r.check, order,
-                     setting_name(r.layout), request.seed, oracle);
+  return fmt::format("  again: heed gradcheck {} --order {} --seed {}{}", check, order,
+                     request.seed, oracle);
 }
 
 std::string entry_text(const autograd::GradientEntry& e) {
@@ -106,8 +106,8 @@ std::string findings(const CheckResult& r, int order, const GradcheckRequest& re
       text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.together));
   }
   if (const auto& moved = r.report.moved; !moved.empty())
-    text += fmt::format("  {} kinks moved, the first: {}\n", moved.size(), moved[0]);
-  return text + "  again: " + repeat(r, order, request);
+    text += fmt::format("  kinks moved: {}, the first {}\n", moved.size(), moved[0]);
+  return text + repeat(r.check, order, request) + " --layouts " + setting_name(r.layout);
 }
 
 void take_cases(Row& row, const CheckResult& r, const GradcheckRequest& request) {
@@ -161,8 +161,9 @@ Row run(const Check& check, const GradcheckRequest& request, std::span<const Che
     ++row.failed;
     row.error[0] = std::nan("");
     const std::string threw = fmt::format("threw {}", e.what());
-    row.failures.push_back(fmt::format("{}: {}", row.name, threw));
-    row.cases.push_back({row.name, "every sample", threw});
+    const std::string again = repeat(row.name, options.order, request);
+    row.failures.push_back(fmt::format("{}: {}\n{}", row.name, threw, again));
+    row.cases.push_back({row.name, "every sample", threw, "", again});
   }
   return row;
 }
@@ -296,9 +297,10 @@ void print_report(const std::vector<Row>& rows, const Totals& totals,
 }  // namespace
 
 std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
-  const std::vector<const Check*> all = autograd::registered_checks();
+  std::vector<const Check*> all = autograd::registered_checks();
   if (names.empty()) return all;
   std::vector<std::string> known;
+  known.reserve(all.size());
   for (const Check* c : all) known.emplace_back(c->name());
   std::vector<const Check*> list;
   for (const std::string& name : names) {

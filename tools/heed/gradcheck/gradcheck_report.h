@@ -16,6 +16,7 @@ struct GradcheckRequest {
   std::vector<autograd::CheckLayout> layouts;  ///< empty: all
   bool json = false;
   std::string junit;         ///< a JUnit file to write; empty: none
+  std::string curve;         ///< a picture of differences' errors to draw instead
   bool mutants = false;      ///< check the checker instead
   std::string run;           ///< a run folder: check its model's loss instead
   std::int64_t seconds = 5;  ///< to spend on that
@@ -36,6 +37,9 @@ int report_gradchecks(const GradcheckRequest& request);
 /// Every registered op with the gradient of one input made wrong in one way: kCheckFailed, naming
 /// them, if an oracle lets one live.
 int report_mutants(const GradcheckRequest& request);
+/// Draws the error of central differences against their step, of 1 to 8 ops, and prints it.
+/// UsageError for another number of ops; IoError.
+int report_curves(const GradcheckRequest& request);
 /// The loss of a trained model on two sequences of its task, in float64, in each of its parameter
 /// tensors: kCheckFailed, naming them, if one is wrong.
 int report_run_gradcheck(const GradcheckRequest& request);

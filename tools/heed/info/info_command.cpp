@@ -76,25 +76,23 @@ int info_on_file(const std::string& path, bool json) {
 
 }  // namespace
 
-std::unique_ptr<Command> info_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "info";
-  c->what = "parameters, work and memory of a run; tensors of a .safetensors file";
-  c->examples =
+void info_command(Command& c) {
+  c.name = "info";
+  c.what = "parameters, work and memory of a run; tensors of a .safetensors file";
+  c.examples =
       "  heed info\n"
       "  heed info runs/induction-1/model.safetensors";
   auto run = std::make_shared<std::string>();
-  c->arguments = 1;
-  c->add("Options",
-         {{"run", *run, "PATH", "run folder or file (default: the newest run under runs/)"}});
-  c->add_common(Command::kJson);
-  c->run = [run](const Command& command) {
+  c.arguments = 1;
+  c.add("Options",
+        {{"run", *run, "PATH", "run folder or file (default: the newest run under runs/)"}});
+  c.add_common(Command::kJson);
+  c.run = [run](const Command& command) {
     std::error_code ignored;
     return std::filesystem::is_regular_file(*run, ignored)
                ? info_on_file(*run, command.json)
                : info_on_run(find_run(*run), command.json);
   };
-  return c;
 }
 
 }  // namespace heed

@@ -185,14 +185,13 @@ int run_study(const StudyArguments& a, const Command& c) {
 
 }  // namespace
 
-std::unique_ptr<Command> study_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "study", c->what = "attention and its gradients, head by head, on one sequence";
-  c->examples =
+void study_command(Command& c) {
+  c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
+  c.examples =
       "  heed study\n"
       "  heed study --prompt thequickbrownth --of diff:e-q\n"
       "  heed study --sample 3 --ascii";
-  c->notes =
+  c.notes =
       "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
       "all arrays, with q, k, v, z and their gradients, to arrays.safetensors, and prints per "
       "head\n"
@@ -201,22 +200,21 @@ std::unique_ptr<Command> study_command() {
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
       "the mask hides a key: what a weight would be worth does not ask whether it may exist.";
   auto a = std::make_shared<StudyArguments>();
-  c->arguments = 1;
-  c->add("Options",
-         {{"run", a->run, "DIR", "run folder (default: the newest run under runs/)"},
-          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
-          nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
-              .shows(""),
-          {"of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B"},
-          nn::Setting("at", a->at, {0}, "place of the logits, from 0, a BOS counted")
-              .shows("the last"),
-          nn::Setting("out", a->out, "DIR", "folder for the files").shows("study/ in the run"),
-          {"weights", a->weights, "FILE", "weights inside the folder"},
-          {"ascii", a->ascii, "draw the weights in the terminal, too"}});
-  c->settings[1].may_be_empty = true;
-  c->add_common(Command::kAll);
-  c->run = [a](const Command& command) { return run_study(*a, command); };
-  return c;
+  c.arguments = 1;
+  c.add("Options",
+        {{"run", a->run, "DIR", "run folder (default: the newest run under runs/)"},
+         nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
+         nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
+             .shows(""),
+         {"of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B"},
+         nn::Setting("at", a->at, {0}, "place of the logits, from 0, a BOS counted")
+             .shows("the last"),
+         nn::Setting("out", a->out, "DIR", "folder for the files").shows("study/ in the run"),
+         {"weights", a->weights, "FILE", "weights inside the folder"},
+         {"ascii", a->ascii, "draw the weights in the terminal, too"}});
+  c.settings[1].may_be_empty = true;
+  c.add_common(Command::kAll);
+  c.run = [a](const Command& command) { return run_study(*a, command); };
 }
 
 }  // namespace heed

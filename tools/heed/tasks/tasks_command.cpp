@@ -61,13 +61,11 @@ int list_tasks(bool json) {
 
 }  // namespace
 
-std::unique_ptr<Command> tasks_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "tasks", c->what = "list the built-in tasks";
-  c->examples = "  heed tasks\n  heed tasks --json";
-  c->add_common(Command::kJson);
-  c->run = [](const Command& command) { return list_tasks(command.json); };
-  return c;
+void tasks_command(Command& c) {
+  c.name = "tasks", c.what = "list the built-in tasks";
+  c.examples = "  heed tasks\n  heed tasks --json";
+  c.add_common(Command::kJson);
+  c.run = [](const Command& command) { return list_tasks(command.json); };
 }
 
 }  // namespace heed

@@ -98,39 +98,36 @@ int train(TrainArguments& a, const Command& c) {
 
 }  // namespace
 
-std::unique_ptr<Command> train_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "train", c->what = "train a model on a task, or on your text";
-  c->examples =
+void train_command(Command& c) {
+  c.name = "train", c.what = "train a model on a task, or on your text";
+  c.examples =
       "  heed train\n"
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
       "  heed train --resume runs/my-urn --steps 600";
-  c->notes =
+  c.notes =
       "Alone it learns the task induction. Each task and preset has defaults of its own; those\n"
       "shown are induction's. An option overrides the config file, which overrides the preset.\n"
       "Losses are in nats per token.";
   auto a = std::make_shared<TrainArguments>();
-  c->arguments = 1;
-  c->settings = a->config.settings();
-  c->settings[1].may_be_empty = false;  // --text ""
-  c->add("Recipe", {nn::Setting("preset", a->preset, nn::preset_names(), "recipe to start from")});
-  c->add("Output",
-         {nn::Setting("out", a->run.out, "DIR", "run folder").shows("the next free runs/TASK-N"),
-          {"overwrite", a->overwrite, "replace the run that --out holds"},
-          {"resume", a->resume, "DIR", "go on with a run, bit for bit as if never stopped"},
-          {"quiet", a->run.quiet, "no progress, only warnings"}});
-  c->add(
-      "Checks",
-      {{"dry-run", a->dry_run, "say what would be trained; take no step, write nothing"},
-       {"overfit-batch", a->overfit,
-        "learn one batch by heart, write nothing; exit 1 unless its loss gets within 1e-3 of the "
-        "least possible"},
-       {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
-  c->add_common(Command::kAll);
-  c->run = [a](const Command& command) { return train(*a, command); };
-  return c;
+  c.arguments = 1;
+  c.settings = a->config.settings();
+  c.settings[1].may_be_empty = false;  // --text ""
+  c.add("Recipe", {nn::Setting("preset", a->preset, nn::preset_names(), "recipe to start from")});
+  c.add("Output",
+        {nn::Setting("out", a->run.out, "DIR", "run folder").shows("the next free runs/TASK-N"),
+         {"overwrite", a->overwrite, "replace the run that --out holds"},
+         {"resume", a->resume, "DIR", "go on with a run, bit for bit as if never stopped"},
+         {"quiet", a->run.quiet, "no progress, only warnings"}});
+  c.add("Checks",
+        {{"dry-run", a->dry_run, "say what would be trained; take no step, write nothing"},
+         {"overfit-batch", a->overfit,
+          "learn one batch by heart, write nothing; exit 1 unless its loss gets within 1e-3 of the "
+          "least possible"},
+         {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
+  c.add_common(Command::kAll);
+  c.run = [a](const Command& command) { return train(*a, command); };
 }
 
 }  // namespace heed

@@ -97,13 +97,12 @@ int verify_causality(const VerifyArguments& a, bool json) {
 
 }  // namespace
 
-std::unique_ptr<Command> verify_command() {
-  auto c = std::make_unique<Command>();
-  c->name = "verify", c->what = "certify that a model is causal: no output sees a later input";
-  c->examples =
+void verify_command(Command& c) {
+  c.name = "verify", c.what = "certify that a model is causal: no output sees a later input";
+  c.examples =
       "  heed verify causality\n"
       "  heed verify causality runs/induction-1 --length 48 --json";
-  c->notes =
+  c.notes =
       "causality: the derivative of every output by every input, which must be exactly 0 for "
       "later\n"
       "inputs and not 0 for its own; without and with padding, which nobody may read. With a KV\n"
@@ -112,20 +111,19 @@ std::unique_ptr<Command> verify_command() {
       "change by a bit. For the run's weights, and for random ones of the same model. Draws the\n"
       "matrices. Exit code 1 if one of them does not hold.";
   auto a = std::make_shared<VerifyArguments>();
-  c->arguments = 2;
-  c->add("Options",
-         {nn::Setting("what", a->what, std::vector<std::string>{"causality"}, "what to certify")
-              .shows(""),
-          {"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
-          {"weights", a->weights, "FILE", "weights inside the folder"},
-          nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
-          nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});
-  c->add_common(Command::kAll);
-  c->run = [a](const Command& command) {
+  c.arguments = 2;
+  c.add("Options",
+        {nn::Setting("what", a->what, std::vector<std::string>{"causality"}, "what to certify")
+             .shows(""),
+         {"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+         {"weights", a->weights, "FILE", "weights inside the folder"},
+         nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
+         nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});
+  c.add_common(Command::kAll);
+  c.run = [a](const Command& command) {
     if (a->what.empty()) usage_error("verify: needs what; try heed verify causality");
     return verify_causality(*a, command.json);
   };
-  return c;
 }
 
 }  // namespace heed

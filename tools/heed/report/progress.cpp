@@ -84,7 +84,8 @@ InterruptGuard::InterruptGuard() {
 
 InterruptGuard::~InterruptGuard() {
   for (const int signal : kSignals)
-    if (!is_ignored_hangup(signal)) std::signal(signal, SIG_DFL);
+    if (!is_ignored_hangup(signal))  // a terminal's second SIGHUP may come after the end, too
+      std::signal(signal, signal == SIGHUP && interrupted() ? SIG_IGN : SIG_DFL);
 }
 
 bool InterruptGuard::interrupted() const { return interrupt_seen != 0; }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "autograd/check/gradcheck.h"
+#include "autograd/check/float32.h"
+#include "autograd/check/oracles.h"
 #include "autograd/graph/mutation.h"
+#include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -58,11 +60,15 @@ Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
   return result;
 }
 
+// What a kind makes wrong. Both oracles of gradcheck can see it, but for float32.
+enum class Spoils { kGradients, kFloat32Gradients, kSavedInputs };
+
 struct Kind {
   std::string_view name;
   Tensor (*apply)(const Tensor& g, const Shape& input);
   int order = 1;
   CheckLayout layout = CheckLayout::kContiguous;
+  Spoils spoils = Spoils::kGradients;
 };
 
 Tensor doubled(const Tensor& g, const Shape&) { return g * 2.0; }
@@ -87,7 +93,11 @@ constexpr Kind kKinds[] = {
     // The value is g.
     {"wrong at order 2 only",
      [](const Tensor& g, const Shape&) { return g + 0.5 * (g - g.detach()); }, 2},
-    {"wrong if transposed only", doubled, 1, CheckLayout::kTransposed}};
+    {"wrong if transposed only", doubled, 1, CheckLayout::kTransposed},
+    {"wrong in float32 only", [](const Tensor& g, const Shape&) { return g * (1 + 0x1p-10); }, 1,
+     CheckLayout::kContiguous, Spoils::kFloat32Gradients},
+    // Of one of the sample's inputs.
+    {"stale saved value", nullptr, 1, CheckLayout::kContiguous, Spoils::kSavedInputs}};
 
 double largest(const Tensor& x) { return x.numel() == 0 ? 0 : max(abs(x)).item(); }
 
@@ -101,18 +111,32 @@ class Mutant {
       : op_(op), input_(input), kind_(kind) {}
 
   Tensor operator()(const Op& op, std::size_t input, const Tensor& g, const Shape& shape) {
-    if (op.name() != op_ || input != input_) return g;
+    if (!kind_.apply || op.name() != op_ || input != input_) return g;
+    if (kind_.spoils == Spoils::kFloat32Gradients && g.dtype() != float32) return g;
     Tensor wrong = kind_.apply(g, shape);
-    ++compared;
     const NoGrad guard;
-    const Tensor right = sum_to(g, shape);  // as the input gets it
-    largest_gradient_ = std::max(largest_gradient_, largest(right));
-    const double difference = largest(sum_to(wrong, shape) - right);
-    if (kind_.order == 1 && !(difference <= largest_difference_))
-      largest_difference_ = difference;
-    else if (kind_.order == 2 && g.needs_grad())
-      largest_difference_ = largest_gradient_;
+    compare(sum_to(g, shape), sum_to(wrong, shape));  // as the input gets them
+    if (kind_.order == 2 && g.needs_grad()) largest_difference_ = largest_gradient_;
     return wrong;
+  }
+
+  // The sample with its gradient in one input taken where all inputs are 7/8 of what they are: what
+  // a vjp computes from values that were saved too early.
+  Sample with_stale_value(const Sample& s) {
+    Sample stale = s;
+    stale.f = [f = s.f, i = input_](Args t) {
+      std::vector<Tensor> now(t.begin(), t.end()), before;
+      for (const Tensor& x : now) before.push_back(0.875 * x.detach());
+      before[i] = t[i] - 0.125 * t[i].detach();
+      now[i] = t[i].detach();
+      const Tensor y = f(before);
+      return f(now) + (y - y.detach());
+    };
+    Generator random(1);
+    const Tensor v = randn(oracles::call(s.f, s.inputs).shape(), float64, random);
+    compare(oracles::engine_gradients(s.f, s.inputs, v)[input_],
+            oracles::engine_gradients(stale.f, s.inputs, v)[input_]);
+    return stale;
   }
 
   double largest_change() const {
@@ -122,16 +146,21 @@ class Mutant {
   std::int64_t compared = 0;
 
  private:
+  void compare(const Tensor& right, const Tensor& wrong) {
+    ++compared;
+    largest_gradient_ = std::max(largest_gradient_, largest(right));
+    const double difference = largest(wrong - right);
+    if (!(difference <= largest_difference_)) largest_difference_ = difference;
+  }
+
   std::string_view op_;
   std::size_t input_;
   const Kind& kind_;
   double largest_difference_ = 0, largest_gradient_ = 0;  // of all mutated gradients
 };
 
-// Whether the oracle, alone, kills the mutant at one of the samples.
-bool kills(Oracle oracle, const Samples& samples, const Kind& kind, Mutant& mutant) {
-  const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g,
-                                  const Shape& shape) { return mutant(op, input, g, shape); });
+// Whether the oracle, alone, kills a mutant at one of the samples.
+bool kills(Oracle oracle, const Samples& samples, const Kind& kind) {
   const GradcheckOptions options{.order = kind.order,
                                  .use_differences = oracle == Oracle::kDifferences,
                                  .use_dual = oracle == Oracle::kDual};
@@ -141,6 +170,23 @@ bool kills(Oracle oracle, const Samples& samples, const Kind& kind, Mutant& muta
       return true;
   }
   return false;
+}
+
+bool float32_kills(const Samples& samples) {
+  return std::any_of(samples.begin(), samples.end(), [](const Sample& s) {
+    return !check_float32(s.f, s.inputs, {kernels::simd_target()})[0].ok;
+  });
+}
+
+// The name of the oracle that lets the mutant live; empty if all kill it that can see it.
+std::string_view survived(const Samples& samples, const Kind& kind, Mutant& mutant) {
+  const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g,
+                                  const Shape& shape) { return mutant(op, input, g, shape); });
+  if (kind.spoils == Spoils::kFloat32Gradients)
+    return float32_kills(samples) ? "" : "float32 against float64";
+  for (const Oracle oracle : kAllOracles)
+    if (!kills(oracle, samples, kind)) return oracle_name(oracle);
+  return "";
 }
 
 // The inputs of an op that get a gradient.
@@ -155,25 +201,39 @@ std::set<std::size_t> differentiable_inputs(const Check& check, const Samples& s
   return inputs;
 }
 
+MutantResult run_mutant(const Check& check, const Samples& samples, std::size_t input,
+                        const Kind& kind) {
+  Mutant mutant(check.name(), input, kind);
+  Samples stale;
+  if (kind.spoils == Spoils::kSavedInputs)
+    for (const Sample& s : samples)
+      if (input < s.inputs.size()) stale.push_back(mutant.with_stale_value(s));
+  MutantResult result{check.name(), input, kind.name, MutantFate::kKilled, {}};
+  result.survived = survived(stale.empty() ? samples : stale, kind, mutant);
+  result.compared = mutant.compared;
+  result.largest_change = mutant.largest_change();
+  if (result.survived.empty()) return result;
+  result.fate = MutantFate::kSurvived;
+  if (mutant.compared > 0 && !mutant.changed()) {
+    result.fate = MutantFate::kEquivalent;
+    result.survived = {};
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<MutantResult> run_mutants(const Check& check) {
   std::vector<MutantResult> results;
   const Samples samples = check.samples();
-  for (const std::size_t input : differentiable_inputs(check, samples))
-    for (const Kind& kind : kKinds) {
-      Mutant mutant(check.name(), input, kind);
-      MutantResult result{check.name(), input, kind.name, MutantFate::kKilled, {}};
-      for (const Oracle oracle : kAllOracles) {
-        if (kills(oracle, samples, kind, mutant)) continue;
-        result.fate = mutant.changed() ? MutantFate::kSurvived : MutantFate::kEquivalent;
-        result.survived = mutant.changed() ? oracle_name(oracle) : "";
-        break;
-      }
-      result.compared = mutant.compared;
-      result.largest_change = mutant.largest_change();
-      results.push_back(result);
-    }
+  const std::set<std::size_t> of_op = differentiable_inputs(check, samples);
+  if (of_op.empty()) return results;
+  std::set<std::size_t> of_samples;
+  for (const Sample& s : samples)
+    for (std::size_t i = 0; i < s.inputs.size(); ++i) of_samples.insert(i);
+  for (const Kind& kind : kKinds)
+    for (const std::size_t input : kind.spoils == Spoils::kSavedInputs ? of_samples : of_op)
+      results.push_back(run_mutant(check, samples, input, kind));
   return results;
 }
 

@@ -9,7 +9,7 @@
 namespace heed::autograd {
 
 enum class MutantFate {
-  kKilled,      ///< by each oracle alone
+  kKilled,      ///< by each oracle that can see it, alone
   kEquivalent,  ///< it changes no gradient of any sample: there is nothing to see
   kSurvived,
 };
@@ -17,7 +17,7 @@ enum class MutantFate {
 /// One input's gradient of one op made wrong in one way.
 struct MutantResult {
   std::string_view op;
-  std::size_t input;
+  std::size_t input;      ///< of the op; for a stale saved value, of its samples
   std::string_view kind;  ///< as "doubled"
   MutantFate fate;
   std::string_view survived;  ///< the oracle that let it live
@@ -27,8 +27,8 @@ struct MutantResult {
 };
 
 /// Every mutant of an op: each input, each kind. A kind is sought where it shows: at order 1, or 2
-/// for one whose value is right, in the layout for one that is wrong in that layout only. A layer's
-/// check has none.
+/// for one whose value is right, in the layout for one that is wrong in that layout only, in
+/// float32 for one that is wrong there only. A layer's check has none.
 std::vector<MutantResult> run_mutants(const Check& check);
 
 /// The names of all kinds.

@@ -83,7 +83,7 @@ void make_directories(const fs::path& folder) {
 fs::path make_next_run(const std::string& task) {
   make_directories("runs");
   for (int n = 1;; ++n) {
-    const fs::path folder = fs::path("runs") / fmt::format("{}-{}", task, n);
+    fs::path folder = fs::path("runs") / fmt::format("{}-{}", task, n);
     std::error_code error;
     if (fs::create_directory(folder, error)) return folder;  // false: it was there
     if (error) fail<IoError>("out", "cannot make ", folder.string(), ": ", error.message());

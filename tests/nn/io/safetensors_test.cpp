@@ -55,7 +55,7 @@ std::string refusal(const std::string& path) {
 }
 std::string refusal_of_bytes(const Folder& folder, const std::string& bytes) {
   std::ofstream(folder / "bytes", std::ios::binary) << bytes;
-  const std::string text = refusal(folder / "bytes");
+  std::string text = refusal(folder / "bytes");
   CHECK(text.find('\n') == std::string::npos);
   return text;
 }
@@ -216,7 +216,7 @@ TEST_CASE("bad tensors are refused with their name") {
   const Folder folder;
   const auto tensor = [&](const std::string& shape, const std::string& offsets,
                           const std::string& dtype = R"("F32")", std::size_t data = 16) {
-    const std::string text = refusal_of(folder, header_of_x(shape, offsets, dtype), data);
+    std::string text = refusal_of(folder, header_of_x(shape, offsets, dtype), data);
     if (!text.empty()) CHECK_THAT(text, Contains("\"x\"") || Contains("list of more than 8"));
     return text;
   };

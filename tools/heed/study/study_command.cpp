@@ -89,9 +89,9 @@ nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::T
   if (c.given("sample") && a.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
-  const nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
-                        : c.given("sample") ? task.evaluation(a.sample, 1)
-                                            : task.example(generator);
+  nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
+                  : c.given("sample") ? task.evaluation(a.sample, 1)
+                                      : task.example(generator);
   const std::int64_t length = one.inputs.numel();
   if (length > task.facts().context)
     usage_error("--prompt: {} tokens, the model reads {}", length, task.facts().context);
@@ -149,6 +149,7 @@ int run_study(const StudyArguments& a, const Command& c) {
 
   const std::string of = words_of(objective, facts);
   std::vector<std::string> labels;
+  labels.reserve(ids.size());
   for (const std::int64_t id : ids) labels.push_back(facts.vocabulary.label(id));
   const std::filesystem::path out = a.out.empty() ? folder / "study" : std::filesystem::path(a.out);
   make_folder(out);

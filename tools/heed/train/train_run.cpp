@@ -169,7 +169,7 @@ class Run {
   }
 
   nn::Evaluation evaluate(const std::string& tail) {
-    const nn::Evaluation e = past_input_checks([&] { return t_.evaluate(false); });
+    nn::Evaluation e = past_input_checks([&] { return t_.evaluate(false); });
     if (std::isfinite(e.loss))
       progress_.line(fmt::format("step {:>5}/{}  {}{}", t_.steps_done, config_.steps,
                                  evaluation_line(e, t_.task->facts()), tail));

@@ -12,6 +12,7 @@ namespace heed::autograd {
 namespace {
 
 constexpr std::int64_t kLargeSize = 67;  // a block of 64 columns and a rest
+constexpr std::int64_t kMostElements = 100'000;
 
 std::int64_t extent_of(SampleSize size) {
   return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;
@@ -82,6 +83,8 @@ Samples resized_samples(const Check& check, SampleSize size) {
       add(std::to_string(n) + " made " + std::to_string(extent_of(size)), [&](Shape shape) {
         for (int a = 0; a < shape.rank(); ++a)
           if (shape[a] == n) shape[a] = extent_of(size);
+        autograd::check<ValueError>(shape.numel() <= kMostElements, "resized_samples", shape,
+                                    " takes too long");
         return shape;
       });
   }

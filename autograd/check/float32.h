@@ -25,8 +25,8 @@ struct Float32Bounds {
 /// numbers.
 Float32Bounds float32_bounds(const std::function<std::vector<Dual>()>& f);
 
-/// A function on one target: every entry of its value, of its gradients for a random cotangent, by
-/// fused backwards and by definitions, and of the gradients of these.
+/// A function on one target: every entry of its value and of its gradients for a random cotangent;
+/// at order 2 also of these by definitions, and of their gradients.
 struct Float32Report {
   std::string target;        ///< as kernels::simd_targets() has it
   bool ok = true;            ///< every |float32 - float64| <= bound
@@ -38,7 +38,6 @@ struct Float32Report {
 /// either. Forces targets: not while another thread computes. ValueError for a target that is not
 /// here.
 std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
-                                         const std::vector<std::string>& targets,
-                                         std::uint64_t seed = 1);
+                                         const std::vector<std::string>& targets, int order = 2);
 
 }  // namespace heed::autograd

@@ -1,6 +1,7 @@
 #include "autograd/check/sizes.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "autograd/base/error.h"
@@ -11,29 +12,29 @@ namespace heed::autograd {
 namespace {
 
 constexpr std::int64_t kLargeSize = 67;  // a block of 64 columns and a rest
+constexpr std::int64_t kMostElements = 100'000;
 
 std::int64_t extent_of(SampleSize size) {
   return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;
 }
 
-// The check's samples drawn in other shapes, without those that the op refuses or that have no
-// finite value.
-Samples accepted(const Check& check, const Resize& resize) {
-  const NoGrad guard;
-  Samples samples;
+// The check's samples drawn in other shapes; none if that is refused.
+Samples drawn(const Check& check, const Resize& resize) {
   try {
-    samples = check.samples(resize);
+    return check.samples(resize);
   } catch (const Error&) {
     return {};
   }
-  std::erase_if(samples, [](const Sample& s) {
-    try {
-      return all(isfinite(s.f(s.inputs))).item() == 0;  // as the mean of nothing
-    } catch (const Error&) {
-      return true;
-    }
-  });
-  return samples;
+}
+
+// Whether the op takes it and has a finite value there, unlike the mean of nothing.
+bool accepted(const Sample& s) {
+  const NoGrad guard;
+  try {
+    return all(isfinite(s.f(s.inputs))).item() != 0;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::int64_t elements(const Sample& s) {
@@ -68,30 +69,33 @@ bool has_size(const Sample& sample, SampleSize size) {
 }
 
 Samples resized_samples(const Check& check, SampleSize size) {
-  const Samples own = check.samples();
   Samples found;
   const auto add = [&](const std::string& name, const Resize& resize) {
-    for (Sample& s : accepted(check, resize)) {
-      if (!has_size(s, size)) continue;
+    for (Sample& s : drawn(check, resize)) {
       s.name += ", " + name;
-      found.push_back(std::move(s));
+      if (has_size(s, size)) found.push_back(std::move(s));
     }
   };
   if (size == SampleSize::kScalar) {
     add("rank 0", [](const Shape&) { return Shape{}; });
+  } else {
+    for (const std::int64_t n : extents(check.samples()))
+      add(std::to_string(n) + " made " + std::to_string(extent_of(size)), [&](Shape shape) {
+        for (int a = 0; a < shape.rank(); ++a)
+          if (shape[a] == n) shape[a] = extent_of(size);
+        autograd::check<ValueError>(shape.numel() <= kMostElements, "resized_samples", shape,
+                                    " takes too long");
+        return shape;
+      });
+  }
+  if (size != SampleSize::kLarge) {
+    std::erase_if(found, std::not_fn(accepted));
     return found;
   }
-  for (const std::int64_t n : extents(own))
-    add(std::to_string(n) + " made " + std::to_string(extent_of(size)), [&](Shape shape) {
-      for (int a = 0; a < shape.rank(); ++a)
-        if (shape[a] == n) shape[a] = extent_of(size);
-      return shape;
-    });
-  if (size == SampleSize::kLarge && !found.empty())
-    found = {*std::min_element(found.begin(), found.end(), [](const Sample& a, const Sample& b) {
-      return elements(a) < elements(b);
-    })};
-  return found;
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Sample& a, const Sample& b) { return elements(a) < elements(b); });
+  const auto smallest = std::find_if(found.begin(), found.end(), accepted);
+  return smallest == found.end() ? Samples{} : Samples{*smallest};
 }
 
 }  // namespace heed::autograd

@@ -47,8 +47,8 @@ bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
 // Order 2, which begins with order 1. Digits are of the terms that an entry adds: at order 1, 12 by
 // dual numbers and 9 by differences.
 std::set<CheckLayout> run_all(bool layers) {
-  GradcheckOptions how{.order = 2};
-  if (kSanitized) how.dual_entries = how.difference_entries = 4;  // minutes otherwise
+  GradcheckOptions how{.order = 2, .use_differences = !kSanitized};
+  if (kSanitized) how.dual_entries = 1;  // minutes otherwise
   std::set<CheckLayout> ran;
   for (const Check* check : library_checks()) {
     if (is_layer(check) != layers) continue;

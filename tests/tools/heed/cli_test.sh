@@ -417,6 +417,15 @@ out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smal
 expect 0 gradcheck softmax exp --curve two.png --json; is_json_line; has_file two.png
 for key in curves name sample steps step error error_of_six_points seed file; do out_has "\"$key\":"; done
 expect 4 gradcheck softmax --curve no-such-folder/softmax.png
+# --- gradcheck of a run: in float64, and what float32 makes of the same weights
+for dtype in float32 float64; do
+  expect 0 train copy "${tiny[@]}" --steps 2 --dtype $dtype --out checked-$dtype --quiet
+  expect 0 gradcheck --run checked-$dtype --seconds 1 --order 1 --json; is_json_line
+  out_has '"failed":0'; out_has '"name":"tok.weight"'
+  if [[ $dtype == float64 ]]; then out_has '"float32":null'; fi
+done
+expect 0 gradcheck --run checked-float32 --seconds 1 --order 1
+out_has " tensors failed"; out_has "in float32 on "; out_has " gradients err by at most 0."
 
 echo "$checks checks, $failures failed"
 [[ $failures == 0 ]]

@@ -1,7 +1,10 @@
 // heed gradcheck --run: are the gradients of a trained model right, in every parameter tensor?
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "autograd/check/float32.h"
+#include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/find_run.h"
@@ -37,12 +40,12 @@ void take(Parameter& p, const autograd::GradcheckReport& report) {
   if (!report.ok && p.failure.empty()) p.failure = report.message;
 }
 
-// The model's mean loss on two sequences as a function of its parameters, in float64.
+// The model's mean loss on two sequences as a function of its parameters, in their dtype.
 autograd::DifferentiableFunction loss_function(const nn::LoadedRun& run) {
   nn::Transformer::Options options = run.model.options;
-  options.dtype = autograd::float64;
   options.dropout = 0;
-  return [options, batch = run.task->evaluation(0, 2)](autograd::Args t) {
+  return [options, batch = run.task->evaluation(0, 2)](autograd::Args t) mutable {
+    options.dtype = t[0].dtype() == autograd::float32 ? autograd::float32 : autograd::float64;
     autograd::Generator scratch;  // the draws are replaced by the values
     nn::Transformer model(options, scratch);
     std::size_t next = 0;
@@ -51,15 +54,20 @@ autograd::DifferentiableFunction loss_function(const nn::LoadedRun& run) {
   };
 }
 
+std::vector<autograd::Tensor> weights_of(const nn::LoadedRun& run) {
+  std::vector<autograd::Tensor> weights;
+  for (const nn::NamedTensor& p : nn::parameters(run.model))
+    weights.push_back(autograd::to(p.tensor.detach(), autograd::float64));
+  return weights;
+}
+
 // Every tensor by itself: one direction through all its entries and one entry by each oracle, again
 // and again with other seeds until the time is up.
 std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const GradcheckRequest& request) {
-  std::vector<autograd::Tensor> values;
+  const std::vector<autograd::Tensor> values = weights_of(run);
   std::vector<Parameter> parameters;
-  for (const nn::NamedTensor& p : nn::parameters(run.model)) {
-    values.push_back(autograd::to(p.tensor.detach(), autograd::float64));
+  for (const nn::NamedTensor& p : nn::parameters(run.model))
     parameters.push_back({p.name, p.tensor.numel()});
-  }
   const autograd::DifferentiableFunction loss = loss_function(run);
   autograd::GradcheckOptions how;
   how.order = int(request.order);
@@ -85,6 +93,27 @@ std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const Gradchec
   return parameters;
 }
 
+// What trained the run: its loss and gradients in float32 on this machine's kernels. None if it
+// was float64.
+std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run) {
+  if (run.model.options.dtype != autograd::float32) return {};
+  Progress progress(false);
+  if (progress.wants_live()) progress.live("float32 against float64");
+  const std::string target = autograd::kernels::simd_target();
+  const auto report = check_float32(loss_function(run), weights_of(run), {target}, 1)[0];
+  progress.clear();
+  return report;
+}
+
+nn::Json float32_json(const std::optional<autograd::Float32Report>& report) {
+  if (!report) return {};
+  return nn::Json::object({{"ok", report->ok},
+                           {"target", report->target},
+                           {"entries", report->entries},
+                           {"error_of_bound", report->worst},
+                           {"message", report->message}});
+}
+
 }  // namespace
 
 int report_run_gradcheck(const GradcheckRequest& request) {
@@ -92,6 +121,7 @@ int report_run_gradcheck(const GradcheckRequest& request) {
       nn::load_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
   const Stopwatch clock;
   const std::vector<Parameter> parameters = check_parameters(run, request);
+  const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run);
   std::int64_t failed = 0, entries = 0, count = 0;
   double fewest = 16;
   std::string message;
@@ -120,6 +150,7 @@ int report_run_gradcheck(const GradcheckRequest& request) {
                                  {"message", message},
                                  {"entries", entries},
                                  {"seconds", clock.seconds()},
+                                 {"float32", float32_json(float32)},
                                  {"tensors", tensors}}));
   } else {
     print("{:<36} {:>10} {:>8} {:>6} {:>6}\n", "loss of 2 sequences, float64", "parameters",
@@ -136,8 +167,12 @@ int report_run_gradcheck(const GradcheckRequest& request) {
         "{} tensors failed\n",
         request.run, with_commas(count), parameters.size(), entries, seconds_text(clock.seconds()),
         failed);
+    if (float32)
+      print("in float32 on {} the loss and its {} gradients err by at most {:.2f} of the bound\n",
+            float32->target, with_commas(count), float32->worst);
+    if (float32 && !float32->ok) print("FAILED {}\n", float32->message);
   }
-  return failed == 0 ? kOk : kCheckFailed;
+  return failed == 0 && (!float32 || float32->ok) ? kOk : kCheckFailed;
 }
 
 }  // namespace heed

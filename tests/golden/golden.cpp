@@ -41,7 +41,7 @@ std::string difference(const Json& want, const char* key, const std::vector<doub
 }
 
 // The numbers of a printed tensor, its brackets and commas left out.
-std::string digits(std::string printed) {
+std::string digits(const std::string& printed) {
   std::string out;
   for (const char c : printed.substr(printed.find('(') + 1))
     out += std::string("[](), \n").find(c) == std::string::npos ? c : ' ';

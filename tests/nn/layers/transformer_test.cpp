@@ -14,7 +14,6 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::testing::is_zero;
 using heed::autograd::testing::same_bits;
-using heed::autograd::testing::values;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;
 

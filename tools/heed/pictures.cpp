@@ -143,7 +143,6 @@ void draw_reach(const std::filesystem::path& file, const nn::Causality& causalit
   plot::HeatmapGrid grid;
   for (const nn::Reach& r : causality.runs) {
     std::vector<float> decades;
-    decades.reserve(r.values.size());
     for (const double x : r.values)
       decades.push_back(x > 0 ? float(1 + std::log10(x / smallest)) : std::nanf(""));
     grid.panels.push_back({r.name, int(r.length), int(r.length), decades});

@@ -16,7 +16,6 @@ TickLabels tick_labels(const std::vector<std::string>& tokens, int positions, do
                        bool horizontal, double size) {
   const int longest = int(9 * size);  // pixels
   std::vector<std::string> all;
-  all.reserve(std::size_t(positions));
   for (int i = 0; i < positions; ++i)
     all.push_back(tokens.empty() ? std::to_string(i)
                                  : shorten_text(token_text(tokens[std::size_t(i)]), longest, size));

@@ -149,7 +149,6 @@ int run_study(const StudyArguments& a, const Command& c) {
 
   const std::string of = words_of(objective, facts);
   std::vector<std::string> labels;
-  labels.reserve(ids.size());
   for (const std::int64_t id : ids) labels.push_back(facts.vocabulary.label(id));
   const std::filesystem::path out = a.out.empty() ? folder / "study" : std::filesystem::path(a.out);
   make_folder(out);

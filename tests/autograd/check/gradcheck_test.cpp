@@ -164,6 +164,17 @@ double error_of(const Line& f, double derivative, double scale, double epsilon =
   return d.error;
 }
 
+TEST_CASE("digits are of the terms, none for what is not finite") {
+  const auto digits = [](double a, double b, double terms) {
+    return agreeing_digits(relative_error(a, b, terms));
+  };
+  CHECK(digits(1, 1, 0) == 16);
+  CHECK(digits(1, 2, 0) == 0);
+  CHECK(digits(1e-30, 1.5e-30, 5e-26) == Approx(5));
+  CHECK(std::isnan(digits(std::nan(""), 1, 1)));
+  CHECK(std::isnan(digits(1, HUGE_VAL, 1)));
+}
+
 TEST_CASE("differences know their own error") {
   const auto line = [](double (*f)(double), double x) {
     return [=](double t) { return std::vector<double>{f(x + t)}; };

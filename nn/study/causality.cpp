@@ -32,24 +32,52 @@ Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin
   return r;
 }
 
-// Sequence s of the batch has another token at s, the last one none: what is not equal to the last
-// one's has moved with it.
+// Sequences at a time: memory is that of a batch, however long they are.
+constexpr std::int64_t kBatch = 32;
+
+// Sequence s of all has another token at s, the last one of a batch none: what is not equal to the
+// last one's has moved with it.
 Reach cached_reach(const Transformer& model, const Tensor& ids) {
   const NoGrad guard;
   const std::int64_t length = ids.size(1), vocab = model.options.vocab, half = length / 2;
   const auto own = ids.to_vector<std::int64_t>();
-  std::vector<std::int64_t> tokens;
-  for (std::int64_t s = 0; s <= length; ++s)
-    for (std::int64_t t = 0; t < length; ++t)
-      tokens.push_back((own[std::size_t(t)] + (s == t ? 1 : 0)) % vocab);
-  const Tensor batch = from_data(tokens, {length + 1, length});
-  KVCache cache = model.cache(length + 1);
-  const Tensor first = model.forward(slice(batch, 1, 0, half), {.cache = &cache});
-  const Tensor second = model.forward(slice(batch, 1, half, length), {.cache = &cache});
-  const Tensor logits = cat({first, second}, 1);
-  const Tensor change = slice(logits, 0, 0, length) - slice(logits, 0, length, length + 1);
-  const Tensor by_input = from_data(largest_by_position(change), {length, length});
-  return {"with a KV cache", length, transpose(by_input, 0, 1).to_vector<double>()};
+  std::vector<double> by_input;  // [s, t]
+  for (std::int64_t begin = 0; begin < length; begin += kBatch) {
+    const std::int64_t count = std::min(kBatch, length - begin);
+    std::vector<std::int64_t> tokens;
+    for (std::int64_t s = begin; s <= begin + count; ++s)
+      for (std::int64_t t = 0; t < length; ++t)
+        tokens.push_back((own[std::size_t(t)] + (s == t && s < begin + count ? 1 : 0)) % vocab);
+    const Tensor batch = from_data(tokens, {count + 1, length});
+    KVCache cache = model.cache(count + 1);
+    const Tensor first = model.forward(slice(batch, 1, 0, half), {.cache = &cache});
+    const Tensor second = model.forward(slice(batch, 1, half, length), {.cache = &cache});
+    const Tensor logits = cat({first, second}, 1);
+    const Tensor change = slice(logits, 0, 0, count) - slice(logits, 0, count, count + 1);
+    for (const double moved : largest_by_position(change)) by_input.push_back(moved);
+  }
+  const Tensor square = from_data(by_input, {length, length});
+  return {"with a KV cache", length, transpose(square, 0, 1).to_vector<double>()};
+}
+
+// Of the outputs at `places` [n], each by a copy of x of its own: the largest |derivative| by each
+// input, [n, T].
+std::vector<double> reach_of_outputs(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                                     const Tensor& places, Generator& random) {
+  const std::int64_t count = places.size(0), length = x.size(1);
+  Shape copies = x.shape();
+  copies[0] = count;
+  const GradMode recording(true);
+  const Tensor inputs = contiguous(expand(x.detach(), copies)).detach().requires_grad();
+  const Tensor y = f(inputs);
+  check(y.rank() >= 2 && y.size(0) == count && y.size(1) == length, "causality", "f needs to map ",
+        inputs.shape(), " to [", count, ", ", length, ", ...], got ", y.shape());
+  if (!y.needs_grad()) return std::vector<double>(std::size_t(count * length), 0.0);
+  Shape own{count, length};
+  for (int a = 2; a < y.rank(); ++a) own.push_back(1);
+  const Tensor here = reshape(eq(unsqueeze(places, 1), arange(length)), own);
+  const Tensor cotangent = masked_fill(randn(y.shape(), y.dtype(), random), logical_not(here), 0);
+  return largest_by_position(grad(y, inputs, {.grad_output = cotangent, .allow_unused = true}));
 }
 
 }  // namespace
@@ -89,23 +117,13 @@ Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
             const std::string& name) {
   check(x.rank() >= 2 && x.size(0) == 1, "causality", "needs an x of [1, T, ...], got ", x.shape());
   const std::int64_t length = x.size(1);
-  Shape copies = x.shape();
-  copies[0] = length;
-  const GradMode recording(true);
-  const Tensor inputs = contiguous(expand(x.detach(), copies)).detach().requires_grad();
-  const Tensor y = f(inputs);
-  check(y.rank() >= 2 && y.size(0) == length && y.size(1) == length, "causality", "f needs to map ",
-        inputs.shape(), " to [", length, ", ", length, ", ...], got ", y.shape());
-  // Copy t is asked about output t alone.
   Generator random(1);
-  Shape own{length, length};
-  for (int a = 2; a < y.rank(); ++a) own.push_back(1);
-  const Tensor here = reshape(eq(unsqueeze(arange(length), 1), arange(length)), own);
-  const Tensor cotangent = masked_fill(randn(y.shape(), y.dtype(), random), logical_not(here), 0);
-  if (!y.needs_grad())  // f reads no input
-    return {name, length, std::vector<double>(std::size_t(length * length), 0.0)};
-  const Tensor g = grad(y, inputs, {.grad_output = cotangent, .allow_unused = true});
-  return {name, length, largest_by_position(g)};
+  Reach result{name, length, {}};
+  for (std::int64_t t = 0; t < length; t += kBatch)
+    for (const double derivative :
+         reach_of_outputs(f, x, arange(double(t), double(std::min(t + kBatch, length))), random))
+      result.values.push_back(derivative);
+  return result;
 }
 
 Causality causality(const Transformer& model, std::int64_t length) {

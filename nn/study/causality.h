@@ -38,7 +38,7 @@ struct Reach {
 };
 
 /// The reach of f at x [1, T, ...], float32 or float64: f maps [B, T, ...] to [B, T, ...] for any
-/// batch size B. All T outputs are differentiated in one backward of a batch of T copies of x.
+/// batch size B. Outputs are differentiated 32 at a time, in one backward of as many copies of x.
 /// ShapeError for another x or result.
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
             const std::string& name = "f");

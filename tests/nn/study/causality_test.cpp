@@ -94,6 +94,25 @@ TEST_CASE("padding that others read is a leak") {
   CHECK(r.text() == "#..\n!#.\n!##\n");
 }
 
+TEST_CASE("the certificate is made of several batches where x is long") {
+  Generator g(6);
+  const Tensor x = randn({1, 70, 2}, float64, g);
+  const Tensor leak = zeros({70, 70}, float64);
+  for (int t = 0; t < 70; ++t) leak.mutable_data<double>()[t * 70 + t] = 1;
+  leak.mutable_data<double>()[40 * 70 + 69] = 1;
+  const auto places = reach([&](const Tensor& t) { return matmul(leak, t); }, x).leaks();
+  REQUIRE(places.size() == 1);
+  CHECK(places[0].output == 40);
+  CHECK(places[0].input == 69);
+  const Transformer model({.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 70}, g);
+  const Causality c = causality(model, 70);
+  CHECK(c.ok());
+  for (const Reach& r : c.runs) {
+    CHECK(r.values.size() == 70 * 70);
+    CHECK(r.at(69, 50) != 0);  // its padding is at the end from 53 on, or at the start to 17
+  }
+}
+
 TEST_CASE("the certificate says what it cannot be asked") {
   const Tensor x = zeros({1, 3, 2}, float64);
   CHECK_THROWS_WITH(reach([](const Tensor& t) { return t; }, zeros({2, 3}, float64)),

@@ -55,10 +55,11 @@ struct MovedEntry {
 
 struct CheckReport {
   Verdict verdict = Verdict::kVacuous;
-  std::string message;  ///< why it is not right: entry and both values, or what else is wrong
-  CheckedEntry worst;   ///< the entry whose error is the largest part of its tolerance
-  double digits = 16;   ///< the fewest, of all entries but those that are rightly 0
-  std::int64_t checked = 0, entries = 0;
+  std::string message;       ///< why it is not right: entry and both values, or what else is wrong
+  CheckedEntry worst;        ///< the entry whose error is the largest part of its tolerance
+  double digits = 0;         ///< the fewest, of the entries that differences can tell from rounding
+  std::int64_t checked = 0;  ///< entries that differences could tell from rounding
+  std::int64_t entries = 0;  ///< of x
   std::int64_t mutants = 0, killed = 0;  ///< of the given gradients
   std::int64_t equivalent = 0;           ///< mutants that do not differ, e.g. a zero negated
   std::uint64_t seed = 0;
@@ -71,6 +72,10 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& report);
 /// entry, with random cotangents of both signs. Tolerances are measured, not given: twice the
 /// difference's own error, and the noise of backward. Then the gradients, made wrong in several
 /// ways, go through the same comparison: if one passes, the verdict is kVacuous.
+///
+/// An entry that differences cannot tell from forward's rounding is not checked, and an input none
+/// of whose entries they can is kVacuous. Forward runs some 45 times for each entry in double, 110
+/// in float.
 ///
 /// Also wrong: other lengths, NaN or infinity, other bits from a second run, a gradient from zero
 /// cotangents. Both functions get x on its own and may keep nothing. T: float or double.

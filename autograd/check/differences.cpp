@@ -34,7 +34,9 @@ Difference at_step(const Line& f, std::span<const double> v, std::span<const dou
   }
   d.error += 4 * all_noise;  // the stencil's weights add up to 3.4 / h
   // From the right minus from the left: of a smooth f it halves with the step.
-  d.kink = near_bend > 0.75 * bend && near_bend > 64 * all_noise;
+  d.jump = near_bend;
+  d.jump_noise = 64 * all_noise;
+  d.kink = d.jump > 0.75 * bend && d.jump > d.jump_noise;
   return d;
 }
 
@@ -42,6 +44,11 @@ Difference at_step(const Line& f, std::span<const double> v, std::span<const dou
 bool better(const Difference& a, const Difference& b) {
   const auto rank = [](const Difference& d) { return !std::isfinite(d.error) ? 2 : int(d.kink); };
   return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
+}
+
+// Whether a step at which no kink is seen could see that of another one.
+bool hides_kink(const Difference& d, const Difference& kinked) {
+  return kinked.kink && !d.kink && d.jump_noise >= kinked.jump;
 }
 
 // Whether a second step tells the same derivative as the first, within the errors of both. Two
@@ -60,7 +67,7 @@ double relative_error(double a, double b, double terms) {
 
 double agreeing_digits(double relative_error) {
   return std::isnan(relative_error) ? relative_error
-                                    : std::clamp(-std::log10(relative_error), 0.0, 16.0);
+                                    : std::clamp(0 - std::log10(relative_error), 0.0, 16.0);
 }
 
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
@@ -88,7 +95,7 @@ Difference difference(const Line& f, std::span<const double> v, std::span<const 
   best.error = HUGE_VAL;
   for (const double step : kSteps) {
     const Difference d = at_step(f, v, noise, middle, step * scale);
-    if (better(d, best) && agree(best, d)) best = d;
+    if (better(d, best) && agree(best, d) && !hides_kink(d, best)) best = d;
     if (!best.kink && best.error <= kGoodEnough * best.terms) break;
   }
   return best;

@@ -95,6 +95,14 @@ void replay_mutants(const std::vector<ComparedEntry>& comparisons,
   for (std::size_t i = 0; i < gradients[0].size(); ++i) {
     const ComparedEntry* clearest = find_clearest(comparisons, i);
     if (!clearest) continue;
+    const bool resolved =
+        std::any_of(comparisons.begin(), comparisons.end(),
+                    [i](const ComparedEntry& e) { return e.input == i && e.resolved(); });
+    if (!resolved && report.ok()) {
+      report.verdict = Verdict::kVacuous;
+      report.message =
+          "input " + std::to_string(i) + ": forward's rounding hides its gradient at this x";
+    }
     for (const ValueMutant& mutant : kValueMutants) {
       const auto [differs, passes] = replay_values(mutant, comparisons, gradients, *clearest);
       ++report.mutants;

@@ -19,9 +19,13 @@ struct ComparedEntry : CheckedEntry {
   std::size_t cotangent = 0;
   double rounding = 0;  ///< how far two right gradients can be apart
   EntryMoves along;
+  double scale = 1;      ///< of the move, in units of `along`
   bool on_kink = false;  ///< forward's slopes from the left and from the right differ
   double value_of(const FlatValues& gradient) const;
   bool passes(double value) const;
+  /// Differences know it: a gradient a quarter of its terms away would fail, or forward does not
+  /// change at all.
+  bool resolved() const { return tolerance <= terms / 4 || terms == 0; }
   double severity() const;  ///< error / tolerance: above 1 it fails
   /// Says the same as `other`, with a smaller tolerance.
   bool narrows(const ComparedEntry& other) const;

@@ -251,6 +251,81 @@ TEST_CASE("a function whose rounding hides its gradient proves nothing") {
   CHECK(says(report, "input 0: its gradient negated passes, too"));
 }
 
+TEST_CASE("a gradient that was forgotten is not right because rounding hides it") {
+  // x + 1e6 in float: differences cannot tell 1 from 0.
+  const Arrays<float> x = {{0.1F, 0.2F, -0.5F}};
+  const auto plus = [](const Arrays<float>& a) {
+    Arrays<float> y = a;
+    for (float& e : y[0]) e += 1e6F;
+    return y;
+  };
+  for (const float factor : {0.0F, 1.0F}) {
+    const CheckReport report = check_vjp<float>(
+        plus,
+        [&](const Arrays<float>&, const Arrays<float>& v) {
+          Arrays<float> g = v;
+          for (float& e : g[0]) e *= factor;
+          return g;
+        },
+        x);
+    CAPTURE(factor, report);
+    CHECK(report.verdict == Verdict::kVacuous);
+    CHECK(report.digits == 0);
+    CHECK(report.checked == 0);
+  }
+}
+
+template <class T>
+Arrays<T> relu_forward(const Arrays<T>& x) {
+  Arrays<T> y = x;
+  for (T& e : y[0]) e = std::max(e, T(0));
+  return y;
+}
+
+// The gradient of relu, that of the first entry times `factor`.
+template <class T>
+CheckReport check_relu(const Arrays<T>& x, T factor) {
+  return check_vjp<T>(
+      relu_forward<T>,
+      [factor](const Arrays<T>& a, const Arrays<T>& v) {
+        Arrays<T> g = v;
+        for (std::size_t j = 0; j < g[0].size(); ++j)
+          g[0][j] *= (a[0][j] > 0 ? T(1) : T(0)) * (j == 0 ? factor : T(1));
+        return g;
+      },
+      x);
+}
+
+TEST_CASE("relu near its kink passes in either type, and its wrong gradient fails", "[kink]") {
+  const auto check_near = [](auto zero) {
+    using T = decltype(zero);
+    for (const Arrays<T>& x :
+         {Arrays<T>{{0}}, Arrays<T>{{0, 1, -1}}, Arrays<T>{{1, 0}}, Arrays<T>{{0, 100}},
+          Arrays<T>{{T(2e-7), 1, -1}}, Arrays<T>{{T(-1e-7), 1, -1}}, Arrays<T>{{T(1e-30), 1, -1}},
+          Arrays<T>{{T(1e-20), 1, -1}}}) {
+      const CheckReport right = check_relu<T>(x, 1);
+      CAPTURE(sizeof(T), x[0], right);
+      CHECK(right.ok());
+      if (right.worst.input == 0 && x[0][0] < 0) continue;  // 0 times anything
+      for (const T factor : {T(1000), T(-1), T(0), T(5)}) {
+        const CheckReport wrong = check_relu<T>(x, factor);
+        CAPTURE(factor, wrong);
+        CHECK((!wrong.ok() || (!wrong.moved.empty() && wrong.moved[0].to < 0)));
+      }
+    }
+  };
+  check_near(0.0);
+  check_near(0.0F);
+}
+
+TEST_CASE("a forward that overflows beside x is told so, not backward") {
+  const CheckReport report = check_vjp<double>(
+      [](const Arrays<double>& x) { return x; },
+      [](const Arrays<double>&, const Arrays<double>& v) { return v; }, {{1.7e308, 1}});
+  CHECK(!report.ok());
+  CHECK(says(report, "forward is not finite at places near x"));
+}
+
 TEST_CASE("noise of backward is no excuse: a wrong gradient full of it fails") {
   const Pair<double> noisy = {kSquares.forward,
                               [](const Arrays<double>& x, const Arrays<double>& v) {

@@ -239,6 +239,7 @@ double GradcheckReport::error(int o) const {
 
 std::ostream& operator<<(std::ostream& out, const GradcheckReport& r) {
   if (!r.ok) return out << "gradcheck failed, " << r.message;
+  if (r.entries[0] == 0) return out << "gradcheck: the inputs have no entries to check";
   out << "gradcheck agrees";
   const char* before = " to ";
   for (const Oracle oracle : kAllOracles) {

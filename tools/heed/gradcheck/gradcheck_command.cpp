@@ -64,7 +64,10 @@ void gradcheck_command(Command& c) {
          {"mutants", request.mutants,
           "check the checker: every op with its gradient made wrong must fail"},
          {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
-         {"seconds", request.seconds, {1, 86400}, "to spend on --run"}});
+         {"seconds",
+          request.seconds,
+          {1, 86400},
+          "to spend on --run, and a round of all tensors at least"}});
   c.add_common(Command::kAll);
   c.run = [a](const Command& command) {
     GradcheckRequest& r = a->request;

@@ -336,8 +336,7 @@ int report_gradchecks(const GradcheckRequest& request) {
   const Stopwatch clock;
   std::vector<Row> rows;
   for (const Check* check : checks) {
-    if (progress.wants_live())
-      progress.live(fmt::format("{}/{} {}", rows.size() + 1, checks.size(), check->name()));
+    progress.at_work(fmt::format("{}/{} {}", rows.size() + 1, checks.size(), check->name()));
     rows.push_back(run(*check, request, layouts));
   }
   progress.clear();

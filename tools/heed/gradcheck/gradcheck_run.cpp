@@ -22,20 +22,22 @@ namespace {
 struct Parameter {
   std::string name;
   std::int64_t size = 0;
-  std::int64_t entries = 0;     // asked one by one
-  double digits[2] = {16, 16};  // by oracle, of all orders; NaN is fewest
-  std::string failure = {};     // empty: none
+  std::int64_t entries = 0;              // asked one by one
+  std::optional<double> digits[2] = {};  // by oracle, of all orders; NaN is fewest
+  std::string failure = {};              // empty: none
 };
 
-void take(Parameter& p, const autograd::GradcheckReport& report) {
+void take(Parameter& p, const autograd::GradcheckReport& report, const GradcheckRequest& request) {
   for (const Oracle oracle : autograd::kAllOracles) {
-    double& fewest = p.digits[int(oracle)];
+    if (!(oracle == Oracle::kDual ? request.dual : request.differences)) continue;
+    double fewest = p.digits[int(oracle)].value_or(16);
     for (int order = 1; order <= report.order; ++order) {
       const autograd::Agreement& found = report.agreement(order, oracle);
       if (order == 1) p.entries += found.checked;
       for (const autograd::GradientEntry* e : {&found.worst, &found.together})
         if (!(e->digits() >= fewest)) fewest = e->digits();
     }
+    p.digits[int(oracle)] = fewest;
   }
   if (!report.ok && p.failure.empty()) p.failure = report.message;
 }
@@ -79,26 +81,39 @@ std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const Gradchec
   for (std::int64_t round = 0; round == 0 || clock.seconds() < double(request.seconds); ++round)
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (round > 0 && clock.seconds() >= double(request.seconds)) break;
-      if (progress.wants_live())
-        progress.live(fmt::format("round {}: {}", round + 1, parameters[i].name));
+      progress.at_work(fmt::format("round {}, {} of {}: {}", round + 1, i + 1, values.size(),
+                                   parameters[i].name));
       const auto of_one = [&](autograd::Args t) {
         std::vector<autograd::Tensor> all = values;
         all[i] = t[0];
         return loss(all);
       };
       how.seed = std::uint64_t(request.seed + round);
-      take(parameters[i], gradcheck(of_one, std::vector{values[i]}, how));
+      take(parameters[i], gradcheck(of_one, std::vector{values[i]}, how), request);
     }
   progress.clear();
   return parameters;
 }
 
+// What check_run_in_float32 costs: its passes run the references, with roundings.
+std::int64_t float32_seconds(const nn::LoadedRun& run) {
+  constexpr std::int64_t kProductsPerSecond = 4'000'000;  // parameters times tokens
+  const std::int64_t tokens = run.task->evaluation(0, 2).inputs.numel();
+  return nn::count_parameters(run.model) * tokens / kProductsPerSecond + 1;
+}
+
 // What trained the run: its loss and gradients in float32 on this machine's kernels. None if it
-// was float64.
-std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run) {
+// was float64, or if it costs more than --seconds.
+std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run,
+                                                            const GradcheckRequest& request) {
   if (run.model.options.dtype != autograd::float32) return {};
   Progress progress(false);
-  if (progress.wants_live()) progress.live("float32 against float64");
+  if (float32_seconds(run) > request.seconds) {
+    progress.line(fmt::format("not checked in float32, which takes long; --seconds {} does it",
+                              float32_seconds(run)));
+    return {};
+  }
+  progress.at_work("float32 against float64");
   const std::string target = autograd::kernels::simd_target();
   const auto report = check_float32(loss_function(run), weights_of(run), {target}, 1)[0];
   progress.clear();
@@ -114,6 +129,10 @@ nn::Json float32_json(const std::optional<autograd::Float32Report>& report) {
                            {"message", report->message}});
 }
 
+std::string digits_cell(const std::optional<double>& digits) {
+  return digits ? digits_text(*digits) : "-";
+}
+
 }  // namespace
 
 int report_run_gradcheck(const GradcheckRequest& request) {
@@ -121,7 +140,7 @@ int report_run_gradcheck(const GradcheckRequest& request) {
       nn::load_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
   const Stopwatch clock;
   const std::vector<Parameter> parameters = check_parameters(run, request);
-  const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run);
+  const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, request);
   std::int64_t failed = 0, entries = 0, count = 0;
   double fewest = 16;
   std::string message;
@@ -130,8 +149,8 @@ int report_run_gradcheck(const GradcheckRequest& request) {
     entries += p.entries;
     count += p.size;
     if (!p.failure.empty() && message.empty()) message = p.name + ": " + p.failure;
-    for (const double digits : p.digits)
-      if (!(digits >= fewest)) fewest = digits;
+    for (const std::optional<double>& digits : p.digits)
+      if (digits && !(*digits >= fewest)) fewest = *digits;
   }
   if (request.json) {
     nn::Json tensors = nn::Json::array();
@@ -157,8 +176,8 @@ int report_run_gradcheck(const GradcheckRequest& request) {
           "entries", "dual", "diff");
     for (const Parameter& p : parameters)
       print("{:<36} {:>10} {:>8} {:>6} {:>6}{}\n", p.name, with_commas(p.size), p.entries,
-            digits_text(p.digits[int(Oracle::kDual)]),
-            digits_text(p.digits[int(Oracle::kDifferences)]), p.failure.empty() ? "" : "  FAILED");
+            digits_cell(p.digits[int(Oracle::kDual)]),
+            digits_cell(p.digits[int(Oracle::kDifferences)]), p.failure.empty() ? "" : "  FAILED");
     print("\n");
     for (const Parameter& p : parameters)
       if (!p.failure.empty()) print("FAILED {}: {}\n", p.name, p.failure);

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,14 @@ void Progress::live(const std::string& text) {
   put("\r\033[K" + text.substr(0, terminal_width() - 1));
   std::fflush(stderr);
   shown_ = true;
+  last_live_ = clock_.seconds();
+}
+
+void Progress::at_work(const std::string& text) {
+  constexpr double kQuietSeconds = 5;
+  if (wants_live()) return live(text);
+  if (terminal_ || clock_.seconds() - std::max(last_live_, 0.0) < kQuietSeconds) return;
+  line(text);
   last_live_ = clock_.seconds();
 }
 

@@ -29,6 +29,8 @@ class Progress {
   bool wants_live() const;
   /// Replaces the live line; what is wider than the terminal is cut.
   void live(const std::string& text);
+  /// What a long command does now: live at a terminal, elsewhere a line every five seconds.
+  void at_work(const std::string& text);
   /// A line that stays; nothing under --quiet.
   void line(const std::string& text);
   /// A line that stays and is shown under --quiet too; red at a terminal unless NO_COLOR is set.

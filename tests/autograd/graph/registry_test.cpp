@@ -119,7 +119,7 @@ TEST_CASE("a check leaves the list when it is destroyed, and has no copies") {
 GradcheckOptions options(SampleSize size) {
   GradcheckOptions how{.order = size == SampleSize::kLarge ? 1 : 2, .use_differences = !kSanitized};
   if (size == SampleSize::kLarge) how.dual_entries = how.difference_entries = 16;
-  if (kSanitized) how.dual_entries = 1;
+  if (kSanitized) how.dual_entries = 4;
   return how;
 }
 

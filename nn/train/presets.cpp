@@ -1,0 +1,93 @@
+// The recipes that heed train TASK and --preset NAME start from.
+#include <vector>
+
+#include "nn/io/nearest.h"
+#include "nn/train/config.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// A pre-norm GPT with learned positions and biases, as the speed presets of nn/train/README.md.
+RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std::int64_t context,
+              std::int64_t batch) {
+  RunConfig c;
+  c.task = "text";
+  c.layers = layers, c.heads = heads, c.d_model = d_model, c.context = context, c.batch = batch;
+  c.mlp = c.bias = true;
+  c.positions = Positions::kLearned, c.init = Init::kGPT2;
+  c.steps = 2000, c.warmup = 100, c.schedule = Decay::kCosine;
+  c.lr = 1e-3, c.min_lr = 1e-4, c.beta2 = 0.95, c.weight_decay = 0.1;
+  c.eval_every = 250, c.eval_batch = 240;
+  return c;
+}
+
+// nanoGPT's CPU recipe for tiny shakespeare (its README; tied head, no biases, beta2 0.99).
+RunConfig shakespeare_cpu() {
+  RunConfig c = gpt(4, 4, 128, 64, 12);
+  c.bias = c.norm_bias = false, c.tied = true, c.beta2 = 0.99;
+  return c;
+}
+
+RunConfig induction() { return {}; }  // the defaults of RunConfig are its recipe
+
+RunConfig urn() {
+  RunConfig c;
+  c.task = "urn";
+  c.layers = 1, c.heads = 1, c.d_model = 32, c.context = 64;
+  c.mlp = c.bias = true;
+  c.positions = Positions::kNone, c.init = Init::kTorch;
+  c.batch = 64, c.steps = 600, c.schedule = Decay::kCosine, c.lr = 4e-3, c.min_lr = 2e-4;
+  c.eval_batch = 512;
+  return c;
+}
+
+RunConfig reverse() {
+  RunConfig c;
+  c.task = "reverse";
+  c.layers = 1, c.heads = 1, c.context = 32;
+  c.mlp = c.bias = true;
+  c.positions = Positions::kLearned, c.init = Init::kGPT2;
+  c.batch = 64, c.steps = 200;
+  return c;
+}
+
+RunConfig copy() {
+  RunConfig c = reverse();
+  c.task = "copy";
+  return c;
+}
+
+struct Preset {
+  std::string_view name;
+  RunConfig config;
+};
+std::vector<Preset> presets() {
+  return {{"induction", induction()},
+          {"reverse", reverse()},
+          {"copy", copy()},
+          {"urn", urn()},
+          {"shakespeare-cpu", shakespeare_cpu()},
+          {"micro", gpt(1, 2, 32, 16, 16)},
+          {"toy", gpt(2, 4, 64, 64, 32)},
+          {"chargpt", gpt(4, 4, 128, 64, 12)},
+          {"small", gpt(6, 6, 384, 256, 8)}};
+}
+
+}  // namespace
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& p : presets()) names.emplace_back(p.name);
+  return names;
+}
+
+RunConfig preset(std::string_view name) {
+  for (const Preset& p : presets())
+    if (p.name == name) return p.config;
+  fail<ValueError>("preset", name_problem(name, preset_names()));
+}
+
+}  // namespace heed::nn

@@ -19,6 +19,10 @@ std::vector<Setting> RunConfig::settings() {
   std::vector<Setting> list = {
       {"task", task, "NAME", "what to learn; see heed tasks"},
       {"text", text, "FILE", "UTF-8 file to learn from, for the task text"},
+      {"lines", lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
+      {"unit", unit, "what a token of a file is"},
+      {"max-words", max_words, {1, 65534}, "words that are tokens, the most frequent of a file"},
+      {"answer-after", answer_after, "CHAR", "only what follows its first in a line counts"},
       {"layers", layers, {1, 256}, "blocks"},
       {"heads", heads, {1, 1024}, "attention heads per block; divides d-model"},
       {"d-model", d_model, {1, 16384}, "width of the residual stream"},
@@ -61,7 +65,8 @@ std::vector<Setting> RunConfig::settings() {
     s.group = group;
     if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
   }
-  list[1].may_be_empty = true;
+  for (Setting& s : list)
+    s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   return list;
 }
 
@@ -75,8 +80,13 @@ void validate(const RunConfig& c) {
   check<ValueError>(c.positions != Positions::kRope || c.d_model / c.heads % 2 == 0, "positions",
                     "rope needs an even d-model / heads, got ", c.d_model / c.heads);
   check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
-  check<ValueError>(is_utf8(c.text), "text", "'", c.text,
-                    "' is not UTF-8, which config.toml cannot keep; rename it");
+  for (const std::string& text : {c.text, c.lines, c.answer_after})
+    check<ValueError>(is_utf8(text), "text", "'", text,
+                      "' is not UTF-8, which config.toml cannot keep; rename it");
+  check<ValueError>(c.text.empty() || c.lines.empty(), "text", "'", c.text, "' and lines '",
+                    c.lines, "': a run learns one file, as text or as lines");
+  check<ValueError>(c.answer_after.empty() || c.text.empty(), "answer-after", "what follows '",
+                    c.answer_after, "' counts in a line: give the file as --lines, not as --text");
   check_memory(c, 1, 1);
 }
 
@@ -103,6 +113,19 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
   // A default in place of a lost value would be another model, often of the same shapes.
   check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
   return config;
+}
+
+bool learns_file(const RunConfig& c) { return c.task == "text" || c.task == "lines"; }
+
+TextOptions text_options(const RunConfig& c) {
+  const bool lines = c.task == "lines";
+  return {.path = lines ? c.lines : c.text,
+          .context = c.context,
+          .ngrams = 5,
+          .lines = lines,
+          .unit = c.unit,
+          .max_words = c.max_words,
+          .answer_after = c.answer_after};
 }
 
 Schedule schedule(const RunConfig& c) {

@@ -39,7 +39,7 @@ void check_same_text(const RunConfig& config, const Task& task, const SafeTensor
                      const std::string& path) {
   for (const auto& [key, now] : task.facts().data) {
     const std::string then = metadata_of(file, path, key);
-    check<IoError>(now == then, "text", "'", config.text,
+    check<IoError>(now == then, "text", "'", text_options(config).path,
                    "' is no longer the text of this run: ", key, " was ", then.substr(0, 80),
                    ", is ", now.substr(0, 80), "; put the old one back (", path, ")");
   }
@@ -59,7 +59,7 @@ void set_stream(Generator& g, const SafeTensors& file, const std::string& path,
 std::string recipe_of(RunConfig config) {
   const RunConfig same;
   config.steps = same.steps, config.eval_every = same.eval_every;
-  config.save_every = same.save_every, config.text = same.text;
+  config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
   return to_toml(config);
 }
 
@@ -177,9 +177,9 @@ LoadedRun load_run(const std::filesystem::path& folder, const std::string& weigh
                  (folder / kConfig).string(), "is not what ", path,
                  " was trained with (a value was changed); restore it");
   std::unique_ptr<Task> task;
-  if (config.task == "text" && use == Use::kPrompts) {
+  if (learns_file(config) && use == Use::kPrompts) {
     metadata_of(file, path, "vocabulary");
-    task = make_text_prompts(file.metadata, config.context);
+    task = make_text_prompts(file.metadata, text_options(config));
   } else {
     task = make_task(config);
     check_same_text(config, *task, file, path);

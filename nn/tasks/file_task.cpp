@@ -41,7 +41,7 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   check<ValueError>(c && at == o.answer_after.size(), "answer-after", "needs one character, got '",
                     o.answer_after, "'");
   check<ValueError>(o.lines, "answer-after", "what follows '", o.answer_after,
-                    "' counts in a line: give the file as --lines, not as --text");
+                    "' counts in a line of a file: give one as --lines");
   std::vector<bool> marks;
   for (const std::string& symbol : vocabulary.symbols())
     marks.push_back(symbol.find(o.answer_after) != std::string::npos);

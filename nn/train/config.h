@@ -69,6 +69,7 @@ struct RunConfig {
   Unit unit = Unit::kChar;         ///< of both
   std::int64_t max_words = 8192;
   std::string answer_after;
+  TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
   bool mlp = false, bias = false, norm_bias = true, tied = false;

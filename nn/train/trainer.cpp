@@ -43,7 +43,7 @@ std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{:.1
 }  // namespace
 
 std::unique_ptr<Task> make_task(const RunConfig& c) {
-  if (!learns_file(c)) return make_task(c.task, c.context);
+  if (!learns_file(c)) return make_task(c.task, c.context, c.task_parameters);
   const TextOptions options = text_options(c);
   check<ValueError>(!options.path.empty(), c.task, "the task ", c.task,
                     " needs the path of a file");
@@ -117,8 +117,8 @@ Trainer::Row& Trainer::row_of(std::int64_t step) {
   return history_.back();
 }
 
-Evaluation Trainer::evaluate(bool all) {
-  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch);
+Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {
+  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, watch);
   Row& row = row_of(steps_done);
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);

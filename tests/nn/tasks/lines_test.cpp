@@ -6,7 +6,6 @@
 #include <set>
 
 #include "autograd/base/utf8.h"
-
 #include "nn/tasks/corpus.h"
 #include "nn/tasks/ngram.h"
 #include "tests/support/catch.h"
@@ -229,7 +228,7 @@ TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
   };
   CHECK(error(true, "=").starts_with("answer-after: '=' never occurs in"));
   CHECK(error(true, "==").starts_with("answer-after: needs one character"));
-  CHECK(error(false, "1").find("give the file as --lines") != std::string::npos);
+  CHECK(error(false, "1").find("give one as --lines") != std::string::npos);
 }
 
 TEST_CASE("a text may have 65,536 different characters, and no more", "[lines][text]") {

@@ -100,13 +100,15 @@ bool leaks(const Evaluation& e) {
          *e.optimal - e.loss > 4 * *e.standard_error;
 }
 
-Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences) {
+Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
+                    const EvaluationWatch& watch) {
   const NoGrad guard;
   const std::int64_t chunk = chunk_size(model, task.facts());
   const std::int64_t size = task.evaluation_size();
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
   Sums sums;
   for (std::int64_t first = 0; first < total; first += chunk) {
+    if (watch) watch(first, total);
     const Batch batch = task.evaluation(first, std::min(chunk, total - first));
     sums.add(batch, model(batch.inputs));
   }

@@ -1,6 +1,8 @@
 // How good a model is on a task: its loss beside the best possible one on the same sequences.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,8 +28,13 @@ struct Evaluation {
 /// sees its targets can be.
 bool leaks(const Evaluation& e);
 
+/// Is told now and then how many sequences of how many are done. What it throws ends the
+/// evaluation, which leaves no trace.
+using EvaluationWatch = std::function<void(std::int64_t done, std::int64_t total)>;
+
 /// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.
 /// Draws nothing from any stream: evaluating more or less often changes nothing else.
-Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0);
+Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
+                    const EvaluationWatch& watch = {});
 
 }  // namespace heed::nn

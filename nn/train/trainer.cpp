@@ -67,6 +67,8 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
 
 void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every) {
   RunConfig changed = config_;
+  if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
+    changed.schedule_steps = config_.steps;
   changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
   validate(changed);
   config_ = changed;
@@ -115,8 +117,13 @@ Trainer::Row& Trainer::row_of(std::int64_t step) {
   return history_.back();
 }
 
-Evaluation Trainer::evaluate(bool all) {
-  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch);
+bool Trainer::evaluated() const {
+  return !history_.empty() && history_.back().step == steps_done &&
+         !std::isnan(history_.back().eval_loss);
+}
+
+Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {
+  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, watch);
   Row& row = row_of(steps_done);
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);

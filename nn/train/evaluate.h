@@ -28,8 +28,8 @@ struct Evaluation {
 /// sees its targets can be.
 bool leaks(const Evaluation& e);
 
-/// Is told now and then how many sequences of how many are done. What it throws ends the
-/// evaluation, which leaves no trace.
+/// Called between the parts of a long evaluation: sequences done, of how many. It may throw, which
+/// ends the evaluation.
 using EvaluationWatch = std::function<void(std::int64_t done, std::int64_t total)>;
 
 /// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.

@@ -9,6 +9,7 @@
 
 #include "nn/io/setting.h"
 #include "nn/layers/transformer.h"
+#include "nn/tasks/task.h"
 #include "nn/train/schedule.h"
 
 namespace heed::nn {
@@ -58,6 +59,7 @@ struct RunConfig {
   // what is learned
   std::string task = "induction";  ///< "text": the file `text`
   std::string text;                ///< path of the file for the task "text"
+  TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
   bool mlp = false, bias = false, norm_bias = true, tied = false;

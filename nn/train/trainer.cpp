@@ -43,7 +43,7 @@ std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{:.1
 }  // namespace
 
 std::unique_ptr<Task> make_task(const RunConfig& c) {
-  if (c.task != "text") return make_task(c.task, c.context);
+  if (c.task != "text") return make_task(c.task, c.context, c.task_parameters);
   check<ValueError>(!c.text.empty(), "text", "the task text needs the path of a file");
   return make_text({.path = c.text, .context = c.context, .ngrams = 4});
 }

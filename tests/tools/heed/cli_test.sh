@@ -78,7 +78,7 @@ completes generate heed gen
 completes urn heed train u
 completes "induction urn reverse copy" heed train --task ""
 completes "" heed train --text ""  # bash then offers files
-expect 0 tasks; out_has "induction"; out_has "1.217479"
+expect 0 tasks; out_has "induction"; out_has "0.951870"
 out_has "about 2 s on 2 cores"
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 

@@ -79,6 +79,8 @@ std::vector<Setting> RunConfig::settings() {
       {"steps", steps, kSteps, "optimizer steps"},
       {"warmup", warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", schedule, "course of the learning rate after the warm-up"},
+      {"schedule-steps", schedule_steps, kStepsOrNone,
+       "where the schedule ends, min-lr from there on; 0: with the run"},
       {"lr", lr, {0, 10, true}, "peak learning rate"},
       {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear or cosine"},
       {"beta1", beta1, kShare, "decay of the mean of gradients"},
@@ -173,7 +175,7 @@ Schedule schedule(const RunConfig& c) {
           .lr = c.lr,
           .min_lr = c.min_lr,
           .warmup_steps = c.warmup,
-          .total_steps = c.steps};
+          .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps};
 }
 
 }  // namespace heed::nn

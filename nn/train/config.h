@@ -81,6 +81,7 @@ struct RunConfig {
   DType dtype = float32;
   // the optimizer
   std::int64_t batch = 32, steps = 400, warmup = 20;
+  std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run
   Decay schedule = Decay::kConstant;
   double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, weight_decay = 0, clip = 1;
   // the run

@@ -1,6 +1,7 @@
 // How good a model is on a task: its loss beside the best possible one on the same sequences.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

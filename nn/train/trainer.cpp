@@ -69,6 +69,8 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
 
 void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every) {
   RunConfig changed = config_;
+  if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
+    changed.schedule_steps = config_.steps;
   changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
   validate(changed);
   config_ = changed;
@@ -115,6 +117,11 @@ Trainer::Row& Trainer::row_of(std::int64_t step) {
   if (history_.empty() || history_.back().step != step)
     history_.push_back({step, kNan, kNan, kNan, kNan, kNan, kNan});
   return history_.back();
+}
+
+bool Trainer::evaluated() const {
+  return !history_.empty() && history_.back().step == steps_done &&
+         !std::isnan(history_.back().eval_loss);
 }
 
 Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {

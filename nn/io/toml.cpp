@@ -107,7 +107,7 @@ std::string toml_line(const Setting& setting) {
   const std::string value = setting.get();
   const bool number = setting.kind == Kind::kNameOrReal && autograd::parse_number<double>(value);
   const bool text = setting.kind == Kind::kText || setting.kind == Kind::kChoice ||
-                    setting.kind == Kind::kNameOrReal;
+                    setting.kind == Kind::kSpan || setting.kind == Kind::kNameOrReal;
   if (!text || number) return setting.key + " = " + value + "\n";
   std::string quoted;
   for (const char c : value) {

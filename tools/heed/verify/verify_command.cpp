@@ -62,11 +62,14 @@ int verify_causality(const VerifyArguments& a, bool json) {
   const nn::Transformer random(run.model.options, generator);
   const Stopwatch clock;
   std::vector<Verified> all;
+  Progress progress(false);
+  progress.at_work("differentiates every output by every input");
   past_input_checks([&] {
     all.push_back({"trained", nn::causality(run.model, a.length)});
     all.push_back({"random", nn::causality(random, a.length)});
   });
   const double seconds = clock.seconds();
+  progress.clear();
   const bool ok =
       std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
   const nn::Reach& plain = all[0].causality.runs[0];

@@ -64,7 +64,9 @@ TEST_CASE("every head of a variant is scored, with the keys and values that it r
     CAPTURE(name);
     const Transformer model = heed::nn::testing::random_model(o);
     const Tensor ids = from_data(std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}, {1, 6});
-    const Study s = study(model, {ids, ids}, {});
+    Batch one;
+    one.inputs = one.targets = ids;
+    const Study s = study(model, one, {});
     REQUIRE(s.heads.size() == 4);
     const std::int64_t kv_heads = model.blocks[0].attn.options.kv_heads;
     const auto array = [&](const std::string& site) {

@@ -54,12 +54,14 @@ void set_stream(Generator& g, const SafeTensors& file, const std::string& path,
   }
 }
 
-// What may not change when a run is resumed: all but its length, its rhythm and where its text lies
+// What may not change when a run is resumed: all but its length and rhythm, where it ends early, and where its text lies
 // (whose bytes are compared by themselves).
 std::string recipe_of(RunConfig config) {
   const RunConfig same;
   config.steps = same.steps, config.eval_every = same.eval_every;
   config.save_every = same.save_every, config.text = same.text;
+  config.patience = same.patience, config.target_loss = same.target_loss;
+  config.target_accuracy = same.target_accuracy;
   return to_toml(config);
 }
 
@@ -94,18 +96,20 @@ void Trainer::save_weights(const std::filesystem::path& file) const {
 void Trainer::save(const std::filesystem::path& folder,
                    const std::vector<std::string>& notes) const {
   write_file((folder / kConfig).string(), std::string_view(to_toml(config_, notes)));
-  write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv()));
+  write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv(history_)));
+  write_file((folder / "metrics.jsonl").string(), std::string_view(metrics_jsonl(history_)));
   if (best_loss_) save_safetensors((folder / kBest).string(), best_, metadata(best_step_));
   std::vector<NamedTensor> state;
-  for (const NamedTensor& s : optimizer_.state())
+  for (const NamedTensor& s : optimizer_->state())
     state.push_back({"optimizer." + s.name, s.tensor});
   for (const NamedTensor& p : parameters(model)) state.push_back({"model." + p.name, p.tensor});
   std::vector<double> rows;
-  for (const Row& r : history_)
-    for (const double x :
-         {double(r.step), r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal, r.eval_accuracy})
-      rows.push_back(x);
-  state.push_back({"history", from_data(rows, {std::int64_t(history_.size()), 7})});
+  constexpr auto kWidth = std::int64_t(1 + std::size(kMetricsColumns));
+  for (const MetricsRow& r : history_) {
+    rows.push_back(double(r.step));
+    for (const MetricsColumn& column : kMetricsColumns) rows.push_back(r.*column.value);
+  }
+  state.push_back({"history", from_data(rows, {std::int64_t(history_.size()), kWidth})});
   std::map<std::string, std::string> facts = metadata(steps_done);
   facts["best_loss"] = best_loss_ ? fmt::format("{:.17g}", *best_loss_) : "";
   facts["data_stream"] = data_.state();
@@ -119,12 +123,16 @@ void Trainer::save(const std::filesystem::path& folder,
 void Trainer::restore_history(const SafeTensors& state) {
   const Tensor rows = state.find("history");
   if (!rows.defined()) return;
-  check<IoError>(rows.rank() == 2 && rows.size(1) == 7 && rows.dtype() == float64, state.path,
-                 "'history' is ", rows.shape(), " ", rows.dtype(), ", needs [rows, 7] float64");
+  constexpr std::size_t kWidth = 1 + std::size(kMetricsColumns);
+  check<IoError>(
+      rows.rank() == 2 && rows.size(1) == std::int64_t(kWidth) && rows.dtype() == float64,
+      state.path, "'history' is ", rows.shape(), " ", rows.dtype(), ", needs [rows, ", kWidth,
+      "] float64");
   const auto v = rows.to_vector<double>();
-  for (std::size_t i = 0; i + 7 <= v.size(); i += 7)
-    history_.push_back(
-        {std::int64_t(v[i]), v[i + 1], v[i + 2], v[i + 3], v[i + 4], v[i + 5], v[i + 6]});
+  for (std::size_t i = 0; i + kWidth <= v.size(); i += kWidth) {
+    MetricsRow& row = history_.emplace_back(std::int64_t(v[i]));
+    for (std::size_t c = 0; c + 1 < kWidth; ++c) row.*kMetricsColumns[c].value = v[i + 1 + c];
+  }
 }
 
 void Trainer::restore_best(const std::filesystem::path& folder, const SafeTensors& state) {
@@ -148,7 +156,7 @@ Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Tas
                  "is not what this run was trained with (a value was changed or is missing), so it "
                  "cannot go on as if never stopped; restore it, or train anew with it");
   std::vector<NamedTensor> targets;
-  for (const NamedTensor& s : t.optimizer_.state())
+  for (const NamedTensor& s : t.optimizer_->state())
     targets.push_back({"optimizer." + s.name, s.tensor});
   for (const NamedTensor& p : parameters(t.model)) targets.push_back({"model." + p.name, p.tensor});
   SafeTensors weights = file;

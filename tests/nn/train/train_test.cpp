@@ -216,7 +216,7 @@ TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
     std::vector<std::vector<float>> weights;
     for (const auto& p : heed::nn::parameters(t.model))
       weights.push_back(p.tensor.to_vector<float>());
-    return std::pair(t.metrics_csv(), weights);
+    return std::pair(metrics_csv(t.history()), weights);
   };
   const int before = heed::autograd::num_threads();
   heed::autograd::set_num_threads(1);

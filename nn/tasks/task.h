@@ -31,6 +31,9 @@ struct Sequence {
   double optimal = std::numeric_limits<double>::quiet_NaN();
   /// The same of simpler predictors, by name: {"copy-only", 1.31}.
   std::map<std::string, double> references = {};
+  /// What the Bayes-optimal predictor pays at each position, 0 where there is no target; empty if
+  /// unknown. Where given, `optimal` is its mean and may be left out.
+  std::vector<double> position_optimal = {};  // [T]
 };
 
 /// B sequences of one length.
@@ -40,6 +43,7 @@ struct Batch {
   Tensor counted;               ///< [B, T] bool8
   std::vector<double> optimal;  ///< [B], empty if unknown
   std::map<std::string, std::vector<double>> references;  ///< name -> [B]
+  std::vector<double> position_optimal;                   ///< [B * T], empty if unknown
 };
 
 /// ValueError unless there is a sequence and all are of one length.
@@ -59,6 +63,9 @@ struct TaskFacts {
   /// Expectation of Sequence::optimal over the task's sequences, nats per target; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
   std::map<std::string, double> references = {};  ///< expectations of Sequence::references
+  std::string optimum =
+      {};                   ///< the formula of `optimal`, or why there is none; for heed tasks NAME
+  std::string source = {};  ///< where the task comes from: papers
   /// What a checkpoint keeps of data that lie outside of it. A text: text_size (bytes), text_hash
   /// (FNV-1a, 64 bits), vocabulary (all symbols in a row). Equal data give equal entries.
   std::map<std::string, std::string> data = {};
@@ -109,8 +116,13 @@ class Task {
 /// The names make_task takes, best one first.
 std::vector<std::string> task_names();
 
+/// Values of a task's parameters as text, by key: {"periods", "3..24"}. The others have their
+/// defaults. Which there are: nn/tasks/parameters.h.
+using TaskParameters = std::map<std::string, std::string>;
+
 /// A built-in task. `context`: T, instead of the task's own. ValueError on an unknown name, with
-/// the nearest, or a context that the task cannot fill.
-std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context = {});
+/// the nearest, a context that the task cannot fill, or a parameter that it does not have.
+std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context = {},
+                                const TaskParameters& parameters = {});
 
 }  // namespace heed::nn

@@ -1,4 +1,5 @@
-// Every task with its parameters. The defaults are those of make_task(name).
+// Every task with its options. The defaults are those of make_task(name); parameters() are what the
+// command line calls --task-KEY (nn/tasks/parameters.h), and refer to the options they are of.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "nn/io/setting.h"
 #include "nn/tasks/task.h"
 
 namespace heed::nn {
@@ -14,18 +16,20 @@ namespace heed::nn {
 /// alone do not tell what comes next. Accuracy counts the repeats: t > P (that t = P wraps cannot
 /// be known). Elhage et al. 2021; Olsson et al. 2022.
 struct InductionOptions {
-  std::int64_t vocabulary = 32;                   ///< tokens without BOS, 2 to 52
-  std::int64_t min_period = 12, max_period = 24;  ///< P uniform, both included
-  std::int64_t context = 48;                      ///< at least max_period + 2
+  std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
+  Span periods = {3, 24};        ///< P uniform among them
+  std::int64_t context = 48;     ///< at least periods.last + 2
+  std::vector<Setting> parameters();
 };
 std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 
-/// `length` random tokens, a separator, then the same tokens reversed (or copied). The loss is on
-/// the answer only; T = 2 length.
+/// T / 2 random tokens, a separator, then the same tokens reversed (or copied). The loss is on the
+/// answer only.
 struct ReverseOptions {
   bool copy = false;
-  std::int64_t length = 16;
   std::int64_t vocabulary = 16;  ///< tokens without the separator, 1 to 52
+  std::int64_t context = 32;     ///< even
+  std::vector<Setting> parameters();
 };
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
@@ -34,6 +38,7 @@ std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 struct UrnOptions {
   std::int64_t colors = 3;  ///< 2 to 52
   std::int64_t context = 64;
+  std::vector<Setting> parameters();
 };
 std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 

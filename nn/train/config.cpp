@@ -1,8 +1,11 @@
 #include "nn/train/config.h"
 
+#include <algorithm>
+
 #include "autograd/base/text.h"
 #include "autograd/base/utf8.h"
 #include "nn/io/toml.h"
+#include "nn/tasks/parameters.h"
 #include "nn/train/memory.h"
 
 namespace heed::nn {
@@ -12,6 +15,20 @@ using namespace autograd;
 namespace {
 
 constexpr Range kSteps{1, 1e9}, kStepsOrNone{0, 1e9}, kShare{0, 1, false, true};
+
+// With every parameter of its task.
+RunConfig completed(RunConfig c) {
+  c.task_parameters = complete_parameters(c.task, c.task_parameters);
+  return c;
+}
+
+// Of a completed configuration: all but the parameters of other tasks.
+std::vector<Setting> own_settings(RunConfig& c) {
+  std::vector<Setting> list = c.settings();
+  std::erase_if(list,
+                [](const Setting& s) { return s.key.starts_with("task-") && s.get().empty(); });
+  return list;
+}
 
 }  // namespace
 
@@ -42,6 +59,8 @@ std::vector<Setting> RunConfig::settings() {
       {"steps", steps, kSteps, "optimizer steps"},
       {"warmup", warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", schedule, "course of the learning rate after the warm-up"},
+      {"schedule-steps", schedule_steps, kStepsOrNone,
+       "where the schedule ends, min-lr from there on; 0: with the run"},
       {"lr", lr, {0, 10, true}, "peak learning rate"},
       {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
       {"decay-steps", decay_steps, kStepsOrNone,
@@ -69,6 +88,9 @@ std::vector<Setting> RunConfig::settings() {
        target_accuracy,
        {0, 1},
        "ends at an evaluation of this accuracy, a share; 0: never"}};
+  const std::vector<Setting> parameters = task_settings(task_parameters);
+  list.insert(list.begin() + (find_setting(list, "layers") - list.data()), parameters.begin(),
+              parameters.end());
   std::string group;
   for (Setting& s : list) {
     if (s.key == "task") group = "Data";
@@ -83,8 +105,8 @@ std::vector<Setting> RunConfig::settings() {
 }
 
 void validate(const RunConfig& c) {
-  RunConfig copy = c;
-  for (const Setting& s : copy.settings())
+  RunConfig copy = completed(c);
+  for (const Setting& s : own_settings(copy))
     if (const std::string problem = s.problem(s.key, s.get()); !problem.empty())
       throw ValueError(problem);
   check<ValueError>(c.d_model % c.heads == 0, "d-model", c.d_model, " is not divisible by heads ",
@@ -110,34 +132,40 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
   std::string text;
   for (const std::string& line : extra) text += "# " + line + "\n";
   text += "[train]\n";
-  RunConfig copy = config;
-  for (const Setting& s : copy.settings()) text += toml_line(s);
+  RunConfig copy = completed(config);
+  for (const Setting& s : own_settings(copy)) text += toml_line(s);
   return text;
 }
 
 RunConfig from_toml(const std::string& text, const std::string& file) {
   RunConfig config;
   const std::vector<Setting> settings = config.settings();
-  std::vector<std::string> missing = keys(settings);
+  std::vector<std::string> given;
   for (const TomlItem& item : read_toml(text, file)) {
     check<ValueError>(item.section == "train", item.where, "'", item.key, "' in [", item.section,
                       "] is not a key of [train]");
     if (item.key.empty()) continue;
     setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
-    std::erase(missing, item.key);
+    given.push_back(item.key);
   }
+  RunConfig whole = completed(config);
+  std::vector<std::string> missing = keys(own_settings(whole));
+  std::erase_if(missing, [&](const std::string& key) {
+    return std::find(given.begin(), given.end(), key) != given.end();
+  });
   // A default in place of a lost value would be another model, often of the same shapes.
   check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
-  return config;
+  return whole;
 }
 
 Schedule schedule(const RunConfig& c) {
-  return {.decay = c.schedule,
-          .lr = c.lr,
-          .min_lr = c.min_lr,
-          .warmup_steps = c.warmup,
-          .total_steps = c.steps,
-          .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<std::int64_t>(1, c.steps / 10)};
+  return {
+      .decay = c.schedule,
+      .lr = c.lr,
+      .min_lr = c.min_lr,
+      .warmup_steps = c.warmup,
+      .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps,
+      .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<std::int64_t>(1, c.steps / 10)};
 }
 
 }  // namespace heed::nn

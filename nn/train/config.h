@@ -9,6 +9,7 @@
 
 #include "nn/io/setting.h"
 #include "nn/layers/transformer.h"
+#include "nn/tasks/task.h"
 #include "nn/train/schedule.h"
 
 namespace heed::nn {
@@ -50,11 +51,10 @@ struct EnumNames<DType> {  // those that a model can have
 };
 template <>
 struct EnumNames<Decay> {
-  static constexpr std::pair<Decay, const char*> kTable[] = {
-      {Decay::kConstant, "constant"},
-      {Decay::kLinear, "linear"},
-      {Decay::kCosine, "cosine"},
-      {Decay::kWsd, "wsd"}};
+  static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
+                                                             {Decay::kLinear, "linear"},
+                                                             {Decay::kCosine, "cosine"},
+                                                             {Decay::kWsd, "wsd"}};
 };
 
 enum class OptimizerKind { kAdamW, kSGD };
@@ -68,6 +68,7 @@ struct RunConfig {
   // what is learned
   std::string task = "induction";  ///< "text": the file `text`
   std::string text;                ///< path of the file for the task "text"
+  TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
   bool mlp = false, bias = false, norm_bias = true, tied = false;
@@ -78,7 +79,9 @@ struct RunConfig {
   double dropout = 0;
   DType dtype = float32;
   // the optimizer
-  std::int64_t batch = 32, accumulate = 1, steps = 400, warmup = 20, decay_steps = 0;
+  std::int64_t batch = 32, accumulate = 1, steps = 400, warmup = 20;
+  std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run
+  std::int64_t decay_steps = 0;     ///< of wsd; 0: a tenth
   Decay schedule = Decay::kConstant;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0,

@@ -23,14 +23,13 @@ struct MetricsColumn {
   const char* name;
   double MetricsRow::*value;
 };
-inline constexpr MetricsColumn kMetricsColumns[] = {
-    {"loss", &MetricsRow::loss},
-    {"lr", &MetricsRow::lr},
-    {"grad_norm", &MetricsRow::grad_norm},
-    {"eval_loss", &MetricsRow::eval_loss},
-    {"eval_optimal", &MetricsRow::eval_optimal},
-    {"eval_accuracy", &MetricsRow::eval_accuracy},
-    {"clipped_norm", &MetricsRow::clipped_norm}};
+inline constexpr MetricsColumn kMetricsColumns[] = {{"loss", &MetricsRow::loss},
+                                                    {"lr", &MetricsRow::lr},
+                                                    {"grad_norm", &MetricsRow::grad_norm},
+                                                    {"eval_loss", &MetricsRow::eval_loss},
+                                                    {"eval_optimal", &MetricsRow::eval_optimal},
+                                                    {"eval_accuracy", &MetricsRow::eval_accuracy},
+                                                    {"clipped_norm", &MetricsRow::clipped_norm}};
 
 /// "version" in each line of metrics.jsonl; grows when a column changes its meaning.
 inline constexpr int kMetricsVersion = 1;

@@ -40,9 +40,8 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
   for (const NamedTensor& p : all) p.tensor.zero_grad();
   const Tensor logits =
       model.forward(part(batch.inputs), {.training = true, .generator = &dropout});
-  const Tensor loss =
-      cross_entropy(logits, part(batch.targets), {.reduction = Reduction::kSum}) *
-      (1 / targets_of(batch));
+  const Tensor loss = cross_entropy(logits, part(batch.targets), {.reduction = Reduction::kSum}) *
+                      (1 / targets_of(batch));
   backward(loss);
   ShardGradients result;
   result.loss = loss.item();

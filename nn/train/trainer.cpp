@@ -33,8 +33,8 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer&
   const std::vector<ParameterGroup> groups = decay_groups(parameters(model), c.weight_decay);
   if (c.optimizer == OptimizerKind::kSGD)
     return std::make_unique<SGD>(groups, SGDOptions{.momentum = c.momentum});
-  return std::make_unique<AdamW>(
-      groups, AdamWOptions{.beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps});
+  return std::make_unique<AdamW>(groups,
+                                 AdamWOptions{.beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps});
 }
 
 // 0 stands for no limit.
@@ -54,7 +54,7 @@ RunConfig effective(RunConfig config, const Task* own) {
 }
 
 std::unique_ptr<Task> make_task(const RunConfig& c) {
-  if (c.task != "text") return make_task(c.task, c.context);
+  if (c.task != "text") return make_task(c.task, c.context, c.task_parameters);
   check<ValueError>(!c.text.empty(), "text", "the task text needs the path of a file");
   return make_text({.path = c.text, .context = c.context, .ngrams = 4});
 }
@@ -77,6 +77,8 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
 
 void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every) {
   RunConfig changed = config_;
+  if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
+    changed.schedule_steps = config_.steps;
   changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
   validate(changed);
   config_ = changed;
@@ -154,9 +156,13 @@ std::vector<std::string> Trainer::parameters_without_gradient() const {
 }
 
 MetricsRow& Trainer::row_of(std::int64_t step) {
-  if (history_.empty() || history_.back().step != step)
-    history_.emplace_back(step);
+  if (history_.empty() || history_.back().step != step) history_.emplace_back(step);
   return history_.back();
+}
+
+bool Trainer::evaluated() const {
+  return !history_.empty() && history_.back().step == steps_done &&
+         !std::isnan(history_.back().eval_loss);
 }
 
 Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {

@@ -7,6 +7,7 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_checks.h"
 #include "tools/heed/train/train_run.h"
 
@@ -46,19 +47,19 @@ void make_config(TrainArguments& a, const Command& c) {
 
 int resume(const TrainArguments& a, const Command& c) {
   constexpr std::array kAllowed = {
-      "resume", "steps", "eval-every", "save-every", "patience",  "target-loss", "target-accuracy",
-      "threads", "simd", "quiet",      "json",       "config"};
+      "resume",  "steps", "eval-every", "save-every", "patience", "target-loss", "target-accuracy",
+      "threads", "simd",  "quiet",      "json",       "config",   "text"};
   for (const std::string& key : nn::keys(c.settings))
     if (c.given(key) && std::find(kAllowed.begin(), kAllowed.end(), key) == kAllowed.end())
       usage_error(
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
-          "--save-every, --patience, --target-loss, --target-accuracy, --threads, --simd and "
-          "--quiet, not {}; a new run like it: heed train "
+          "--save-every, --patience, --target-loss, --target-accuracy, --threads, --simd, --quiet "
+          "and --text for a text that was moved, not {}; a new run like it: heed train "
           "--config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
   const RunLock lock(folder);
-  nn::Trainer trainer = nn::Trainer::resume(folder);
+  nn::Trainer trainer = nn::Trainer::resume(folder, nullptr, c.given("text") ? a.config.text : "");
   for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
@@ -74,12 +75,18 @@ int resume(const TrainArguments& a, const Command& c) {
       c.given("target-loss") ? a.config.target_loss : config.target_loss,
       c.given("target-accuracy") ? a.config.target_accuracy : config.target_accuracy);
   if (const std::string reason = trainer.stop_reason();
-      !reason.empty() && trainer.steps_done < config.steps)
+      !reason.empty() && trainer.steps_done < config.steps && is_finished(folder, trainer))
     usage_error("{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0",
                 folder.string(), trainer.steps_done, reason, reason.substr(0, reason.find(':')));
-  if (trainer.steps_done >= config.steps)
+  if (trainer.steps_done >= config.steps && is_finished(folder, trainer))
     usage_error("{} has done its {} steps; go on with heed train --resume {} --steps {}",
                 folder.string(), trainer.steps_done, folder.string(), 2 * trainer.steps_done);
+  const nn::Schedule schedule = nn::schedule(config);
+  if (config.schedule != nn::Decay::kConstant && steps > schedule.total_steps)
+    print_error(
+        fmt::format("the {} schedule keeps its end at step {}: the steps after it run at "
+                    "min-lr {}",
+                    nn::enum_name(config.schedule), schedule.total_steps, config.min_lr));
   return train_run(trainer, folder, a.run);
 }
 
@@ -106,10 +113,8 @@ int train(TrainArguments& a, const Command& c) {
   const std::filesystem::path out = a.run.out;
   const std::filesystem::path folder = out.empty() ? make_next_run(config.task) : out;
   const RunLock lock(folder);
-  if (!out.empty()) {
-    check_out(out, a.overwrite);  // once more: a run may have begun and ended since
-    empty_out(out);
-  }
+  if (!out.empty()) check_out(out, a.overwrite);  // once more: a run may have begun and ended since
+  begin_run(folder, [&](const std::filesystem::path& inside) { save_run(trainer, inside); });
   return train_run(trainer, folder, a.run);
 }
 

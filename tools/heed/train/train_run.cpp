@@ -18,6 +18,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kSaveSeconds = 15;  // between saves at evaluations
+constexpr double kLongestUnsaved = 60;
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kFinished = "finished";  // metadata of the last model.safetensors
+
+// Ctrl-C, in the middle of an evaluation.
+struct Interrupted {};
 
 std::vector<std::string> config_notes() {
   return {fmt::format("heed train --config THIS-FILE runs this again; written by heed {}",
@@ -69,12 +75,19 @@ class Run {
         pace_(trainer.config()) {}
 
   int go() {
-    begin();
-    for (bool first = true; !ended() && !interrupt_.interrupted(); first = false) step(first);
-    return ended() ? finish() : stop();
+    try {
+      begin();
+      for (bool first = true; !ended() && !interrupt_.interrupted(); first = false) step(first);
+      return ended() ? finish() : stop();
+    } catch (const Interrupted&) {
+      return stop();
+    }
   }
 
  private:
+  // Whether last_ is of this very step, as where a run ends early.
+  bool evaluated_now() const { return last_ && t_.evaluated(); }
+
   bool ended() const { return t_.steps_done >= config_.steps || !t_.stop_reason().empty(); }
 
   void begin() {
@@ -82,9 +95,17 @@ class Run {
     progress_.line(fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task,
                                fresh ? "trains" : "goes on", folder_.string()));
     for (const std::string& line : start_lines(t_)) progress_.line(line);
-    if (fresh && config_.eval_every > 0) evaluate();
-    save();  // from here on a kill leaves a run that resumes
+    if (fresh)
+      log_.restart(folder_, t_.history().size());  // saved by who made the trainer
+    else
+      save();
+    // A kill may have come between the step and its evaluation.
+    if (t_.steps_done < config_.steps && evaluation_is_due() && !t_.evaluated()) evaluate();
     if (fresh && config_.save_every > 0) checkpoint();
+  }
+
+  bool evaluation_is_due() const {
+    return config_.eval_every > 0 && t_.steps_done % config_.eval_every == 0;
   }
 
   void step(bool first) {
@@ -99,7 +120,7 @@ class Run {
     pace_.add(clock_.seconds() - started);
     check_gradients(first);
     const std::int64_t done = t_.steps_done;
-    if (config_.eval_every > 0 && done % config_.eval_every == 0 && done < config_.steps) {
+    if (evaluation_is_due() && done < config_.steps) {
       evaluate();
       picture_meanwhile();
       if (clock_.seconds() - last_saved_ > kSaveSeconds) save();
@@ -109,6 +130,7 @@ class Run {
       save();
     }
     log_.append(t_.history());
+    if (clock_.seconds() - last_saved_ > kLongestUnsaved) save();
     if (progress_.is_due()) progress_.at_work(step_line(state(t_.task->facts().optimal)));
   }
 
@@ -124,9 +146,12 @@ class Run {
 
   int finish() {
     // The history compares like with like: every evaluation in it is of the same sequences. The
-    // result is measured on all there are.
-    const nn::Evaluation comparable = evaluate();
+    // result is measured on all there are. An evaluation that a longer run would not have is no
+    // part of what resume reads.
     save();
+    const nn::Evaluation comparable = evaluated_now() ? *last_ : evaluate();
+    if (evaluation_is_due()) save();
+    t_.save_results(folder_);
     const nn::Evaluation all = past_input_checks(
         [&] { return nn::evaluate(t_.model, *t_.task, 0, watch("evaluates all sequences")); });
     check(all);
@@ -134,13 +159,15 @@ class Run {
     const std::string reason = t_.steps_done < config_.steps ? t_.stop_reason() : "";
     print_result(t_, all, comparable, folder_, clock_.seconds(), pace_, reason, options_.json);
     std::fflush(stdout);  // pictures may fail in any way: they cost no result
-    const bool loss = picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
+    const bool loss =
+        picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
     const bool attention = picture("attention.png", [&](const fs::path& file) {
       draw_attention(file, t_.model, *t_.task, t_.steps_done);
     });
     if (!options_.json && (loss || attention))
       print("pictures  {}{}{}\n", loss ? (folder_ / "loss.png").string() : "",
             loss && attention ? "  " : "", attention ? (folder_ / "attention.png").string() : "");
+    t_.save_weights(folder_ / kModel, {{kFinished, "yes"}});  // nothing is left for a resume to do
     return kOk;
   }
 
@@ -166,8 +193,14 @@ class Run {
   }
 
   void save() {
-    t_.save(folder_, config_notes());
+    try {
+      save_run(t_, folder_);
+    } catch (const autograd::NumericError& e) {
+      throw autograd::NumericError(
+          fmt::format("{}; {} keeps the save of step {}", e.what(), folder_.string(), saved_));
+    }
     log_.restart(folder_, t_.history().size());
+    saved_ = t_.steps_done;
     last_saved_ = clock_.seconds();
   }
 
@@ -185,6 +218,7 @@ class Run {
 
   nn::EvaluationWatch watch(const std::string& what) {
     return [this, what](std::int64_t done, std::int64_t total) {
+      if (interrupt_.interrupted()) throw Interrupted();
       progress_.at_work(fmt::format("{}: {} of {}", what, done, total));
     };
   }
@@ -204,7 +238,7 @@ class Run {
 
   void check(const nn::Evaluation& e) {
     if (!std::isfinite(e.loss)) {
-      save();
+      if (t_.steps_done < config_.steps) save();
       throw autograd::NumericError(fmt::format(
           "the evaluation after step {} is {}; lower lr (now {}) or set clip; the {} steps before "
           "it are in {}",
@@ -232,14 +266,28 @@ class Run {
   InterruptGuard interrupt_;
   Stopwatch clock_;
   Pace pace_;
-  nn::StepReport report_;  // of the last step
+  nn::StepReport report_;               // of the last step
   std::optional<nn::Evaluation> last_;  // of those that the history has
   nn::MetricsLog log_;
   bool facts_said_ = false;
   double last_saved_ = 0, next_picture_ = 0;  // by clock_
+  std::int64_t saved_ = t_.steps_done;
 };
 
 }  // namespace
+
+void save_run(const nn::Trainer& trainer, const fs::path& folder) {
+  trainer.save(folder, config_notes());
+}
+
+bool is_finished(const fs::path& folder, const nn::Trainer& trainer) {
+  std::error_code ignored;
+  if (!fs::exists(folder / kModel, ignored)) return false;
+  const auto facts = nn::load_safetensors((folder / kModel).string()).metadata;
+  const auto step = facts.find("step");
+  return facts.contains(kFinished) && step != facts.end() &&
+         step->second == std::to_string(trainer.steps_done);
+}
 
 int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& options) {
   return Run(t, folder, options).go();

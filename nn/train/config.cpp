@@ -22,12 +22,30 @@ RunConfig completed(RunConfig c) {
   return c;
 }
 
-// Of a completed configuration: all but the parameters of other tasks.
+// Of a completed configuration: all but what other tasks have.
 std::vector<Setting> own_settings(RunConfig& c) {
   std::vector<Setting> list = c.settings();
-  std::erase_if(list,
-                [](const Setting& s) { return s.key.starts_with("task-") && s.get().empty(); });
+  std::erase_if(list, [&](const Setting& s) {
+    if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
+    if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
+    return s.key.starts_with("task-") && s.get().empty();
+  });
   return list;
+}
+
+// What only files have stays at its default elsewhere.
+void check_file(const RunConfig& c) {
+  const RunConfig none;
+  for (const std::string& text : {c.text, c.lines, c.answer_after})
+    check<ValueError>(is_utf8(text), "text", "'", text,
+                      "' is not UTF-8, which config.toml cannot keep; rename it");
+  check<ValueError>(c.text.empty() || c.lines.empty(), "text", "'", c.text, "' and lines '",
+                    c.lines, "': a run learns one file, as text or as lines");
+  check<ValueError>(c.answer_after.empty() || c.task == "lines", "answer-after", "what follows '",
+                    c.answer_after, "' counts in a line of a file: give one as --lines");
+  check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words),
+                    c.unit == none.unit ? "max-words" : "unit", "the task ", c.task,
+                    " reads no file; --text or --lines name one");
 }
 
 }  // namespace
@@ -36,6 +54,13 @@ std::vector<Setting> RunConfig::settings() {
   std::vector<Setting> list = {
       {"task", task, "NAME", "what to learn; see heed tasks"},
       {"text", text, "FILE", "UTF-8 file to learn from, for the task text"},
+      {"lines", lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
+      {"answer-after", answer_after, "CHAR", "of --lines: only what follows the first CHAR counts"},
+      {"unit", unit, "of --text, --lines: what a token is"},
+      {"max-words",
+       max_words,
+       {1, 65534},
+       "of --unit word: the most frequent are tokens, the rest <unk>"},
       {"layers", layers, {1, 256}, "blocks"},
       {"heads", heads, {1, 1024}, "attention heads per block; divides d-model"},
       {"d-model", d_model, {1, 16384}, "width of the residual stream"},
@@ -100,7 +125,8 @@ std::vector<Setting> RunConfig::settings() {
     s.group = group;
     if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
   }
-  list[1].may_be_empty = true;
+  for (Setting& s : list)
+    s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   return list;
 }
 
@@ -123,8 +149,7 @@ void validate(const RunConfig& c) {
                           : "target-accuracy",
       "is looked at after each evaluation; give eval-every above 0");
   check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
-  check<ValueError>(is_utf8(c.text), "text", "'", c.text,
-                    "' is not UTF-8, which config.toml cannot keep; rename it");
+  check_file(c);
   check_memory(c, 1, 1);
 }
 
@@ -156,6 +181,19 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
   // A default in place of a lost value would be another model, often of the same shapes.
   check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
   return whole;
+}
+
+bool learns_file(const RunConfig& c) { return c.task == "text" || c.task == "lines"; }
+
+TextOptions text_options(const RunConfig& c) {
+  const bool lines = c.task == "lines";
+  return {.path = lines ? c.lines : c.text,
+          .context = c.context,
+          .ngrams = 5,
+          .lines = lines,
+          .unit = c.unit,
+          .max_words = c.max_words,
+          .answer_after = c.answer_after};
 }
 
 Schedule schedule(const RunConfig& c) {

@@ -9,7 +9,7 @@
 
 #include "nn/io/setting.h"
 #include "nn/layers/transformer.h"
-#include "nn/tasks/task.h"
+#include "nn/tasks/tasks.h"
 #include "nn/train/schedule.h"
 
 namespace heed::nn {
@@ -64,10 +64,20 @@ struct EnumNames<OptimizerKind> {
       {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
 };
 
+template <>
+struct EnumNames<Unit> {
+  static constexpr std::pair<Unit, const char*> kTable[] = {{Unit::kChar, "char"},
+                                                            {Unit::kWord, "word"}};
+};
+
 struct RunConfig {
   // what is learned
-  std::string task = "induction";  ///< "text": the file `text`
+  std::string task = "induction";  ///< "text", "lines": the file of that name below
   std::string text;                ///< path of the file for the task "text"
+  std::string lines;               ///< the same for the task "lines"
+  Unit unit = Unit::kChar;         ///< of both
+  std::int64_t max_words = 8192;
+  std::string answer_after;
   TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
@@ -96,8 +106,8 @@ struct RunConfig {
   std::vector<Setting> settings();
 };
 
-/// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", and the speed presets
-/// micro, toy, chargpt, small (nn/train/README.md).
+/// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", "names", and the speed
+/// presets micro, toy, chargpt, small (nn/train/README.md).
 std::vector<std::string> preset_names();
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);
@@ -112,6 +122,10 @@ void validate(const RunConfig& config);
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
 /// Reads what to_toml wrote, every key of it. ValueError naming `file`, line and key otherwise.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
+
+/// Whether the task is a file of one's own, and what is known of it.
+bool learns_file(const RunConfig& config);
+TextOptions text_options(const RunConfig& config);
 
 /// The learning rate of every step.
 Schedule schedule(const RunConfig& config);

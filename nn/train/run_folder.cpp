@@ -55,7 +55,7 @@ void check_same_text(const RunConfig& config, const Task& task, const SafeTensor
                      const std::string& path) {
   for (const auto& [key, now] : task.facts().data) {
     const std::string then = metadata_of(file, path, key);
-    check<IoError>(now == then, "text", "'", config.text,
+    check<IoError>(now == then, "text", "'", text_options(config).path,
                    "' is no longer the text of this run: ", key, " was ", then.substr(0, 80),
                    ", is ", now.substr(0, 80), "; put the old one back (", path, ")");
   }
@@ -77,7 +77,7 @@ std::string recipe_of(RunConfig config) {
   config.schedule_steps =
       config.schedule == Decay::kConstant ? same.schedule_steps : schedule(config).total_steps;
   config.steps = same.steps, config.eval_every = same.eval_every;
-  config.save_every = same.save_every, config.text = same.text;
+  config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
   config.patience = same.patience, config.target_loss = same.target_loss;
   config.target_accuracy = same.target_accuracy;
   return to_toml(config);
@@ -256,9 +256,9 @@ LoadedRun load_run(const std::filesystem::path& folder, const std::string& weigh
   const auto recipe = file.metadata.find("recipe");  // weights from elsewhere have none
   if (recipe != file.metadata.end()) check_recipe(folder, config, path, recipe->second);
   std::unique_ptr<Task> task;
-  if (config.task == "text" && use == Use::kPrompts) {
+  if (learns_file(config) && use == Use::kPrompts) {
     metadata_of(file, path, "vocabulary");
-    task = make_text_prompts(file.metadata, config.context);
+    task = make_text_prompts(file.metadata, text_options(config));
   } else {
     task = make_task(config);
     check_same_text(config, *task, file, path);

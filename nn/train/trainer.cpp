@@ -45,18 +45,20 @@ double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infi
 RunConfig effective(RunConfig config, const Task* own) {
   if (own) {
     config.task = own->facts().name;
-  } else if (!config.text.empty()) {
-    config.task = "text";
-    config.text = std::filesystem::absolute(config.text).lexically_normal().string();
+  } else if (std::string& file = config.lines.empty() ? config.text : config.lines; !file.empty()) {
+    config.task = config.lines.empty() ? "text" : "lines";
+    file = std::filesystem::absolute(file).lexically_normal().string();
   }
   validate(config);
   return config;
 }
 
 std::unique_ptr<Task> make_task(const RunConfig& c) {
-  if (c.task != "text") return make_task(c.task, c.context, c.task_parameters);
-  check<ValueError>(!c.text.empty(), "text", "the task text needs the path of a file");
-  return make_text({.path = c.text, .context = c.context, .ngrams = 4});
+  if (!learns_file(c)) return make_task(c.task, c.context, c.task_parameters);
+  const TextOptions options = text_options(c);
+  check<ValueError>(!options.path.empty(), c.task, "the task ", c.task,
+                    " needs the path of a file");
+  return make_text(options);
 }
 
 Transformer make_model(const RunConfig& config, const Task& task) {

@@ -261,7 +261,7 @@ same runs/reverse-1/metrics.csv printed/metrics.csv
 expect 0 train reverse "${tiny[@]}" --steps 400 --target-loss 2.7 --lr 0.01 --out early --json
 is_json_line; out_has '"stopped":"target-loss: evaluated 2.'
 refuses 2 "--resume early --target-loss 0" train --resume early
-expect 0 train --resume early --target-loss 0 --steps 24 --quiet; out_has "reverse: 24 steps, the last "
+expect 0 train --resume early --target-loss 0 --quiet; out_has "reverse: 400 steps, the last "
 expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet
 out_has "stopped   patience: 2 evaluations without a loss below step "
 refuses 2 "give eval-every above 0" train reverse --eval-every 0 --patience 2

@@ -24,24 +24,26 @@ struct TrainArguments {
 // Precedence: option > config file > preset > default; the first two are settled in c.values.
 void make_config(TrainArguments& a, const Command& c) {
   std::string task = c.given("task") ? a.config.task : "";
-  const bool text = !a.config.text.empty();
-  if (task.empty() && text) task = "text";
-  if (!task.empty() && task != "text") {
+  const std::string file = !a.config.lines.empty() ? "lines" : !a.config.text.empty() ? "text" : "";
+  if (task.empty()) task = file;
+  if (!task.empty() && task != "text" && task != "lines") {
     const std::vector<std::string> names = nn::task_names();
     if (std::find(names.begin(), names.end(), task) == names.end())
       usage_error("there is no task '{}'; did you mean '{}'? Tasks: {}; your own text: --text FILE",
                   task, nn::nearest(task, names), autograd::join(names));
-    if (text) usage_error("--text is for the task text; leave out '{}' or --text", task);
   }
+  if (!file.empty() && file != task)
+    usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);
   a.config = nn::preset(!a.preset.empty() ? a.preset
                         : task == "text"  ? "shakespeare-cpu"
+                        : task == "lines" ? "names"
                         : task.empty()    ? "induction"
                                           : task);
   c.assign();
   if (!task.empty()) a.config.task = task;
-  if (a.config.task == "text" && a.config.text.empty())
-    usage_error("{} learns a text: add --text FILE",
-                a.preset.empty() ? "the task text" : "the preset " + a.preset);
+  if (nn::learns_file(a.config) && file != a.config.task)
+    usage_error("{} learns a file: add --{} FILE",
+                a.preset.empty() ? "the task " + task : "the preset " + a.preset, a.config.task);
   nn::validate(a.config);
 }
 
@@ -110,6 +112,8 @@ int train(TrainArguments& a, const Command& c) {
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
   nn::Trainer trainer(config);
+  if (const std::string& note = trainer.task->facts().note; !note.empty())
+    print_error("note: " + note);
   const std::filesystem::path out = a.run.out;
   const std::filesystem::path folder = out.empty() ? make_next_run(config.task) : out;
   const RunLock lock(folder);
@@ -135,7 +139,7 @@ void train_command(Command& c) {
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = a->config.settings();
-  c.settings[1].may_be_empty = false;  // --text ""
+  for (nn::Setting& s : c.settings) s.may_be_empty = false;  // --text ""
   c.add("Recipe", {nn::Setting("preset", a->preset, nn::preset_names(), "recipe to start from")});
   c.add("Output",
         {nn::Setting("out", a->run.out, "DIR", "run folder").shows("the next free runs/TASK-N"),

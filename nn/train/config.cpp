@@ -22,12 +22,30 @@ RunConfig completed(RunConfig c) {
   return c;
 }
 
-// Of a completed configuration: all but the parameters of other tasks.
+// Of a completed configuration: all but what other tasks have.
 std::vector<Setting> own_settings(RunConfig& c) {
   std::vector<Setting> list = c.settings();
-  std::erase_if(list,
-                [](const Setting& s) { return s.key.starts_with("task-") && s.get().empty(); });
+  std::erase_if(list, [&](const Setting& s) {
+    if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
+    if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
+    return s.key.starts_with("task-") && s.get().empty();
+  });
   return list;
+}
+
+// What only files have stays at its default elsewhere.
+void check_file(const RunConfig& c) {
+  const RunConfig none;
+  for (const std::string& text : {c.text, c.lines, c.answer_after})
+    check<ValueError>(is_utf8(text), "text", "'", text,
+                      "' is not UTF-8, which config.toml cannot keep; rename it");
+  check<ValueError>(c.text.empty() || c.lines.empty(), "text", "'", c.text, "' and lines '",
+                    c.lines, "': a run learns one file, as text or as lines");
+  check<ValueError>(c.answer_after.empty() || c.task == "lines", "answer-after", "what follows '",
+                    c.answer_after, "' counts in a line of a file: give one as --lines");
+  check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words),
+                    c.unit == none.unit ? "max-words" : "unit", "the task ", c.task,
+                    " reads no file; --text or --lines name one");
 }
 
 }  // namespace
@@ -36,6 +54,13 @@ std::vector<Setting> RunConfig::settings() {
   std::vector<Setting> list = {
       {"task", task, "NAME", "what to learn; see heed tasks"},
       {"text", text, "FILE", "UTF-8 file to learn from, for the task text"},
+      {"lines", lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
+      {"answer-after", answer_after, "CHAR", "of --lines: only what follows the first CHAR counts"},
+      {"unit", unit, "of --text, --lines: what a token is"},
+      {"max-words",
+       max_words,
+       {1, 65534},
+       "of --unit word: the most frequent are tokens, the rest <unk>"},
       {"layers", layers, {1, 256}, "blocks"},
       {"heads", heads, {1, 1024}, "attention heads per block; divides d-model"},
       {"d-model", d_model, {1, 16384}, "width of the residual stream"},
@@ -51,18 +76,28 @@ std::vector<Setting> RunConfig::settings() {
       {"dropout", dropout, kShare, "probability"},
       {"dtype", dtype, "of weights and arithmetic"},
       {"batch", batch, {1, 65536}, "sequences per step"},
+      {"accumulate",
+       accumulate,
+       {1, 65536},
+       "parts of the batch that run one after the other, for less memory; a power of two that "
+       "divides batch"},
       {"steps", steps, kSteps, "optimizer steps"},
       {"warmup", warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", schedule, "course of the learning rate after the warm-up"},
       {"schedule-steps", schedule_steps, kStepsOrNone,
        "where the schedule ends, min-lr from there on; 0: with the run"},
       {"lr", lr, {0, 10, true}, "peak learning rate"},
-      {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear or cosine"},
-      {"beta1", beta1, kShare, "decay of the mean of gradients"},
-      {"beta2", beta2, kShare, "decay of the mean of squares"},
-      {"eps", eps, {0, 1, true}, "added to the root"},
+      {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
+      {"decay-steps", decay_steps, kStepsOrNone,
+       "steps that wsd (warm-up, stable, decay) decays at the end; 0: a tenth of all"},
+      {"optimizer", optimizer, "what makes a step of a gradient"},
+      {"beta1", beta1, kShare, "adamw: decay of the mean of gradients"},
+      {"beta2", beta2, kShare, "adamw: decay of the mean of squares"},
+      {"eps", eps, {0, 1, true}, "adamw: added to the root"},
+      {"momentum", momentum, kShare, "sgd: share of the last step that goes on"},
       {"weight-decay", weight_decay, {0, 10}, "decoupled, on matrices only"},
       {"clip", clip, {0}, "largest global gradient norm; 0: no clipping"},
+      {"clip-value", clip_value, {0}, "largest element of a gradient, before clip; 0: no clipping"},
       {"seed", seed, {0, 0xffffffff}, "of initialization, data and dropout, each its own stream"},
       {"eval-every", eval_every, kStepsOrNone, "steps between evaluations; 0: only at the end"},
       {"eval-batch",
@@ -70,7 +105,14 @@ std::vector<Setting> RunConfig::settings() {
        {1, 1 << 20},
        "sequences of an evaluation (text: windows; the last takes all)"},
       {"save-every", save_every, kStepsOrNone,
-       "steps between checkpoints/NNNNNN.safetensors; 0: none"}};
+       "steps between checkpoints/NNNNNN.safetensors; 0: none"},
+      {"patience", patience, kStepsOrNone,
+       "ends after so many evaluations in a row without a lower loss; 0: never"},
+      {"target-loss", target_loss, {0}, "ends at an evaluation of this loss, nats; 0: never"},
+      {"target-accuracy",
+       target_accuracy,
+       {0, 1},
+       "ends at an evaluation of this accuracy, a share; 0: never"}};
   const std::vector<Setting> parameters = task_settings(task_parameters);
   list.insert(list.begin() + (find_setting(list, "layers") - list.data()), parameters.begin(),
               parameters.end());
@@ -78,12 +120,13 @@ std::vector<Setting> RunConfig::settings() {
   for (Setting& s : list) {
     if (s.key == "task") group = "Data";
     if (s.key == "layers") group = "Model";
-    if (s.key == "batch") group = "Optimization (AdamW)";
+    if (s.key == "batch") group = "Optimization";
     if (s.key == "seed") group = "Run";
     s.group = group;
     if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
   }
-  list[1].may_be_empty = true;
+  for (Setting& s : list)
+    s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   return list;
 }
 
@@ -96,9 +139,17 @@ void validate(const RunConfig& c) {
                     c.heads, "; choose d-model as a multiple of heads");
   check<ValueError>(c.positions != Positions::kRope || c.d_model / c.heads % 2 == 0, "positions",
                     "rope needs an even d-model / heads, got ", c.d_model / c.heads);
+  check<ValueError>(c.batch % c.accumulate == 0 && (c.accumulate & (c.accumulate - 1)) == 0,
+                    "accumulate", "needs a power of two that divides batch ", c.batch, ", got ",
+                    c.accumulate);
+  check<ValueError>(
+      c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0 && c.target_accuracy == 0),
+      c.patience > 0      ? "patience"
+      : c.target_loss > 0 ? "target-loss"
+                          : "target-accuracy",
+      "is looked at after each evaluation; give eval-every above 0");
   check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
-  check<ValueError>(is_utf8(c.text), "text", "'", c.text,
-                    "' is not UTF-8, which config.toml cannot keep; rename it");
+  check_file(c);
   check_memory(c, 1, 1);
 }
 
@@ -132,12 +183,27 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
   return whole;
 }
 
+bool learns_file(const RunConfig& c) { return c.task == "text" || c.task == "lines"; }
+
+TextOptions text_options(const RunConfig& c) {
+  const bool lines = c.task == "lines";
+  return {.path = lines ? c.lines : c.text,
+          .context = c.context,
+          .ngrams = 5,
+          .lines = lines,
+          .unit = c.unit,
+          .max_words = c.max_words,
+          .answer_after = c.answer_after};
+}
+
 Schedule schedule(const RunConfig& c) {
-  return {.decay = c.schedule,
-          .lr = c.lr,
-          .min_lr = c.min_lr,
-          .warmup_steps = c.warmup,
-          .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps};
+  return {
+      .decay = c.schedule,
+      .lr = c.lr,
+      .min_lr = c.min_lr,
+      .warmup_steps = c.warmup,
+      .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps,
+      .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<std::int64_t>(1, c.steps / 10)};
 }
 
 }  // namespace heed::nn

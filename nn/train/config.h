@@ -9,7 +9,7 @@
 
 #include "nn/io/setting.h"
 #include "nn/layers/transformer.h"
-#include "nn/tasks/task.h"
+#include "nn/tasks/tasks.h"
 #include "nn/train/schedule.h"
 
 namespace heed::nn {
@@ -51,14 +51,33 @@ struct EnumNames<DType> {  // those that a model can have
 };
 template <>
 struct EnumNames<Decay> {
-  static constexpr std::pair<Decay, const char*> kTable[] = {
-      {Decay::kConstant, "constant"}, {Decay::kLinear, "linear"}, {Decay::kCosine, "cosine"}};
+  static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
+                                                             {Decay::kLinear, "linear"},
+                                                             {Decay::kCosine, "cosine"},
+                                                             {Decay::kWsd, "wsd"}};
+};
+
+enum class OptimizerKind { kAdamW, kSGD };
+template <>
+struct EnumNames<OptimizerKind> {
+  static constexpr std::pair<OptimizerKind, const char*> kTable[] = {
+      {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
+};
+
+template <>
+struct EnumNames<Unit> {
+  static constexpr std::pair<Unit, const char*> kTable[] = {{Unit::kChar, "char"},
+                                                            {Unit::kWord, "word"}};
 };
 
 struct RunConfig {
   // what is learned
-  std::string task = "induction";  ///< "text": the file `text`
+  std::string task = "induction";  ///< "text", "lines": the file of that name below
   std::string text;                ///< path of the file for the task "text"
+  std::string lines;               ///< the same for the task "lines"
+  Unit unit = Unit::kChar;         ///< of both
+  std::int64_t max_words = 8192;
+  std::string answer_after;
   TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
@@ -70,19 +89,25 @@ struct RunConfig {
   double dropout = 0;
   DType dtype = float32;
   // the optimizer
-  std::int64_t batch = 32, steps = 400, warmup = 20;
+  std::int64_t batch = 32, accumulate = 1, steps = 400, warmup = 20;
   std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run
+  std::int64_t decay_steps = 0;     ///< of wsd; 0: a tenth
   Decay schedule = Decay::kConstant;
-  double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, weight_decay = 0, clip = 1;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0,
+         weight_decay = 0, clip = 1, clip_value = 0;
   // the run
   std::int64_t seed = 1, eval_every = 50, eval_batch = 256, save_every = 0;
+  // where it ends early; 0: nowhere
+  std::int64_t patience = 0;
+  double target_loss = 0, target_accuracy = 0;
 
   /// Every value, in config.toml's order. They refer to this RunConfig, which must outlive them.
   std::vector<Setting> settings();
 };
 
-/// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", and the speed presets
-/// micro, toy, chargpt, small (nn/train/README.md).
+/// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", "names", and the speed
+/// presets micro, toy, chargpt, small (nn/train/README.md).
 std::vector<std::string> preset_names();
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);
@@ -97,6 +122,10 @@ void validate(const RunConfig& config);
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
 /// Reads what to_toml wrote, every key of it. ValueError naming `file`, line and key otherwise.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
+
+/// Whether the task is a file of one's own, and what is known of it.
+bool learns_file(const RunConfig& config);
+TextOptions text_options(const RunConfig& config);
 
 /// The learning rate of every step.
 Schedule schedule(const RunConfig& config);

@@ -32,6 +32,7 @@ struct Sums {
   std::vector<Row> rows;  // of the sequences that have targets
   std::map<std::string, double> references;
   bool knows_optimal = true, knows_positions = true;
+  bool whole_answers = false;  // TaskFacts
 
   void add(const Batch& batch, const Tensor& logits);
   Evaluation means() const;
@@ -51,6 +52,7 @@ void Sums::add(const Batch& batch, const Tensor& logits) {
   sequences += std::int64_t(batch_size);
   for (std::size_t b = 0; b < batch_size; ++b) {
     double row_loss = 0, row_targets = 0;
+    std::int64_t row_counted = 0, row_right = 0;
     for (std::size_t t = 0; t < length; ++t) {
       const std::size_t i = b * length + t;
       if (targets[i] == kIgnored) continue;
@@ -60,9 +62,11 @@ void Sums::add(const Batch& batch, const Tensor& logits) {
       if (knows_positions) position_optimal[t] += batch.position_optimal[i];
       ++position_targets[t];
       if (!counts[i]) continue;
-      ++counted;
-      right += guesses[i] == targets[i];
+      ++row_counted;
+      row_right += guesses[i] == targets[i];
     }
+    counted += whole_answers ? row_counted > 0 : row_counted;
+    right += whole_answers ? row_counted > 0 && row_right == row_counted : row_right;
     if (row_targets == 0) continue;
     const double best = knows_optimal ? batch.optimal[b] : 0;
     loss += row_loss;
@@ -115,6 +119,7 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   const std::int64_t size = task.evaluation_size();
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
   Sums sums;
+  sums.whole_answers = task.facts().whole_answers;
   for (std::int64_t first = 0; first < total; first += chunk) {
     if (watch) watch(first, total);
     const Batch batch = task.evaluation(first, std::min(chunk, total - first));

@@ -40,10 +40,8 @@ void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Gen
   }
 }
 
-// Standard deviation of tok and pos. "fan-in" and its like: 0.5 is the variance.
-double embedding_std(Init how) {
-  return how == Init::kNormal ? 0.02 : how == Init::kMuP ? 1 : std::sqrt(0.5);
-}
+// Standard deviation of tok and pos.
+double embedding_std(Init how) { return how == Init::kNormal ? 0.02 : how == Init::kMuP ? 1 : 0.5; }
 
 // q, k, v and o of a block, as matrices to be written.
 std::array<Tensor, 4> projections(const Block& block) {

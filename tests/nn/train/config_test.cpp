@@ -211,15 +211,12 @@ TEST_CASE("every init has the standard deviations that it states, and zero biase
   };
   const double in = 1 / std::sqrt(64.0), wide = 1 / std::sqrt(256.0), third = std::sqrt(1 / 3.0);
   for (const Row& r :
-       {Row{Init::kFanIn, std::sqrt(0.5), third * in, third * wide, third * in},
-        Row{Init::kGPT2, 0.02, 0.02, 0.01, 0.02}, Row{Init::kOnes, std::sqrt(0.5), 0, 0, 0},
+       {Row{Init::kFanIn, 0.5, third * in, third * wide, third * in},
+        Row{Init::kGPT2, 0.02, 0.02, 0.01, 0.02}, Row{Init::kOnes, 0.5, 0, 0, 0},
         Row{Init::kNormal, 0.02, 0.02, 0.02, 0.02},
-        Row{Init::kXavier, std::sqrt(0.5), std::sqrt(2 / 128.0), std::sqrt(2 / 320.0),
-            std::sqrt(2 / 164.0)},
-        Row{Init::kKaiming, std::sqrt(0.5), std::sqrt(2.0) * in, std::sqrt(2.0) * wide,
-            std::sqrt(2.0) * in},
-        Row{Init::kOrthogonal, std::sqrt(0.5), in, wide, 0.1},
-        Row{Init::kMuP, 1, in, wide, 1 / 64.0}}) {
+        Row{Init::kXavier, 0.5, std::sqrt(2 / 128.0), std::sqrt(2 / 320.0), std::sqrt(2 / 164.0)},
+        Row{Init::kKaiming, 0.5, std::sqrt(2.0) * in, std::sqrt(2.0) * wide, std::sqrt(2.0) * in},
+        Row{Init::kOrthogonal, 0.5, in, wide, 0.1}, Row{Init::kMuP, 1, in, wide, 1 / 64.0}}) {
     RunConfig c;
     c.init = r.init, c.mlp = c.bias = true, c.context = 256, c.positions = Positions::kLearned;
     Generator g(1);

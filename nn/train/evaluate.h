@@ -20,6 +20,8 @@ struct Evaluation {
   std::vector<std::pair<std::string, double>> references;  ///< same sequences: {"copy-only", 1.37}
   std::vector<double> position_loss;  ///< mean loss at each position, NaN where none counts
   std::int64_t sequences = 0, tokens = 0;
+  /// If the loss is not finite, the op that first turned finite numbers into others.
+  std::string trouble = {};
 };
 
 /// Whether the loss is more than 4 standard errors below the best possible one: only a model that

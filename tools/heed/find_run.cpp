@@ -23,9 +23,9 @@ using autograd::IoError;
 namespace {
 
 constexpr std::string_view kConfig = "config.toml", kCheckpoints = "checkpoints";
-constexpr std::array<std::string_view, 7> kFiles = {
+constexpr std::array<std::string_view, 8> kFiles = {
     "config.toml", "model.safetensors", "best.safetensors", "state.safetensors",
-    "metrics.csv", "loss.png",          "attention.png"};
+    "metrics.csv", "audit.txt",         "loss.png",         "attention.png"};
 
 bool is_run(const fs::path& folder) {
   std::error_code ignored;

@@ -59,16 +59,19 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int run_heed(int argc, char** argv) {
+int exit_code_of(const std::function<int()>& command) {
   int code = kBug;
   try {
-    code = run(argc, argv);
+    code = command();
   } catch (const autograd::NumericError& e) {
     print_error(e.what());
     code = kNumeric;
   } catch (const autograd::IoError& e) {
     print_error(e.what());
     code = kInputOutput;
+  } catch (const CheckError& e) {
+    print_error(e.what());
+    code = kCheckFailed;
   } catch (const autograd::Error& e) {
     print_error(e.what());
     code = kUsage;
@@ -91,6 +94,10 @@ int run_heed(int argc, char** argv) {
     code = kInputOutput;
   }
   return code;
+}
+
+int run_heed(int argc, char** argv) {
+  return exit_code_of([&] { return run(argc, argv); });
 }
 
 }  // namespace heed

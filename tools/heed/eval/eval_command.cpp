@@ -35,7 +35,6 @@ int eval(const EvalArguments& a, bool json) {
   const nn::Evaluation e =
       past_input_checks([&] { return nn::evaluate(run.model, *run.task, a.sequences); });
   const double seconds = clock.seconds();
-  if (const std::string leak = leak_text(e); !leak.empty()) print_error(leak);
   const nn::TaskFacts& facts = run.task->facts();
   if (json) {
     nn::Json object =
@@ -54,7 +53,9 @@ int eval(const EvalArguments& a, bool json) {
     print_evaluation(e, facts);
     print_positions(e.position_loss);
   }
-  if (!std::isfinite(e.loss)) throw autograd::NumericError("eval: the loss is not finite");
+  if (!std::isfinite(e.loss))
+    throw autograd::NumericError("eval: the loss is not finite; first " + e.trouble);
+  if (const std::string leak = leak_text(e, folder.string()); !leak.empty()) throw CheckError(leak);
   return kOk;
 }
 

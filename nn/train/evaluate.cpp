@@ -109,7 +109,8 @@ bool leaks(const Evaluation& e) {
          *e.optimal - e.loss > 4 * *e.standard_error;
 }
 
-Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences) {
+Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
+                    const EvaluationWatch& watch) {
   const NoGrad guard;
   const std::int64_t chunk = chunk_size(model, task.facts());
   const std::int64_t size = task.evaluation_size();
@@ -117,6 +118,7 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   Sums sums;
   std::string trouble;
   for (std::int64_t first = 0; first < total; first += chunk) {
+    if (watch) watch(first, total);
     const Batch batch = task.evaluation(first, std::min(chunk, total - first));
     sums.add(batch, model(batch.inputs));
     if (trouble.empty() && !std::isfinite(sums.loss)) trouble = trouble_in(model, batch);

@@ -1,6 +1,7 @@
 // How good a model is on a task: its loss beside the best possible one on the same sequences.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,8 +29,13 @@ struct Evaluation {
 /// sees its targets can be.
 bool leaks(const Evaluation& e);
 
+/// Called between the parts of a long evaluation: sequences done, of how many. It may throw, which
+/// ends the evaluation.
+using EvaluationWatch = std::function<void(std::int64_t done, std::int64_t total)>;
+
 /// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.
 /// Draws nothing from any stream: evaluating more or less often changes nothing else.
-Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0);
+Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
+                    const EvaluationWatch& watch = {});
 
 }  // namespace heed::nn

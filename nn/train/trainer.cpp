@@ -150,8 +150,8 @@ Trainer::Row& Trainer::row_of(std::int64_t step) {
   return history_.back();
 }
 
-Evaluation Trainer::evaluate(bool all) {
-  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch);
+Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {
+  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, watch);
   Row& row = row_of(steps_done);
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);

@@ -44,7 +44,7 @@ class Trainer {
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
-  Evaluation evaluate(bool all);
+  Evaluation evaluate(bool all, const EvaluationWatch& watch = {});
 
   const RunConfig& config() const { return config_; }
   /// Another length of the run and of its schedule, other intervals: all that a run that goes on

@@ -127,9 +127,8 @@ int bench_gemm(const BenchOptions& options) {
     for (const auto* other : {onednn.get(), openblas.get()})
       if (other) other->set_threads(threads);
     for (const Product& p : list) {
-      if (progress.wants_live())
-        progress.live(fmt::format("bench gemm: {} of {} products", rows.size() + 1,
-                                  list.size() * options.threads.size()));
+      progress.at_work(fmt::format("bench gemm: {} of {} products", rows.size() + 1,
+                                   list.size() * options.threads.size()));
       rows.push_back(measure(p, threads, onednn.get(), openblas.get()));
     }
   }

@@ -54,7 +54,7 @@ struct RowOp {
   std::function<Tensor(const Tensor&)> f;
 };
 
-Json rows(bool json) {
+Json rows(bool json, Progress& progress) {
   const Tensor x = autograd::randn({2048, 512});
   const Tensor exact_x = autograd::to(x, autograd::float64);
   const Tensor target = autograd::randint(0, 512, {2048});
@@ -73,6 +73,7 @@ Json rows(bool json) {
     print("[2048, 512] float32, forward and forward + backward\n  {:<16} {:>10} {:>9} {:>12}\n",
           "op", "us", "GB/s", "us with grad");
   for (const RowOp& op : ops) {
+    progress.at_work(fmt::format("bench ops: {}", op.name));
     check_close(op.name, op.f(x), op.f(exact_x));
     const Tensor leaf = x.detach().requires_grad();
     const Tensor g = autograd::randn(op.f(x).shape());
@@ -81,6 +82,7 @@ Json rows(bool json) {
     const double gbs = 4.0 * op.passes * double(x.numel()) / s[0] / 1e9;
     table.push_back(Json::object(
         {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}}));
+    progress.clear();
     if (!json)
       print("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
   }
@@ -121,7 +123,7 @@ Json attention_table(bool json, Progress& progress) {
   };
   Json table = Json::array();
   for (const std::int64_t length : {1024, 2048, 4096, 8192}) {
-    if (progress.wants_live()) progress.live(fmt::format("bench ops: attention, T = {}", length));
+    progress.at_work(fmt::format("bench ops: attention, T = {}", length));
     const auto draw = [&] { return autograd::randn({1, 1, length, 32}); };
     const Tensor q = draw(), k = draw(), v = draw();
     check_close("attention", fused(q, k, v), autograd::to(composite(q, k, v), autograd::float64));
@@ -147,7 +149,7 @@ int bench_ops(const BenchOptions& options) {
   Progress progress(false);
   if (!options.json)
     print("{} thread{}\n\n", options.threads.back(), options.threads.back() == 1 ? "" : "s");
-  const Json node = overhead(options.json), row_ops = rows(options.json);
+  const Json node = overhead(options.json), row_ops = rows(options.json, progress);
   const Json attention = attention_table(options.json, progress);
   if (options.json)
     print_json(Json::object({{"threads", options.threads.back()},

@@ -115,8 +115,7 @@ int bench_train(const BenchOptions& options) {
   std::vector<std::string> notes;
   for (const std::string& preset : presets)
     for (const int threads : options.threads) {
-      if (progress.wants_live())
-        progress.live(fmt::format("bench train: {} on {} threads", preset, threads));
+      progress.at_work(fmt::format("bench train: {}, {} threads", preset, threads));
       autograd::set_num_threads(threads);
       const double flops = peak(threads);
       const StepRow r = measure(preset, threads, flops);

@@ -32,8 +32,13 @@ int eval(const EvalArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kSequences);
   const Stopwatch clock;
-  const nn::Evaluation e =
-      past_input_checks([&] { return nn::evaluate(run.model, *run.task, a.sequences); });
+  Progress progress(false);
+  const nn::Evaluation e = past_input_checks([&] {
+    return nn::evaluate(run.model, *run.task, a.sequences, [&](auto done, auto total) {
+      progress.at_work(fmt::format("evaluates: {} of {} sequences", done, total));
+    });
+  });
+  progress.clear();
   const double seconds = clock.seconds();
   const nn::TaskFacts& facts = run.task->facts();
   if (json) {

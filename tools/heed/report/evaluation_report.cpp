@@ -16,14 +16,6 @@ void row(const std::string& name, double here, double expected) {
 
 }  // namespace
 
-std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts) {
-  std::string text = fmt::format("eval loss {:.4f}", e.loss);
-  if (e.optimal) text += fmt::format("  best possible {:.4f}", *e.optimal);
-  for (const auto& [name, loss] : e.references) text += fmt::format("  {} {:.4f}", name, loss);
-  if (e.accuracy) text += fmt::format("  {} {}", facts.accuracy, percent(*e.accuracy));
-  return text;
-}
-
 void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
   print("  {:<24} {:>10} {:>16}\n", "nats per token", "measured",
         std::isfinite(facts.optimal) ? "in expectation" : "");

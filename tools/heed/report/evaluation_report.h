@@ -8,8 +8,6 @@
 
 namespace heed {
 
-/// "eval 1.3012  best possible 1.2190  copy-only 1.3700  repeat tokens right 99.9 %"
-std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts);
 /// A table: loss, best possible and references, on these sequences and in expectation.
 void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts);
 /// Adds loss, optimal_loss, accuracy and more; null where undefined.

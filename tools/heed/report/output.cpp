@@ -48,4 +48,16 @@ std::string seconds_text(double seconds) {
   return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
 }
 
+std::string short_duration(double seconds) {
+  constexpr long long kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
+  if (!(seconds >= 0) || seconds >= 9999.0 * kDay) return "?";
+  if (seconds < 9.95) return fmt::format("{:.1f}s", seconds);
+  const auto s = std::llround(seconds);
+  if (s < kMinute) return fmt::format("{}s", s);
+  if (s < kHour) return fmt::format("{}m{:02}s", s / kMinute, s % kMinute);
+  if (s < kDay) return fmt::format("{}h{:02}m", s / kHour, s % kHour / kMinute);
+  if (s < 100 * kDay) return fmt::format("{}d{}h", s / kDay, s % kDay / kHour);
+  return fmt::format("{}d", s / kDay);
+}
+
 }  // namespace heed

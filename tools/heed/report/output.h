@@ -74,5 +74,7 @@ std::string bytes_text(double bytes);
 std::string si_text(double n);
 /// 0.3 s, 12 s, 3 min 20 s, 2 h 5 min
 std::string seconds_text(double seconds);
+/// 0.3s, 12s, 3m20s, 2h05m, 12d3h: at most 7 characters
+std::string short_duration(double seconds);
 
 }  // namespace heed

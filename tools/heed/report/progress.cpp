@@ -3,11 +3,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 
 namespace heed {
 namespace {
@@ -15,6 +15,8 @@ namespace {
 volatile std::sig_atomic_t interrupt_seen = 0;
 
 void on_interrupt(int) { interrupt_seen = 1; }
+
+constexpr double kSilence = 8;  // seconds between plain lines
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -42,42 +44,73 @@ std::size_t terminal_width() {
 Progress::Progress(bool quiet) : quiet_(quiet), terminal_(at_terminal()) {
   const char* no_color = std::getenv("NO_COLOR");
   color_ = terminal_ && !(no_color && *no_color);
+  if (quiet_) return;
+  try {
+    heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
+  } catch (const std::system_error&) {  // no thread to be had: training goes on, silent at times
+  }
 }
 
-bool Progress::wants_live() const {
-  return terminal_ && !quiet_ && clock_.seconds() - last_live_ > 0.1;
+Progress::~Progress() {
+  heart_.request_stop();
+  if (heart_.joinable()) heart_.join();
+  wipe();
 }
 
-void Progress::live(const std::string& text) {
-  if (!terminal_ || quiet_) return;
-  put("\r\033[K" + text.substr(0, terminal_width() - 1));
-  std::fflush(stderr);
-  shown_ = true;
-  last_live_ = clock_.seconds();
+void Progress::beat(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    wake_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+    const double now = clock_.seconds();
+    if (stop.stop_requested() || now_.empty() || now - said_at_ < kSilence + 1) continue;
+    put_now(now_ + "  (" + std::to_string(std::int64_t(now - now_since_)) + " s)");
+  }
+}
+
+bool Progress::is_due() const {
+  const std::lock_guard lock(mutex_);
+  return !quiet_ && clock_.seconds() - said_at_ > (terminal_ ? 0.1 : kSilence);
 }
 
 void Progress::at_work(const std::string& text) {
-  constexpr double kQuietSeconds = 5;
-  if (wants_live()) return live(text);
-  if (terminal_ || clock_.seconds() - std::max(last_live_, 0.0) < kQuietSeconds) return;
-  line(text);
-  last_live_ = clock_.seconds();
+  const bool due = is_due();
+  const std::lock_guard lock(mutex_);
+  now_ = text, now_since_ = clock_.seconds();
+  if (due) put_now(text);
 }
 
-void Progress::clear() {
+// At a terminal over the live line, else as a line.
+void Progress::put_now(const std::string& text) {
+  put(terminal_ ? "\r\033[K" + text.substr(0, terminal_width() - 1) : text + "\n");
+  std::fflush(stderr);
+  shown_ = terminal_;
+  said_at_ = clock_.seconds();
+}
+
+void Progress::wipe() {
   if (shown_) put("\r\033[K");
   shown_ = false;
 }
 
+void Progress::clear() {
+  const std::lock_guard lock(mutex_);
+  wipe();
+  now_.clear();
+}
+
 void Progress::line(const std::string& text) {
   if (quiet_) return;
-  clear();
+  const std::lock_guard lock(mutex_);
+  wipe();
   put(text + "\n");
+  said_at_ = clock_.seconds();
 }
 
 void Progress::warn(const std::string& text) {
-  clear();
+  const std::lock_guard lock(mutex_);
+  wipe();
   put(color_ ? "\033[31m" + text + "\033[0m\n" : text + "\n");
+  said_at_ = clock_.seconds();
 }
 
 InterruptGuard::InterruptGuard() {

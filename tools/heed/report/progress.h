@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace heed {
 
@@ -17,32 +20,41 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Lines on stderr and, at a terminal, one live line below them. A stderr that is gone (its
-/// terminal was closed) stops no training.
+/// Lines on stderr and, at a terminal, one live line below them. While something is at work,
+/// neither kind is silent for ten seconds: a thread says again what it is. A stderr that is gone
+/// (its terminal was closed) stops no training. To be used by one thread.
 class Progress {
  public:
   explicit Progress(bool quiet);
-  ~Progress() { clear(); }
+  ~Progress();
   Progress(const Progress&) = delete;
 
-  /// Whether a live line would be seen now: at a terminal, ten times a second.
-  bool wants_live() const;
-  /// Replaces the live line; what is wider than the terminal is cut.
-  void live(const std::string& text);
-  /// What a long command does now: live at a terminal, elsewhere a line every five seconds.
+  /// Whether at_work() would be seen now: at a terminal ten times a second, elsewhere after eight
+  /// seconds of silence.
+  bool is_due() const;
+  /// What a long command does now, until clear(): live at a terminal, cut to its width; elsewhere a
+  /// line, if it is due.
   void at_work(const std::string& text);
   /// A line that stays; nothing under --quiet.
   void line(const std::string& text);
   /// A line that stays and is shown under --quiet too; red at a terminal unless NO_COLOR is set.
   void warn(const std::string& text);
 
-  /// Removes the live line.
+  /// Removes the live line: nothing is at work.
   void clear();
 
  private:
+  void put_now(const std::string& text);
+  void wipe();
+  void beat(const std::stop_token& stop);
+
   bool quiet_, terminal_, color_, shown_ = false;
   Stopwatch clock_;
-  double last_live_ = -1;
+  std::string now_;                     // at work
+  double now_since_ = 0, said_at_ = 0;  // by clock_
+  mutable std::mutex mutex_;            // of all that is written
+  std::condition_variable_any wake_;
+  std::jthread heart_;
 };
 
 /// While it lives, Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was closed) only set a flag; a

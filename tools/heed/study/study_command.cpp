@@ -144,6 +144,8 @@ int run_study(const StudyArguments& a, const Command& c) {
   const auto ids = one.inputs.to_vector<std::int64_t>();
   const auto length = std::int64_t(ids.size());
   const nn::Objective objective = objective_of(a, facts, c.given("at") ? a.at : length - 1);
+  Progress progress(false);
+  progress.at_work("runs the model forward and backward");
   const nn::Study s = nn::study(run.model, one, objective);
   if (!std::isfinite(s.value)) throw autograd::NumericError("study: the objective is not finite");
 
@@ -153,6 +155,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   const std::filesystem::path out = a.out.empty() ? folder / "study" : std::filesystem::path(a.out);
   make_folder(out);
   const std::filesystem::path arrays = out / "arrays.safetensors";
+  progress.at_work("draws, and writes the arrays");
   // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {
     nn::save_safetensors(arrays.string(), s.arrays,
@@ -162,6 +165,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   });
   const std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
   saved.get();
+  progress.clear();
 
   nn::Json names = nn::Json::array();
   for (const auto& file : files) names.push_back(file.string());

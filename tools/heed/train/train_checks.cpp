@@ -48,10 +48,13 @@ std::string with_batch(const autograd::Shape& shape, std::int64_t batch) {
 }  // namespace
 
 int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
+  Progress progress(options.quiet);
+  progress.at_work("makes the model and measures a pass");
   nn::Trainer t(config);
   const nn::RunConfig& c = t.config();
   const nn::Schedule schedule = nn::schedule(c);
   const ModelReport report = report_on(t.model);
+  progress.clear();
   const double tokens = double(c.batch * c.context);
   const double memory = report.training_bytes + double(c.batch) * report.activation_bytes;
   std::vector<std::int64_t> steps = {0, c.warmup};
@@ -108,8 +111,8 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
     };
     if (mark)
       progress.line(text());
-    else if (progress.wants_live())
-      progress.live(text());
+    else if (progress.is_due())
+      progress.at_work(text());
   }
   progress.clear();
   if (options.json)

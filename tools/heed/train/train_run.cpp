@@ -7,6 +7,7 @@
 #include "tools/heed/report/evaluation_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/train/train_progress.h"
 #include "tools/heed/train/train_trouble.h"
 
 namespace heed {
@@ -17,37 +18,6 @@ namespace {
 
 constexpr double kSaveSeconds = 15;  // between saves at evaluations
 
-// Counts the time of steps alone, so that tokens/s means training.
-class Pace {
- public:
-  explicit Pace(const nn::Trainer& t)
-      : tokens_per_step_(double(t.config().batch * t.config().context)) {}
-  void add(double seconds) {
-    seconds_ += seconds;
-    ++steps_;
-  }
-  double tokens_per_second() const {
-    return seconds_ > 0 ? tokens_per_step_ * double(steps_) / seconds_ : 0;
-  }
-  std::int64_t steps() const { return steps_; }  ///< since the run began or was resumed
-  double left(std::int64_t steps) const {
-    return steps_ > 0 ? seconds_ / double(steps_) * double(steps) : NAN;
-  }
-
- private:
-  double tokens_per_step_, seconds_ = 0;
-  std::int64_t steps_ = 0;
-};
-
-std::string step_text(const nn::Trainer& t, const nn::StepReport& r, const Pace& pace) {
-  const double optimal = t.task->facts().optimal;
-  return fmt::format("{}/{}  loss {:.4f}{}  lr {:.1e}  grad {:.2f}  {} tok/s  {} left",
-                     t.steps_done, t.config().steps, r.loss,
-                     std::isfinite(optimal) ? fmt::format(" (best {:+.4f})", r.loss - optimal) : "",
-                     r.lr, r.grad_norm, si_text(pace.tokens_per_second()),
-                     seconds_text(pace.left(t.config().steps - t.steps_done)));
-}
-
 std::vector<std::string> config_notes() {
   return {fmt::format("heed train --config THIS-FILE runs this again; written by heed {}",
                       version_text())};
@@ -57,8 +27,8 @@ std::string checkpoint_name(std::int64_t step) {
   return fmt::format("checkpoints/{:06}.safetensors", step);
 }
 
-void print_result(nn::Trainer& t, const nn::Evaluation& e, const fs::path& folder, double seconds,
-                  const Pace& pace, bool json) {
+void print_result(nn::Trainer& t, const nn::Evaluation& e, const nn::Evaluation& while_training,
+                  const fs::path& folder, double seconds, const Pace& pace, bool json) {
   const std::int64_t parameters = nn::count_parameters(t.model);
   if (json) {
     nn::Json object = nn::Json::object({{"task", t.config().task},
@@ -77,6 +47,9 @@ void print_result(nn::Trainer& t, const nn::Evaluation& e, const fs::path& folde
   print("{}: {} steps{} in {}, {} tokens/s, {} parameters\n\n", t.config().task, t.steps_done, part,
         seconds_text(seconds), si_text(pace.tokens_per_second()), with_commas(parameters));
   print_evaluation(e, t.task->facts());
+  if (while_training.sequences != e.sequences && while_training.optimal)
+    print("  while training: the first {} of them; best possible there {:.4f}\n",
+          with_commas(while_training.sequences), *while_training.optimal);
   print("\nrun       {}\npictures  {}  {}\n", folder.string(), (folder / "loss.png").string(),
         (folder / "attention.png").string());
 }
@@ -90,7 +63,7 @@ class Run {
         folder_(std::move(folder)),
         options_(options),
         progress_(options.quiet),
-        pace_(trainer) {}
+        pace_(trainer.config()) {}
 
   int go() {
     begin();
@@ -103,21 +76,21 @@ class Run {
  private:
   void begin() {
     const bool fresh = t_.steps_done == 0;
-    if (fresh && config_.eval_every > 0) evaluate("");
+    progress_.line(fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task,
+                               fresh ? "trains" : "goes on", folder_.string()));
+    for (const std::string& line : start_lines(t_)) progress_.line(line);
+    if (fresh && config_.eval_every > 0) evaluate();
     save();  // from here on a kill leaves a run that resumes
     if (fresh && config_.save_every > 0) checkpoint();
     check_causality(t_, folder_);
-    progress_.line(fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task,
-                               fresh ? "trains" : "goes on", folder_.string()));
   }
 
   void step(bool first) {
-    nn::StepReport report;
     std::optional<nn::StepAudit> audit;
     if (first) audit.emplace(t_.model);
     const double started = clock_.seconds();
     try {
-      report = past_input_checks([&] { return t_.step(); });
+      report_ = past_input_checks([&] { return t_.step(); });
     } catch (const autograd::NumericError& e) {
       save();
       throw autograd::NumericError(fmt::format("{}; the {} steps before it are in {}", e.what(),
@@ -128,16 +101,14 @@ class Run {
     check_gradients(first);
     const std::int64_t done = t_.steps_done;
     if (config_.eval_every > 0 && done % config_.eval_every == 0 && done < config_.steps) {
-      evaluate(fmt::format("  lr {:.2e}  grad {:.2f}  {} tok/s  {} left", report.lr,
-                           report.grad_norm, si_text(pace_.tokens_per_second()),
-                           seconds_text(pace_.left(config_.steps - done))));
+      evaluate();
       if (clock_.seconds() - last_saved_ > kSaveSeconds) save();
     }
     if (config_.save_every > 0 && done % config_.save_every == 0) {
       checkpoint();
       save();
     }
-    if (progress_.wants_live()) progress_.live(step_text(t_, report, pace_));
+    if (progress_.is_due()) progress_.at_work(step_line(state(t_.task->facts().optimal)));
   }
 
   int stop() {
@@ -152,14 +123,15 @@ class Run {
   int finish() {
     // The history compares like with like: every evaluation in it is of the same sequences. The
     // result is measured on all there are.
-    const nn::Evaluation comparable = evaluate("");
+    const nn::Evaluation comparable = evaluate();
     save();
     draw_loss(folder_ / "loss.png", t_, comparable);
     draw_attention(folder_ / "attention.png", t_.model, *t_.task, t_.steps_done);
-    const nn::Evaluation all = past_input_checks([&] { return nn::evaluate(t_.model, *t_.task); });
+    const nn::Evaluation all = past_input_checks(
+        [&] { return nn::evaluate(t_.model, *t_.task, 0, watch("evaluates all sequences")); });
     check(all);
     progress_.clear();
-    print_result(t_, all, folder_, clock_.seconds(), pace_, options_.json);
+    print_result(t_, all, comparable, folder_, clock_.seconds(), pace_, options_.json);
     return kOk;
   }
 
@@ -173,11 +145,27 @@ class Run {
     t_.save_weights(folder_ / checkpoint_name(t_.steps_done));
   }
 
-  nn::Evaluation evaluate(const std::string& tail) {
-    nn::Evaluation e = past_input_checks([&] { return t_.evaluate(false); });
-    if (std::isfinite(e.loss))
-      progress_.line(fmt::format("step {:>5}/{}  {}{}", t_.steps_done, config_.steps,
-                                 evaluation_line(e, t_.task->facts()), tail));
+  StepState state(double optimal) const {
+    nn::StepReport report = report_;
+    report.step = t_.steps_done;
+    return {report, config_.steps, optimal, pace_.tokens_per_second(),
+            pace_.left(config_.steps - t_.steps_done)};
+  }
+
+  nn::EvaluationWatch watch(const std::string& what) {
+    return [this, what](std::int64_t done, std::int64_t total) {
+      progress_.at_work(fmt::format("{}: {} of {}", what, done, total));
+    };
+  }
+
+  nn::Evaluation evaluate() {
+    nn::Evaluation e = past_input_checks([&] { return t_.evaluate(false, watch("evaluates")); });
+    if (std::isfinite(e.loss)) {
+      if (!facts_said_)
+        for (const std::string& line : evaluation_facts(e, *t_.task)) progress_.line(line);
+      facts_said_ = true;
+      progress_.line(evaluation_line(e, t_.task->facts(), state(NAN)));
+    }
     check(e);
     return e;
   }
@@ -213,6 +201,8 @@ class Run {
   InterruptGuard interrupt_;
   Stopwatch clock_;
   Pace pace_;
+  nn::StepReport report_;  // of the last step
+  bool facts_said_ = false;
   double last_saved_ = 0;
 };
 

@@ -1,0 +1,93 @@
+// What heed train says: every line fits into 80 columns, and says what it should.
+#include "tools/heed/train/train_progress.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/catch.h"
+#include "tools/heed/report/output.h"
+
+namespace {
+
+using namespace heed;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+StepState state(std::int64_t step, std::int64_t steps, double loss, double optimal) {
+  return {{.step = step, .loss = loss, .lr = 3e-3, .grad_norm = 0.5234}, steps, optimal, 61234, 21};
+}
+
+TEST_CASE("the lines of steps and evaluations say loss, distance, lr, norm, pace and time left") {
+  CHECK(step_line(state(120, 400, 1.2345, 1.2174)) ==
+        "120/400  loss 1.2345 (+0.0171)  lr 3.0e-3  grad 0.5234  21s left  61.2k tok/s");
+  CHECK(step_line(state(120, 400, 1.2345, kNan)) ==
+        "120/400  loss 1.2345  lr 3.0e-3  grad 0.5234  21s left  61.2k tok/s");
+  nn::TaskFacts facts;
+  facts.accuracy = "repeat tokens right";
+  nn::Evaluation e;
+  e.loss = 1.2, e.optimal = 1.25, e.accuracy = 0.982;
+  CHECK(evaluation_line(e, facts, state(120, 400, 1, 1)) ==
+        "step   120/400  eval 1.2000 (-0.0500)  repeat tokens right 98.20 %  21s left");
+}
+
+TEST_CASE("no line is wider than 80 columns, and none loses its loss or its norm") {
+  const double losses[] = {0, 1.5, 99.99, 12345.678, 1e300, kNan, HUGE_VAL};
+  for (const std::int64_t steps : {1LL, 400LL, 1'000'000LL, 1'000'000'000LL})
+    for (const double loss : losses)
+      for (const double optimal : {0.0, 1.2, kNan})
+        for (const double norm : {0.0, 3e-12, 0.5, 1e300, HUGE_VAL})
+          for (const double left : {0.1, 3599.0, 1e7, 1e12, kNan})
+            for (const double rate : {0.0, 999.6, 1.23e6, 9.99e15}) {
+              StepState s{{steps, loss, 1.25e-7, norm}, steps, optimal, rate, left};
+              const std::string line = step_line(s);
+              INFO(line);
+              CHECK(line.size() <= 80);
+              CHECK(line.find("  loss ") != std::string::npos);
+              CHECK(line.find("  grad ") != std::string::npos);
+              nn::TaskFacts facts;
+              facts.accuracy = "tokens after the separator right";
+              nn::Evaluation e;
+              e.loss = loss, e.accuracy = 1;
+              if (std::isfinite(optimal)) e.optimal = optimal;
+              CHECK(evaluation_line(e, facts, s).size() <= 80);
+            }
+}
+
+TEST_CASE("what a run says once fits into 80 columns, for every preset") {
+  for (const std::string& name : nn::preset_names()) {
+    nn::RunConfig c = nn::preset(name);
+    if (c.task == "text") c.task = "induction";  // the model's figures are what is wide
+    c.seed = 0xffffffff;
+    if (c.context < 8 || name == "small") continue;  // small: seconds to draw
+    c.context = nn::make_task(c.task)->facts().context;
+    nn::Trainer t(c);
+    for (const std::string& line : start_lines(t)) {
+      INFO(line);
+      CHECK(line.size() <= 80);
+      CHECK(line.find("parameters") != std::string::npos);
+    }
+    nn::Evaluation e;
+    e.optimal = 1.23456, e.sequences = 256;
+    for (const char* reference :
+         {"bigram", "4-gram", "a reference of a long name", "unigram", "copy"})
+      e.references.emplace_back(reference, 1.5);
+    const std::vector<std::string> lines = evaluation_facts(e, *t.task);
+    CHECK(lines.size() > 3);
+    for (const std::string& line : lines) {
+      INFO(line);
+      CHECK(line.size() <= 80);
+    }
+  }
+}
+
+TEST_CASE("a duration takes at most 7 characters") {
+  CHECK(short_duration(0.25) == "0.2s");
+  CHECK(short_duration(59.4) == "59s");
+  CHECK(short_duration(200) == "3m20s");
+  CHECK(short_duration(7500) == "2h05m");
+  CHECK(short_duration(86400 * 12.2) == "12d4h");
+  for (double s = 0.01; s < 1e300; s *= 1.7) CHECK(short_duration(s).size() <= 7);
+  CHECK(short_duration(kNan) == "?");
+}
+
+}  // namespace

@@ -50,6 +50,9 @@ std::optional<double> value_at(const Tensor& x, const Dims& at, const Shape& sha
   return values[std::size_t(flat)];
 }
 
+// A NaN has no sign that means anything.
+double unsigned_nan(double x) { return std::isnan(x) ? std::nan("") : x; }
+
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
   std::ostringstream out;
@@ -85,10 +88,12 @@ std::string FirstNonFinite::described(const Operand& operand, const Dims& at,
     if (tensor.shares_storage(x)) text += " (" + name + ")";
   text += text_of(" ", x.shape(), " ", x.dtype());
   const Contents contents(x);
-  if (const auto there = value_at(x, at, result)) text += text_of(" is ", *there, " there");
+  if (const auto there = value_at(x, at, result))
+    text += text_of(" is ", unsigned_nan(*there), " there");
   for (const auto& place : {contents.nan, contents.infinity})
     if (place)
-      text += text_of(", ", numbers(x)[std::size_t(*place)], " at ", unravel(*place, x.shape()));
+      text += text_of(", ", unsigned_nan(numbers(x)[std::size_t(*place)]), " at ",
+                      unravel(*place, x.shape()));
   if (contents.least <= contents.largest)
     text += text_of(", ", contents.least, " to ", contents.largest);
   return text;
@@ -108,7 +113,7 @@ void FirstNonFinite::judge(const std::string& what, const Tensor& result,
   const auto tell = [&](std::int64_t flat) {
     const Dims at = unravel(flat, result.shape());
     std::string text = text_of(place(), what, " ", result.shape(), " ", result.dtype(), " is ",
-                               numbers(result)[std::size_t(flat)], " at ", at);
+                               unsigned_nan(numbers(result)[std::size_t(flat)]), " at ", at);
     for (const Operand& operand : operands)
       text += (&operand == operands.data() ? ": " : "; ") + described(operand, at, result.shape());
     return text;
@@ -129,8 +134,11 @@ void FirstNonFinite::saw(const Op& op, const Inputs& inputs, const Tensor& outpu
       paths_.emplace_back(node->sequence(), std::move(path));
   if (op.fills()) return;
   std::vector<Operand> operands;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].defined()) operands.push_back({"input " + std::to_string(i), &inputs[i]});
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) continue;
+    if (output.shares_storage(inputs[i])) return;  // a view, maybe of memory yet to be written
+    operands.push_back({"input " + std::to_string(i), &inputs[i]});
+  }
   judge(std::string(op.name()), output, operands);
 }
 

@@ -1,6 +1,7 @@
 #include "nn/study/causality.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/engine/engine.h"
 
@@ -170,7 +171,7 @@ std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed
   for (std::int64_t i = 0; i < kSpots; ++i) {
     const std::int64_t output = outputs.to_vector<std::int64_t>()[std::size_t(i)];
     for (std::int64_t s = output + 1; s < length; ++s)
-      if (const double value = derivatives[std::size_t(i * length + s)]; !(value == 0))
+      if (const double value = derivatives[std::size_t(i * length + s)]; std::abs(value) > 0)
         leaks.push_back({output, s, value});
   }
   return leaks;

@@ -58,8 +58,8 @@ Causality causality(const Transformer& model, std::int64_t length = 0,
                     const std::function<void(std::int64_t, std::int64_t)>& progress = {});
 
 /// Three outputs, at random by `seed`, of the first min(context, 32) random tokens: which later
-/// inputs their derivatives reach. Empty if none, as in a causal model. One backward of three
-/// sequences: before a run starts.
+/// inputs their derivatives reach. Empty if none, as in a causal model. NaN proves nothing: weights
+/// that diverged are another trouble. One backward of three sequences: before a run starts.
 std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed);
 
 }  // namespace heed::nn

@@ -17,7 +17,8 @@ struct ParameterAudit {
   std::optional<double> gradient;  ///< norm before clipping; none: no gradient reached it
   double weight = 0;               ///< norm before the step
   double update = 0;               ///< norm of what the step added
-  /// update / weight: about 1e-3 where learning goes well; NaN for a weight of 0.
+  /// update / weight, not finite for a weight of 0; about 1e-3 where learning goes well (Karpathy,
+  /// A Recipe for Training Neural Networks).
   double ratio() const { return update / weight; }
   /// Whether the gradient is missing, zero everywhere, or not finite.
   bool in_trouble() const;

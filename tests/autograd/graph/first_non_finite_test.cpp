@@ -13,6 +13,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace testing;
+using Catch::Matchers::StartsWith;
 
 TEST_CASE("log of a negative number: op, index, the operand's value there and its name") {
   const Tensor x = leaf({1, -2, 3});

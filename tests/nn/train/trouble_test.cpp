@@ -11,6 +11,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using Catch::Matchers::StartsWith;
 using heed::autograd::NumericError;
 
 RunConfig tiny_run() {
@@ -62,15 +63,16 @@ TEST_CASE("a step that is not finite names the op in its module, and changes not
 
 TEST_CASE("a gradient that is not finite names the vjp that made it") {
   Trainer t(tiny_run());
-  // Scores of 1e30 are finite; their gradients by q and k are not.
-  MultiHeadAttention& attn = t.model.blocks[0].attn;
-  attn.weights.visit([](std::string_view name, Tensor& x) {
-    if (name == "in_proj_weight") set(x, x * 1e18);
-  });
+  // The hidden layer is 1e38 and counts for nothing, but its weights get 1e38 times a gradient.
+  MLP& mlp = *t.model.blocks[0].mlp;
+  set(mlp.up.bias, full(mlp.up.bias.shape(), 1e38, float32));
+  set(mlp.down.weight, zeros(mlp.down.weight.shape(), float32));
+  set(t.model.head->weight, t.model.head->weight.detach() * 1e4);
+  const std::vector<double> before = weights_of(t);
   const std::string error = error_of(t);
-  CAPTURE(error);
-  CHECK_THAT(error, Contains("blocks.0"));
-  CHECK_THAT(error, Contains("; first "));
+  CHECK_THAT(error, StartsWith("AdamW: the gradient of blocks.0.down.weight [16, 64] is "));
+  CHECK_THAT(error, Contains("; first blocks.0.mlp: backward of linear: "));
+  CHECK(weights_of(t) == before);
 }
 
 TEST_CASE("an evaluation that is not finite names the op") {

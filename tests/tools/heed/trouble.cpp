@@ -39,7 +39,9 @@ int train(std::string_view which, const char* folder) {
   nn::Tensor& weight = t.model.head->weight;
   if (which == "severed" || which == "strict") weight = weight.detach();
   std::filesystem::create_directories(folder);
-  return train_run(t, folder, {.strict = which == "strict"});
+  TrainOptions options;
+  options.strict = which == "strict";
+  return train_run(t, folder, options);
 }
 
 }  // namespace

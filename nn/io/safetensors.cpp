@@ -1,11 +1,14 @@
 // The format: 8 bytes N (little endian), N bytes of JSON, the data. The JSON maps each name to
 // {"dtype", "shape", "data_offsets": [begin, end]} counted from the data's start, and
 // "__metadata__" to text pairs. The data have no holes.
+// Ours have the metadata "heed_checksum": "crc32c:HHHHHHHH", the checksum of all bytes of the file
+// with 00000000 in that place.
 #include "nn/io/safetensors.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <span>
 #include <sstream>
 #include <tuple>
@@ -16,6 +19,7 @@
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
+#include "nn/io/crc32c.h"
 #include "nn/io/json.h"
 #include "nn/io/nearest.h"
 
@@ -29,6 +33,24 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
+
+constexpr const char* kChecksumKey = "heed_checksum";
+constexpr std::string_view kChecksumPrefix = "crc32c:", kNoChecksum = "00000000";
+
+// Where a header has the eight digits of its checksum, or npos. Within a text the quotes would be
+// escaped: only the metadata's own entry is found.
+std::size_t find_checksum(const std::string& header) {
+  const std::string entry =
+      std::string("\"") + kChecksumKey + "\":\"" + std::string(kChecksumPrefix);
+  const std::size_t at = header.find(entry);
+  return at == std::string::npos ? at : at + entry.size();
+}
+
+std::string hex_text(std::uint32_t x) {
+  std::string text;
+  for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[(x >> shift) & 15];
+  return text;
+}
 
 struct Format {
   std::string_view name;
@@ -143,7 +165,7 @@ float from_half(std::uint16_t half) {
 
 float from_bfloat(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t(half) << 16); }
 
-Tensor read_halves(const Entry& e, const std::vector<std::byte>& bytes) {
+Tensor read_halves(const Entry& e, std::span<const std::byte> bytes) {
   Tensor x = empty(e.shape, float32);
   float* out = x.mutable_data<float>();
   for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
@@ -154,20 +176,100 @@ Tensor read_halves(const Entry& e, const std::vector<std::byte>& bytes) {
   return x;
 }
 
-Tensor read_tensor(const InputFile& file, std::uint64_t data, const Entry& e) {
-  std::vector<std::byte> bytes(std::size_t(e.end - e.begin));
-  file.read(data + e.begin, bytes);
-  if (e.format->bytes == 2) return read_halves(e, bytes);
-  if (e.format->dtype == bool8)
-    for (std::size_t i = 0; i < bytes.size(); ++i)
+// The elements as they are in memory.
+std::span<std::byte> writable_bytes(const Tensor& x) {
+  return dispatch_any(x.dtype(), [&]<class T> {
+    return std::as_writable_bytes(std::span(x.mutable_data<T>(), std::size_t(x.numel())));
+  });
+}
+
+Tensor read_tensor(const InputFile& file, std::uint64_t data, const Entry& e, Crc32c& sum) {
+  const auto read = [&](std::span<std::byte> bytes) {
+    file.read(data + e.begin, bytes);
+    sum.add(bytes);
+  };
+  try {
+    if (e.format->bytes == 2) {
+      std::vector<std::byte> bytes(std::size_t(e.end - e.begin));
+      read(bytes);
+      return read_halves(e, bytes);
+    }
+    Tensor x = empty(e.shape, e.format->dtype);
+    const std::span<std::byte> bytes = writable_bytes(x);
+    read(bytes);
+    for (std::size_t i = 0; e.format->dtype == bool8 && i < bytes.size(); ++i)
       if (std::to_integer<int>(bytes[i]) > 1)
         refuse(file.path(), "tensor ", quoted(e.name), " is BOOL but element ", i, " is the byte ",
                std::to_integer<int>(bytes[i]), ", not 0 or 1; damaged");
-  Tensor x = empty(e.shape, e.format->dtype);
-  dispatch_any(x.dtype(), [&]<class T> {
-    if (!bytes.empty()) std::memcpy(x.mutable_data<T>(), bytes.data(), bytes.size());
-  });
-  return x;
+    return x;
+  } catch (const std::bad_alloc&) {
+    refuse(file.path(), "tensor ", quoted(e.name), ", ", e.format->name, " ", e.shape, ", needs ",
+           e.end - e.begin, " bytes of memory, more than there is");
+  }
+}
+
+// The header's text, its size known to fit the file.
+std::string read_header(const InputFile& file) {
+  const std::string& path = file.path();
+  if (file.size() < 8)
+    refuse(path, "it has ", file.size(),
+           " bytes, a safetensors file has at least 8: cut off? copy it again");
+  std::uint64_t length = 0;
+  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > file.size() - 8)
+    refuse(path, "its first 8 bytes say a header of ", length, " bytes, ", file.size() - 8,
+           " follow: no safetensors file, or cut off");
+  if (length > kMaxHeader)
+    refuse(path, "its header has ", length, " bytes, the limit is ", kMaxHeader);
+  std::string text(std::size_t(length), '\0');
+  file.read(8, std::as_writable_bytes(std::span(text)));
+  if (text.empty() || text[0] != '{')
+    refuse(path, "its header is not a JSON object: no safetensors file");
+  if (text.find('\0') != std::string::npos)  // where the parser would stop, and call it the end
+    refuse(path, "its header holds a zero byte: no safetensors file, or damaged");
+  return text;
+}
+
+void read_metadata(const std::string& path, const Json& info,
+                   std::map<std::string, std::string>& metadata) {
+  if (info.kind() != Json::Kind::kObject)
+    refuse(path, "its __metadata__ is not an object of strings");
+  for (std::size_t j = 0; j < info.items().size(); ++j) {
+    const std::string& key = info.keys()[j];
+    const Json& value = info.items()[j];
+    if (value.kind() != Json::Kind::kText)
+      refuse(path, "its __metadata__ ", quoted(key), " is ", shown(value), ", not a string");
+    metadata[key] = value.text();
+  }
+}
+
+// Takes the checksum out of the metadata; "" if there is none. A key without such a value, or a
+// value without the key, is what damage leaves of one.
+std::string take_checksum(const std::string& path, const std::string& header,
+                          std::map<std::string, std::string>& metadata) {
+  std::string text;
+  for (const auto& [key, value] : metadata) {
+    if (key != kChecksumKey && !value.starts_with(kChecksumPrefix)) continue;
+    const std::size_t at = find_checksum(header);
+    text = value.substr(std::min(value.size(), kChecksumPrefix.size()));
+    if (key != kChecksumKey || at == std::string::npos || text.size() != kNoChecksum.size() ||
+        header.compare(at, text.size(), text) != 0)
+      refuse(path, "its metadata ", quoted(key), " is ", quoted(value), ", needs ", kChecksumKey,
+             " crc32c: and 8 digits; damaged");
+  }
+  metadata.erase(kChecksumKey);
+  return text;
+}
+
+// Of the length and the header, the checksum's own digits as zeros.
+Crc32c checksum_of_header(std::string header) {
+  Crc32c sum;
+  const std::uint64_t length = header.size();
+  if (const std::size_t at = find_checksum(header); at != std::string::npos)
+    header.replace(at, kNoChecksum.size(), kNoChecksum);
+  sum.add(std::as_bytes(std::span(&length, 1)));
+  sum.add(std::as_bytes(std::span(header)));
+  return sum;
 }
 
 }  // namespace
@@ -186,7 +288,9 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   std::map<std::string, Json> header;  // by name, as the reference implementation writes it
   for (const auto& [key, value] : metadata)
     need(is_utf8(key) && is_utf8(value), "metadata ", quoted(key), " is not UTF-8");
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::map<std::string, std::string> facts = metadata;
+  facts[kChecksumKey] = std::string(kChecksumPrefix) + std::string(kNoChecksum);
+  header["__metadata__"] = facts;
   // By falling element size every tensor is aligned; the header is padded to 8 bytes below.
   std::vector<NamedTensor> sorted = tensors;
   for (const auto& [name, x] : sorted) {
@@ -216,6 +320,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   std::string text = Json(header).dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
+  Crc32c sum = checksum_of_header(text);
   std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(&length, 1)),
                                                    std::as_bytes(std::span(text))};
   for (NamedTensor& named : sorted) {
@@ -224,54 +329,38 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
     dispatch_any(x.dtype(), [&]<class T> {
       parts.push_back(std::as_bytes(std::span(x.template data<T>(), std::size_t(x.numel()))));
     });
+    sum.add(parts.back());
   }
+  text.replace(find_checksum(text), kNoChecksum.size(), hex_text(sum.value()));
   write_file(path, parts);
 }
 
 SafeTensors load_safetensors(const std::string& path) {
   const InputFile file(path);
-  if (file.size() < 8)
-    refuse(path, "it has ", file.size(),
-           " bytes, a safetensors file has at least 8: cut off? copy it again");
-  std::uint64_t length = 0;
-  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > file.size() - 8)
-    refuse(path, "its first 8 bytes say a header of ", length, " bytes, ", file.size() - 8,
-           " follow: no safetensors file, or cut off");
-  if (length > kMaxHeader)
-    refuse(path, "its header has ", length, " bytes, the limit is ", kMaxHeader);
-  std::string text(std::size_t(length), '\0');
-  file.read(8, std::as_writable_bytes(std::span(text)));
-  if (text.empty() || text[0] != '{')
-    refuse(path, "its header is not a JSON object: no safetensors file");
-  if (text.find('\0') != std::string::npos)  // where the parser would stop, and call it the end
-    refuse(path, "its header holds a zero byte: no safetensors file, or damaged");
-
+  const std::string text = read_header(file);
   SafeTensors result{path, {}, {}};
   std::vector<Entry> entries;
   const Json header = parse_header(path, text);
   for (std::size_t i = 0; i < header.items().size(); ++i) {
     const Json& info = header.items()[i];
-    if (header.keys()[i] != "__metadata__") {
+    if (header.keys()[i] == "__metadata__")
+      read_metadata(path, info, result.metadata);
+    else
       entries.push_back(parse_entry(path, header.keys()[i], info));
-      continue;
-    }
-    if (info.kind() != Json::Kind::kObject)
-      refuse(path, "its __metadata__ is not an object of strings");
-    for (std::size_t j = 0; j < info.items().size(); ++j) {
-      const std::string& key = info.keys()[j];
-      const Json& value = info.items()[j];
-      if (value.kind() != Json::Kind::kText)
-        refuse(path, "its __metadata__ ", quoted(key), " is ", shown(value), ", not a string");
-      result.metadata[key] = value.text();
-    }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
-  const std::uint64_t data = 8 + length;
+  const std::uint64_t data = 8 + text.size();
   check_tiling(path, entries, file.size() - data);
-  for (const Entry& e : entries) result.tensors.push_back({e.name, read_tensor(file, data, e)});
+  result.checksum = take_checksum(path, text, result.metadata);
+  Crc32c sum = checksum_of_header(text);
+  for (const Entry& e : entries)
+    result.tensors.push_back({e.name, read_tensor(file, data, e, sum)});
+  if (!result.checksum.empty() && hex_text(sum.value()) != result.checksum)
+    refuse(path, "its checksum is ", result.checksum, ", its bytes give ", hex_text(sum.value()),
+           ": it was damaged, or changed by another program (which should leave ", kChecksumKey,
+           " out); take a copy of it");
   return result;
 }
 

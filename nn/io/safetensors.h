@@ -16,13 +16,16 @@ struct SafeTensors {
   std::string path;
   std::vector<NamedTensor> tensors;  ///< in the order of their data
   std::map<std::string, std::string> metadata;
+  std::string checksum = {};  ///< the file's CRC-32C, which is right; "" if it has none
 
   /// Undefined if there is none of this name.
   Tensor find(std::string_view name) const;
 };
 
 /// Writes float32, float64, int64 and bool8 tensors, of any strides, bit for bit, replacing the
-/// file at once (write_file). The data lie by falling element size, else in the order given.
+/// file at once (write_file). The data lie by falling element size, else in the order given. A
+/// checksum of the whole file goes into its metadata (heed_checksum), which readers of the format
+/// take for one more text.
 /// ValueError for a name twice, "__metadata__" as a name, or text that is not UTF-8; DTypeError for
 /// dual64; IoError with path and reason.
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
@@ -30,7 +33,8 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
 
 /// Reads F32, F64, I64 and BOOL as they are, F16 and BF16 as float32 (exact). IoError with path,
 /// what is wrong and what to do for anything else: the header is checked against the file's size
-/// before memory is taken.
+/// before memory is taken, and a checksum, if the file has one, against all of its bytes: then any
+/// bit that is not as it was written is found.
 SafeTensors load_safetensors(const std::string& path);
 
 /// Copies the file's tensors into these, by name: parameters(model), or an optimizer's state().

@@ -25,6 +25,24 @@ std::string number_problem(const std::string& where, const std::string& text, co
   return problem;
 }
 
+// "3..24"; nothing unless the first is at most the last.
+std::optional<Span> parse_span(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return std::nullopt;
+  const auto first = parse_number<std::int64_t>(text.substr(0, dots));
+  const auto last = parse_number<std::int64_t>(text.substr(dots + 2));
+  if (!first || !last || *first > *last) return std::nullopt;
+  return Span{*first, *last};
+}
+
+std::string span_problem(const std::string& where, const std::string& text, const Range& range) {
+  const auto span = parse_span(text);
+  if (span && range.holds(double(span->first)) && range.holds(double(span->last))) return "";
+  const std::string allowed = range.text();
+  return where + " needs two whole numbers" + (allowed.empty() ? "" : ", " + allowed) +
+         ", the smaller first, such as 3..24, got '" + text + "'";
+}
+
 // A list has one between commas, anything else is one.
 std::vector<std::string> words(const std::string& text, Setting::Kind kind) {
   std::vector<std::string> list = {""};
@@ -66,6 +84,14 @@ Setting::Setting(std::string key_, double& value, Range range_, std::string help
   set_checked = [&value](const std::string& text) { value = *parse_number<double>(text); };
 }
 
+Setting::Setting(std::string key_, Span& value, Range range_, std::string help_)
+    : Setting(std::move(key_), Kind::kSpan, std::move(help_)) {
+  unit = "A..B", range = range_;
+  get = [&value] { return fmt::format("{}..{}", value.first, value.last); };
+  set_checked = [&value](const std::string& text) { value = *parse_span(text); };
+  shown = get();
+}
+
 Setting::Setting(std::string key_, std::string& value, std::string unit_, std::string help_)
     : Setting(std::move(key_), Kind::kText, std::move(help_)) {
   unit = std::move(unit_), shown = value;
@@ -95,6 +121,8 @@ std::string Setting::problem(const std::string& where, const std::string& text) 
     case Kind::kInteger:
     case Kind::kReal:
       return number_problem(where, text, range, kind == Kind::kInteger);
+    case Kind::kSpan:
+      return span_problem(where, text, range);
     default:
       break;
   }

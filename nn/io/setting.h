@@ -43,8 +43,14 @@ struct Range {
   std::string text() const;
 };
 
+/// The whole numbers first to last, both included; written first..last.
+struct Span {
+  std::int64_t first = 0, last = 0;
+  bool operator==(const Span&) const = default;
+};
+
 struct Setting {
-  enum class Kind { kSwitch, kInteger, kReal, kText, kChoice, kList };
+  enum class Kind { kSwitch, kInteger, kReal, kSpan, kText, kChoice, kList };
 
   std::string key;  ///< "d-model"
   Kind kind;
@@ -63,6 +69,8 @@ struct Setting {
   Setting(std::string key, bool& value, std::string help);
   Setting(std::string key, std::int64_t& value, Range range, std::string help);
   Setting(std::string key, double& value, Range range, std::string help);
+  /// `range` is of both ends.
+  Setting(std::string key, Span& value, Range range, std::string help);
   Setting(std::string key, std::string& value, std::string unit, std::string help);
   /// One of these names.
   Setting(std::string key, std::string& value, std::vector<std::string> names, std::string help);

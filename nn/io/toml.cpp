@@ -101,8 +101,9 @@ const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& s
 }
 
 std::string toml_line(const Setting& setting) {
+  using Kind = Setting::Kind;
   const std::string value = setting.get();
-  if (setting.kind != Setting::Kind::kText && setting.kind != Setting::Kind::kChoice)
+  if (setting.kind != Kind::kText && setting.kind != Kind::kChoice && setting.kind != Kind::kSpan)
     return setting.key + " = " + value + "\n";
   std::string quoted;
   for (const char c : value) {

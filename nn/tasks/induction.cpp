@@ -1,8 +1,9 @@
 // Repeated blocks of distinct tokens. The optimum is exact, because the period is always found out:
-// a sequence's probability is 1/#periods * 1/V * 1/(V-1) * ... * 1/(V-P+1), and the mean surprise
-// of the best predictor is -ln of that over T.
+// a sequence's probability is 1/#periods * 1/V * 1/(V-1) * ... * 1/(V-P+1), and what the best
+// predictor pays in all is -ln of that.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
@@ -16,10 +17,17 @@ namespace {
 
 constexpr std::int64_t kExamplePeriod = 16;
 
-double optimal_loss(const InductionOptions& o, std::int64_t period) {
-  double nats = std::log(double(o.max_period - o.min_period + 1));
-  for (std::int64_t i = 0; i < period; ++i) nats += std::log(double(o.vocabulary - i));
-  return nats / double(o.context);
+// What the best predictor pays at each position. Before the block has come back it knows only that
+// P >= t: the chance that P is t goes to the block's first token, the rest to the tokens not seen.
+std::vector<double> optimal_losses(const InductionOptions& o, std::int64_t period) {
+  std::vector<double> nats(std::size_t(o.context), 0.0);
+  for (std::int64_t t = 0; t <= period; ++t) {
+    const bool may_wrap = t >= o.periods.first;
+    const double wrap = may_wrap ? 1 / double(o.periods.last - t + 1) : 0;
+    nats[std::size_t(t)] =
+        t == period ? -std::log(wrap) : std::log(double(o.vocabulary - t)) - std::log1p(-wrap);
+  }
+  return nats;
 }
 
 // Uniform over all tokens until one has come back, certain from then on: what an induction head
@@ -30,19 +38,21 @@ double copy_only_loss(const InductionOptions& o, std::int64_t period) {
 
 TaskFacts make_facts(const InductionOptions& o) {
   const Vocabulary vocabulary = letters(o.vocabulary, "induction", 2, "^");
-  check<ValueError>(o.min_period >= 1 && o.min_period <= o.max_period, "induction", "periods ",
-                    o.min_period, " to ", o.max_period, ": needs 1 <= min_period <= max_period");
-  check<ValueError>(o.max_period <= o.vocabulary, "induction", "a block of ", o.max_period,
+  const auto [first, last] = o.periods;
+  check<ValueError>(first >= 1 && first <= last, "induction", "periods ", first, "..", last,
+                    ": needs 1 <= the first <= the last");
+  check<ValueError>(last <= o.vocabulary, "induction", "a block of ", last,
                     " different tokens needs a vocabulary of as many, got ", o.vocabulary);
-  check<ValueError>(o.context >= o.max_period + 2, "induction", "context ", o.context,
-                    " is too short for blocks of up to ", o.max_period, " tokens to repeat: needs ",
-                    o.max_period + 2, " or more");
+  check<ValueError>(o.context >= last + 2, "induction", "context ", o.context,
+                    " is too short for blocks of up to ", last, " tokens to repeat: needs ",
+                    last + 2, " or more");
   double optimal = 0, copy_only = 0;
-  for (std::int64_t p = o.min_period; p <= o.max_period; ++p) {
-    optimal += optimal_loss(o, p);
+  for (std::int64_t p = first; p <= last; ++p) {
+    const std::vector<double> nats = optimal_losses(o, p);
+    optimal += std::accumulate(nats.begin(), nats.end(), 0.0) / double(o.context);
     copy_only += copy_only_loss(o, p);
   }
-  const auto periods = double(o.max_period - o.min_period + 1);
+  const auto periods = double(last - first + 1);
   return {.name = "induction",
           .description = "a random block of tokens, repeated: look up what followed last time",
           .accuracy = "repeat tokens right",
@@ -52,7 +62,11 @@ TaskFacts make_facts(const InductionOptions& o) {
           .context = o.context,
           .bos = o.vocabulary,
           .optimal = optimal / periods,
-          .references = {{"copy-only", copy_only / periods}}};
+          .references = {{"copy-only", copy_only / periods}},
+          .optimum = "mean over P of [ln #periods + ln V + ln (V-1) + ... + ln (V-P+1)] / T",
+          .source =
+              "Elhage et al. 2021, A Mathematical Framework for Transformer Circuits; Olsson "
+              "et al. 2022, arXiv 2209.11895"};
 }
 
 class Induction : public Task {
@@ -63,12 +77,13 @@ class Induction : public Task {
  private:
   Sequence draw(Generator& g) const override {
     std::int64_t period = 0;
-    g.randint({&period, 1}, options_.min_period, options_.max_period + 1);
+    g.randint({&period, 1}, options_.periods.first, options_.periods.last + 1);
     return repeat_block(period, g);
   }
 
   Sequence draw_example(Generator& g) const override {
-    return repeat_block(std::clamp(kExamplePeriod, options_.min_period, options_.max_period), g);
+    return repeat_block(std::clamp(kExamplePeriod, options_.periods.first, options_.periods.last),
+                        g);
   }
 
   Sequence repeat_block(std::int64_t period, Generator& g) const {
@@ -80,7 +95,7 @@ class Induction : public Task {
       s.targets.push_back(block[std::size_t(t % period)]);
       s.counted.push_back(t > period);
     }
-    s.optimal = optimal_loss(options_, period);
+    s.position_optimal = optimal_losses(options_, period);
     s.references = {{"copy-only", copy_only_loss(options_, period)}};
     return s;
   }
@@ -96,6 +111,11 @@ class Induction : public Task {
 };
 
 }  // namespace
+
+std::vector<Setting> InductionOptions::parameters() {
+  return {{"vocabulary", vocabulary, {2, 52}, "different tokens"},
+          {"periods", periods, {1, 52}, "lengths of a block, each as likely"}};
+}
 
 std::unique_ptr<Task> make_induction(const InductionOptions& options) {
   return std::make_unique<Induction>(options);

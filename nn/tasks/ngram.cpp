@@ -1,6 +1,5 @@
 #include "nn/tasks/ngram.h"
 
-#include <bit>
 #include <cmath>
 
 #include "autograd/base/error.h"
@@ -9,54 +8,64 @@ namespace heed::nn {
 
 using namespace autograd;
 
-namespace {
-
-// The last n tokens that have gone into `history`, as one number.
-std::uint64_t last(std::uint64_t history, std::size_t n, int bits) {
-  const int used = int(n) * bits;
-  return used == 0 ? 0 : history << (64 - used) >> (64 - used);
+NgramModel::NgramModel(std::int64_t vocabulary, std::int64_t order)
+    : vocabulary_(vocabulary), order_(std::size_t(order)), nodes_(1) {
+  check<ValueError>(order >= 1, "n-gram", "needs an order of 1 or more, got ", order);
+  check<ValueError>(vocabulary >= 1 && vocabulary <= 1 << 16, "n-gram",
+                    "needs 1 to 65536 symbols, got ", vocabulary);
+  start();
 }
 
-}  // namespace
+NgramModel::Node NgramModel::child(Node context, std::int64_t token) {
+  const auto [found, is_new] = children_.try_emplace(key(context, token), Node(nodes_.size()));
+  if (is_new) nodes_.emplace_back();
+  return found->second;
+}
 
-NgramModel::NgramModel(std::span<const std::uint16_t> text, std::int64_t vocabulary,
-                       std::int64_t order)
-    : vocabulary_(vocabulary), bits_(int(std::bit_width(std::uint64_t(vocabulary)))) {
-  check<ValueError>(order >= 1 && order <= 64 / bits_, "n-gram", "needs an order of 1 to ",
-                    64 / bits_, " for ", vocabulary, " symbols, got ", order);
-  orders_.resize(std::size_t(order));
-  std::uint64_t history = 0;
-  for (std::size_t t = 0; t < text.size(); ++t) {
-    const std::uint64_t before = history;
-    history = history << bits_ | text[t];
-    for (std::size_t n = 1; n <= orders_.size() && n <= t + 1; ++n) {
-      Order& o = orders_[n - 1];
-      Context& context = o.contexts[last(before, n - 1, bits_)];
-      ++context.total;
-      if (++o.counts[last(history, n, bits_)] == 1) ++context.distinct;
-    }
+void NgramModel::start(std::int64_t token) {
+  contexts_ = {0};
+  if (token >= 0 && order_ > 1) contexts_.push_back(child(0, token));
+}
+
+void NgramModel::count(std::int64_t token) {
+  std::vector<Node> next = {0};
+  for (const Node context : contexts_) {
+    const Node node = child(context, token);
+    ++nodes_[context].total;
+    if (++nodes_[node].count == 1) ++nodes_[context].distinct;
+    if (next.size() < order_) next.push_back(node);
   }
+  contexts_.swap(next);
+  ++counted_;
+}
+
+std::vector<NgramModel::Node> NgramModel::advanced(const std::vector<Node>& contexts,
+                                                   std::int64_t token) const {
+  std::vector<Node> next = {0};
+  for (const Node context : contexts) {
+    const auto found = children_.find(key(context, token));
+    if (found == children_.end() || next.size() == order_) break;
+    next.push_back(found->second);
+  }
+  return next;
 }
 
 std::vector<double> NgramModel::losses(std::span<const std::int64_t> inputs,
                                        std::span<const std::int64_t> targets) const {
-  std::vector<double> nats(orders_.size());
-  std::uint64_t history = 0;
+  std::vector<double> nats(order_);
+  std::vector<Node> contexts = {0};
   double tokens = 0;
   for (std::size_t t = 0; t < inputs.size(); ++t) {
-    history = history << bits_ | std::uint64_t(inputs[t]);
+    contexts = advanced(contexts, inputs[t]);
     if (targets[t] < 0) continue;
-    const std::uint64_t with_next = history << bits_ | std::uint64_t(targets[t]);
     double p = 1 / double(vocabulary_);
-    for (std::size_t n = 1; n <= orders_.size(); ++n) {
-      const Order& o = orders_[n - 1];
-      const auto context = o.contexts.find(last(history, n - 1, bits_));
-      // Not enough tokens yet, or never seen: the shorter context decides.
-      if (n <= t + 2 && context != o.contexts.end()) {
-        const auto found = o.counts.find(last(with_next, n, bits_));
-        const double count = found == o.counts.end() ? 0 : found->second;
-        const double distinct = context->second.distinct;
-        p = (count + distinct * p) / (context->second.total + distinct);
+    for (std::size_t n = 1; n <= order_; ++n) {
+      // Not enough tokens yet, or never followed: the shorter context decides.
+      if (n <= contexts.size() && nodes_[contexts[n - 1]].total > 0) {
+        const Counts& context = nodes_[contexts[n - 1]];
+        const auto found = children_.find(key(contexts[n - 1], targets[t]));
+        const double count = found == children_.end() ? 0 : nodes_[found->second].count;
+        p = (count + context.distinct * p) / (double(context.total) + context.distinct);
       }
       nats[n - 1] -= std::log(p);
     }

@@ -13,9 +13,15 @@ namespace heed::nn {
 /// much as those tokens had different successors. Below order 1: 1 / vocabulary.
 class NgramModel {
  public:
-  /// Counts text, of ids in [0, vocabulary). ValueError unless 1 <= order and `order` ids fit into
-  /// 64 bits.
-  NgramModel(std::span<const std::uint16_t> text, std::int64_t vocabulary, std::int64_t order);
+  /// Of ids in [0, vocabulary), counted by count(). ValueError unless order >= 1 and vocabulary is
+  /// 1 to 65,536.
+  NgramModel(std::int64_t vocabulary, std::int64_t order);
+
+  /// What follows has nothing before it but, if not negative, `token`, which is not counted.
+  void start(std::int64_t token = -1);
+  /// Counts the next token.
+  void count(std::int64_t token);
+  std::int64_t counted() const { return counted_; }
 
   /// Mean nats per target by order (at [n - 1]), each target after inputs 0 .. t only. Targets
   /// below 0 count nowhere.
@@ -23,16 +29,23 @@ class NgramModel {
                              std::span<const std::int64_t> targets) const;
 
  private:
-  struct Context {
-    std::uint32_t total = 0, distinct = 0;  // successors, and different ones
+  using Node = std::uint32_t;  // one n-gram: its context's node and its last token
+  struct Counts {
+    std::uint32_t count = 0;                // of the n-gram
+    std::uint32_t total = 0, distinct = 0;  // its successors, and different ones
   };
-  struct Order {
-    std::unordered_map<std::uint64_t, std::uint32_t> counts;  // of n tokens
-    std::unordered_map<std::uint64_t, Context> contexts;      // of their first n - 1
-  };
-  std::int64_t vocabulary_;
-  int bits_;  // per token in a key
-  std::vector<Order> orders_;
+  static std::uint64_t key(Node context, std::int64_t token) {
+    return std::uint64_t{context} << 16 | std::uint64_t(token);
+  }
+  Node child(Node context, std::int64_t token);  // made if new
+  // The nodes of the last 0, 1, ... tokens, of which `token` becomes the last: as far as seen.
+  std::vector<Node> advanced(const std::vector<Node>& contexts, std::int64_t token) const;
+
+  std::int64_t vocabulary_, counted_ = 0;
+  std::size_t order_;
+  std::vector<Counts> nodes_;  // [0]: nothing
+  std::unordered_map<std::uint64_t, Node> children_;
+  std::vector<Node> contexts_;  // of the last 0, 1, ... order - 1 tokens
 };
 
 }  // namespace heed::nn

@@ -1,10 +1,14 @@
 // What all tasks share, and the list of the built-in ones.
 #include "nn/tasks/task.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
 #include "autograd/tensor/create.h"
 #include "nn/io/nearest.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -15,6 +19,40 @@ namespace {
 
 // Not a seed a user types: evaluation never sees the sequences of training.
 constexpr std::uint32_t kEvaluationSeed = 0xE7A15EED;
+
+double optimal_of(const Sequence& s) {
+  if (s.position_optimal.empty()) return s.optimal;
+  const auto targets =
+      std::ssize(s.targets) - std::count(s.targets.begin(), s.targets.end(), kIgnored);
+  return std::accumulate(s.position_optimal.begin(), s.position_optimal.end(), 0.0) /
+         double(targets);
+}
+
+struct BuiltIn {
+  std::string name;
+  std::function<TaskMaker()> maker;
+};
+
+template <class Options>
+TaskMaker maker_of(const Options& defaults, std::unique_ptr<Task> (*make)(const Options&)) {
+  const auto options = std::make_shared<Options>(defaults);
+  return {options->parameters(), [options, make](std::optional<std::int64_t> context) {
+            Options fitted = *options;
+            fitted.context = context.value_or(fitted.context);
+            return make(fitted);
+          }};
+}
+
+// The built-in tasks, best one first.
+const std::vector<BuiltIn>& built_in() {
+  static const std::vector<BuiltIn> list = {
+      {"induction", [] { return maker_of(InductionOptions{}, make_induction); }},
+      {"urn", [] { return maker_of(UrnOptions{}, make_urn); }},
+      {"reverse", [] { return maker_of(ReverseOptions{}, make_reverse); }},
+      {"copy", [] { return maker_of(ReverseOptions{.copy = true}, make_reverse); }},
+  };
+  return list;
+}
 
 }  // namespace
 
@@ -29,10 +67,16 @@ Batch make_batch(const std::vector<Sequence>& sequences) {
         s.inputs.size() == context && s.targets.size() == context && s.counted.size() == context,
         "make_batch", "needs ", context, " inputs, targets and counted in each, got ",
         s.inputs.size(), ", ", s.targets.size(), " and ", s.counted.size());
+    check<ValueError>(s.position_optimal.empty() || s.position_optimal.size() == context,
+                      "make_batch", "needs ", context, " optimal losses by position or none, got ",
+                      s.position_optimal.size());
     inputs.insert(inputs.end(), s.inputs.begin(), s.inputs.end());
     targets.insert(targets.end(), s.targets.begin(), s.targets.end());
     counted.insert(counted.end(), s.counted.begin(), s.counted.end());
-    if (s.optimal == s.optimal) batch.optimal.push_back(s.optimal);  // not NaN
+    const double optimal = optimal_of(s);
+    if (optimal == optimal) batch.optimal.push_back(optimal);  // not NaN
+    batch.position_optimal.insert(batch.position_optimal.end(), s.position_optimal.begin(),
+                                  s.position_optimal.end());
     for (const auto& [name, loss] : s.references) batch.references[name].push_back(loss);
   }
   const Shape shape{std::int64_t(sequences.size()), std::int64_t(context)};
@@ -91,28 +135,28 @@ Batch Task::prompt(const std::string& text) const {
   return make_batch({s});
 }
 
-std::vector<std::string> task_names() { return {"induction", "urn", "reverse", "copy"}; }
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const BuiltIn& task : built_in()) names.push_back(task.name);
+  return names;
+}
 
-std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context) {
-  const auto fitted = [&](auto options) {
-    options.context = context.value_or(options.context);
-    return options;
-  };
-  if (name == "induction") return make_induction(fitted(InductionOptions{}));
-  if (name == "urn") return make_urn(fitted(UrnOptions{}));
-  if (name == "reverse" || name == "copy") {
-    ReverseOptions o;
-    o.copy = name == "copy";
-    check<ValueError>(!context || *context % 2 == 0, name, "context ", context.value_or(0),
-                      " is odd: needs an even one, half for the tokens and half for the answer");
-    if (context) o.length = *context / 2;
-    return make_reverse(o);
-  }
+TaskMaker task_maker(const std::string& name) {
+  for (const BuiltIn& task : built_in())
+    if (task.name == name) return task.maker();
   const std::string all = join(task_names(), ", ");
   if (name == "text")
     fail<ValueError>("task", "'text' needs the path of a file. Without one: ", all);
   fail<ValueError>("task", "there is no task '", name, "', the nearest is '",
                    nearest(name, task_names()), "'. All: ", all);
+}
+
+std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context,
+                                const TaskParameters& parameters) {
+  const TaskMaker maker = task_maker(name);
+  for (const auto& [key, value] : complete_parameters(name, parameters))
+    find_setting(maker.parameters, key)->set(key, value);
+  return maker.make(context);
 }
 
 }  // namespace heed::nn

@@ -31,6 +31,9 @@ struct Sequence {
   double optimal = std::numeric_limits<double>::quiet_NaN();
   /// The same of simpler predictors, by name: {"copy-only", 1.31}.
   std::map<std::string, double> references = {};
+  /// What the Bayes-optimal predictor pays at each position, 0 where there is no target; empty if
+  /// unknown. Where given, `optimal` is its mean and may be left out.
+  std::vector<double> position_optimal = {};  // [T]
 };
 
 /// B sequences of one length.
@@ -40,6 +43,7 @@ struct Batch {
   Tensor counted;               ///< [B, T] bool8
   std::vector<double> optimal;  ///< [B], empty if unknown
   std::map<std::string, std::vector<double>> references;  ///< name -> [B]
+  std::vector<double> position_optimal;                   ///< [B * T], empty if unknown
 };
 
 /// ValueError unless there is a sequence and all are of one length.
@@ -56,11 +60,20 @@ struct TaskFacts {
   std::int64_t context = 0;  ///< T of every sequence
   std::optional<std::int64_t> bos = {};  ///< the first input of every sequence
   bool endless = false;  ///< sequences have no end: generation may go on beyond the context
+  std::optional<std::int64_t> stop = {};  ///< the token that ends a sequence
+  /// The accuracy is a fraction of the sequences that have counted positions: all of them right, as
+  /// a greedy continuation would have them. Else of the counted positions.
+  bool whole_answers = false;
+  std::string note = {};  ///< what of the data is left out; empty: nothing
   /// Expectation of Sequence::optimal over the task's sequences, nats per target; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
   std::map<std::string, double> references = {};  ///< expectations of Sequence::references
+  std::string optimum =
+      {};                   ///< the formula of `optimal`, or why there is none; for heed tasks NAME
+  std::string source = {};  ///< where the task comes from: papers
   /// What a checkpoint keeps of data that lie outside of it. A text: text_size (bytes), text_hash
-  /// (FNV-1a, 64 bits), vocabulary (all symbols in a row). Equal data give equal entries.
+  /// (FNV-1a, 64 bits), vocabulary (all characters in a row; words as a JSON array). Equal data
+  /// give equal entries.
   std::map<std::string, std::string> data = {};
 };
 
@@ -76,9 +89,9 @@ class Task {
   Batch sample(std::int64_t batch, Generator& g) const;
 
   /// Sequences first .. first + count - 1 of the fixed evaluation set, whatever was drawn before.
-  /// Text: the whole validation part in windows of T that do not overlap, the last one filled up
-  /// with ignored targets, so weigh batches by their targets. Else: sequences from a seed of
-  /// their own. ValueError outside [0, evaluation_size()).
+  /// Text: the whole validation part in windows of T that do not overlap, or the lines held out,
+  /// filled up with ignored targets, so weigh batches by their targets. Else: sequences from a seed
+  /// of their own. ValueError outside [0, evaluation_size()).
   Batch evaluation(std::int64_t first, std::int64_t count) const;
   virtual std::int64_t evaluation_size() const { return 1024; }
 
@@ -94,12 +107,13 @@ class Task {
  protected:
   explicit Task(TaskFacts facts) : facts_(std::move(facts)) {}
 
+  /// The input ids of a prompt; by default BOS in front unless it is typed.
+  virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
+
  private:
   virtual Sequence draw(Generator& g) const = 0;
   virtual std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const;
   virtual Sequence draw_example(Generator& g) const { return draw(g); }
-  /// The input ids of a prompt; by default BOS in front unless it is typed.
-  virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
   /// Narrows `counted`, and drops targets, of a prompt whose targets are all its next tokens.
   virtual void mark_prompt(Sequence&) const {}
 
@@ -109,8 +123,13 @@ class Task {
 /// The names make_task takes, best one first.
 std::vector<std::string> task_names();
 
+/// Values of a task's parameters as text, by key: {"periods", "3..24"}. The others have their
+/// defaults. Which there are: nn/tasks/parameters.h.
+using TaskParameters = std::map<std::string, std::string>;
+
 /// A built-in task. `context`: T, instead of the task's own. ValueError on an unknown name, with
-/// the nearest, or a context that the task cannot fill.
-std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context = {});
+/// the nearest, a context that the task cannot fill, or a parameter that it does not have.
+std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context = {},
+                                const TaskParameters& parameters = {});
 
 }  // namespace heed::nn

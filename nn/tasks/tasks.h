@@ -1,4 +1,5 @@
-// Every task with its parameters. The defaults are those of make_task(name).
+// Every task with its options. The defaults are those of make_task(name); parameters() are what the
+// command line calls --task-KEY (nn/tasks/parameters.h), and refer to the options they are of.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "nn/io/setting.h"
 #include "nn/tasks/task.h"
 
 namespace heed::nn {
@@ -14,18 +16,20 @@ namespace heed::nn {
 /// alone do not tell what comes next. Accuracy counts the repeats: t > P (that t = P wraps cannot
 /// be known). Elhage et al. 2021; Olsson et al. 2022.
 struct InductionOptions {
-  std::int64_t vocabulary = 32;                   ///< tokens without BOS, 2 to 52
-  std::int64_t min_period = 12, max_period = 24;  ///< P uniform, both included
-  std::int64_t context = 48;                      ///< at least max_period + 2
+  std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
+  Span periods = {3, 24};        ///< P uniform among them
+  std::int64_t context = 48;     ///< at least periods.last + 2
+  std::vector<Setting> parameters();
 };
 std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 
-/// `length` random tokens, a separator, then the same tokens reversed (or copied). The loss is on
-/// the answer only; T = 2 length.
+/// T / 2 random tokens, a separator, then the same tokens reversed (or copied). The loss is on the
+/// answer only.
 struct ReverseOptions {
   bool copy = false;
-  std::int64_t length = 16;
   std::int64_t vocabulary = 16;  ///< tokens without the separator, 1 to 52
+  std::int64_t context = 32;     ///< even
+  std::vector<Setting> parameters();
 };
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
@@ -34,24 +38,36 @@ std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 struct UrnOptions {
   std::int64_t colors = 3;  ///< 2 to 52
   std::int64_t context = 64;
+  std::vector<Setting> parameters();
 };
 std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 
-/// The next character of a UTF-8 text. Tokens are its code points in order; the first 90 % train,
-/// the rest validate (nanoGPT's shakespeare_char). IoError unless `path` is a file that can be
-/// read, of valid UTF-8 and at most 1 GiB; ValueError if a part is shorter than context + 1.
+/// A UTF-8 text of one's own. Tokens are its code points in order, or words
+/// (nn/tasks/vocabulary.h). As a stream: windows of `context` tokens, the first 90 % of the text
+/// train, the rest validate (nanoGPT's shakespeare_char). Or `lines`: each is a sequence that
+/// starts and stops with the token \n; the stop counts, padding does not (makemore). A tenth of the
+/// lines, 1000 at most, is held out, drawn with a fixed seed: whatever a run's seed, it is measured
+/// on the same lines. Empty lines are no lines; TaskFacts::note says which others are left out.
 struct TextOptions {
   std::string path;
   std::int64_t context = 64;
   /// Evaluation sequences come with the losses of n-grams of order 2 to this one, counted in the
-  /// first part and told no more than the model ("4-gram" in Sequence::references). 0: without.
-  /// Counting takes about 0.1 s per order and million characters.
+  /// first 4 million tokens that train and told no more than the model ("4-gram" in
+  /// Sequence::references). 0: without. Counting takes about 0.2 s per order and million tokens.
   std::int64_t ngrams = 0;
+  bool lines = false;
+  Unit unit = Unit::kChar;
+  std::int64_t max_words = 8192;  ///< words that are tokens, the most frequent; the rest: <unk>
+  /// With `lines`, one character: only what follows the first token that holds it counts, and the
+  /// accuracy is of whole answers. Lines without it are left out. Empty: all of a line counts.
+  std::string answer_after = {};
 };
+/// IoError unless `path` is a regular file that can be read, of valid UTF-8 and at most 1 GiB;
+/// ValueError if it is too short or no line has answer_after.
 std::unique_ptr<Task> make_text(const TextOptions& options);
 /// The same task where the text is not at hand, from the `data` that its facts had: reads prompts;
 /// has no training and no evaluation sequences (ValueError). IoError if `data` lacks a vocabulary.
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
-                                        std::int64_t context);
+                                        const TextOptions& options);
 
 }  // namespace heed::nn

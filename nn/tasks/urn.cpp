@@ -42,7 +42,11 @@ TaskFacts make_facts(const UrnOptions& o) {
           .classes = o.colors,
           .context = o.context,
           .bos = o.colors,
-          .optimal = expected_loss(o)};
+          .optimal = expected_loss(o),
+          .optimum =
+              "mean over t < T of E[-ln (n + 1) / (t + k)], n the next color's count after t "
+              "draws: beta-binomial(t, 1, k - 1)",
+          .source = "Polya's urn (Eggenberger and Polya 1923)"};
 }
 
 class Urn : public Task {
@@ -53,20 +57,18 @@ class Urn : public Task {
   Sequence draw(Generator& g) const override {
     std::vector<std::int64_t> balls(std::size_t(options_.colors), 1);
     Sequence s;
-    double nats = 0;
     for (std::int64_t t = 0; t < options_.context; ++t) {
       const std::int64_t all = t + options_.colors;
       std::int64_t ball = 0;
       g.randint({&ball, 1}, 0, all);
       std::size_t color = 0;
       while (ball >= balls[color]) ball -= balls[color++];
-      nats -= std::log(double(balls[color]) / double(all));
+      s.position_optimal.push_back(-std::log(double(balls[color]) / double(all)));
       ++balls[color];
       s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
       s.targets.push_back(std::int64_t(color));
       s.counted.push_back(true);
     }
-    s.optimal = nats / double(options_.context);
     return s;
   }
 
@@ -74,6 +76,10 @@ class Urn : public Task {
 };
 
 }  // namespace
+
+std::vector<Setting> UrnOptions::parameters() {
+  return {{"colors", colors, {2, 52}, "different tokens"}};
+}
 
 std::unique_ptr<Task> make_urn(const UrnOptions& options) { return std::make_unique<Urn>(options); }
 

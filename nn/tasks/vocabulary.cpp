@@ -2,22 +2,42 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/utf8.h"
+#include "nn/tasks/units.h"
 
 namespace heed::nn {
 
 using namespace autograd;
 
-Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(symbols)) {
+namespace {
+
+constexpr std::size_t kLongestSummary = 200;  // bytes: a Chinese text has thousands of symbols
+
+char32_t first_of(const std::string& symbol) {
+  std::size_t at = 0;
+  return next_code_point(symbol, at).value_or(0);
+}
+
+// Each of its characters as it prints.
+std::string printable_word(const std::string& word) {
+  std::string text;
+  for (std::size_t at = 0; at < word.size();) text += printable(next_code_point(word, at).value());
+  return text;
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(std::vector<std::string> symbols, Unit unit)
+    : symbols_(std::move(symbols)), unit_(unit) {
   for (const std::string& symbol : symbols_) {
     std::size_t at = 0;
-    const auto c = symbol.empty() ? std::nullopt : next_code_point(symbol, at);
-    check<ValueError>(c && at == symbol.size(), "vocabulary", "symbol ", code_points_.size(),
-                      " is '", symbol, "': needs exactly one UTF-8 character");
-    const auto id = std::int64_t(code_points_.size());
-    const auto [old, is_new] = ids_.emplace(*c, id);
+    const bool one = !symbol.empty() && next_code_point(symbol, at) && at == symbol.size();
+    const auto id = std::int64_t(ids_.size());
+    check<ValueError>(one || (unit == Unit::kWord && !symbol.empty() && is_utf8(symbol)),
+                      "vocabulary", "symbol ", id, " is '", symbol, "': needs ",
+                      unit == Unit::kWord ? "a word in UTF-8" : "exactly one UTF-8 character");
+    const auto [old, is_new] = ids_.emplace(symbol, id);
     check<ValueError>(is_new, "vocabulary", "'", symbol, "' spells token ", old->second,
                       " and token ", id, ": each token needs a symbol of its own");
-    code_points_.push_back(*c);
   }
 }
 
@@ -31,18 +51,32 @@ Vocabulary Vocabulary::of(std::string_view symbols) {
   return Vocabulary(std::move(list));
 }
 
+std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
+  const auto found = ids_.find(symbol);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
   std::vector<std::int64_t> ids;
+  const auto add = [&](const std::string& symbol) {
+    const auto id = find(symbol);
+    if (!id && unit_ == Unit::kWord)
+      fail<ValueError>("encode", "'", printable_word(symbol), "' (word ", ids.size() + 1,
+                       ", with the space before it) is not in the vocabulary: ", summary());
+    if (!id)
+      fail<ValueError>("encode", "'", printable_word(symbol), "' (",
+                       code_point_name(first_of(symbol)), ", character ", ids.size() + 1,
+                       ") is not in the vocabulary: ", summary());
+    ids.push_back(*id);
+  };
+  UnitSplitter splitter(unit_);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = at;
     const auto c = next_code_point(text, at);
     check<ValueError>(c.has_value(), "encode", "byte ", start, " is not UTF-8");
-    const auto found = ids_.find(*c);
-    if (found == ids_.end())
-      fail<ValueError>("encode", "'", printable(*c), "' (", code_point_name(*c), ", character ",
-                       ids.size() + 1, ") is not in the vocabulary: ", summary());
-    ids.push_back(found->second);
+    splitter.put(*c, add);
   }
+  splitter.end(add);
   return ids;
 }
 
@@ -58,23 +92,34 @@ std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
 
 std::string Vocabulary::label(std::int64_t id) const {
   check<ValueError>(id >= 0 && id < size(), "label", "token ", id, " is not in [0, ", size(), ")");
-  return printable(code_points_[std::size_t(id)]);
+  return printable_word(symbols_[std::size_t(id)]);
 }
 
 std::string Vocabulary::summary() const {
-  constexpr std::size_t kLongest = 200;  // bytes: a Chinese text has thousands of symbols
+  if (unit_ == Unit::kWord) return summary_of_words();
+  std::vector<char32_t> code_points;
+  for (const std::string& symbol : symbols_) code_points.push_back(first_of(symbol));
   std::string text;
-  for (std::size_t first = 0, last; first < code_points_.size(); first = last + 1) {
-    for (last = first; last + 1 < code_points_.size(); ++last)
-      if (code_points_[last + 1] != code_points_[last] + 1) break;
+  for (std::size_t first = 0, last; first < code_points.size(); first = last + 1) {
+    for (last = first; last + 1 < code_points.size(); ++last)
+      if (code_points[last + 1] != code_points[last] + 1) break;
     if (last - first < 3) last = first;  // ", - ." is no range, to the eye
-    if (text.size() > kLongest)
+    if (text.size() > kLongestSummary)
       return text + " ... (" + std::to_string(symbols_.size()) + " symbols)";
     if (first > 0) text += ' ';
-    text += code_points_[first] == U' ' ? "space" : printable(code_points_[first]);
-    if (last > first) text.append("-").append(printable(code_points_[last]));
+    text += code_points[first] == U' ' ? "space" : printable(code_points[first]);
+    if (last > first) text.append("-").append(printable(code_points[last]));
   }
   return text;
+}
+
+std::string Vocabulary::summary_of_words() const {
+  std::string text;
+  for (const std::string& symbol : symbols_) {
+    if (text.size() > kLongestSummary) break;
+    text += "'" + printable_word(symbol) + "' ";
+  }
+  return text + "... (" + std::to_string(symbols_.size()) + " words)";
 }
 
 }  // namespace heed::nn

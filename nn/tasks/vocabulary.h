@@ -1,8 +1,9 @@
-// Which character spells which token. Everything a checkpoint needs to read a prompt and to print
-// what it generates, also when the text it was trained on is gone.
+// Which character or word spells which token. Everything a checkpoint needs to read a prompt and to
+// print what it generates, also when the text it was trained on is gone.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,35 +12,45 @@
 
 namespace heed::nn {
 
-/// Token id <-> one code point.
+/// What one token spells. A word is a run of characters that are no white space, with the single
+/// space before it if there is one; every other white-space character is a token of its own. So the
+/// symbols of a text, one after the other, are the text.
+enum class Unit { kChar, kWord };
+
+/// Token id <-> one code point, or one word.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// symbols[id] spells token id, in UTF-8. ValueError unless each is one code point, each another.
-  explicit Vocabulary(std::vector<std::string> symbols);
+  /// symbols[id] spells token id, in UTF-8. ValueError unless each is another, and one code point
+  /// or, with kWord, at least one.
+  explicit Vocabulary(std::vector<std::string> symbols, Unit unit = Unit::kChar);
 
   /// Each code point of `symbols` spells one token, in this order. ValueError likewise.
   static Vocabulary of(std::string_view symbols);
 
   std::int64_t size() const { return std::int64_t(symbols_.size()); }
+  Unit unit() const { return unit_; }
   const std::vector<std::string>& symbols() const { return symbols_; }
-  bool contains(char32_t c) const { return ids_.contains(c); }
+  /// The id of one symbol, or nothing.
+  std::optional<std::int64_t> find(const std::string& symbol) const;
   bool operator==(const Vocabulary& other) const { return symbols_ == other.symbols_; }
 
-  /// The ids of a UTF-8 text. ValueError naming the first character that is no symbol, or the
+  /// The ids of a UTF-8 text. ValueError naming the first unit that is no symbol, or the
   /// offset of the first invalid byte.
   std::vector<std::int64_t> encode(std::string_view text) const;
   /// The text of some ids. ValueError on an id outside [0, size()).
   std::string decode(std::span<const std::int64_t> ids) const;
   /// The symbol of one id as an axis label: \n for a newline.
   std::string label(std::int64_t id) const;
-  /// All symbols in short: "a-z A-F ^".
+  /// All symbols in short: "a-z A-F ^". Of words the first ones.
   std::string summary() const;
 
  private:
+  std::string summary_of_words() const;
+
   std::vector<std::string> symbols_;
-  std::vector<char32_t> code_points_;
-  std::unordered_map<char32_t, std::int64_t> ids_;
+  Unit unit_ = Unit::kChar;
+  std::unordered_map<std::string, std::int64_t> ids_;
 };
 
 }  // namespace heed::nn

@@ -1,8 +1,11 @@
 #include "nn/train/config.h"
 
+#include <algorithm>
+
 #include "autograd/base/text.h"
 #include "autograd/base/utf8.h"
 #include "nn/io/toml.h"
+#include "nn/tasks/parameters.h"
 #include "nn/train/memory.h"
 
 namespace heed::nn {
@@ -13,12 +16,51 @@ namespace {
 
 constexpr Range kSteps{1, 1e9}, kStepsOrNone{0, 1e9}, kShare{0, 1, false, true};
 
+// With every parameter of its task.
+RunConfig completed(RunConfig c) {
+  c.task_parameters = complete_parameters(c.task, c.task_parameters);
+  return c;
+}
+
+// Of a completed configuration: all but what other tasks have.
+std::vector<Setting> own_settings(RunConfig& c) {
+  std::vector<Setting> list = c.settings();
+  std::erase_if(list, [&](const Setting& s) {
+    if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
+    if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
+    return s.key.starts_with("task-") && s.get().empty();
+  });
+  return list;
+}
+
+// What only files have stays at its default elsewhere.
+void check_file(const RunConfig& c) {
+  const RunConfig none;
+  for (const std::string& text : {c.text, c.lines, c.answer_after})
+    check<ValueError>(is_utf8(text), "text", "'", text,
+                      "' is not UTF-8, which config.toml cannot keep; rename it");
+  check<ValueError>(c.text.empty() || c.lines.empty(), "text", "'", c.text, "' and lines '",
+                    c.lines, "': a run learns one file, as text or as lines");
+  check<ValueError>(c.answer_after.empty() || c.task == "lines", "answer-after", "what follows '",
+                    c.answer_after, "' counts in a line of a file: give one as --lines");
+  check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words),
+                    c.unit == none.unit ? "max-words" : "unit", "the task ", c.task,
+                    " reads no file; --text or --lines name one");
+}
+
 }  // namespace
 
 std::vector<Setting> RunConfig::settings() {
   std::vector<Setting> list = {
       {"task", task, "NAME", "what to learn; see heed tasks"},
       {"text", text, "FILE", "UTF-8 file to learn from, for the task text"},
+      {"lines", lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
+      {"answer-after", answer_after, "CHAR", "of --lines: only what follows the first CHAR counts"},
+      {"unit", unit, "of --text, --lines: what a token is"},
+      {"max-words",
+       max_words,
+       {1, 65534},
+       "of --unit word: the most frequent are tokens, the rest <unk>"},
       {"layers", layers, {1, 256}, "blocks"},
       {"heads", heads, {1, 1024}, "attention heads per block; divides d-model"},
       {"d-model", d_model, {1, 16384}, "width of the residual stream"},
@@ -37,6 +79,8 @@ std::vector<Setting> RunConfig::settings() {
       {"steps", steps, kSteps, "optimizer steps"},
       {"warmup", warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", schedule, "course of the learning rate after the warm-up"},
+      {"schedule-steps", schedule_steps, kStepsOrNone,
+       "where the schedule ends, min-lr from there on; 0: with the run"},
       {"lr", lr, {0, 10, true}, "peak learning rate"},
       {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear or cosine"},
       {"beta1", beta1, kShare, "decay of the mean of gradients"},
@@ -52,6 +96,9 @@ std::vector<Setting> RunConfig::settings() {
        "sequences of an evaluation (text: windows; the last takes all)"},
       {"save-every", save_every, kStepsOrNone,
        "steps between checkpoints/NNNNNN.safetensors; 0: none"}};
+  const std::vector<Setting> parameters = task_settings(task_parameters);
+  list.insert(list.begin() + (find_setting(list, "layers") - list.data()), parameters.begin(),
+              parameters.end());
   std::string group;
   for (Setting& s : list) {
     if (s.key == "task") group = "Data";
@@ -61,13 +108,14 @@ std::vector<Setting> RunConfig::settings() {
     s.group = group;
     if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
   }
-  list[1].may_be_empty = true;
+  for (Setting& s : list)
+    s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   return list;
 }
 
 void validate(const RunConfig& c) {
-  RunConfig copy = c;
-  for (const Setting& s : copy.settings())
+  RunConfig copy = completed(c);
+  for (const Setting& s : own_settings(copy))
     if (const std::string problem = s.problem(s.key, s.get()); !problem.empty())
       throw ValueError(problem);
   check<ValueError>(c.d_model % c.heads == 0, "d-model", c.d_model, " is not divisible by heads ",
@@ -75,8 +123,7 @@ void validate(const RunConfig& c) {
   check<ValueError>(c.positions != Positions::kRope || c.d_model / c.heads % 2 == 0, "positions",
                     "rope needs an even d-model / heads, got ", c.d_model / c.heads);
   check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
-  check<ValueError>(is_utf8(c.text), "text", "'", c.text,
-                    "' is not UTF-8, which config.toml cannot keep; rename it");
+  check_file(c);
   check_memory(c, 1, 1);
 }
 
@@ -84,25 +131,43 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
   std::string text;
   for (const std::string& line : extra) text += "# " + line + "\n";
   text += "[train]\n";
-  RunConfig copy = config;
-  for (const Setting& s : copy.settings()) text += toml_line(s);
+  RunConfig copy = completed(config);
+  for (const Setting& s : own_settings(copy)) text += toml_line(s);
   return text;
 }
 
 RunConfig from_toml(const std::string& text, const std::string& file) {
   RunConfig config;
   const std::vector<Setting> settings = config.settings();
-  std::vector<std::string> missing = keys(settings);
+  std::vector<std::string> given;
   for (const TomlItem& item : read_toml(text, file)) {
     check<ValueError>(item.section == "train", item.where, "'", item.key, "' in [", item.section,
                       "] is not a key of [train]");
     if (item.key.empty()) continue;
     setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
-    std::erase(missing, item.key);
+    given.push_back(item.key);
   }
+  RunConfig whole = completed(config);
+  std::vector<std::string> missing = keys(own_settings(whole));
+  std::erase_if(missing, [&](const std::string& key) {
+    return std::find(given.begin(), given.end(), key) != given.end();
+  });
   // A default in place of a lost value would be another model, often of the same shapes.
   check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
-  return config;
+  return whole;
+}
+
+bool learns_file(const RunConfig& c) { return c.task == "text" || c.task == "lines"; }
+
+TextOptions text_options(const RunConfig& c) {
+  const bool lines = c.task == "lines";
+  return {.path = lines ? c.lines : c.text,
+          .context = c.context,
+          .ngrams = 5,
+          .lines = lines,
+          .unit = c.unit,
+          .max_words = c.max_words,
+          .answer_after = c.answer_after};
 }
 
 Schedule schedule(const RunConfig& c) {
@@ -110,7 +175,7 @@ Schedule schedule(const RunConfig& c) {
           .lr = c.lr,
           .min_lr = c.min_lr,
           .warmup_steps = c.warmup,
-          .total_steps = c.steps};
+          .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps};
 }
 
 }  // namespace heed::nn

@@ -9,6 +9,7 @@
 
 #include "nn/io/setting.h"
 #include "nn/layers/transformer.h"
+#include "nn/tasks/tasks.h"
 #include "nn/train/schedule.h"
 
 namespace heed::nn {
@@ -54,10 +55,21 @@ struct EnumNames<Decay> {
       {Decay::kConstant, "constant"}, {Decay::kLinear, "linear"}, {Decay::kCosine, "cosine"}};
 };
 
+template <>
+struct EnumNames<Unit> {
+  static constexpr std::pair<Unit, const char*> kTable[] = {{Unit::kChar, "char"},
+                                                            {Unit::kWord, "word"}};
+};
+
 struct RunConfig {
   // what is learned
-  std::string task = "induction";  ///< "text": the file `text`
+  std::string task = "induction";  ///< "text", "lines": the file of that name below
   std::string text;                ///< path of the file for the task "text"
+  std::string lines;               ///< the same for the task "lines"
+  Unit unit = Unit::kChar;         ///< of both
+  std::int64_t max_words = 8192;
+  std::string answer_after;
+  TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
   bool mlp = false, bias = false, norm_bias = true, tied = false;
@@ -69,6 +81,7 @@ struct RunConfig {
   DType dtype = float32;
   // the optimizer
   std::int64_t batch = 32, steps = 400, warmup = 20;
+  std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run
   Decay schedule = Decay::kConstant;
   double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, weight_decay = 0, clip = 1;
   // the run
@@ -78,8 +91,8 @@ struct RunConfig {
   std::vector<Setting> settings();
 };
 
-/// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", and the speed presets
-/// micro, toy, chargpt, small (nn/train/README.md).
+/// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", "names", and the speed
+/// presets micro, toy, chargpt, small (nn/train/README.md).
 std::vector<std::string> preset_names();
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);
@@ -94,6 +107,10 @@ void validate(const RunConfig& config);
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
 /// Reads what to_toml wrote, every key of it. ValueError naming `file`, line and key otherwise.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
+
+/// Whether the task is a file of one's own, and what is known of it.
+bool learns_file(const RunConfig& config);
+TextOptions text_options(const RunConfig& config);
 
 /// The learning rate of every step.
 Schedule schedule(const RunConfig& config);

@@ -29,11 +29,12 @@ struct Sums {
   };
   double loss = 0, optimal = 0;
   std::int64_t sequences = 0, right = 0, counted = 0;
-  std::vector<double> position_loss;
+  std::vector<double> position_loss, position_optimal;
   std::vector<std::int64_t> position_targets;
   std::vector<Row> rows;  // of the sequences that have targets
   std::map<std::string, double> references;
-  bool knows_optimal = true;
+  bool knows_optimal = true, knows_positions = true;
+  bool whole_answers = false;  // TaskFacts
 
   void add(const Batch& batch, const Tensor& logits);
   Evaluation means() const;
@@ -47,22 +48,27 @@ void Sums::add(const Batch& batch, const Tensor& logits) {
   const auto counts = batch.counted.to_vector<bool>();
   const auto batch_size = std::size_t(batch.inputs.size(0));
   const auto length = std::size_t(batch.inputs.size(1));
-  position_loss.resize(length), position_targets.resize(length);
+  position_loss.resize(length), position_targets.resize(length), position_optimal.resize(length);
+  knows_positions = knows_positions && batch.position_optimal.size() == losses.size();
   knows_optimal = knows_optimal && batch.optimal.size() == batch_size;
   sequences += std::int64_t(batch_size);
   for (std::size_t b = 0; b < batch_size; ++b) {
     double row_loss = 0, row_targets = 0;
+    std::int64_t row_counted = 0, row_right = 0;
     for (std::size_t t = 0; t < length; ++t) {
       const std::size_t i = b * length + t;
       if (targets[i] == kIgnored) continue;
       row_loss += losses[i];
       row_targets += 1;
       position_loss[t] += losses[i];
+      if (knows_positions) position_optimal[t] += batch.position_optimal[i];
       ++position_targets[t];
       if (!counts[i]) continue;
-      ++counted;
-      right += guesses[i] == targets[i];
+      ++row_counted;
+      row_right += guesses[i] == targets[i];
     }
+    counted += whole_answers ? row_counted > 0 : row_counted;
+    right += whole_answers ? row_counted > 0 && row_right == row_counted : row_right;
     if (row_targets == 0) continue;
     const double best = knows_optimal ? batch.optimal[b] : 0;
     loss += row_loss;
@@ -82,9 +88,15 @@ Evaluation Sums::means() const {
   if (knows_optimal) e.optimal = optimal / n;
   if (counted > 0) e.accuracy = double(right) / double(counted);
   for (const auto& [name, value] : references) e.references.emplace_back(name, value / n);
-  for (std::size_t t = 0; t < position_loss.size(); ++t)
-    e.position_loss.push_back(position_targets[t] ? position_loss[t] / double(position_targets[t])
-                                                  : std::numeric_limits<double>::quiet_NaN());
+  const auto by_position = [&](const std::vector<double>& sums) {
+    std::vector<double> means;
+    for (std::size_t t = 0; t < sums.size(); ++t)
+      means.push_back(position_targets[t] ? sums[t] / double(position_targets[t])
+                                          : std::numeric_limits<double>::quiet_NaN());
+    return means;
+  };
+  e.position_loss = by_position(position_loss);
+  if (knows_positions) e.position_optimal = by_position(position_optimal);
   if (rows.size() > 1) {
     const double mean = e.loss - e.optimal.value_or(0);
     double squares = 0;
@@ -116,6 +128,7 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   const std::int64_t size = task.evaluation_size();
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
   Sums sums;
+  sums.whole_answers = task.facts().whole_answers;
   std::string trouble;
   for (std::int64_t first = 0; first < total; first += chunk) {
     if (watch) watch(first, total);

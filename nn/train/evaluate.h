@@ -1,6 +1,7 @@
 // How good a model is on a task: its loss beside the best possible one on the same sequences.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ struct Evaluation {
   std::optional<double> standard_error;  ///< of loss - optimal over sequences (of loss, if unknown)
   std::optional<double> accuracy;        ///< over the positions the task counts, 0 to 1
   std::vector<std::pair<std::string, double>> references;  ///< same sequences: {"copy-only", 1.37}
-  std::vector<double> position_loss;  ///< mean loss at each position, NaN where none counts
+  std::vector<double> position_loss;     ///< mean loss at each position, NaN where none counts
+  std::vector<double> position_optimal;  ///< of the best possible predictor; empty if unknown
   std::int64_t sequences = 0, tokens = 0;
   /// If the loss is not finite, the op that first turned finite numbers into others.
   std::string trouble = {};

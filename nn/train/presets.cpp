@@ -31,6 +31,19 @@ RunConfig shakespeare_cpu() {
   return c;
 }
 
+// Karpathy's makemore, its transformer for names.txt: PyTorch's own init, no schedule, no clipping.
+RunConfig names() {
+  RunConfig c;
+  c.task = "lines";
+  c.layers = 4, c.heads = 4, c.d_model = 64, c.context = 16;
+  c.mlp = c.bias = true;
+  c.positions = Positions::kLearned, c.init = Init::kTorch;
+  c.batch = 32, c.steps = 3000, c.warmup = 0;
+  c.lr = 5e-4, c.beta2 = 0.99, c.weight_decay = 0.01, c.clip = 0;
+  c.eval_every = 500, c.eval_batch = 1000;
+  return c;
+}
+
 RunConfig induction() { return {}; }  // the defaults of RunConfig are its recipe
 
 RunConfig urn() {
@@ -70,6 +83,7 @@ std::vector<Preset> presets() {
           {"copy", copy()},
           {"urn", urn()},
           {"shakespeare-cpu", shakespeare_cpu()},
+          {"names", names()},
           {"micro", gpt(1, 2, 32, 16, 16)},
           {"toy", gpt(2, 4, 64, 64, 32)},
           {"chargpt", gpt(4, 4, 128, 64, 12)},

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
@@ -18,6 +22,18 @@ constexpr const char* kConfig = "config.toml";
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kBest = "best.safetensors";
 constexpr const char* kState = "state.safetensors";
+constexpr std::int64_t kColumns = 7;  // of the history
+
+std::string no_checksum(const std::string& path) {
+  return path + " has no checksum, so damage to it would not be seen";
+}
+
+bool is_finite(const Tensor& x) {
+  return dispatch_parameter(x, [&]<class T> {
+    const T* values = x.data<T>();
+    return std::all_of(values, values + x.numel(), [](T v) { return std::isfinite(v); });
+  });
+}
 
 std::string metadata_of(const SafeTensors& file, const std::string& path, const std::string& key) {
   const auto found = file.metadata.find(key);
@@ -39,7 +55,7 @@ void check_same_text(const RunConfig& config, const Task& task, const SafeTensor
                      const std::string& path) {
   for (const auto& [key, now] : task.facts().data) {
     const std::string then = metadata_of(file, path, key);
-    check<IoError>(now == then, "text", "'", config.text,
+    check<IoError>(now == then, "text", "'", text_options(config).path,
                    "' is no longer the text of this run: ", key, " was ", then.substr(0, 80),
                    ", is ", now.substr(0, 80), "; put the old one back (", path, ")");
   }
@@ -54,13 +70,28 @@ void set_stream(Generator& g, const SafeTensors& file, const std::string& path,
   }
 }
 
-// What may not change when a run is resumed: all but its length, its rhythm and where its text lies
-// (whose bytes are compared by themselves).
+// What may not change when a run is resumed: all but its length (its schedule's may not), its
+// rhythm and where its text lies (whose bytes are compared by themselves).
 std::string recipe_of(RunConfig config) {
   const RunConfig same;
+  config.schedule_steps =
+      config.schedule == Decay::kConstant ? same.schedule_steps : schedule(config).total_steps;
   config.steps = same.steps, config.eval_every = same.eval_every;
-  config.save_every = same.save_every, config.text = same.text;
+  config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
   return to_toml(config);
+}
+
+// `recipe`, of the file `trained`, must be that of the folder's config. Before a model is made of
+// it.
+void check_recipe(const std::filesystem::path& folder, const RunConfig& config,
+                  const std::string& trained, const std::string& recipe) {
+  std::istringstream then(recipe), now(recipe_of(config));
+  std::string old_line, line;
+  while (std::getline(now, line))
+    if (!std::getline(then, old_line) || old_line != line)
+      fail<IoError>((folder / kConfig).string(), "says '", line, "', but ", trained,
+                    " was trained with '", old_line.substr(0, 80),
+                    "'; restore it, or train anew with it");
 }
 
 // A run's own config.toml. IoError with its path unless it is as it was written.
@@ -87,78 +118,124 @@ std::map<std::string, std::string> Trainer::metadata(std::int64_t step) const {
   return facts;
 }
 
-void Trainer::save_weights(const std::filesystem::path& file) const {
-  save_safetensors(file.string(), parameters(model), metadata(steps_done));
+void Trainer::save_weights(const std::filesystem::path& file,
+                           const std::map<std::string, std::string>& more) const {
+  std::map<std::string, std::string> facts = metadata(steps_done);
+  facts.insert(more.begin(), more.end());
+  save_safetensors(file.string(), parameters(model), facts);
 }
 
-void Trainer::save(const std::filesystem::path& folder,
-                   const std::vector<std::string>& notes) const {
-  write_file((folder / kConfig).string(), std::string_view(to_toml(config_, notes)));
-  write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv()));
-  if (best_loss_) save_safetensors((folder / kBest).string(), best_, metadata(best_step_));
+std::vector<NamedTensor> Trainer::state() const {
   std::vector<NamedTensor> state;
+  for (const NamedTensor& p : parameters(model)) state.push_back({"model." + p.name, p.tensor});
   for (const NamedTensor& s : optimizer_.state())
     state.push_back({"optimizer." + s.name, s.tensor});
-  for (const NamedTensor& p : parameters(model)) state.push_back({"model." + p.name, p.tensor});
+  if (best_loss_)
+    for (const NamedTensor& p : best_) state.push_back({"best." + p.name, p.tensor});
   std::vector<double> rows;
   for (const Row& r : history_)
     for (const double x :
          {double(r.step), r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal, r.eval_accuracy})
       rows.push_back(x);
-  state.push_back({"history", from_data(rows, {std::int64_t(history_.size()), 7})});
+  state.push_back({"history", from_data(rows, {std::int64_t(history_.size()), kColumns})});
+  return state;
+}
+
+std::map<std::string, std::string> Trainer::streams() const {
+  return {{"best_loss", best_loss_ ? fmt::format("{:.17g}", *best_loss_) : ""},
+          {"best_step", std::to_string(best_step_)},
+          {"data_stream", data_.state()},
+          {"dropout_stream", dropout_.state()}};
+}
+
+void Trainer::save(const std::filesystem::path& folder,
+                   const std::vector<std::string>& notes) const {
+  for (const NamedTensor& p : parameters(model))
+    check<NumericError>(is_finite(p.tensor), "save", p.name, " is not finite after step ",
+                        steps_done, "; lower lr (now ", config_.lr, ") or weight-decay");
+  write_file((folder / kConfig).string(), std::string_view(to_toml(config_, notes)));
   std::map<std::string, std::string> facts = metadata(steps_done);
-  facts["best_loss"] = best_loss_ ? fmt::format("{:.17g}", *best_loss_) : "";
-  facts["data_stream"] = data_.state();
-  facts["dropout_stream"] = dropout_.state();
+  facts.merge(streams());
   facts["compiler"] = compiler_text();
   facts["simd_target"] = simd_target_text();
-  save_safetensors((folder / kState).string(), state, facts);
+  save_safetensors((folder / kState).string(), state(), facts);
+  save_results(folder);
   save_weights(folder / kModel);
 }
 
+void Trainer::save_results(const std::filesystem::path& folder) const {
+  write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv()));
+  if (best_loss_) save_safetensors((folder / kBest).string(), best_, metadata(best_step_));
+}
+
+// A row per step, one for an evaluation before the first: checked, as other numbers rest on it.
 void Trainer::restore_history(const SafeTensors& state) {
   const Tensor rows = state.find("history");
-  if (!rows.defined()) return;
-  check<IoError>(rows.rank() == 2 && rows.size(1) == 7 && rows.dtype() == float64, state.path,
-                 "'history' is ", rows.shape(), " ", rows.dtype(), ", needs [rows, 7] float64");
+  check<IoError>(
+      rows.defined() && rows.rank() == 2 && rows.size(1) == kColumns && rows.dtype() == float64,
+      state.path, "has no 'history' [rows, ", kColumns, "] float64");
   const auto v = rows.to_vector<double>();
-  for (std::size_t i = 0; i + 7 <= v.size(); i += 7)
+  const double first = v.empty() ? 1 : v[0];
+  for (std::size_t i = 0; i + kColumns <= v.size(); i += kColumns) {
+    const double step = first + double(i / kColumns);
+    check<IoError>((first == 0 || first == 1) && v[i] == step, state.path, "row ", i / kColumns,
+                   " of its history is of step ", v[i], ", not ", step, "; the file is damaged");
     history_.push_back(
         {std::int64_t(v[i]), v[i + 1], v[i + 2], v[i + 3], v[i + 4], v[i + 5], v[i + 6]});
+  }
+  const std::int64_t rows_done = history_.empty() ? 0 : history_.back().step;
+  steps_done = count_of(state, state.path, "step");
+  check<IoError>(rows_done == steps_done, state.path, "says step ", steps_done,
+                 ", its history ends with step ", rows_done, "; one of them was changed");
 }
 
-void Trainer::restore_best(const std::filesystem::path& folder, const SafeTensors& state) {
+void Trainer::restore_best(const SafeTensors& state) {
   const std::string text = metadata_of(state, state.path, "best_loss");
+  best_step_ = count_of(state, state.path, "best_step");
   if (text.empty()) return;
   best_loss_ = parse_number<double>(text);
-  check<IoError>(best_loss_.has_value(), state.path, "its best loss is '", text,
-                 "', no number; the file is damaged");
-  const SafeTensors best = load_safetensors((folder / kBest).string());
-  best_ = best.tensors;
-  best_step_ = count_of(best, best.path, "step");
+  const auto row = std::find_if(history_.begin(), history_.end(),
+                                [&](const Row& r) { return r.step == best_step_; });
+  check<IoError>(best_loss_ && row != history_.end() && row->eval_loss == *best_loss_, state.path,
+                 "says that its best loss is '", text, "', of step ", best_step_,
+                 ", which its history does not have; one of them was changed");
+  for (const NamedTensor& p : parameters(model))
+    best_.push_back({p.name, empty_like(p.tensor.detach())});
 }
 
-Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Task> own) {
-  Trainer t(read_config(folder), std::move(own));
+void Trainer::restore(const SafeTensors& state) {
+  restore_history(state);
+  restore_best(state);
+  SafeTensors weights = state;
+  std::erase_if(weights.tensors, [](const NamedTensor& n) { return n.name == "history"; });
+  std::vector<NamedTensor> targets = this->state();
+  targets.pop_back();
+  load_parameters(targets, weights);
+  for (const NamedTensor& s : optimizer_.state()) {
+    if (s.tensor.dtype() != int64) continue;
+    const std::int64_t updates = *s.tensor.data<std::int64_t>();
+    check<IoError>(updates >= 0 && updates <= steps_done, state.path, "optimizer.", s.name, " is ",
+                   updates, ", needs 0 to ", steps_done, ", the steps done; one was changed");
+  }
+  set_stream(data_, state, state.path, "data_stream");
+  set_stream(dropout_, state, state.path, "dropout_stream");
+}
+
+Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Task> own,
+                        const std::string& text) {
+  RunConfig config = read_config(folder);
+  if (!text.empty()) {
+    check<ValueError>(!config.text.empty(), "text", "the run in ", folder.string(),
+                      " learns no text; leave out --text");
+    config.text = text;
+  }
   const std::string path = (folder / kState).string();
   const SafeTensors file = load_safetensors(path);
+  check_recipe(folder, config, path, metadata_of(file, path, "recipe"));
+  Trainer t(config, std::move(own));
   check_same_text(t.config_, *t.task, file, path);
-  check<IoError>(metadata_of(file, path, "recipe") == recipe_of(t.config_),
-                 (folder / kConfig).string(),
-                 "is not what this run was trained with (a value was changed or is missing), so it "
-                 "cannot go on as if never stopped; restore it, or train anew with it");
-  std::vector<NamedTensor> targets;
-  for (const NamedTensor& s : t.optimizer_.state())
-    targets.push_back({"optimizer." + s.name, s.tensor});
-  for (const NamedTensor& p : parameters(t.model)) targets.push_back({"model." + p.name, p.tensor});
-  SafeTensors weights = file;
-  std::erase_if(weights.tensors, [](const NamedTensor& n) { return n.name == "history"; });
-  load_parameters(targets, weights);
-  t.restore_history(file);
-  t.steps_done = count_of(file, path, "step");
-  t.restore_best(folder, file);
-  set_stream(t.data_, file, path, "data_stream");
-  set_stream(t.dropout_, file, path, "dropout_stream");
+  t.restore(file);
+  if (file.checksum.empty()) t.warnings.push_back(no_checksum(path));
   for (const auto& [key, now] :
        {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text()}})
     if (const std::string then = metadata_of(file, path, key); then != now)
@@ -173,13 +250,11 @@ LoadedRun load_run(const std::filesystem::path& folder, const std::string& weigh
   const std::string path = (folder / weights).string();
   const SafeTensors file = load_safetensors(path);
   const auto recipe = file.metadata.find("recipe");  // weights from elsewhere have none
-  check<IoError>(recipe == file.metadata.end() || recipe->second == recipe_of(config),
-                 (folder / kConfig).string(), "is not what ", path,
-                 " was trained with (a value was changed); restore it");
+  if (recipe != file.metadata.end()) check_recipe(folder, config, path, recipe->second);
   std::unique_ptr<Task> task;
-  if (config.task == "text" && use == Use::kPrompts) {
+  if (learns_file(config) && use == Use::kPrompts) {
     metadata_of(file, path, "vocabulary");
-    task = make_text_prompts(file.metadata, config.context);
+    task = make_text_prompts(file.metadata, text_options(config));
   } else {
     task = make_task(config);
     check_same_text(config, *task, file, path);
@@ -188,7 +263,8 @@ LoadedRun load_run(const std::filesystem::path& folder, const std::string& weigh
   load_parameters(parameters(model), file);
   std::optional<std::int64_t> step;
   if (file.metadata.contains("step")) step = count_of(file, path, "step");
-  return {config, std::move(task), std::move(model), step};
+  const std::string note = file.checksum.empty() ? no_checksum(path) : "";
+  return {config, std::move(task), std::move(model), step, note};
 }
 
 }  // namespace heed::nn

@@ -12,6 +12,7 @@ struct LoadedRun {
   std::unique_ptr<Task> task;
   Transformer model;
   std::optional<std::int64_t> step;  ///< that made these weights, if the file says so
+  std::string note;                  ///< what a user should know of the file, or ""
 };
 /// Whether a loaded task can make sequences. Prompts alone need no text file: its vocabulary is in
 /// the weights' metadata.

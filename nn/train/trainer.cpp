@@ -31,9 +31,9 @@ Generator stream(std::int64_t seed, Stream which) {
 RunConfig validated(RunConfig config, const Task* own = nullptr) {
   if (own) {
     config.task = own->facts().name;
-  } else if (!config.text.empty()) {
-    config.task = "text";
-    config.text = std::filesystem::absolute(config.text).lexically_normal().string();
+  } else if (std::string& file = config.lines.empty() ? config.text : config.lines; !file.empty()) {
+    config.task = config.lines.empty() ? "text" : "lines";
+    file = std::filesystem::absolute(file).lexically_normal().string();
   }
   validate(config);  // the whole path goes into config.toml
   return config;
@@ -46,9 +46,11 @@ std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{:.1
 }  // namespace
 
 std::unique_ptr<Task> make_task(const RunConfig& c) {
-  if (c.task != "text") return make_task(c.task, c.context);
-  check<ValueError>(!c.text.empty(), "text", "the task text needs the path of a file");
-  return make_text({.path = c.text, .context = c.context, .ngrams = 4});
+  if (!learns_file(c)) return make_task(c.task, c.context, c.task_parameters);
+  const TextOptions options = text_options(c);
+  check<ValueError>(!options.path.empty(), c.task, "the task ", c.task,
+                    " needs the path of a file");
+  return make_text(options);
 }
 
 Transformer make_model(const RunConfig& config, const Task& task) {
@@ -70,6 +72,8 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
 
 void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every) {
   RunConfig changed = config_;
+  if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
+    changed.schedule_steps = config_.steps;
   changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
   validate(changed);
   config_ = changed;
@@ -148,6 +152,11 @@ Trainer::Row& Trainer::row_of(std::int64_t step) {
   if (history_.empty() || history_.back().step != step)
     history_.push_back({step, kNan, kNan, kNan, kNan, kNan, kNan});
   return history_.back();
+}
+
+bool Trainer::evaluated() const {
+  return !history_.empty() && history_.back().step == steps_done &&
+         !std::isnan(history_.back().eval_loss);
 }
 
 Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {

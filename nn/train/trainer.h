@@ -45,10 +45,13 @@ class Trainer {
   /// a loss that is not finite is never the best.
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
   Evaluation evaluate(bool all, const EvaluationWatch& watch = {});
+  /// Whether the history has an evaluation after the last step.
+  bool evaluated() const;
 
   const RunConfig& config() const { return config_; }
-  /// Another length of the run and of its schedule, other intervals: all that a run that goes on
-  /// may change. Errors as validate().
+  /// Another length of the run, other intervals: all that a run that goes on may change. A schedule
+  /// that decays keeps its end: the steps before it are those of a run that was started so, and
+  /// those after it run at min_lr. Errors as validate().
   void set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every);
 
   std::unique_ptr<Task> task;
@@ -76,15 +79,25 @@ class Trainer {
   /// times, so that two runs compare byte for byte.
   std::string metrics_csv() const;
 
-  /// Writes config.toml, model, best and state .safetensors and metrics.csv, each atomically, model
-  /// and state last. `notes` go into config.toml as comments.
+  /// Writes config.toml and state.safetensors, all that resume() reads, then what others read:
+  /// metrics.csv, best and model .safetensors. Each atomically. `notes` go into config.toml as
+  /// comments. NumericError, and nothing is written, unless all weights are finite.
   void save(const std::filesystem::path& folder, const std::vector<std::string>& notes = {}) const;
-  /// Weights only, the step and the facts of the text in the metadata.
-  void save_weights(const std::filesystem::path& file) const;
+  /// Of these only metrics.csv and best.safetensors: for an evaluation that a longer run would not
+  /// have, and that its state must not keep.
+  void save_results(const std::filesystem::path& folder) const;
+  /// Weights only; the step, the facts of the text and `more` in the metadata.
+  void save_weights(const std::filesystem::path& file,
+                    const std::map<std::string, std::string>& more = {}) const;
   /// Continues where save() stopped, bit for bit on the same binary and SIMD target; else see
-  /// warnings. A run on a task of one's `own` needs it again. IoError naming the file that does not
-  /// fit, a text that changed included.
-  static Trainer resume(const std::filesystem::path& folder, std::unique_ptr<Task> own = nullptr);
+  /// warnings. A run on a task of one's `own` needs it again; `text`, if any, is where its text
+  /// lies now. IoError naming the file that does not fit, a text that changed included.
+  static Trainer resume(const std::filesystem::path& folder, std::unique_ptr<Task> own = nullptr,
+                        const std::string& text = "");
+  /// All that decides the steps to come and the files of the run, by name: weights, moments, the
+  /// best weights, the history. And the random streams and numbers beside them.
+  std::vector<NamedTensor> state() const;
+  std::map<std::string, std::string> streams() const;
 
  private:
   StepReport try_step(const Batch* fixed);
@@ -92,8 +105,9 @@ class Trainer {
   double loss_and_gradients(const Batch* fixed);
   Row& row_of(std::int64_t step);
   std::map<std::string, std::string> metadata(std::int64_t step) const;
+  void restore(const SafeTensors& state);
   void restore_history(const SafeTensors& state);
-  void restore_best(const std::filesystem::path& folder, const SafeTensors& state);
+  void restore_best(const SafeTensors& state);
 
   Generator data_, dropout_;
   AdamW optimizer_;

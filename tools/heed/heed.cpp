@@ -1,12 +1,16 @@
 // Command line to command, exception to exit code.
 #include "tools/heed/heed.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <new>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 #include "autograd/base/parallel.h"
@@ -26,6 +30,14 @@ Three commands to start with:
 
 heed --help lists all commands, heed train --help all options of one.
 )";
+
+// A stream that came closed gets a file that cannot be written (or read), so that no file of ours
+// takes its number.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0)
+      std::ignore = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 int run(int argc, char** argv) {
   if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
@@ -97,6 +109,7 @@ int exit_code_of(const std::function<int()>& command) {
 }
 
 int run_heed(int argc, char** argv) {
+  open_standard_streams();
   return exit_code_of([&] { return run(argc, argv); });
 }
 

@@ -264,6 +264,32 @@ TEST_CASE("names from a file cannot break a message") {
   CHECK(text.size() < 400);
 }
 
+TEST_CASE("any bit that is not as it was written is found") {
+  const Folder folder;
+  save_safetensors(folder / "good", examples(), {{"step", "17"}});
+  const std::string good = read_file(folder / "good");
+  CHECK(load_safetensors(folder / "good").checksum.size() == 8);
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bytes = good;
+    bytes[bit / 8] = char(bytes[bit / 8] ^ (1 << bit % 8));
+    const std::string text = refusal_of_bytes(folder, bytes);
+    if (text.find(folder.path.string()) == std::string::npos) FAIL("bit " << bit << ": " << text);
+  }
+}
+
+TEST_CASE("a file without a checksum is read, one with another's is not") {
+  const Folder folder;
+  const std::string x = R"("x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  CHECK(refusal_of(folder, "{" + x, 4).empty());
+  CHECK(refusal_of(folder, R"({"__metadata__":{"checksum":"sha256:12"},)" + x, 4).empty());
+  for (const char* entry :
+       {R"("heed_checksum":"crc32c:00000000")", R"("heed_checksum":"crc32c:0")",
+        R"("heed_checksum":"md5:00000000")", R"("heed_checksum":"")",
+        R"("Heed_checksum":"crc32c:00000000")", R"("heed_checksum": "crc32c:00000000")"})
+    CHECK_THAT(refusal_of(folder, std::string(R"({"__metadata__":{)") + entry + "}," + x, 4),
+               Contains("checksum"));
+}
+
 // A byte overwritten, inserted, removed, or the file cut: it loads or it is refused. The header's
 // values are what matters, so most damage goes there.
 TEST_CASE("random damage never crashes") {

@@ -8,6 +8,7 @@ namespace {
 
 using heed::nn::Range;
 using heed::nn::Setting;
+using heed::nn::Span;
 
 TEST_CASE("a range says itself, and holds what it says") {
   CHECK(Range{}.text().empty());
@@ -33,6 +34,17 @@ TEST_CASE("a setting sets its variable or says why not") {
   list.set("words", "b,a");
   CHECK(words == std::vector<std::string>{"b", "a"});
   CHECK(list.problem("words", "a,c") == "words: 'c' is not one of a or b; did you mean 'a'?");
+  Span span{3, 24};
+  const Setting periods("periods", span, {1, 52}, "lengths");
+  CHECK(periods.description() == "lengths; 1 to 52 (default: 3..24)");
+  periods.set("--periods", "5..5");
+  CHECK(span == Span{5, 5});
+  CHECK(periods.get() == "5..5");
+  for (const char* wrong : {"5", "5..", "..5", "6..5", "0..5", "5..53", "5...7", "a..b", ""})
+    CHECK(periods.problem("--periods", wrong) ==
+          std::string("--periods needs two whole numbers, 1 to 52, the smaller first, such as "
+                      "3..24, got '") +
+              wrong + "'");
   CHECK(list.problem("words", "a,") == "words: '' is not one of a or b; did you mean 'a'?");
 }
 

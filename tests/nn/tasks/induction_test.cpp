@@ -27,7 +27,7 @@ TEST_CASE("induction: blocks of distinct tokens, periods uniform", "[tasks][indu
   std::map<std::string, int> periods, firsts;
   for (const Row& row : rows_of(task->sample(draws, g))) {
     const std::size_t p = period_of(row.targets);
-    REQUIRE((p >= 12 && p <= 24));
+    REQUIRE((p >= 3 && p <= 24));
     REQUIRE(std::set(row.targets.begin(), row.targets.begin() + std::ptrdiff_t(p)).size() == p);
     for (std::size_t t = 0; t < 48; ++t) {
       REQUIRE(row.targets[t] == row.targets[t % p]);
@@ -36,13 +36,13 @@ TEST_CASE("induction: blocks of distinct tokens, periods uniform", "[tasks][indu
     ++periods[std::to_string(p)];
     ++firsts[std::to_string(row.targets[0])];
   }
-  REQUIRE(chi_square(periods, 13, draws) < chi_square_limit(13));
+  REQUIRE(chi_square(periods, 22, draws) < chi_square_limit(22));
   REQUIRE(chi_square(firsts, 32, draws) < chi_square_limit(32));
   for (const Row& row : rows_of(task->example(g))) REQUIRE(period_of(row.targets) == 16);
 }
 
 TEST_CASE("induction: the optimum is Bayes over all sequences", "[tasks][induction]") {
-  const InductionOptions o{.vocabulary = 4, .min_period = 2, .max_period = 3, .context = 5};
+  const InductionOptions o{.vocabulary = 4, .periods = {2, 3}, .context = 5};
   Prefixes mass;
   for (std::size_t p = 2; p <= 3; ++p) {
     std::vector<Ids> blocks;
@@ -75,6 +75,12 @@ TEST_CASE("induction: the optimum is Bayes over all sequences", "[tasks][inducti
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Ids& y = rows[i].targets;
     REQUIRE(batch.optimal[i] == Approx(bayes_nats(mass, y) / 5).epsilon(1e-12));
+    for (std::size_t t = 0; t < 5; ++t) {
+      const Ids before(y.begin(), y.begin() + std::ptrdiff_t(t));
+      const Ids with(y.begin(), y.begin() + std::ptrdiff_t(t) + 1);
+      REQUIRE(batch.position_optimal[5 * i + t] ==
+              Approx(-std::log(mass.at(with) / mass.at(before))).margin(1e-12));
+    }
     const double copy_only = double(period_of(y) + 1) * std::log(4.0) / 5;
     REQUIRE(batch.references.at("copy-only")[i] == Approx(copy_only).epsilon(1e-12));
     for (std::size_t t = 0; t < 5; ++t)  // what the accuracy counts is certain
@@ -85,15 +91,19 @@ TEST_CASE("induction: the optimum is Bayes over all sequences", "[tasks][inducti
 }
 
 TEST_CASE("induction: expectations", "[tasks][induction]") {
+  const TaskFacts from_12 = make_induction({.periods = {12, 24}})->facts();
+  REQUIRE(from_12.optimal == Approx(1.217479).margin(5e-7));
+  REQUIRE(from_12.references.at("copy-only") == Approx(1.371854).margin(5e-7));
   const auto task = make_task("induction");
-  REQUIRE(task->facts().optimal == Approx(1.217479).margin(5e-7));
-  REQUIRE(task->facts().references.at("copy-only") == Approx(1.371854).margin(5e-7));
+  REQUIRE(task->facts().optimal == Approx(0.951870).margin(5e-7));
+  const double copy = task->facts().references.at("copy-only");
+  REQUIRE(copy == Approx(14.5 * std::log(32.0) / 48).epsilon(1e-12));  // mean P is 13.5
   Generator g(4);
   const Batch batch = task->sample(4000, g);
   REQUIRE(std::abs(mean(batch.optimal) - task->facts().optimal) <
           4 * standard_error(batch.optimal));
   const auto& copy_only = batch.references.at("copy-only");
-  REQUIRE(std::abs(mean(copy_only) - 1.371854) < 4 * standard_error(copy_only));
+  REQUIRE(std::abs(mean(copy_only) - copy) < 4 * standard_error(copy_only));
 
   REQUIRE(make_task("induction", 26)->facts().context == 26);
   REQUIRE(error_of([] { make_task("induction", 25); }) ==
@@ -101,8 +111,8 @@ TEST_CASE("induction: expectations", "[tasks][induction]") {
           "more");
   REQUIRE_THROWS_AS(make_induction({.vocabulary = 20}), ValueError);
   REQUIRE_THROWS_AS(make_induction({.vocabulary = 53}), ValueError);
-  REQUIRE_THROWS_AS(make_induction({.min_period = 5, .max_period = 4}), ValueError);
-  REQUIRE_THROWS_AS(make_induction({.min_period = 0}), ValueError);
+  REQUIRE_THROWS_AS(make_induction({.periods = {5, 4}}), ValueError);
+  REQUIRE_THROWS_AS(make_induction({.periods = {0, 4}}), ValueError);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // What every built-in task keeps to: batches, prompts, and texts of errors.
 #include "tests/support/tasks.h"
 
+#include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "nn/tasks/parameters.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -24,9 +27,16 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
     REQUIRE(batch.inputs.shape() == heed::autograd::Shape{7, f.context});
     REQUIRE(batch.targets.shape() == batch.inputs.shape());
     REQUIRE(batch.counted.shape() == batch.inputs.shape());
-    REQUIRE(batch.optimal.size() == 7);
+    if (std::isnan(f.optimal)) {
+      REQUIRE(batch.optimal.empty());
+    } else {
+      REQUIRE(batch.optimal.size() == 7);
+      REQUIRE(batch.position_optimal.size() == std::size_t(7 * f.context));
+    }
+    REQUIRE(!f.optimum.empty());
+    REQUIRE(!f.source.empty());
     for (const auto& [line, expected] : f.references) {
-      REQUIRE(expected > f.optimal);
+      REQUIRE(!(expected <= f.optimal));  // NaN: unknown
       REQUIRE(batch.references.at(line).size() == 7);
     }
     for (const Row& row : rows_of(batch)) {
@@ -122,6 +132,63 @@ TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(error_of([] { make_task("text"); }) ==
           "task: 'text' needs the path of a file. Without one: induction, urn, reverse, copy");
   REQUIRE_THROWS_AS(make_task(""), ValueError);
+}
+
+TEST_CASE("a task's parameters are settings of one table", "[tasks]") {
+  TaskParameters given;
+  const std::vector<Setting> settings = task_settings(given);
+  const Setting* periods = find_setting(settings, "task-periods");
+  REQUIRE(periods);
+  periods->set("--task-periods", "5..9");
+  REQUIRE(given == TaskParameters{{"periods", "5..9"}});
+  REQUIRE(complete_parameters("induction", given) ==
+          TaskParameters{{"periods", "5..9"}, {"vocabulary", "32"}});
+  REQUIRE(complete_parameters("induction", {{"vocabulary", "007"}, {"periods", "3..4"}})
+              .at("vocabulary") == "7");
+  REQUIRE(make_task("urn", {}, {{"colors", "5"}})->facts().classes == 5);
+  REQUIRE(make_task("copy", {}, {{"vocabulary", "5"}})->facts().classes == 5);
+  const std::string help = find_setting(settings, "task-vocabulary")->description();
+  REQUIRE(help.find("induction: 2 to 52, default 32") != std::string::npos);
+  REQUIRE(help.find("reverse and copy: 1 to 52, default 16") != std::string::npos);
+
+  const auto refusal = [](const std::string& task, const TaskParameters& values) {
+    return error_of([&] { complete_parameters(task, values); });
+  };
+  REQUIRE(refusal("urn", {{"periods", "3..4"}}) ==
+          "task-periods: the task urn does not have it; induction has");
+  REQUIRE(refusal("text", {{"colors", "3"}}) ==
+          "task-colors: the task text does not have it; urn has");
+  REQUIRE(refusal("urn", {{"colors", "1"}}) ==
+          "task-colors needs a whole number, 2 to 52, got '1'");
+  REQUIRE(refusal("induction", {{"periods", "9..3"}}) ==
+          "task-periods needs two whole numbers, 1 to 52, the smaller first, such as 3..24, got "
+          "'9..3'");
+  // One key is one kind of value, whatever the task.
+  std::map<std::string, Setting::Kind> kinds;
+  for (const std::string& name : task_names())
+    for (const Setting& parameter : task_maker(name).parameters)
+      REQUIRE(kinds.try_emplace(parameter.key, parameter.kind).first->second == parameter.kind);
+}
+
+TEST_CASE("the optimum by position has the sequence's optimum as its mean", "[tasks]") {
+  for (const std::string& name : task_names()) {
+    INFO(name);
+    const auto task = make_task(name);
+    if (std::isnan(task->facts().optimal)) continue;
+    Generator g(2);
+    const Batch batch = task->sample(50, g);
+    const auto rows = rows_of(batch);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      double nats = 0, targets = 0;
+      for (std::size_t t = 0; t < rows[i].targets.size(); ++t) {
+        const double here = batch.position_optimal[i * rows[i].targets.size() + t];
+        REQUIRE(here >= 0);
+        if (rows[i].targets[t] == kIgnored) REQUIRE(here == 0);
+        nats += here, targets += rows[i].targets[t] != kIgnored;
+      }
+      REQUIRE(batch.optimal[i] == Approx(nats / targets).epsilon(1e-12));
+    }
+  }
 }
 
 TEST_CASE("a batch needs sequences of one length", "[tasks]") {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "nn/train/trainer.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -27,11 +28,13 @@ TEST_CASE("config.toml keeps every value") {
 // The text is the recipe in every run's metadata: a byte of difference disowns all older runs.
 TEST_CASE("config.toml is written as it always was") {
   CHECK(to_toml(RunConfig(), {"note"}) ==
-        "# note\n[train]\ntask = \"induction\"\ntext = \"\"\nlayers = 2\nheads = 2\nd-model = 64\n"
+        "# note\n[train]\ntask = \"induction\"\ntext = \"\"\n"
+        "task-vocabulary = 32\ntask-periods = \"3..24\"\nlayers = 2\nheads = 2\nd-model = 64\n"
         "context = 48\nmlp = false\nbias = false\nnorm-bias = true\ntied = false\n"
         "positions = \"rope\"\nnorm = \"pre\"\nform = \"packed_qkv\"\ninit = \"fan-in\"\ndropout = "
         "0\n"
-        "dtype = \"float32\"\nbatch = 32\nsteps = 400\nwarmup = 20\nschedule = \"constant\"\n"
+        "dtype = \"float32\"\nbatch = 32\nsteps = 400\nwarmup = 20\nschedule = "
+        "\"constant\"\nschedule-steps = 0\n"
         "lr = 0.0030000000000000001\nmin-lr = 0\nbeta1 = 0.90000000000000002\n"
         "beta2 = 0.97999999999999998\neps = 1e-08\nweight-decay = 0\nclip = 1\nseed = 1\n"
         "eval-every = 50\neval-batch = 256\nsave-every = 0\n");
@@ -51,20 +54,35 @@ TEST_CASE("a wrong config.toml is refused by file, line and key") {
   };
   CHECK(refusal("layers = 2", "layers = 3").empty());
   CHECK(refusal("layers = 2", "layrs = 2") ==
-        "my.toml:4: [train] has no key 'layrs'; the nearest is 'layers'");
+        "my.toml:6: [train] has no key 'layrs'; the nearest is 'layers'");
   CHECK(refusal("layers = 2", "layers = \"2\"") ==
-        "my.toml:4: layers needs a number, without quotes, got \"2\"");
+        "my.toml:6: layers needs a number, without quotes, got \"2\"");
   CHECK(refusal("layers = 2", "layers = 2.5") ==
-        "my.toml:4: layers needs a whole number, 1 to 256, got '2.5'");
+        "my.toml:6: layers needs a whole number, 1 to 256, got '2.5'");
   CHECK(refusal("layers = 2", "layers = 0") ==
-        "my.toml:4: layers needs a whole number, 1 to 256, got '0'");
+        "my.toml:6: layers needs a whole number, 1 to 256, got '0'");
   CHECK(refusal("mlp = false", "mlp = 0") ==
-        "my.toml:8: mlp is true or false, without quotes, got 0");
+        "my.toml:10: mlp is true or false, without quotes, got 0");
   CHECK(refusal("\"rope\"", "\"roep\"") ==
-        "my.toml:12: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
+        "my.toml:14: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
         "you mean 'rope'?");
   CHECK(refusal("layers = 2\n", "") == "my.toml: has no 'layers'");
-  CHECK_THAT(refusal("layers = 2", "layers == 2"), Contains("my.toml:4: not TOML"));
+  CHECK_THAT(refusal("layers = 2", "layers == 2"), Contains("my.toml:6: not TOML"));
+}
+
+TEST_CASE("config.toml keeps the parameters of its own task") {
+  RunConfig c = preset("urn");
+  CHECK_THAT(to_toml(c), Contains("task-colors = 3\n"));
+  CHECK_THAT(to_toml(c), !Contains("task-periods"));
+  c.task_parameters["colors"] = "7";
+  const RunConfig back = from_toml(to_toml(c));
+  CHECK(back.task_parameters == TaskParameters{{"colors", "7"}});
+  CHECK(make_task(back)->facts().classes == 7);
+  c.task = "reverse";
+  CHECK_THROWS_WITH(validate(c), Catch::Matchers::Equals(
+                                     "task-colors: the task reverse does not have it; urn has"));
+  c.task_parameters = {{"vocabulary", "0"}};
+  CHECK_THROWS_WITH(validate(c), Contains("task-vocabulary needs a whole number, 1 to 52"));
 }
 
 TEST_CASE("validate names what is out of range") {

@@ -114,14 +114,47 @@ TEST_CASE("a tiny model learns one batch by heart") {
   CHECK(loss < 1e-3);
 }
 
-TEST_CASE("the length of a run can change, and its schedule with it; nothing else") {
+TEST_CASE("the length of a run can change, but not its schedule") {
   Trainer t(tiny());
-  const double before = schedule(t.config()).lr_at(6);
+  const Schedule before = schedule(t.config());
   t.set_length(24, 3, 4);
   CHECK((t.config().steps == 24 && t.config().eval_every == 3 && t.config().save_every == 4));
-  CHECK(schedule(t.config()).lr_at(6) > before);  // the cosine ends later
+  for (std::int64_t step = 0; step < 24; ++step)
+    CHECK(schedule(t.config()).lr_at(step) == before.lr_at(step));
   CHECK_THROWS_AS(t.set_length(0, 3, 4), ValueError);
   CHECK(t.config().steps == 24);
+  t.set_length(48, 3, 4);
+  CHECK(schedule(t.config()).total_steps == 12);
+  RunConfig constant = tiny();
+  constant.schedule = Decay::kConstant;
+  Trainer u(constant);
+  u.set_length(24, 3, 4);
+  CHECK(u.config().schedule_steps == 0);  // nothing that another run would have to copy
+}
+
+TEST_CASE("a run that is made longer is one that was started so") {
+  Folder straight, longer;
+  RunConfig c = tiny();
+  c.steps = 20, c.schedule_steps = 12, c.min_lr = 1e-4;
+  Trainer t(c);
+  run_to(t, 20, 5);
+  t.save(straight.path());
+  c.steps = 12, c.schedule_steps = 0;
+  Trainer first(c);
+  run_to(first, 12, 5);
+  first.save(longer.path());
+  first.evaluate(false);  // of its end, which the longer run does not have
+  first.save_results(longer.path());
+  CHECK(bytes_of(longer / "metrics.csv").find("\n12,") != std::string::npos);
+  Trainer second = Trainer::resume(longer.path());
+  second.set_length(20, 50, 0);
+  run_to(second, 20, 5);
+  second.save(longer.path());
+  for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
+                           "metrics.csv", "config.toml"}) {
+    INFO(file);
+    CHECK(bytes_of(longer / file) == bytes_of(straight / file));
+  }
 }
 
 TEST_CASE("a resumed run is the straight one, bit for bit, at any number of threads") {
@@ -292,8 +325,9 @@ TEST_CASE("a loss that is not finite is never the best") {
   };
   set(full(weight.shape(), std::nan(""), weight.dtype()));
   CHECK(!std::isfinite(t.evaluate(false).loss));
-  t.save(folder.path());
-  CHECK(!fs::exists(folder / "best.safetensors"));
+  CHECK_THROWS_WITH(t.save(folder.path()), Contains("tok.weight is not finite after step 0"));
+  CHECK_THROWS_AS(t.save(folder.path()), NumericError);
+  CHECK(fs::is_empty(folder.path()));
   CHECK_THROWS_WITH(sample_token(full({3}, std::nan("")), {.greedy = true}, default_generator()),
                     Contains("the logit of token 0 is nan"));
   set(kept);
@@ -348,7 +382,7 @@ TEST_CASE("a damaged or foreign state is refused or told of") {
   const std::vector<std::string> warnings = Trainer::resume(folder.path()).warnings;
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Contains("ABACUS"));
-  for (const char* key : {"data_stream", "dropout_stream", "step"}) {
+  for (const char* key : {"data_stream", "dropout_stream", "step", "best_step"}) {
     const SafeTensors good = load_safetensors(state.string());
     change_metadata(state, key, "12x");
     CHECK_THROWS_AS(Trainer::resume(folder.path()), IoError);
@@ -357,13 +391,62 @@ TEST_CASE("a damaged or foreign state is refused or told of") {
   }
 }
 
+// As an editor that keeps the checksum right would do it.
+TEST_CASE("what a state says must fit together") {
+  Folder folder;
+  Trainer t(tiny());
+  run_to(t, 6, 3);
+  t.save(folder.path());
+  const fs::path path = folder / "state.safetensors";
+  const SafeTensors good = load_safetensors(path.string());
+  const auto refusal = [&](const SafeTensors& changed) {
+    save_safetensors(path.string(), changed.tensors, changed.metadata);
+    try {
+      Trainer::resume(folder.path());
+    } catch (const IoError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto with = [&](const std::string& key, const std::string& value) {
+    SafeTensors changed = good;
+    changed.metadata.at(key) = value;
+    return refusal(changed);
+  };
+  CHECK(refusal(good).empty());
+  CHECK_THAT(with("step", "5"), Contains("says step 5, its history ends with step 6"));
+  CHECK_THAT(with("step", "9223372036854775807"), Contains("its history ends with step 6"));
+  CHECK_THAT(with("best_step", "4"), Contains("which its history does not have"));
+  CHECK_THAT(with("best_loss", "1.5"), Contains("which its history does not have"));
+  CHECK_THAT(with("best_loss", ""), Contains("unexpected \"best."));
+  const auto with_tensor = [&](const std::string& name, const Tensor& x) {
+    SafeTensors changed = good;
+    for (NamedTensor& n : changed.tensors)
+      if (n.name == name) n.tensor = x;
+    return refusal(changed);
+  };
+  for (const std::int64_t updates : {std::int64_t(-1), std::int64_t(7), INT64_MAX})
+    CHECK_THAT(with_tensor("optimizer.tok.weight.step", from_data(std::vector{updates}, {})),
+               Contains("optimizer.tok.weight.step is"));
+  for (const double step : {std::nan(""), 1e300, -1.0, 2.0, 0.5}) {
+    Tensor rows = good.find("history") * 1.0;
+    *rows.mutable_data<double>() = step;
+    CHECK_THAT(with_tensor("history", rows), Contains("of its history is of step"));
+  }
+  CHECK_THAT(with_tensor("history", zeros({6, 3}, float64)),
+             Contains("has no 'history' [rows, 7]"));
+}
+
 TEST_CASE("a config.toml that the run was not trained with is refused") {
   const Folder folder;
   Trainer t(tiny());
   run_to(t, 3, 0);
   t.save(folder.path());
   RunConfig other = t.config();
-  other.steps = 20, other.eval_every = 1;  // these may change
+  other.steps = 20, other.eval_every = 1;  // these may change, the schedule may not
+  write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
+  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains("trained with 'schedule-steps = 12'"));
+  other.schedule_steps = 12;
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
   CHECK(Trainer::resume(folder.path()).steps_done == 3);
   other.lr *= 2;

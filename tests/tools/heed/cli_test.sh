@@ -78,7 +78,7 @@ completes generate heed gen
 completes urn heed train u
 completes "induction urn reverse copy" heed train --task ""
 completes "" heed train --text ""  # bash then offers files
-expect 0 tasks; out_has "induction"; out_has "1.217479"
+expect 0 tasks; out_has "induction"; out_has "0.951870"
 out_has "about 2 s on 2 cores"
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
@@ -273,9 +273,9 @@ ends_with() {
   checks=$((checks + 1)); [[ $got == "$1" ]] || fail "$what: exit code $got, expected $1"
 }
 train_into stopped
-refuses 2 "another heed trains into stopped at this moment" train --resume stopped
+refuses 4 "another heed trains into stopped at this moment" train --resume stopped
 err_has "into another folder with --out"
-refuses 2 "another heed trains into stopped" train reverse --out stopped --overwrite
+refuses 4 "another heed trains into stopped" train reverse --out stopped --overwrite
 kill -INT $pid
 what="heed train, Ctrl-C"
 ends_with 130

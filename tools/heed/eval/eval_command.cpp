@@ -16,15 +16,20 @@ struct EvalArguments {
   std::int64_t sequences = 0;
 };
 
-// Mean loss at each position, ten to a line.
-void print_positions(const std::vector<double>& loss) {
+// Mean loss at each position, ten to a line, above the best possible one where that is known.
+void print_positions(const nn::Evaluation& e) {
   constexpr std::size_t kPerLine = 10;
-  print("\n  loss by position\n");
-  for (std::size_t first = 0; first < loss.size(); first += kPerLine) {
-    std::string line;
-    for (std::size_t t = first; t < std::min(first + kPerLine, loss.size()); ++t)
-      line += std::isfinite(loss[t]) ? fmt::format(" {:6.3f}", loss[t]) : "      -";
-    print("  {:>5}{}\n", first, line);
+  const bool known = !e.position_optimal.empty();
+  print("\n  loss by position{}\n", known ? ", the best possible below it" : "");
+  const auto line = [](const std::vector<double>& x, std::size_t first) {
+    std::string text;
+    for (std::size_t t = first; t < std::min(first + kPerLine, x.size()); ++t)
+      text += std::isfinite(x[t]) ? fmt::format(" {:6.3f}", x[t]) : "      -";
+    return text;
+  };
+  for (std::size_t first = 0; first < e.position_loss.size(); first += kPerLine) {
+    print("  {:>5}{}\n", first, line(e.position_loss, first));
+    if (known) print("  {:>5}{}\n", "best", line(e.position_optimal, first));
   }
 }
 
@@ -51,12 +56,13 @@ int eval(const EvalArguments& a, bool json) {
     object["run"] = folder.string();
     object["weights"] = a.weights;
     object["position_loss"] = e.position_loss;
+    object["position_optimal"] = e.position_optimal;
     print_json(object);
   } else {
     print("{} ({}), {}{}\n\n", folder.string(), run.config.task, a.weights,
           run.step ? fmt::format(", step {}", *run.step) : "");
     print_evaluation(e, facts);
-    print_positions(e.position_loss);
+    print_positions(e);
   }
   if (!std::isfinite(e.loss))
     throw autograd::NumericError("eval: the loss is not finite; first " + e.trouble);

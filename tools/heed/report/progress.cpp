@@ -115,6 +115,7 @@ void Progress::warn(const std::string& text) {
 
 InterruptGuard::InterruptGuard() {
   interrupt_seen = 0;
+  std::signal(SIGPIPE, SIG_IGN);
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   for (const int signal : kSignals) {

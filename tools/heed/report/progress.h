@@ -58,7 +58,8 @@ class Progress {
 };
 
 /// While it lives, Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was closed) only set a flag; a
-/// second SIGINT or SIGTERM ends the program as usual. Under nohup SIGHUP stays ignored.
+/// second SIGINT or SIGTERM ends the program as usual. Under nohup SIGHUP stays ignored. SIGPIPE is
+/// ignored from then on: what nobody reads ends no training, and results get an error when written.
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -27,7 +27,7 @@ std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
   const auto found = std::find(predicted.begin(), predicted.end(), symbol);
   if (found == predicted.end())
     usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
-                nn::Vocabulary(predicted).summary());
+                nn::Vocabulary(predicted, facts.vocabulary.unit()).summary());
   return found - predicted.begin();
 }
 

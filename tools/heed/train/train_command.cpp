@@ -7,6 +7,7 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_checks.h"
 #include "tools/heed/train/train_run.h"
 
@@ -23,40 +24,44 @@ struct TrainArguments {
 // Precedence: option > config file > preset > default; the first two are settled in c.values.
 void make_config(TrainArguments& a, const Command& c) {
   std::string task = c.given("task") ? a.config.task : "";
-  const bool text = !a.config.text.empty();
-  if (task.empty() && text) task = "text";
-  if (!task.empty() && task != "text") {
+  const std::string file = !a.config.lines.empty() ? "lines" : !a.config.text.empty() ? "text" : "";
+  if (task.empty()) task = file;
+  if (!task.empty() && task != "text" && task != "lines") {
     const std::vector<std::string> names = nn::task_names();
     if (std::find(names.begin(), names.end(), task) == names.end())
       usage_error("there is no task '{}'; did you mean '{}'? Tasks: {}; your own text: --text FILE",
                   task, nn::nearest(task, names), autograd::join(names));
-    if (text) usage_error("--text is for the task text; leave out '{}' or --text", task);
   }
+  if (!file.empty() && file != task)
+    usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);
   a.config = nn::preset(!a.preset.empty() ? a.preset
                         : task == "text"  ? "shakespeare-cpu"
+                        : task == "lines" ? "names"
                         : task.empty()    ? "induction"
                                           : task);
   c.assign();
   if (!task.empty()) a.config.task = task;
-  if (a.config.task == "text" && a.config.text.empty())
-    usage_error("{} learns a text: add --text FILE",
-                a.preset.empty() ? "the task text" : "the preset " + a.preset);
+  if (nn::learns_file(a.config) && file != a.config.task)
+    usage_error("{} learns a file: add --{} FILE",
+                a.preset.empty() ? "the task " + task : "the preset " + a.preset, a.config.task);
   nn::validate(a.config);
 }
 
 int resume(const TrainArguments& a, const Command& c) {
   constexpr std::array kAllowed = {"resume", "steps", "eval-every", "save-every", "threads",
-                                   "simd",   "quiet", "json",       "config"};
+                                   "simd",   "quiet", "json",       "config",     "text"};
   for (const std::string& key : nn::keys(c.settings))
     if (c.given(key) && std::find(kAllowed.begin(), kAllowed.end(), key) == kAllowed.end())
       usage_error(
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
-          "--save-every, --threads, --simd and --quiet, not {}; a new run like it: heed train "
+          "--save-every, --threads, --simd, --quiet and --text for a text that was moved, not {}; "
+          "a "
+          "new run like it: heed train "
           "--config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
   const RunLock lock(folder);
-  nn::Trainer trainer = nn::Trainer::resume(folder);
+  nn::Trainer trainer = nn::Trainer::resume(folder, nullptr, c.given("text") ? a.config.text : "");
   for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
@@ -67,9 +72,15 @@ int resume(const TrainArguments& a, const Command& c) {
         folder.string(), trainer.steps_done, planned, steps);
   trainer.set_length(steps, c.given("eval-every") ? a.config.eval_every : config.eval_every,
                      c.given("save-every") ? a.config.save_every : config.save_every);
-  if (trainer.steps_done >= config.steps)
+  if (trainer.steps_done >= config.steps && is_finished(folder, trainer))
     usage_error("{} has done its {} steps; go on with heed train --resume {} --steps {}",
                 folder.string(), trainer.steps_done, folder.string(), 2 * trainer.steps_done);
+  const nn::Schedule schedule = nn::schedule(config);
+  if (config.schedule != nn::Decay::kConstant && steps > schedule.total_steps)
+    print_error(
+        fmt::format("the {} schedule keeps its end at step {}: the steps after it run at "
+                    "min-lr {}",
+                    nn::enum_name(config.schedule), schedule.total_steps, config.min_lr));
   return train_run(trainer, folder, a.run);
 }
 
@@ -86,13 +97,13 @@ int train(TrainArguments& a, const Command& c) {
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
   nn::Trainer trainer(config);
+  if (const std::string& note = trainer.task->facts().note; !note.empty())
+    print_error("note: " + note);
   const std::filesystem::path out = a.run.out;
   const std::filesystem::path folder = out.empty() ? make_next_run(config.task) : out;
   const RunLock lock(folder);
-  if (!out.empty()) {
-    check_out(out, a.overwrite);  // once more: a run may have begun and ended since
-    empty_out(out);
-  }
+  if (!out.empty()) check_out(out, a.overwrite);  // once more: a run may have begun and ended since
+  begin_run(folder, [&](const std::filesystem::path& inside) { save_run(trainer, inside); });
   return train_run(trainer, folder, a.run);
 }
 
@@ -110,14 +121,16 @@ void train_command(Command& c) {
       "Alone it learns the task induction. Each task and preset has defaults of its own; those\n"
       "shown are induction's. An option overrides the config file, which overrides the preset.\n"
       "Losses are in nats per token.\n"
-      "What ends it early, saved: exit 1, the model sees later inputs (tried at each start) or its\n"
-      "loss is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN or\n"
+      "What ends it early, saved: exit 1, the model sees later inputs (tried at each start) or "
+      "its\n"
+      "loss is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN "
+      "or\n"
       "infinite (the op is named, weights are those before the step), or, with --strict, missing;\n"
       "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.";
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = a->config.settings();
-  c.settings[1].may_be_empty = false;  // --text ""
+  for (nn::Setting& s : c.settings) s.may_be_empty = false;  // --text ""
   c.add("Recipe", {nn::Setting("preset", a->preset, nn::preset_names(), "recipe to start from")});
   c.add("Output",
         {nn::Setting("out", a->run.out, "DIR", "run folder").shows("the next free runs/TASK-N"),

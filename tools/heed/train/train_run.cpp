@@ -17,6 +17,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kSaveSeconds = 15;  // between saves at evaluations
+constexpr double kLongestUnsaved = 60;
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kFinished = "finished";  // metadata of the last model.safetensors
+
+// Ctrl-C, in the middle of an evaluation.
+struct Interrupted {};
 
 std::vector<std::string> config_notes() {
   return {fmt::format("heed train --config THIS-FILE runs this again; written by heed {}",
@@ -66,11 +72,15 @@ class Run {
         pace_(trainer.config()) {}
 
   int go() {
-    begin();
-    for (bool first = true; t_.steps_done < config_.steps && !interrupt_.interrupted();
-         first = false)
-      step(first);
-    return t_.steps_done < config_.steps ? stop() : finish();
+    try {
+      begin();
+      for (bool first = true; t_.steps_done < config_.steps && !interrupt_.interrupted();
+           first = false)
+        step(first);
+      return t_.steps_done < config_.steps ? stop() : finish();
+    } catch (const Interrupted&) {
+      return stop();
+    }
   }
 
  private:
@@ -79,10 +89,15 @@ class Run {
     progress_.line(fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task,
                                fresh ? "trains" : "goes on", folder_.string()));
     for (const std::string& line : start_lines(t_)) progress_.line(line);
-    if (fresh && config_.eval_every > 0) evaluate();
-    save();  // from here on a kill leaves a run that resumes
+    if (!fresh) save();
+    // A kill may have come between the step and its evaluation.
+    if (t_.steps_done < config_.steps && evaluation_is_due() && !t_.evaluated()) evaluate();
     if (fresh && config_.save_every > 0) checkpoint();
     check_causality(t_, folder_);
+  }
+
+  bool evaluation_is_due() const {
+    return config_.eval_every > 0 && t_.steps_done % config_.eval_every == 0;
   }
 
   void step(bool first) {
@@ -100,7 +115,7 @@ class Run {
     if (audit) progress_.line(keep_audit(audit->after(t_.model), folder_));
     check_gradients(first);
     const std::int64_t done = t_.steps_done;
-    if (config_.eval_every > 0 && done % config_.eval_every == 0 && done < config_.steps) {
+    if (evaluation_is_due() && done < config_.steps) {
       evaluate();
       if (clock_.seconds() - last_saved_ > kSaveSeconds) save();
     }
@@ -108,6 +123,7 @@ class Run {
       checkpoint();
       save();
     }
+    if (clock_.seconds() - last_saved_ > kLongestUnsaved) save();
     if (progress_.is_due()) progress_.at_work(step_line(state(t_.task->facts().optimal)));
   }
 
@@ -122,21 +138,31 @@ class Run {
 
   int finish() {
     // The history compares like with like: every evaluation in it is of the same sequences. The
-    // result is measured on all there are.
-    const nn::Evaluation comparable = evaluate();
+    // result is measured on all there are. An evaluation that a longer run would not have is no
+    // part of what resume reads.
     save();
+    const nn::Evaluation comparable = evaluate();
+    if (evaluation_is_due()) save();
+    t_.save_results(folder_);
     draw_loss(folder_ / "loss.png", t_, comparable);
     draw_attention(folder_ / "attention.png", t_.model, *t_.task, t_.steps_done);
     const nn::Evaluation all = past_input_checks(
         [&] { return nn::evaluate(t_.model, *t_.task, 0, watch("evaluates all sequences")); });
     check(all);
+    t_.save_weights(folder_ / kModel, {{kFinished, "yes"}});
     progress_.clear();
     print_result(t_, all, comparable, folder_, clock_.seconds(), pace_, options_.json);
     return kOk;
   }
 
   void save() {
-    t_.save(folder_, config_notes());
+    try {
+      save_run(t_, folder_);
+    } catch (const autograd::NumericError& e) {
+      throw autograd::NumericError(
+          fmt::format("{}; {} keeps the save of step {}", e.what(), folder_.string(), saved_));
+    }
+    saved_ = t_.steps_done;
     last_saved_ = clock_.seconds();
   }
 
@@ -154,6 +180,7 @@ class Run {
 
   nn::EvaluationWatch watch(const std::string& what) {
     return [this, what](std::int64_t done, std::int64_t total) {
+      if (interrupt_.interrupted()) throw Interrupted();
       progress_.at_work(fmt::format("{}: {} of {}", what, done, total));
     };
   }
@@ -172,7 +199,7 @@ class Run {
 
   void check(const nn::Evaluation& e) {
     if (!std::isfinite(e.loss)) {
-      save();
+      if (t_.steps_done < config_.steps) save();
       throw autograd::NumericError(fmt::format(
           "the evaluation after step {} is {}; lower lr (now {}) or set clip; the {} steps before "
           "it are in {}; first {}",
@@ -204,9 +231,23 @@ class Run {
   nn::StepReport report_;  // of the last step
   bool facts_said_ = false;
   double last_saved_ = 0;
+  std::int64_t saved_ = t_.steps_done;
 };
 
 }  // namespace
+
+void save_run(const nn::Trainer& trainer, const fs::path& folder) {
+  trainer.save(folder, config_notes());
+}
+
+bool is_finished(const fs::path& folder, const nn::Trainer& trainer) {
+  std::error_code ignored;
+  if (!fs::exists(folder / kModel, ignored)) return false;
+  const auto facts = nn::load_safetensors((folder / kModel).string()).metadata;
+  const auto step = facts.find("step");
+  return facts.contains(kFinished) && step != facts.end() &&
+         step->second == std::to_string(trainer.steps_done);
+}
 
 int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& options) {
   return Run(t, folder, options).go();

@@ -13,9 +13,15 @@ struct TrainOptions {
   bool strict = false, quiet = false, json = false;
 };
 
-/// Trains up to config.steps and keeps the run in `folder`, which is there. Ctrl-C ends after the
-/// step, saved. Returns the exit code; NumericError, after saving, as Trainer::step or where an
-/// evaluation is not finite.
+/// Saves the trainer as it is.
+void save_run(const nn::Trainer& trainer, const std::filesystem::path& folder);
+/// Whether nothing is left to do for the run in `folder` that was read into `trainer`: its last
+/// evaluation and its pictures are there, too.
+bool is_finished(const std::filesystem::path& folder, const nn::Trainer& trainer);
+
+/// Trains up to config.steps and keeps the run in `folder`, where it is saved. Ctrl-C ends after
+/// the step, or within an evaluation, saved. Returns the exit code; NumericError, after saving, as
+/// Trainer::step or where an evaluation is not finite. Weights that are not finite replace no save.
 int train_run(nn::Trainer& trainer, const std::filesystem::path& folder,
               const TrainOptions& options);
 

@@ -1,0 +1,184 @@
+// Every file is read three times, a piece at a time: for its hash, for its symbols, for its tokens.
+#include "nn/tasks/corpus.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_map>
+
+#include "autograd/base/error.h"
+#include "autograd/base/files.h"
+#include "autograd/base/utf8.h"
+#include "nn/io/json.h"
+#include "nn/tasks/units.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr std::uint64_t kMaxBytes = 1 << 30;
+constexpr std::size_t kMaxSymbols = 1 << 16;
+constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kCodePoints = 0x110000;
+
+InputFile open_text(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  check<IoError>(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+                     std::filesystem::is_directory(status),
+                 "text", "'", path,
+                 "' is a pipe or a device, but a run needs its text again to be evaluated and "
+                 "resumed: write it to a file first");
+  return InputFile(path);
+}
+
+template <class F>
+void for_each_piece(const InputFile& file, const F& f) {
+  std::string piece;
+  for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
+    piece.resize(std::size_t(std::min<std::uint64_t>(kPiece, file.size() - at)));
+    file.read(at, std::as_writable_bytes(std::span(piece)));
+    f(piece);
+  }
+}
+
+// FNV-1a (Fowler, Noll, Vo), as 16 hexadecimal digits.
+std::string fnv1a(const InputFile& file) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for_each_piece(file, [&](const std::string& piece) {
+    for (const char c : piece) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  });
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
+  return digits;
+}
+
+template <class F>
+void for_each_code_point(const InputFile& file, bool lines, const F& f) {
+  std::string rest;  // a piece, after what the one before left of a code point
+  std::uint64_t read = 0;
+  for_each_piece(file, [&](const std::string& piece) {
+    rest += piece;
+    read += piece.size();
+    constexpr std::size_t kLongest = 4;  // bytes of a code point
+    std::size_t at = 0;
+    while (at < rest.size() && (read == file.size() || rest.size() - at >= kLongest)) {
+      const std::size_t start = at;
+      const auto c = next_code_point(rest, at);
+      check<IoError>(c.has_value(), "text", "'", file.path(), "' is not UTF-8 at byte ",
+                     read - rest.size() + start, " (value ",
+                     int{static_cast<unsigned char>(rest[start])},
+                     "): convert it, as with iconv -f latin1 -t utf-8");
+      if (!lines || *c != U'\r') f(*c);
+    }
+    rest.erase(0, at);
+  });
+}
+
+template <class F>
+void for_each_word(const InputFile& file, bool lines, const F& f) {
+  UnitSplitter splitter(Unit::kWord);
+  for_each_code_point(file, lines, [&](char32_t c) { splitter.put(c, f); });
+  splitter.end(f);
+}
+
+void check_unchanged(bool unchanged, const InputFile& file) {
+  check<IoError>(unchanged, "text", "'", file.path(), "' was changed while it was read");
+}
+
+void read_characters(Corpus& corpus, const InputFile& file, bool lines) {
+  std::vector<bool> seen(kCodePoints);
+  std::size_t length = 0;
+  for_each_code_point(file, lines, [&](char32_t c) { seen[c] = true, ++length; });
+  std::vector<std::int32_t> ids(kCodePoints, -1);
+  std::vector<std::string> symbols;
+  const auto add = [&](char32_t c) {
+    ids[c] = std::int32_t(symbols.size());
+    symbols.push_back(to_utf8(c));
+  };
+  if (lines) add(U'\n');
+  for (char32_t c = 0; c < kCodePoints; ++c)
+    if (seen[c] && ids[c] < 0) add(c);
+  check<IoError>(symbols.size() <= kMaxSymbols, "text", "'", file.path(), "' has ", symbols.size(),
+                 " different characters, more than ", kMaxSymbols);
+  corpus.tokens = TokenArray(std::int64_t(symbols.size()));
+  corpus.tokens.reserve(length);
+  for_each_code_point(file, lines, [&](char32_t c) {
+    check_unchanged(ids[c] >= 0 && corpus.tokens.size() < length, file);
+    corpus.tokens.push_back(ids[c]);
+  });
+  for (const std::string& symbol : symbols) corpus.data["vocabulary"] += symbol;
+  corpus.vocabulary = Vocabulary(std::move(symbols));
+}
+
+// The most frequent words first; of equally frequent ones the first in the order of bytes.
+std::vector<std::string> ranked(const std::unordered_map<std::string, std::int64_t>& counts) {
+  std::vector<std::pair<std::int64_t, std::string>> words;
+  for (const auto& [word, count] : counts) words.emplace_back(-count, word);
+  std::sort(words.begin(), words.end());
+  std::vector<std::string> symbols;
+  for (auto& [count, word] : words) symbols.push_back(std::move(word));
+  return symbols;
+}
+
+void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
+  std::unordered_map<std::string, std::int64_t> counts;
+  std::size_t length = 0;
+  for_each_word(file, o.lines, [&](const std::string& word) { ++counts[word], ++length; });
+  bool leaves_out = counts.erase(kUnknown) > 0;
+  if (o.lines) counts.erase("\n");
+  std::vector<std::string> symbols = ranked(counts);
+  if (symbols.size() > std::size_t(o.max_words)) {
+    leaves_out = true;
+    symbols.resize(std::size_t(o.max_words));
+  }
+  if (o.lines) symbols.insert(symbols.begin(), "\n");
+  if (leaves_out) symbols.push_back(kUnknown);
+  corpus.vocabulary = Vocabulary(symbols, Unit::kWord);
+  corpus.data["vocabulary"] = Json(symbols).dump();
+  const auto unknown = corpus.vocabulary.find(kUnknown);
+  corpus.tokens = TokenArray(corpus.vocabulary.size());
+  corpus.tokens.reserve(length);
+  for_each_word(file, o.lines, [&](const std::string& word) {
+    const auto found = corpus.vocabulary.find(word);
+    check_unchanged((found || unknown) && corpus.tokens.size() < length, file);
+    corpus.unknown += !found || found == unknown;
+    corpus.tokens.push_back(found ? *found : *unknown);
+  });
+}
+
+}  // namespace
+
+Corpus read_corpus(const TextOptions& o) {
+  check<ValueError>(o.max_words >= 1 && o.max_words <= std::int64_t(kMaxSymbols) - 2, "max-words",
+                    "needs 1 to ", kMaxSymbols - 2, ", got ", o.max_words);
+  const InputFile file = open_text(o.path);
+  check<IoError>(file.size() > 0, "text", "'", o.path, "' is empty");
+  check<IoError>(file.size() <= kMaxBytes, "text", "'", o.path, "' has ", file.size(),
+                 " bytes; the limit is ", kMaxBytes, " (1 GiB): cut it");
+  Corpus corpus;
+  corpus.data = {{"text_size", std::to_string(file.size())}, {"text_hash", fnv1a(file)}};
+  if (o.unit == Unit::kChar)
+    read_characters(corpus, file, o.lines);
+  else
+    read_words(corpus, file, o);
+  return corpus;
+}
+
+Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit) {
+  const auto found = data.find("vocabulary");
+  check<IoError>(found != data.end() && !found->second.empty(), "text",
+                 "the weights have no 'vocabulary' in their metadata: train again");
+  if (unit == Unit::kChar) return Vocabulary::of(found->second);
+  try {
+    std::vector<std::string> symbols;
+    const Json list = Json::parse(found->second);
+    for (const Json& symbol : list.items()) symbols.push_back(symbol.text());
+    return Vocabulary(std::move(symbols), unit);
+  } catch (const ValueError& e) {
+    fail<IoError>("text", "the weights' 'vocabulary' is damaged: ", e.what());
+  }
+}
+
+}  // namespace heed::nn

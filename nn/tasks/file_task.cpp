@@ -1,0 +1,111 @@
+#include "nn/tasks/file_task.h"
+
+#include <algorithm>
+
+#include "autograd/base/error.h"
+#include "autograd/base/utf8.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+TaskFacts file_facts(const TextOptions& o, const Vocabulary& vocabulary,
+                     const std::map<std::string, std::string>& data, const std::string& description,
+                     const std::string& note) {
+  const std::string units = o.unit == Unit::kChar ? "characters" : "words";
+  TaskFacts facts{.name = o.lines ? "lines" : "text",
+                  .description = description,
+                  .accuracy = o.answer_after.empty() ? units + " right" : "whole answers right",
+                  .prompt = o.lines
+                                ? "the start of a line; the newline before it is added"
+                                : "any text in the " + units + " of the file; a newline if empty",
+                  .vocabulary = vocabulary,
+                  .classes = vocabulary.size(),
+                  .context = o.context,
+                  .endless = !o.lines,
+                  .whole_answers = !o.answer_after.empty(),
+                  .note = note,
+                  .data = data};
+  if (o.lines) facts.bos = facts.stop = 0;
+  return facts;
+}
+
+}  // namespace
+
+std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabulary) {
+  if (o.answer_after.empty()) return {};
+  std::size_t at = 0;
+  const auto c = next_code_point(o.answer_after, at);
+  check<ValueError>(c && at == o.answer_after.size(), "answer-after", "needs one character, got '",
+                    o.answer_after, "'");
+  check<ValueError>(o.lines, "answer-after", "what follows '", o.answer_after,
+                    "' counts in a line of a file: give one as --lines");
+  std::vector<bool> marks;
+  for (const std::string& symbol : vocabulary.symbols())
+    marks.push_back(symbol.find(o.answer_after) != std::string::npos);
+  check<ValueError>(std::find(marks.begin(), marks.end(), true) != marks.end(), "answer-after", "'",
+                    o.answer_after, "' never occurs in '", o.path,
+                    "'; its characters: ", vocabulary.summary());
+  return marks;
+}
+
+FilePrompts::FilePrompts(const TextOptions& o, const Vocabulary& vocabulary,
+                         const std::map<std::string, std::string>& data,
+                         const std::string& description, const std::string& note)
+    : Task(file_facts(o, vocabulary, data, description, note)),
+      lines_(o.lines),
+      marks_(answer_marks(o, vocabulary)) {
+  check<ValueError>(o.context >= 1, "text", "needs a context of at least 1, got ", o.context);
+  check<ValueError>(o.ngrams >= 0, "text", "needs ngrams of 0 or more, got ", o.ngrams);
+}
+
+Sequence FilePrompts::draw(Generator&) const {
+  fail<ValueError>("text", "the text itself was not read, only its vocabulary");
+}
+
+std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) const {
+  if (lines_) return Task::prompt_inputs(text);  // with the start token
+  const Vocabulary& v = facts().vocabulary;
+  if (text.empty()) return {v.find("\n").value_or(0)};
+  return v.encode(text);
+}
+
+void FilePrompts::mark_answer(Sequence& s) const {
+  if (marks_.empty()) return;
+  for (std::size_t t = 0; t < s.inputs.size() && !marks_[std::size_t(s.inputs[t])]; ++t) {
+    s.targets[t] = kIgnored;
+    s.counted[t] = false;
+  }
+}
+
+FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& description,
+                   const std::string& note)
+    : FilePrompts(o, corpus.vocabulary, corpus.data, description, note),
+      tokens_(std::move(corpus.tokens)),
+      ngrams_(o.ngrams) {}
+
+void FileTask::add_ngrams(std::vector<Sequence>& sequences) const {
+  if (ngrams_ == 0) return;
+  // Counted when first needed: most uses of a text never evaluate.
+  std::call_once(counted_, [&] {
+    model_.emplace(facts().vocabulary.size(), ngrams_);
+    counted_all_ = count_training(*model_);
+  });
+  for (Sequence& s : sequences) {
+    const std::vector<double> losses = model_->losses(s.inputs, s.targets);
+    for (std::size_t n = 2; n <= losses.size(); ++n)
+      s.references[std::to_string(n) + (counted_all_ ? "-gram" : "-gram of first 4M")] =
+          losses[n - 1];
+  }
+}
+
+std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
+                                        const TextOptions& options) {
+  return std::make_unique<FilePrompts>(options, vocabulary_of(data, options.unit), data,
+                                       options.lines ? "a line of a file" : "the next of a text",
+                                       "");
+}
+
+}  // namespace heed::nn

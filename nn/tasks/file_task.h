@@ -1,0 +1,64 @@
+// What the tasks on a file of one's own share: nn/tasks/text.cpp, nn/tasks/lines.cpp.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "nn/tasks/corpus.h"
+#include "nn/tasks/ngram.h"
+
+namespace heed::nn {
+
+/// Which tokens hold the character that an answer follows; empty without answer_after. ValueError
+/// where that cannot be.
+std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
+
+/// What is known of a file without its text: enough to read a prompt.
+class FilePrompts : public Task {
+ public:
+  FilePrompts(const TextOptions& options, const Vocabulary& vocabulary,
+              const std::map<std::string, std::string>& data, const std::string& description,
+              const std::string& note);
+
+  std::int64_t evaluation_size() const override { return 0; }
+
+ private:
+  Sequence draw(Generator&) const override;
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
+  void mark_prompt(Sequence& s) const override { mark_answer(s); }
+
+ protected:
+  /// With answer_after: ignores the targets before the answer.
+  void mark_answer(Sequence& s) const;
+
+ private:
+  bool lines_;
+  std::vector<bool> marks_;  // answer_marks
+};
+
+/// With the text: draws, and compares with n-grams.
+class FileTask : public FilePrompts {
+ protected:
+  FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,
+           const std::string& note);
+
+  const TokenArray& tokens() const { return tokens_; }
+  /// The losses of n-grams on each sequence, into its references.
+  void add_ngrams(std::vector<Sequence>& sequences) const;
+  static constexpr std::int64_t kMostCounted = 4'000'000;
+
+ private:
+  /// Counts what trains, kMostCounted tokens of it at most; returns whether that was all.
+  virtual bool count_training(NgramModel& model) const = 0;
+
+  TokenArray tokens_;
+  std::int64_t ngrams_;  // the highest order, 0: none
+  mutable std::optional<NgramModel> model_;
+  mutable bool counted_all_ = false;
+  mutable std::once_flag counted_;
+};
+
+/// Lines as sequences; `lines` is set.
+std::unique_ptr<Task> make_lines(const TextOptions& options);
+
+}  // namespace heed::nn

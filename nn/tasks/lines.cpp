@@ -1,0 +1,154 @@
+// Lines of a file as sequences: \n starts each and ends each, as in Karpathy's makemore.
+#include <algorithm>
+#include <set>
+
+#include "autograd/base/error.h"
+#include "nn/tasks/file_task.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr std::uint32_t kSplitSeed = 0x5EED11E5;  // the same lines are held out in every run
+constexpr std::int64_t kMostHeldOut = 1000, kFewest = 10;
+constexpr std::int64_t kNewline = 0;  // the token that starts and stops a line
+
+class LinesTask : public FileTask {
+ public:
+  LinesTask(const TextOptions& o, Corpus&& corpus, std::vector<std::uint32_t> starts,
+            const std::string& description, const std::string& note)
+      : FileTask(o, std::move(corpus), description, note), train_(std::move(starts)) {
+    const std::int64_t n = std::ssize(train_);
+    Generator g(kSplitSeed);
+    std::set<std::int64_t> held_out;
+    while (std::ssize(held_out) < std::min(kMostHeldOut, n / 10)) {
+      std::int64_t line = 0;
+      g.randint({&line, 1}, 0, n);
+      held_out.insert(line);
+    }
+    for (const std::int64_t line : held_out) test_.push_back(train_[std::size_t(line)]);
+    std::int64_t line = 0;
+    std::erase_if(train_, [&](std::uint32_t) { return held_out.contains(line++); });
+  }
+
+  std::int64_t evaluation_size() const override { return std::ssize(test_); }
+
+ private:
+  Sequence draw(Generator& g) const override {
+    std::int64_t line = 0;
+    g.randint({&line, 1}, 0, std::ssize(train_));
+    return sequence(train_[std::size_t(line)]);
+  }
+
+  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
+    std::vector<Sequence> sequences;
+    for (std::int64_t i = first; i < first + count; ++i)
+      sequences.push_back(sequence(test_[std::size_t(i)]));
+    add_ngrams(sequences);
+    return sequences;
+  }
+
+  // The token at `at`; a newline stands behind the last line, whether the file has it or not.
+  std::int64_t token(std::size_t at) const {
+    return at < tokens().size() ? tokens()[at] : kNewline;
+  }
+
+  Sequence sequence(std::size_t at) const {
+    Sequence s;
+    s.inputs = {kNewline};
+    for (; token(at) != kNewline; ++at) {
+      s.targets.push_back(token(at));
+      s.inputs.push_back(token(at));
+    }
+    s.targets.push_back(kNewline);
+    s.counted.assign(s.targets.size(), true);
+    // Padding comes last and is ignored: no position sees a later one, so it changes nothing.
+    const auto context = std::size_t(facts().context);
+    s.inputs.resize(context, kNewline);
+    s.targets.resize(context, kIgnored);
+    s.counted.resize(context, false);
+    mark_answer(s);
+    return s;
+  }
+
+  bool count_training(NgramModel& model) const override {
+    for (const std::uint32_t start : train_) {
+      model.start(kNewline);
+      std::size_t at = start;
+      for (; token(at) != kNewline; ++at) model.count(token(at));
+      model.count(kNewline);
+      if (model.counted() >= kMostCounted) return start == train_.back();
+    }
+    return true;
+  }
+
+  std::vector<std::uint32_t> train_, test_;  // where lines start
+};
+
+// Which lines are used, and how many are not, and why.
+struct Choice {
+  std::vector<std::uint32_t> starts;
+  std::int64_t too_long = 0, no_answer = 0, longest = 0;
+
+  std::int64_t all() const { return std::ssize(starts) + too_long + no_answer; }
+};
+
+Choice choose_lines(const TextOptions& o, const Corpus& corpus) {
+  const std::vector<bool> marks = answer_marks(o, corpus.vocabulary);
+  Choice choice;
+  bool marked = marks.empty();
+  std::size_t start = 0;
+  const TokenArray& tokens = corpus.tokens;
+  for (std::size_t at = 0; at <= tokens.size(); ++at) {
+    const bool ends = at == tokens.size() || tokens[at] == kNewline;
+    if (!ends) {
+      marked = marked || marks[std::size_t(tokens[at])];
+      continue;
+    }
+    const auto length = std::int64_t(at - start);
+    choice.longest = std::max(choice.longest, length);
+    if (length >= o.context)
+      ++choice.too_long;
+    else if (length > 0 && !marked)
+      ++choice.no_answer;
+    else if (length > 0)
+      choice.starts.push_back(std::uint32_t(start));
+    start = at + 1;
+    marked = marks.empty();
+  }
+  return choice;
+}
+
+std::string left_out(const TextOptions& o, const Choice& choice, std::int64_t unknown) {
+  std::string note;
+  const auto add = [&](std::int64_t n, const std::string& why) {
+    if (n > 0) note += (note.empty() ? "" : "; ") + std::to_string(n) + why;
+  };
+  const std::string of = " of " + std::to_string(choice.all()) + " lines ";
+  add(choice.too_long, of + "are longer than " + std::to_string(o.context - 1) +
+                           " tokens (context less the stop) and left out; --context " +
+                           std::to_string(choice.longest + 1) + " takes all");
+  add(choice.no_answer, of + "have no '" + o.answer_after + "' and are left out");
+  add(unknown, " words are <unk>; --max-words takes more");
+  return note;
+}
+
+}  // namespace
+
+std::unique_ptr<Task> make_lines(const TextOptions& o) {
+  Corpus corpus = read_corpus(o);
+  Choice choice = choose_lines(o, corpus);
+  const std::string note = left_out(o, choice, corpus.unknown);
+  const std::int64_t n = std::ssize(choice.starts);
+  check<ValueError>(n >= kFewest, "lines", "'", o.path, "' has ", n, " lines to use",
+                    note.empty() ? "" : " (" + note + ")", ": needs ", kFewest,
+                    " or more, of which a tenth is held out");
+  const std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines, " +
+                                  std::to_string(std::min(kMostHeldOut, n / 10)) + " held out)";
+  return std::make_unique<LinesTask>(o, std::move(corpus), std::move(choice.starts), description,
+                                     note);
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,29 @@
+// The parameters of built-in tasks as settings: the command line, config.toml, help and errors read
+// the one line that a task's options have for each.
+#pragma once
+
+#include <functional>
+
+#include "nn/io/setting.h"
+#include "nn/tasks/task.h"
+
+namespace heed::nn {
+
+/// The options of one task, and the task that they give.
+struct TaskMaker {
+  std::vector<Setting> parameters;  ///< set them, then make; they live as long as `make` does
+  std::function<std::unique_ptr<Task>(std::optional<std::int64_t> context)> make;
+};
+/// Of a built-in task, its options at their defaults. ValueError on an unknown name.
+TaskMaker task_maker(const std::string& name);
+
+/// One setting "task-KEY" for each key that any task has; its help tells the tasks, their ranges
+/// and defaults. They read and write `values`, which must outlive them, and check the kind of a
+/// value only: which task it is for, and so the range, is known to complete_parameters().
+std::vector<Setting> task_settings(TaskParameters& values);
+
+/// `given` with the task's defaults for the rest. ValueError naming the tasks that have it for a
+/// parameter that this one does not have; for a value out of range.
+TaskParameters complete_parameters(const std::string& task, const TaskParameters& given);
+
+}  // namespace heed::nn

@@ -1,0 +1,267 @@
+// Lines as sequences, words as tokens: what is held out, what counts, what is refused.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "autograd/base/utf8.h"
+#include "nn/tasks/corpus.h"
+#include "nn/tasks/ngram.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/tasks.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+namespace fs = std::filesystem;
+
+// A file in a folder of its own, gone at the end.
+class File {
+ public:
+  explicit File(const std::string& bytes)
+      : path_((fs::temp_directory_path() /
+               ("heed_lines_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this))))
+                  .string()) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  File(const File&) = delete;
+  ~File() { fs::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The line of one row: its inputs behind the start, up to the first newline.
+std::string line_of(const Task& task, const Row& row) {
+  const std::string text = text_of(task, row.inputs);
+  return text.substr(1, text.find('\n', 1) - 1);
+}
+
+std::set<std::string> held_out(const Task& task) {
+  std::set<std::string> lines;
+  for (const Row& row : rows_of(task.evaluation(0, task.evaluation_size())))
+    lines.insert(line_of(task, row));
+  return lines;
+}
+
+std::string numbers(int n) {
+  std::string text;
+  for (int i = 0; i < n; ++i) text += std::to_string(i) + "\n";
+  return text;
+}
+
+std::string text_error(const TextOptions& options) {
+  return error_of([&] { make_text(options); });
+}
+
+}  // namespace
+
+TEST_CASE("a line starts and stops with a newline, the stop counts, padding does not", "[lines]") {
+  const File file("\nab\r\n\nabc\nb\n" + numbers(7) + "last");
+  const auto task = make_text({.path = file.path(), .context = 6, .lines = true});
+  const Vocabulary& v = task->facts().vocabulary;
+  CHECK(v.symbols()[0] == "\n");
+  CHECK(v.summary() == "\\n 0-6 a b c l s t");  // no \r
+  CHECK(task->facts().bos == 0);
+  CHECK(task->facts().stop == 0);
+  CHECK(!task->facts().endless);
+  CHECK(task->facts().note.empty());
+  CHECK(task->evaluation_size() == 1);  // 11 lines
+  Generator g(1);
+  std::map<std::string, Row> seen;
+  for (const Row& row : rows_of(task->sample(500, g))) seen.emplace(line_of(*task, row), row);
+  CHECK(seen.size() == 10);
+  for (const std::string& line : held_out(*task)) CHECK(!seen.contains(line));
+  std::set<std::string> all = held_out(*task);
+  for (const auto& [line, row] : seen) all.insert(line);
+  CHECK(all == std::set<std::string>{"ab", "abc", "b", "0", "1", "2", "3", "4", "5", "6", "last"});
+  for (const auto& [line, row] : seen) {
+    const auto n = line.size();
+    INFO(line);
+    const Ids letters = v.encode(line);
+    CHECK(row.inputs[0] == 0);
+    CHECK(std::equal(letters.begin(), letters.end(), row.inputs.begin() + 1));
+    CHECK(std::equal(letters.begin(), letters.end(), row.targets.begin()));
+    CHECK(row.targets[n] == 0);
+    for (std::size_t t = 0; t < 6; ++t) {
+      CHECK(row.counted[t] == (t <= n));
+      if (t > n) CHECK(row.targets[t] == kIgnored);
+    }
+  }
+  CHECK(task->prompt("ab").inputs.to_vector<std::int64_t>() == v.encode("\nab"));
+}
+
+TEST_CASE("a tenth of the lines is held out, 1000 at most, and they are everywhere", "[lines]") {
+  const File small(numbers(400));
+  const auto task = make_text({.path = small.path(), .context = 8, .lines = true});
+  CHECK(task->evaluation_size() == 40);
+  const std::set<std::string> lines = held_out(*task);
+  CHECK(lines.size() == 40);
+  CHECK(lines == held_out(*make_text({.path = small.path(), .context = 9, .lines = true})));
+  int first_half = 0;
+  for (const std::string& line : lines) first_half += std::stoi(line) < 200;
+  CHECK(first_half > 8);
+  CHECK(first_half < 32);
+  const File large(numbers(20000));
+  CHECK(make_text({.path = large.path(), .context = 8, .lines = true})->evaluation_size() == 1000);
+}
+
+TEST_CASE("after the mark only the answer counts, and whole answers are right or wrong",
+          "[lines]") {
+  std::string sums;
+  for (int a = 0; a < 5; ++a)
+    for (int b = 0; b < 5; ++b)
+      sums += std::to_string(a) + "+" + std::to_string(b) + "=" + std::to_string(a * b) + "=\n";
+  const File file(sums + "no answer\n" + "111+222=333333333333\n");
+  const TextOptions options{.path = file.path(), .context = 10, .lines = true, .answer_after = "="};
+  const auto task = make_text(options);
+  CHECK(task->facts().whole_answers);
+  CHECK(task->facts().accuracy == "whole answers right");
+  CHECK(task->facts().note ==
+        "1 of 27 lines are longer than 9 tokens (context less the stop) and left out; --context "
+        "21 takes all; 1 of 27 lines have no '=' and are left out");
+  Generator g(2);
+  for (const Row& row : rows_of(task->sample(100, g))) {
+    const std::string line = line_of(*task, row);
+    std::string counted;
+    for (std::size_t t = 0; t < row.targets.size(); ++t) {
+      CHECK((row.targets[t] != kIgnored) == row.counted[t]);
+      if (row.counted[t])
+        counted += task->facts().vocabulary.symbols()[std::size_t(row.targets[t])];
+    }
+    CHECK(counted == line.substr(line.find('=') + 1) + "\n");
+  }
+  const Batch prompt = task->prompt("3+4=12");
+  CHECK(prompt.targets.to_vector<std::int64_t>() ==
+        Ids{kIgnored, kIgnored, kIgnored, kIgnored, task->facts().vocabulary.encode("1")[0],
+            task->facts().vocabulary.encode("2")[0], kIgnored});
+}
+
+TEST_CASE("words are restorable, the rarest are unknown", "[lines][words]") {
+  const std::string text = " to be,  or\tnot to be:\n\nthat is to be \xC3\xA9t\xC3\xA9 ";
+  std::string long_text;
+  for (int i = 0; i < 30; ++i) long_text += text;
+  const File file(long_text);
+  const auto task = make_text({.path = file.path(), .context = 8, .unit = Unit::kWord});
+  const Vocabulary& v = task->facts().vocabulary;
+  CHECK(v.decode(v.encode(long_text)) == long_text);
+  CHECK(v.encode(" to be,  or").size() == 4);  // " to", " be,", " ", " or"
+  CHECK(v.symbols()[0] == " to");              // the most frequent
+  CHECK(!v.find(kUnknown));
+  CHECK(task->facts().note.empty());
+  const auto kept = vocabulary_of(task->facts().data, Unit::kWord);
+  CHECK(kept == v);
+
+  const Corpus corpus =
+      read_corpus({.path = file.path(), .lines = false, .unit = Unit::kWord, .max_words = 3});
+  CHECK(corpus.vocabulary.size() == 4);
+  CHECK(corpus.vocabulary.symbols()[3] == kUnknown);
+  std::int64_t unknown = 0;
+  for (std::size_t i = 0; i < corpus.tokens.size(); ++i) unknown += corpus.tokens[i] == 3;
+  CHECK(unknown == corpus.unknown);
+  CHECK(unknown > 0);
+  REQUIRE_THROWS_AS(corpus.vocabulary.encode("zebra"), ValueError);
+}
+
+TEST_CASE("n-grams of lines know where a line starts, by a count of strings", "[lines][ngram]") {
+  const File file(numbers(150));
+  const auto task = make_text({.path = file.path(), .context = 6, .ngrams = 3, .lines = true});
+  // The training lines, as all that are not held out.
+  const std::set<std::string> test = held_out(*task);
+  std::map<std::string, double> count;  // of every string, the start written as ^
+  std::map<std::string, std::set<char>> followers;
+  double symbols = 11;  // \n and ten digits
+  for (int i = 0; i < 150; ++i) {
+    if (test.contains(std::to_string(i))) continue;
+    const std::string line = "^" + std::to_string(i) + "\n";
+    for (std::size_t end = 1; end < line.size(); ++end)
+      for (std::size_t n = 1; n <= 3 && n <= end + 1; ++n) {
+        const std::string context = line.substr(end + 1 - n, n - 1);
+        ++count[context + "|" + line[end]];
+        ++count[context + "|"];
+        followers[context].insert(line[end]);
+      }
+  }
+  const auto probability = [&](const std::string& history, char next, std::size_t order) {
+    double p = 1 / symbols;
+    for (std::size_t n = 1; n <= order && n <= history.size() + 1; ++n) {
+      const std::string context = history.substr(history.size() + 1 - n);
+      if (!followers.contains(context)) continue;
+      const double distinct = double(followers[context].size());
+      p = (count[context + "|" + next] + distinct * p) / (count[context + "|"] + distinct);
+    }
+    return p;
+  };
+  const Batch batch = task->evaluation(0, task->evaluation_size());
+  const std::vector<Row> rows = rows_of(batch);
+  for (const std::size_t order : {2, 3}) {
+    const auto& losses = batch.references.at(std::to_string(order) + "-gram");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::string line = line_of(*task, rows[i]) + "\n";
+      double nats = 0;
+      for (std::size_t t = 0; t < line.size(); ++t)
+        nats -= std::log(probability("^" + line.substr(0, t), line[t], order));
+      CHECK(losses[i] == Approx(nats / double(line.size())).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
+  const File few("a\nb\nc\n");
+  CHECK(text_error({.path = few.path(), .lines = true}) ==
+        "lines: '" + few.path() +
+            "' has 3 lines to use: needs 10 or more, of which a tenth is held out");
+  const File longer(numbers(9) + std::string(20, '7') + "\n" + std::string(30, '8'));
+  CHECK(text_error({.path = longer.path(), .context = 16, .lines = true}) ==
+        "lines: '" + longer.path() +
+            "' has 9 lines to use (2 of 11 lines are longer than 15 tokens (context less the stop) "
+            "and left out; --context 31 takes all): needs 10 or more, of which a tenth is held "
+            "out");
+  const File many(numbers(100));
+  const auto error = [&](bool lines, const std::string& mark) {
+    return text_error({.path = many.path(), .lines = lines, .answer_after = mark});
+  };
+  CHECK(error(true, "=").starts_with("answer-after: '=' never occurs in"));
+  CHECK(error(true, "==").starts_with("answer-after: needs one character"));
+  CHECK(error(false, "1").find("give one as --lines") != std::string::npos);
+}
+
+TEST_CASE("a text may have 65,536 different characters, and no more", "[lines][text]") {
+  std::string text;
+  char32_t c = 1;
+  const auto add = [&](int n) {
+    for (; n > 0; --n, ++c) {
+      if (c == 0xD800) c = 0xE000;
+      text += to_utf8(c);
+    }
+  };
+  add(1 << 16);
+  const File most(text);
+  const auto task = make_text({.path = most.path(), .context = 4, .ngrams = 5});
+  CHECK(task->facts().classes == 1 << 16);
+  const Batch batch = task->evaluation(0, 2);
+  CHECK(batch.references.at("5-gram").size() == 2);
+  CHECK(std::isfinite(batch.references.at("5-gram")[0]));
+  add(1);
+  const File more(text);
+  REQUIRE_THROWS_AS(make_text({.path = more.path(), .context = 4}), IoError);
+}
+
+TEST_CASE("a file is read in pieces: characters across their edges are whole", "[lines][text]") {
+  // 3-byte characters: 2^20 is no multiple of 3, so that every edge of a piece cuts one.
+  std::string text;
+  for (int i = 0; i < 800'000; ++i) text += to_utf8(char32_t(0x4E00 + i % 300));
+  const File file(text);
+  const Corpus corpus = read_corpus({.path = file.path()});
+  REQUIRE(corpus.tokens.size() == 800'000);
+  CHECK(corpus.vocabulary.size() == 300);
+  bool right = true;
+  for (std::size_t i = 0; i < corpus.tokens.size(); ++i)
+    right = right && corpus.tokens[i] == std::int64_t(i % 300);
+  CHECK(right);
+}

@@ -1,0 +1,190 @@
+#include "tools/heed/train/out_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "autograd/base/error.h"
+#include "autograd/base/text.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/report/output.h"
+
+namespace heed {
+
+namespace fs = std::filesystem;
+using autograd::fail;
+using autograd::IoError;
+
+namespace {
+
+constexpr std::string_view kCheckpoints = "checkpoints", kWeights = ".safetensors";
+constexpr std::string_view kNewRun = "new-run";  // the folder of a first save, as new-run.tmp12.0
+constexpr std::array<std::string_view, 9> kFiles = {
+    "config.toml",   "model.safetensors", "best.safetensors", "state.safetensors", "metrics.csv",
+    "metrics.jsonl", "audit.txt",         "loss.png",         "attention.png"};
+
+[[noreturn]] void out_fails(const char* what, const fs::path& path, const std::error_code& error) {
+  fail<IoError>("out", what, path.string(), ": ", error.message());
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "000200.safetensors"
+bool is_checkpoint(std::string_view name) {
+  return name.ends_with(kWeights) && is_digits(name.substr(0, name.size() - kWeights.size()));
+}
+
+bool is_run_file(std::string_view name) {
+  return std::find(kFiles.begin(), kFiles.end(), name) != kFiles.end();
+}
+
+// The process that writes "model.safetensors.tmp123.0", or nothing if a run has no such file.
+std::optional<pid_t> writer_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const std::size_t at = name.rfind(".tmp"), dot = name.rfind('.');
+  if (at == std::string::npos || dot <= at || !is_digits(std::string_view(name).substr(dot + 1)))
+    return {};
+  const std::string_view target = std::string_view(name).substr(0, at);
+  if (!is_run_file(target) && !is_checkpoint(target) && target != kNewRun) return {};
+  return autograd::parse_number<pid_t>(std::string_view(name).substr(at + 4, dot - at - 4));
+}
+
+// Calls f(path) for what is in a folder, f(path) may remove it. A link is not followed.
+template <class F>
+void for_each_inside(const fs::path& folder, F f) {
+  std::error_code error;
+  if (fs::symlink_status(folder, error).type() != fs::file_type::directory) return;
+  std::vector<fs::path> inside;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    inside.push_back(it->path());
+  if (error) out_fails("cannot read ", folder, error);
+  for (const fs::path& path : inside) f(path);
+}
+
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  if (fs::remove(path, error); error) out_fails("cannot remove ", path, error);
+}
+
+// A first save, unfinished or moved away but for its folder.
+void remove_new_run(const fs::path& folder) {
+  for_each_inside(folder, [](const fs::path& path) {
+    if (is_run_file(path.filename().string()) || writer_of(path)) remove_file(path);
+  });
+  std::error_code ignored;
+  fs::remove(folder, ignored);
+}
+
+// Who holds the lock is the only writer: a file of this very process id is of an earlier one.
+void sweep(const fs::path& folder) {
+  for_each_inside(folder, [](const fs::path& path) {
+    const auto writer = writer_of(path);
+    if (!writer || (*writer != ::getpid() && (::kill(*writer, 0) == 0 || errno != ESRCH))) return;
+    fs::is_directory(path) ? remove_new_run(path) : remove_file(path);
+  });
+}
+
+// Whether all that is in the folder are unfinished files, also in checkpoints/.
+bool holds_nothing(const fs::path& folder) {
+  bool nothing = true;
+  for_each_inside(folder, [&](const fs::path& path) {
+    const bool checkpoints = path.filename() == kCheckpoints && fs::is_directory(path);
+    nothing = nothing && (checkpoints ? holds_nothing(path) : writer_of(path).has_value());
+  });
+  return nothing;
+}
+
+void make_directories(const fs::path& folder) {
+  std::error_code error;
+  if (fs::create_directories(folder, error); error) out_fails("cannot make ", folder, error);
+}
+
+}  // namespace
+
+fs::path make_next_run(const std::string& task) {
+  make_directories("runs");
+  for (int n = 1;; ++n) {
+    fs::path folder = fs::path("runs") / fmt::format("{}-{}", task, n);
+    std::error_code error;
+    if (fs::create_directory(folder, error)) return folder;  // false: it was there
+    if (error) out_fails("cannot make ", folder, error);
+  }
+}
+
+void check_out(const fs::path& folder, bool overwrite) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (!fs::exists(status)) return;
+  if (!fs::is_directory(status))
+    fail<IoError>("out", folder.string(), " is a file; a run needs a folder of its own");
+  if (holds_nothing(fs::canonical(folder))) return;
+  if (!is_run(folder))
+    usage_error("--out {} is not empty and holds no run; choose another folder", folder.string());
+  if (!overwrite && !has_saved(folder))
+    usage_error("--out {}: this run never saved; start it again with --overwrite", folder.string());
+  if (!overwrite)
+    usage_error(
+        "--out {0} holds a run already; continue it with --resume {0}, or replace it with "
+        "--overwrite",
+        folder.string());
+  if (fs::is_symlink(folder / kCheckpoints))
+    usage_error(
+        "--overwrite removes nothing through the symbolic link {}; remove it, or choose "
+        "another folder",
+        (folder / kCheckpoints).string());
+}
+
+void begin_run(const fs::path& folder, const std::function<void(const fs::path&)>& save) {
+  const fs::path real = fs::canonical(folder);
+  const fs::path inside = real / fmt::format("{}.tmp{}.0", kNewRun, ::getpid());
+  make_directories(inside);
+  try {
+    save(inside);
+  } catch (...) {
+    remove_new_run(inside);
+    throw;
+  }
+  for_each_inside(real / kCheckpoints, [](const fs::path& path) {
+    if (is_checkpoint(path.filename().string()) && !fs::is_directory(path)) remove_file(path);
+  });
+  for (const std::string_view name : kFiles) {
+    std::error_code error;
+    if (fs::exists(inside / name))
+      fs::rename(inside / name, real / name, error);
+    else
+      fs::remove(real / name, error);
+    if (error) out_fails("cannot replace ", real / name, error);
+  }
+  remove_new_run(inside);
+}
+
+RunLock::RunLock(const fs::path& folder) {
+  make_directories(folder);
+  directory_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory_ >= 0 && ::flock(directory_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(directory_);
+    fail<IoError>("out", "another heed trains into ", folder.string(),
+                  " at this moment; wait for it or stop it (Ctrl-C there saves), or train into "
+                  "another folder with --out");
+  }
+  const fs::path real = fs::canonical(folder);
+  sweep(real);
+  sweep(real / kCheckpoints);
+}
+
+RunLock::~RunLock() {
+  if (directory_ >= 0) ::close(directory_);
+}
+
+}  // namespace heed

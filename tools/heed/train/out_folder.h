@@ -1,0 +1,36 @@
+// The folder that heed train writes: who may, what was there before, what a kill left in it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace heed {
+
+/// Makes and returns the first runs/<task>-N, N = 1, 2, ..., that does not exist. IoError.
+std::filesystem::path make_next_run(const std::string& task);
+
+/// UsageError unless `folder` can take a new run: absent, empty but for what a kill left of
+/// unfinished files, or, with `overwrite`, a run. IoError if it is a file.
+void check_out(const std::filesystem::path& folder, bool overwrite);
+
+/// Puts a new run into the folder: `save(inside)` writes its first save into a folder inside, and
+/// only when that is whole does it take the place of an earlier run, whose files are removed: those
+/// that heed train writes, nothing else, and nothing through a symbolic link. IoError.
+void begin_run(const std::filesystem::path& folder,
+               const std::function<void(const std::filesystem::path& inside)>& save);
+
+/// While it lives no other heed trains into this folder, which it makes if need be; its end, be it
+/// by kill -9, frees the folder. IoError if another one has it, or it cannot be made. Unfinished
+/// files of killed processes are gone then. Where the file system has no flock it guards nothing.
+class RunLock {
+ public:
+  explicit RunLock(const std::filesystem::path& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+
+ private:
+  int directory_;
+};
+
+}  // namespace heed

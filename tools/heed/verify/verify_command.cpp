@@ -62,15 +62,22 @@ int verify_causality(const VerifyArguments& a, bool json) {
   nn::Generator generator(1);
   const nn::Transformer random(run.model.options, generator);
   const Stopwatch clock;
-  std::vector<Verified> all;
   Progress progress(false);
-  progress.at_work("differentiates every output by every input");
+  const auto certify = [&](const std::string& weights, const nn::Transformer& model) {
+    const Stopwatch own;
+    return Verified{
+        weights, nn::causality(model, a.length, [&](std::int64_t n, std::int64_t of) {
+          progress.at_work(fmt::format("{} weights: {} of {} outputs, {} left", weights, n, of,
+                                       seconds_text(own.seconds() / double(n) * double(of - n))));
+        })};
+  };
+  std::vector<Verified> all;
   past_input_checks([&] {
-    all.push_back({"trained", nn::causality(run.model, a.length)});
-    all.push_back({"random", nn::causality(random, a.length)});
+    all.push_back(certify("trained", run.model));
+    all.push_back(certify("random", random));
   });
-  const double seconds = clock.seconds();
   progress.clear();
+  const double seconds = clock.seconds();
   const bool ok =
       std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
   const nn::Reach& plain = all[0].causality.runs[0];

@@ -24,7 +24,7 @@ int generate(const GenerateArguments& a, bool json) {
     usage_error(
         "--temperature and --top-p need numbers above 0; for the likeliest token: --greedy");
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kPrompts);
+  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const nn::TaskFacts& facts = run.task->facts();
   const auto ids = run.task->prompt(a.prompt).inputs.to_vector<std::int64_t>();
 

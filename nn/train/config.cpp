@@ -76,18 +76,28 @@ std::vector<Setting> RunConfig::settings() {
       {"dropout", dropout, kShare, "probability"},
       {"dtype", dtype, "of weights and arithmetic"},
       {"batch", batch, {1, 65536}, "sequences per step"},
+      {"accumulate",
+       accumulate,
+       {1, 65536},
+       "parts of the batch that run one after the other, for less memory; a power of two that "
+       "divides batch"},
       {"steps", steps, kSteps, "optimizer steps"},
       {"warmup", warmup, kStepsOrNone, "steps of linear warm-up"},
       {"schedule", schedule, "course of the learning rate after the warm-up"},
       {"schedule-steps", schedule_steps, kStepsOrNone,
        "where the schedule ends, min-lr from there on; 0: with the run"},
       {"lr", lr, {0, 10, true}, "peak learning rate"},
-      {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear or cosine"},
-      {"beta1", beta1, kShare, "decay of the mean of gradients"},
-      {"beta2", beta2, kShare, "decay of the mean of squares"},
-      {"eps", eps, {0, 1, true}, "added to the root"},
+      {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
+      {"decay-steps", decay_steps, kStepsOrNone,
+       "steps that wsd (warm-up, stable, decay) decays at the end; 0: a tenth of all"},
+      {"optimizer", optimizer, "what makes a step of a gradient"},
+      {"beta1", beta1, kShare, "adamw: decay of the mean of gradients"},
+      {"beta2", beta2, kShare, "adamw: decay of the mean of squares"},
+      {"eps", eps, {0, 1, true}, "adamw: added to the root"},
+      {"momentum", momentum, kShare, "sgd: share of the last step that goes on"},
       {"weight-decay", weight_decay, {0, 10}, "decoupled, on matrices only"},
       {"clip", clip, {0}, "largest global gradient norm; 0: no clipping"},
+      {"clip-value", clip_value, {0}, "largest element of a gradient, before clip; 0: no clipping"},
       {"seed", seed, {0, 0xffffffff}, "of initialization, data and dropout, each its own stream"},
       {"eval-every", eval_every, kStepsOrNone, "steps between evaluations; 0: only at the end"},
       {"eval-batch",
@@ -95,7 +105,14 @@ std::vector<Setting> RunConfig::settings() {
        {1, 1 << 20},
        "sequences of an evaluation (text: windows; the last takes all)"},
       {"save-every", save_every, kStepsOrNone,
-       "steps between checkpoints/NNNNNN.safetensors; 0: none"}};
+       "steps between checkpoints/NNNNNN.safetensors; 0: none"},
+      {"patience", patience, kStepsOrNone,
+       "ends after so many evaluations in a row without a lower loss; 0: never"},
+      {"target-loss", target_loss, {0}, "ends at an evaluation of this loss, nats; 0: never"},
+      {"target-accuracy",
+       target_accuracy,
+       {0, 1},
+       "ends at an evaluation of this accuracy, a share; 0: never"}};
   const std::vector<Setting> parameters = task_settings(task_parameters);
   list.insert(list.begin() + (find_setting(list, "layers") - list.data()), parameters.begin(),
               parameters.end());
@@ -103,7 +120,7 @@ std::vector<Setting> RunConfig::settings() {
   for (Setting& s : list) {
     if (s.key == "task") group = "Data";
     if (s.key == "layers") group = "Model";
-    if (s.key == "batch") group = "Optimization (AdamW)";
+    if (s.key == "batch") group = "Optimization";
     if (s.key == "seed") group = "Run";
     s.group = group;
     if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
@@ -122,6 +139,15 @@ void validate(const RunConfig& c) {
                     c.heads, "; choose d-model as a multiple of heads");
   check<ValueError>(c.positions != Positions::kRope || c.d_model / c.heads % 2 == 0, "positions",
                     "rope needs an even d-model / heads, got ", c.d_model / c.heads);
+  check<ValueError>(c.batch % c.accumulate == 0 && (c.accumulate & (c.accumulate - 1)) == 0,
+                    "accumulate", "needs a power of two that divides batch ", c.batch, ", got ",
+                    c.accumulate);
+  check<ValueError>(
+      c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0 && c.target_accuracy == 0),
+      c.patience > 0      ? "patience"
+      : c.target_loss > 0 ? "target-loss"
+                          : "target-accuracy",
+      "is looked at after each evaluation; give eval-every above 0");
   check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
   check_file(c);
   check_memory(c, 1, 1);
@@ -171,11 +197,13 @@ TextOptions text_options(const RunConfig& c) {
 }
 
 Schedule schedule(const RunConfig& c) {
-  return {.decay = c.schedule,
-          .lr = c.lr,
-          .min_lr = c.min_lr,
-          .warmup_steps = c.warmup,
-          .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps};
+  return {
+      .decay = c.schedule,
+      .lr = c.lr,
+      .min_lr = c.min_lr,
+      .warmup_steps = c.warmup,
+      .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps,
+      .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<std::int64_t>(1, c.steps / 10)};
 }
 
 }  // namespace heed::nn

@@ -51,8 +51,17 @@ struct EnumNames<DType> {  // those that a model can have
 };
 template <>
 struct EnumNames<Decay> {
-  static constexpr std::pair<Decay, const char*> kTable[] = {
-      {Decay::kConstant, "constant"}, {Decay::kLinear, "linear"}, {Decay::kCosine, "cosine"}};
+  static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
+                                                             {Decay::kLinear, "linear"},
+                                                             {Decay::kCosine, "cosine"},
+                                                             {Decay::kWsd, "wsd"}};
+};
+
+enum class OptimizerKind { kAdamW, kSGD };
+template <>
+struct EnumNames<OptimizerKind> {
+  static constexpr std::pair<OptimizerKind, const char*> kTable[] = {
+      {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
 };
 
 template <>
@@ -80,12 +89,18 @@ struct RunConfig {
   double dropout = 0;
   DType dtype = float32;
   // the optimizer
-  std::int64_t batch = 32, steps = 400, warmup = 20;
+  std::int64_t batch = 32, accumulate = 1, steps = 400, warmup = 20;
   std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run
+  std::int64_t decay_steps = 0;     ///< of wsd; 0: a tenth
   Decay schedule = Decay::kConstant;
-  double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, weight_decay = 0, clip = 1;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0,
+         weight_decay = 0, clip = 1, clip_value = 0;
   // the run
   std::int64_t seed = 1, eval_every = 50, eval_batch = 256, save_every = 0;
+  // where it ends early; 0: nowhere
+  std::int64_t patience = 0;
+  double target_loss = 0, target_accuracy = 0;
 
   /// Every value, in config.toml's order. They refer to this RunConfig, which must outlive them.
   std::vector<Setting> settings();

@@ -7,6 +7,7 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::nn {
 
@@ -87,9 +88,10 @@ void Optimizer::for_each_chunk(F f) {
   });
 }
 
-double Optimizer::step(double lr, double max_norm) {
+double Optimizer::step(double lr, double max_norm, double max_value) {
   check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a learning rate >= 0, got ", lr);
   check<ValueError>(max_norm > 0, name_, "needs max_norm > 0, got ", max_norm);
+  check<ValueError>(max_value > 0, name_, "needs max_value > 0, got ", max_value);
   const NoGrad guard;
   skipped_.clear();
   for (Slot& slot : slots_) {
@@ -100,12 +102,19 @@ double Optimizer::step(double lr, double max_norm) {
       skipped_.push_back(slot.parameter.name);
   }
   const double norm = measure();
+  clipped_norm_ = norm;
+  if (max_value < std::numeric_limits<double>::infinity()) {
+    for (Slot& slot : slots_)
+      if (slot.grad.defined()) slot.grad = clamp(slot.grad, -max_value, max_value);
+    clipped_norm_ = measure();
+  }
   for (const Slot& slot : slots_) {
     if (!slot.grad.defined()) continue;
     prepare_in_place(name_, slot.parameter.tensor);
     ++*slot.step.mutable_data<std::int64_t>();
   }
-  const double scale = std::min(1.0, max_norm / (norm + 1e-6));
+  const double scale = std::min(1.0, max_norm / (clipped_norm_ + 1e-6));
+  clipped_norm_ *= scale;
   for_each_chunk(
       [&](const Slot& slot, const Chunk& c) { update(slot, c.begin, c.end, lr, scale); });
   for (Slot& slot : slots_) slot.grad = {};

@@ -35,10 +35,14 @@ class Optimizer {
   /// One update from the parameters' gradients, in place. A parameter without a gradient is left
   /// alone, state and decay included, as in PyTorch. Returns the norm of all gradients as one
   /// vector, accumulated in float64; they count times min(1, max_norm / (norm + 1e-6)), PyTorch's
-  /// clip_grad_norm_ in the same pass, and stay as they are in .grad. NumericError, and no change,
+  /// clip_grad_norm_ in the same pass, and stay as they are in .grad. Before that every element is
+  /// brought into [-max_value, max_value] (clip_grad_value_). NumericError, and no change,
   /// naming the first parameter with a gradient that is not finite, and the place. ValueError
-  /// unless lr is finite and >= 0 and max_norm > 0.
-  double step(double lr, double max_norm = std::numeric_limits<double>::infinity());
+  /// unless lr is finite and >= 0, max_norm > 0 and max_value > 0.
+  double step(double lr, double max_norm = std::numeric_limits<double>::infinity(),
+              double max_value = std::numeric_limits<double>::infinity());
+  /// The norm of the gradients that the last step() took, after clipping.
+  double clipped_norm() const { return clipped_norm_; }
   /// Forgets the gradients of all parameters.
   void zero_grad() const;
   /// Names of the parameters that had no gradient in the last step().
@@ -80,6 +84,7 @@ class Optimizer {
   std::vector<Slot> slots_;
   std::vector<Chunk> chunks_;
   std::vector<std::string> skipped_;
+  double clipped_norm_ = 0;
 };
 
 struct SGDOptions {

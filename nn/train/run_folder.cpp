@@ -22,7 +22,7 @@ constexpr const char* kConfig = "config.toml";
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kBest = "best.safetensors";
 constexpr const char* kState = "state.safetensors";
-constexpr std::int64_t kColumns = 7;  // of the history
+constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // of the history
 
 std::string no_checksum(const std::string& path) {
   return path + " has no checksum, so damage to it would not be seen";
@@ -71,13 +71,15 @@ void set_stream(Generator& g, const SafeTensors& file, const std::string& path,
 }
 
 // What may not change when a run is resumed: all but its length (its schedule's may not), its
-// rhythm and where its text lies (whose bytes are compared by themselves).
+// rhythm, where it ends early and where its text lies (whose bytes are compared by themselves).
 std::string recipe_of(RunConfig config) {
   const RunConfig same;
   config.schedule_steps =
       config.schedule == Decay::kConstant ? same.schedule_steps : schedule(config).total_steps;
   config.steps = same.steps, config.eval_every = same.eval_every;
   config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
+  config.patience = same.patience, config.target_loss = same.target_loss;
+  config.target_accuracy = same.target_accuracy;
   return to_toml(config);
 }
 
@@ -128,15 +130,15 @@ void Trainer::save_weights(const std::filesystem::path& file,
 std::vector<NamedTensor> Trainer::state() const {
   std::vector<NamedTensor> state;
   for (const NamedTensor& p : parameters(model)) state.push_back({"model." + p.name, p.tensor});
-  for (const NamedTensor& s : optimizer_.state())
+  for (const NamedTensor& s : optimizer_->state())
     state.push_back({"optimizer." + s.name, s.tensor});
   if (best_loss_)
     for (const NamedTensor& p : best_) state.push_back({"best." + p.name, p.tensor});
   std::vector<double> rows;
-  for (const Row& r : history_)
-    for (const double x :
-         {double(r.step), r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal, r.eval_accuracy})
-      rows.push_back(x);
+  for (const MetricsRow& r : history_) {
+    rows.push_back(double(r.step));
+    for (const MetricsColumn& column : kMetricsColumns) rows.push_back(r.*column.value);
+  }
   state.push_back({"history", from_data(rows, {std::int64_t(history_.size()), kColumns})});
   return state;
 }
@@ -164,7 +166,8 @@ void Trainer::save(const std::filesystem::path& folder,
 }
 
 void Trainer::save_results(const std::filesystem::path& folder) const {
-  write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv()));
+  write_file((folder / "metrics.csv").string(), std::string_view(metrics_csv(history_)));
+  write_file((folder / "metrics.jsonl").string(), std::string_view(metrics_jsonl(history_)));
   if (best_loss_) save_safetensors((folder / kBest).string(), best_, metadata(best_step_));
 }
 
@@ -180,8 +183,9 @@ void Trainer::restore_history(const SafeTensors& state) {
     const double step = first + double(i / kColumns);
     check<IoError>((first == 0 || first == 1) && v[i] == step, state.path, "row ", i / kColumns,
                    " of its history is of step ", v[i], ", not ", step, "; the file is damaged");
-    history_.push_back(
-        {std::int64_t(v[i]), v[i + 1], v[i + 2], v[i + 3], v[i + 4], v[i + 5], v[i + 6]});
+    MetricsRow& row = history_.emplace_back(std::int64_t(v[i]));
+    for (std::size_t c = 0; c < std::size(kMetricsColumns); ++c)
+      row.*kMetricsColumns[c].value = v[i + 1 + c];
   }
   const std::int64_t rows_done = history_.empty() ? 0 : history_.back().step;
   steps_done = count_of(state, state.path, "step");
@@ -195,7 +199,7 @@ void Trainer::restore_best(const SafeTensors& state) {
   if (text.empty()) return;
   best_loss_ = parse_number<double>(text);
   const auto row = std::find_if(history_.begin(), history_.end(),
-                                [&](const Row& r) { return r.step == best_step_; });
+                                [&](const MetricsRow& r) { return r.step == best_step_; });
   check<IoError>(best_loss_ && row != history_.end() && row->eval_loss == *best_loss_, state.path,
                  "says that its best loss is '", text, "', of step ", best_step_,
                  ", which its history does not have; one of them was changed");
@@ -211,7 +215,7 @@ void Trainer::restore(const SafeTensors& state) {
   std::vector<NamedTensor> targets = this->state();
   targets.pop_back();
   load_parameters(targets, weights);
-  for (const NamedTensor& s : optimizer_.state()) {
+  for (const NamedTensor& s : optimizer_->state()) {
     if (s.tensor.dtype() != int64) continue;
     const std::int64_t updates = *s.tensor.data<std::int64_t>();
     check<IoError>(updates >= 0 && updates <= steps_done, state.path, "optimizer.", s.name, " is ",

@@ -1,4 +1,5 @@
-// The folder that keeps a run: config.toml, model, best and state .safetensors, metrics.csv.
+// The folder that keeps a run: config.toml, model, best and state .safetensors, metrics.csv and
+// .jsonl.
 // Trainer::save() and Trainer::resume() are in the .cpp.
 #pragma once
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "autograd/engine/engine.h"
 #include "nn/tasks/tasks.h"
+#include "nn/train/shards.h"
 
 namespace heed::nn {
 
@@ -25,22 +27,31 @@ Generator stream(std::int64_t seed, Stream which) {
   return Generator((z ^ (z >> 31)) & 0xffffffffu);
 }
 
-RunConfig validated(RunConfig config, const Task* own = nullptr) {
+bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
+
+std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer& model) {
+  const std::vector<ParameterGroup> groups = decay_groups(parameters(model), c.weight_decay);
+  if (c.optimizer == OptimizerKind::kSGD)
+    return std::make_unique<SGD>(groups, SGDOptions{.momentum = c.momentum});
+  return std::make_unique<AdamW>(groups,
+                                 AdamWOptions{.beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps});
+}
+
+// 0 stands for no limit.
+double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
+
+}  // namespace
+
+RunConfig effective(RunConfig config, const Task* own) {
   if (own) {
     config.task = own->facts().name;
   } else if (std::string& file = config.lines.empty() ? config.text : config.lines; !file.empty()) {
     config.task = config.lines.empty() ? "text" : "lines";
     file = std::filesystem::absolute(file).lexically_normal().string();
   }
-  validate(config);  // the whole path goes into config.toml
+  validate(config);
   return config;
 }
-
-bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
-
-std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{:.17g}", x); }
-
-}  // namespace
 
 std::unique_ptr<Task> make_task(const RunConfig& c) {
   if (!learns_file(c)) return make_task(c.task, c.context, c.task_parameters);
@@ -59,19 +70,26 @@ Transformer make_model(const RunConfig& config, const Task& task) {
 }
 
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
-    : config_(validated(c, own.get())),
+    : config_(effective(c, own.get())),
       task(own ? std::move(own) : make_task(config_)),
       model(make_model(config_, *task)),
       data_(stream(config_.seed, Stream::kData)),
       dropout_(stream(config_.seed, Stream::kDropout)),
-      optimizer_(decay_groups(parameters(model), config_.weight_decay),
-                 {.beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps}) {}
+      optimizer_(make_optimizer(config_, model)) {}
 
 void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every) {
   RunConfig changed = config_;
   if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
   changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
+  validate(changed);
+  config_ = changed;
+}
+
+void Trainer::set_stop_rules(std::int64_t patience, double target_loss, double target_accuracy) {
+  RunConfig changed = config_;
+  changed.patience = patience;
+  changed.target_loss = target_loss, changed.target_accuracy = target_accuracy;
   validate(changed);
   config_ = changed;
 }
@@ -89,21 +107,47 @@ StepReport Trainer::step(const Batch* fixed) {
 StepReport Trainer::try_step(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
-  optimizer_.zero_grad();
+  optimizer_->zero_grad();
+  StepReport report;
+  report.loss = config_.accumulate > 1 ? batch_in_shards(batch) : whole_batch(batch);
+  report.lr = schedule(config_).lr_at(steps_done);
+  report.grad_norm =
+      optimizer_->step(report.lr, limit_of(config_.clip), limit_of(config_.clip_value));
+  report.clipped_norm = optimizer_->clipped_norm();
+  report.step = ++steps_done;
+  MetricsRow& row = row_of(report.step);
+  row.loss = report.loss, row.lr = report.lr;
+  row.grad_norm = report.grad_norm, row.clipped_norm = report.clipped_norm;
+  return report;
+}
+
+// Loss and gradients of a step, all sequences at once.
+double Trainer::whole_batch(const Batch& batch) {
   const Tensor logits = model.forward(batch.inputs, {.training = true, .generator = &dropout_});
   const Tensor loss = cross_entropy(logits, batch.targets);
-  StepReport report;
-  report.loss = loss.item();
-  check<NumericError>(std::isfinite(report.loss), "train", "the loss of step ", steps_done + 1,
-                      " is ", report.loss, "; lower lr (now ", config_.lr, ") or set clip");
+  check_loss(loss.item());
   backward(loss);
-  report.lr = schedule(config_).lr_at(steps_done);
-  report.grad_norm = optimizer_.step(
-      report.lr, config_.clip > 0 ? config_.clip : std::numeric_limits<double>::infinity());
-  report.step = ++steps_done;
-  Row& row = row_of(report.step);
-  row.loss = report.loss, row.lr = report.lr, row.grad_norm = report.grad_norm;
-  return report;
+  return loss.item();
+}
+
+// The same, config.accumulate parts after each other; the sums take the place of the last part's
+// gradients.
+double Trainer::batch_in_shards(const Batch& batch) {
+  const ShardGradients sum = sum_shards(0, config_.accumulate, [&](std::int64_t shard) {
+    Generator dropout = shard_dropout(config_.seed, steps_done, shard);
+    return shard_gradients(model, batch, shard, config_.accumulate, dropout);
+  });
+  check_loss(sum.loss);
+  const NoGrad guard;
+  const std::vector<NamedTensor> all = parameters(model);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (sum.gradients[i].defined()) copy_(all[i].tensor.grad(), sum.gradients[i]);
+  return sum.loss;
+}
+
+void Trainer::check_loss(double loss) const {
+  check<NumericError>(std::isfinite(loss), "train", "the loss of step ", steps_done + 1, " is ",
+                      loss, "; lower lr (now ", config_.lr, ") or set clip");
 }
 
 std::vector<std::string> Trainer::parameters_without_gradient() const {
@@ -113,9 +157,8 @@ std::vector<std::string> Trainer::parameters_without_gradient() const {
   return names;
 }
 
-Trainer::Row& Trainer::row_of(std::int64_t step) {
-  if (history_.empty() || history_.back().step != step)
-    history_.push_back({step, kNan, kNan, kNan, kNan, kNan, kNan});
+MetricsRow& Trainer::row_of(std::int64_t step) {
+  if (history_.empty() || history_.back().step != step) history_.emplace_back(step);
   return history_.back();
 }
 
@@ -126,7 +169,7 @@ bool Trainer::evaluated() const {
 
 Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {
   Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, watch);
-  Row& row = row_of(steps_done);
+  MetricsRow& row = row_of(steps_done);
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);
   row.eval_accuracy = e.accuracy.value_or(kNan);
@@ -142,15 +185,22 @@ Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {
   return e;
 }
 
-std::string Trainer::metrics_csv() const {
-  std::string text = "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy\n";
-  for (const Row& r : history_) {
-    text += std::to_string(r.step);
-    for (const double x : {r.loss, r.lr, r.grad_norm, r.eval_loss, r.eval_optimal, r.eval_accuracy})
-      text += "," + csv_number(x);
-    text += "\n";
-  }
-  return text;
+std::string Trainer::stop_reason() const {
+  if (history_.empty() || std::isnan(history_.back().eval_loss)) return "";
+  const MetricsRow& last = history_.back();
+  if (config_.target_loss > 0 && last.eval_loss <= config_.target_loss)
+    return fmt::format("target-loss: evaluated {:.6f}, at most {:g} was wanted", last.eval_loss,
+                       config_.target_loss);
+  if (config_.target_accuracy > 0 && last.eval_accuracy >= config_.target_accuracy)
+    return fmt::format("target-accuracy: evaluated {:.6f}, at least {:g} was wanted",
+                       last.eval_accuracy, config_.target_accuracy);
+  if (config_.patience == 0 || !best_loss_) return "";
+  const auto since = std::count_if(history_.begin(), history_.end(), [&](const MetricsRow& row) {
+    return row.step > best_step_ && std::isfinite(row.eval_loss);
+  });
+  if (since < config_.patience) return "";
+  return fmt::format("patience: {} evaluations without a loss below step {}'s {:.6f}", since,
+                     best_step_, *best_loss_);
 }
 
 }  // namespace heed::nn

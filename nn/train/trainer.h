@@ -10,6 +10,7 @@
 #include "nn/io/safetensors.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
+#include "nn/train/metrics.h"
 #include "nn/train/optim.h"
 
 namespace heed::nn {
@@ -19,11 +20,16 @@ std::unique_ptr<Task> make_task(const RunConfig& config);
 /// Its model, drawn from config.seed. ValueError if its context is not the task's.
 Transformer make_model(const RunConfig& config, const Task& task);
 
+/// The configuration as a run keeps it in config.toml: checked, the text by its whole path, the
+/// name of a task of one's `own`. Errors as validate().
+RunConfig effective(RunConfig config, const Task* own = nullptr);
+
 struct StepReport {
   std::int64_t step = 0;  ///< steps done, this one included
   double loss = 0;        ///< of this step's batch, nats
   double lr = 0;
-  double grad_norm = 0;  ///< before clipping
+  double grad_norm = 0;     ///< before clipping
+  double clipped_norm = 0;  ///< after
 };
 
 /// A run in progress. The same config gives the same bits, however often it is evaluated,
@@ -65,19 +71,18 @@ class Trainer {
   std::vector<std::string> warnings;
 
   /// One row per step or evaluation.
-  struct Row {
-    std::int64_t step;
-    double loss, lr, grad_norm;                     ///< NaN in a row of an evaluation alone
-    double eval_loss, eval_optimal, eval_accuracy;  ///< NaN where there is none
-  };
-  const std::vector<Row>& history() const { return history_; }
-  /// step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy: 17 digits, empty where NaN, no
-  /// times, so that two runs compare byte for byte.
-  std::string metrics_csv() const;
+  const std::vector<MetricsRow>& history() const { return history_; }
+
+  /// Other rules of an early end, as RunConfig's patience, target_loss, target_accuracy; they, too,
+  /// may change when a run goes on. Errors as validate().
+  void set_stop_rules(std::int64_t patience, double target_loss, double target_accuracy);
+  /// Why the last evaluation ends the run early: "patience: ...", or "" if it does not. A function
+  /// of the history, so that a resumed run ends where the straight one does.
+  std::string stop_reason() const;
 
   /// Writes config.toml and state.safetensors, all that resume() reads, then what others read:
-  /// metrics.csv, best and model .safetensors. Each atomically. `notes` go into config.toml as
-  /// comments. NumericError, and nothing is written, unless all weights are finite.
+  /// metrics.csv and .jsonl, best and model .safetensors. Each atomically. `notes` go into
+  /// config.toml as comments. NumericError, and nothing is written, unless all weights are finite.
   void save(const std::filesystem::path& folder, const std::vector<std::string>& notes = {}) const;
   /// Of these only metrics.csv and best.safetensors: for an evaluation that a longer run would not
   /// have, and that its state must not keep.
@@ -97,15 +102,18 @@ class Trainer {
 
  private:
   StepReport try_step(const Batch* fixed);
-  Row& row_of(std::int64_t step);
+  MetricsRow& row_of(std::int64_t step);
+  double whole_batch(const Batch& batch);
+  void check_loss(double loss) const;
+  double batch_in_shards(const Batch& batch);
   std::map<std::string, std::string> metadata(std::int64_t step) const;
   void restore(const SafeTensors& state);
   void restore_history(const SafeTensors& state);
   void restore_best(const SafeTensors& state);
 
   Generator data_, dropout_;
-  AdamW optimizer_;
-  std::vector<Row> history_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<MetricsRow> history_;
   std::optional<double> best_loss_;
   std::vector<NamedTensor> best_;
   std::int64_t best_step_ = 0;

@@ -2,8 +2,11 @@
 #include "tools/heed/heed.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -39,6 +42,27 @@ void open_standard_streams() {
       std::ignore = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+// Calls f where kernels have room for their blocks and recursion for its frames: on a thread of its
+// own where ulimit -s leaves little. Threads of the pool get as much.
+template <class F>
+void with_enough_stack(F f) {
+  constexpr std::size_t kEnough = 8 << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return f();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kEnough);
+  pthread_setattr_default_np(&attributes);
+  pthread_t thread{};
+  const auto call = [](void* function) -> void* {
+    (*static_cast<F*>(function))();
+    return nullptr;
+  };
+  if (pthread_create(&thread, &attributes, call, &f) != 0) return f();
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
 int run(int argc, char** argv) {
   if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
   const Commands commands = all_commands();
@@ -69,10 +93,8 @@ int run(int argc, char** argv) {
   return command.run(command);
 }
 
-}  // namespace
-
-int run_heed(int argc, char** argv) {
-  open_standard_streams();
+// Runs, and makes one line and an exit code of what went wrong.
+int run_and_report(int argc, char** argv) {
   int code = kBug;
   try {
     code = run(argc, argv);
@@ -88,9 +110,11 @@ int run_heed(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     print_error(
         "out of memory; heed train --dry-run says what a run needs. Lower batch or context");
-    code = kUsage;
+    code = kInputOutput;
   } catch (const std::system_error& e) {  // the file system, a closed stdout
-    print_error(e.what());
+    const bool thread = e.code() == std::errc::resource_unavailable_try_again;
+    print_error(thread ? "the system starts no more threads: too little memory, or too many of them"
+                       : e.what());
     code = kInputOutput;
   } catch (const std::exception& e) {
     print_error(fmt::format("a bug in heed: {}", e.what()));
@@ -103,6 +127,16 @@ int run_heed(int argc, char** argv) {
     print_error("cannot write the results to stdout");
     code = kInputOutput;
   }
+  return code;
+}
+
+}  // namespace
+
+int run_heed(int argc, char** argv) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error with its name
+  int code = kBug;
+  with_enough_stack([&] { code = run_and_report(argc, argv); });
   return code;
 }
 

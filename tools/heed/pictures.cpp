@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/base/parallel.h"
+#include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
 #include "tools/plot/plot.h"
 
@@ -29,6 +31,12 @@ void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& he
   grid.col_axis = "key: token looked at";
 }
 
+bool spans_decades(const std::vector<double>& values) {
+  constexpr double kDecades = 10;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return low != values.end() && *low > 0 && *high > kDecades * *low;
+}
+
 // What L is, in the words of someone who has not seen --of.
 std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
   if (o.kind == nn::Objective::kLoss) return "the mean loss over the sequence";
@@ -43,7 +51,7 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
 }  // namespace
 
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
-               const nn::Evaluation& last) {
+               const std::optional<nn::Evaluation>& last) {
   plot::Series train{"training batch", {}, {}}, evaluation{"evaluation", {}, {}};
   for (const auto& row : trainer.history()) {
     if (std::isfinite(row.loss)) {
@@ -62,9 +70,13 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                         .series = {train, evaluation},
                         .hlines = {},
                         .log_y = false};
-  if (last.optimal) chart.hlines.push_back({"best possible", *last.optimal});
-  for (const auto& [name, loss] : last.references) chart.hlines.push_back({name, loss});
-  std::string alt = fmt::format("{}. The last evaluation is {:.4f}.", chart.title, last.loss);
+  std::string alt = chart.title + ".";
+  if (last) {
+    if (last->optimal) chart.hlines.push_back({"best possible", *last->optimal});
+    for (const auto& [name, loss] : last->references) chart.hlines.push_back({name, loss});
+    alt += fmt::format(" The last evaluation is {:.4f}.", last->loss);
+  }
+  chart.log_y = spans_decades(train.y);
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
   plot::write_png(file.string(), plot::draw_chart(chart), alt);
 }
@@ -74,15 +86,18 @@ void draw_attention(const std::filesystem::path& file, const nn::Transformer& mo
   const autograd::NoGrad guard;
   nn::Generator generator(1);
   const nn::Batch example = task.example(generator);
+  constexpr std::int64_t kLongest = 256;  // tokens: nobody reads more, and weights grow as T x T
+  const nn::Tensor inputs =
+      contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
   nn::Probe probe;
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
     probe.record(fmt::format("blocks.{}.attn.hook_pattern", layer));
-  model.forward(example.inputs, {.probe = &probe});
+  model.forward(inputs, {.probe = &probe});
 
   plot::HeatmapGrid grid;
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
     add_heads(grid, layer, probe.value(fmt::format("blocks.{}.attn.hook_pattern", layer)));
-  for (const std::int64_t id : example.inputs.to_vector<std::int64_t>())
+  for (const std::int64_t id : inputs.to_vector<std::int64_t>())
     grid.row_labels.push_back(task.facts().vocabulary.label(id));
   grid.col_labels = grid.row_labels;
   grid.title =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "nn/study/causality.h"
 #include "nn/study/study.h"
@@ -10,11 +11,13 @@
 namespace heed {
 
 /// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
-/// the sequences that were evaluated.
+/// the sequences that were evaluated last, if any. The axis is logarithmic where the largest loss
+/// is more than ten times the smallest.
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
-               const nn::Evaluation& last);
+               const std::optional<nn::Evaluation>& last);
 
-/// attention.png: the weights of every layer and head on the task's example sequence.
+/// attention.png: the weights of every layer and head on the task's example sequence, of a long one
+/// on its first 256 tokens.
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
 

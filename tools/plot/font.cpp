@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "autograd/base/error.h"
 #include "autograd/base/utf8.h"
@@ -10,6 +11,9 @@
 // The one place with stb's implementation; STATIC keeps its names out of the rest of the program.
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC
+// stb looks at no null; new throws.
+#define STBTT_malloc(bytes, unused) (static_cast<void>(unused), ::operator new(bytes))
+#define STBTT_free(memory, unused) (static_cast<void>(unused), ::operator delete(memory))
 #include <stb/stb_truetype.h>
 
 extern "C" __attribute__((visibility("hidden"))) const unsigned char heed_font_file[];

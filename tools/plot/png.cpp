@@ -1,10 +1,25 @@
 // PNG files: stb_image_write encodes, this file adds the description.
+#include <cstdlib>
 #include <new>
 
 #include "autograd/base/files.h"
 #include "tools/plot/image.h"
 
+namespace {
+
+// stb looks at no null.
+void* reallocate(void* old, std::size_t bytes) {
+  void* memory = std::realloc(old, bytes);
+  if (!memory && bytes > 0) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
 // The one place with stb's implementation; STATIC keeps its names out of the rest of the program.
+#define STBIW_MALLOC(bytes) reallocate(nullptr, bytes)
+#define STBIW_REALLOC(old, bytes) reallocate(old, bytes)
+#define STBIW_FREE(memory) std::free(memory)
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
 #include <stb/stb_image_write.h>

@@ -33,11 +33,12 @@ TEST_CASE("config.toml is written as it always was") {
         "context = 48\nmlp = false\nbias = false\nnorm-bias = true\ntied = false\n"
         "positions = \"rope\"\nnorm = \"pre\"\nform = \"packed_qkv\"\ninit = \"fan-in\"\ndropout = "
         "0\n"
-        "dtype = \"float32\"\nbatch = 32\nsteps = 400\nwarmup = 20\nschedule = "
+        "dtype = \"float32\"\nbatch = 32\naccumulate = 1\nsteps = 400\nwarmup = 20\nschedule = "
         "\"constant\"\nschedule-steps = 0\n"
-        "lr = 0.0030000000000000001\nmin-lr = 0\nbeta1 = 0.90000000000000002\n"
-        "beta2 = 0.97999999999999998\neps = 1e-08\nweight-decay = 0\nclip = 1\nseed = 1\n"
-        "eval-every = 50\neval-batch = 256\nsave-every = 0\n");
+        "lr = 0.0030000000000000001\nmin-lr = 0\ndecay-steps = 0\noptimizer = \"adamw\"\n"
+        "beta1 = 0.90000000000000002\nbeta2 = 0.97999999999999998\neps = 1e-08\nmomentum = 0\n"
+        "weight-decay = 0\nclip = 1\nclip-value = 0\nseed = 1\neval-every = 50\n"
+        "eval-batch = 256\nsave-every = 0\npatience = 0\ntarget-loss = 0\ntarget-accuracy = 0\n");
 }
 
 TEST_CASE("a wrong config.toml is refused by file, line and key") {

@@ -321,4 +321,44 @@ TEST_CASE("schedules are nanoGPT's") {
   CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // nothing but warm-up
 }
 
+TEST_CASE("clipping by value comes before clipping by norm, and both norms are told") {
+  const NamedTensor p = leaf("p", zeros({3}, float64));
+  SGD sgd({{{p}}});
+  give(p, tensor({3.0, -4.0, 0.5}, float64));
+  CHECK(sgd.step(1, HUGE_VAL, 1) == Approx(std::sqrt(25.25)));  // before clipping
+  CHECK(sgd.clipped_norm() == Approx(1.5));
+  CHECK(values(p.tensor) == Values{-1, 1, -0.5});
+  CHECK(values(p.tensor.grad()) == Values{3, -4, 0.5});  // as it was
+  give(p, tensor({3.0, -4.0, 0.5}, float64));
+  sgd.step(0, 0.75, 1);
+  CHECK(sgd.clipped_norm() == Approx(0.75).epsilon(1e-5));
+  const double norm = sgd.step(0);  // no clipping
+  CHECK(norm == sgd.clipped_norm());
+  CHECK_THROWS_AS(sgd.step(1, 1, 0), ValueError);
+}
+
+TEST_CASE("wsd warms up, stays, and decays linearly at the end") {
+  const Schedule s{.decay = Decay::kWsd,
+                   .lr = 1,
+                   .min_lr = 0.2,
+                   .warmup_steps = 4,
+                   .total_steps = 20,
+                   .decay_steps = 8};
+  CHECK(s.lr_at(0) == Approx(0.2));
+  for (std::int64_t step = 4; step < 12; ++step) CHECK(s.lr_at(step) == 1);
+  CHECK(s.lr_at(12) == 1);
+  CHECK(s.lr_at(16) == Approx(0.6));
+  CHECK(s.lr_at(19) == Approx(0.3));
+  CHECK(s.lr_at(20) == 0.2);
+  CHECK(s.lr_at(99) == 0.2);
+  const Schedule long_decay{.decay = Decay::kWsd,
+                            .lr = 1,
+                            .warmup_steps = 4,
+                            .total_steps = 8,
+                            .decay_steps = 100};  // not before the warm-up ends
+  CHECK(long_decay.lr_at(3) < 1);
+  CHECK(long_decay.lr_at(4) == 1);
+  CHECK(long_decay.lr_at(6) == Approx(0.5));
+}
+
 }  // namespace

@@ -249,7 +249,7 @@ TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
     std::vector<std::vector<float>> weights;
     for (const auto& p : heed::nn::parameters(t.model))
       weights.push_back(p.tensor.to_vector<float>());
-    return std::pair(t.metrics_csv(), weights);
+    return std::pair(metrics_csv(t.history()), weights);
   };
   const int before = heed::autograd::num_threads();
   heed::autograd::set_num_threads(1);
@@ -434,7 +434,7 @@ TEST_CASE("what a state says must fit together") {
     CHECK_THAT(with_tensor("history", rows), Contains("of its history is of step"));
   }
   CHECK_THAT(with_tensor("history", zeros({6, 3}, float64)),
-             Contains("has no 'history' [rows, 7]"));
+             Contains("has no 'history' [rows, 8]"));
 }
 
 TEST_CASE("a config.toml that the run was not trained with is refused") {

@@ -1,51 +1,6 @@
 #!/usr/bin/env bash
 # The command line from outside: exit codes, texts, streams, files. Usage: cli_test.sh PATH-TO-HEED
-set -u
-heed=$(readlink -f "$1")
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-unset NO_COLOR HEED_SIMD
-export LC_ALL=C.UTF-8
-failures=0
-checks=0
-
-fail() {
-  failures=$((failures + 1))
-  echo "FAILED: $*"
-  echo "  stdout: $(head -c 400 out)"
-  echo "  stderr: $(head -c 400 err)"
-}
-
-# expect CODE ARGUMENTS...: runs heed, keeps ./out and ./err
-expect() {
-  local code=$1
-  shift
-  what="heed $*"
-  "$heed" "$@" > out 2> err < /dev/null
-  local got=$?
-  checks=$((checks + 1))
-  [[ $got == "$code" ]] || fail "$what: exit code $got, expected $code"
-}
-out_has() { checks=$((checks + 1)); grep -qF -- "$1" out || fail "$what: stdout lacks '$1'"; }
-err_has() { checks=$((checks + 1)); grep -qF -- "$1" err || fail "$what: stderr lacks '$1'"; }
-# Bad input: CODE, one line on stderr that holds TEXT, nothing on stdout, no folder made.
-refuses() {
-  local code=$1 text=$2
-  shift 2
-  expect "$code" "$@"
-  err_has "$text"
-  checks=$((checks + 1))
-  [[ $(wc -l < err) == 1 && ! -s out ]] || fail "$what: more than one line of error"
-}
-is_json_line() {
-  checks=$((checks + 1))
-  [[ $(wc -l < out) == 1 && $(head -c 1 out) == "{" && $(tail -c 2 out) == "}" ]] ||
-    fail "$what: stdout is not one JSON line"
-}
-has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
-same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
-tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
+source "$(dirname "$0")/expect.sh" "$1"
 
 # --- first contact
 expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
@@ -247,6 +202,35 @@ expect 4 train reverse "${tiny[@]}" --steps 2 --save-every 1 --out late --overwr
 rm late/checkpoints
 expect 0 train --resume late --quiet; has_file late/checkpoints/000000.safetensors
 
+# --- the configuration that options, file and preset come to
+expect 0 train urn --preset micro --lr 0.25 --config good.toml --print-config
+for line in 'task = "urn"' 'steps = 7' 'lr = 0.25' 'mlp = false' 'beta2 = 0.94999999999999996'; do out_has "$line"; done
+refuses 2 "leave out --json" train --print-config --json
+expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4 --print-config
+cp out printed.toml
+expect 0 train --config printed.toml --out printed --quiet
+same runs/reverse-1/model.safetensors printed/model.safetensors
+same runs/reverse-1/metrics.csv printed/metrics.csv
+
+# --- an early end, with its reason
+expect 0 train reverse "${tiny[@]}" --steps 400 --target-loss 2.7 --lr 0.01 --out early --json
+is_json_line; out_has '"stopped":"target-loss: evaluated 2.'
+refuses 2 "--resume early --target-loss 0" train --resume early
+expect 0 train --resume early --target-loss 0 --quiet; out_has "reverse: 400 steps, the last "
+expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet
+out_has "stopped   patience: 2 evaluations without a loss below step "
+refuses 2 "give eval-every above 0" train reverse --eval-every 0 --patience 2
+expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
+  --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
+refuses 2 "power of two that divides batch 4" train reverse "${tiny[@]}" --accumulate 3
+checks=$((checks + 1))
+[[ $(wc -l < options/metrics.csv) == 6 && $(grep -c '"version":1,' options/metrics.jsonl) == 5 ]] ||
+  fail "metrics.csv and metrics.jsonl have a row per step"
+
+# --- pictures cost no result
+expect 0 train reverse "${tiny[@]}" --d-model 1024 --heads 1024 --positions none --steps 1 --out wide
+out_has "best possible"; err_has "warning: no attention.png"; has_file wide/loss.png
+
 # --- resume
 refuses 2 "has done its 8 steps" train --resume runs/reverse-1
 refuses 2 "not --lr" train --resume runs/reverse-1 --lr 1
@@ -428,5 +412,4 @@ done
 expect 0 gradcheck --run checked-float32 --seconds 1 --order 1
 out_has " tensors failed"; out_has "in float32 on "; out_has " gradients err by at most 0."
 
-echo "$checks checks, $failures failed"
-[[ $failures == 0 ]]
+end_of_checks

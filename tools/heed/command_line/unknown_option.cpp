@@ -67,6 +67,10 @@ constexpr Foreign kForeign[] = {
     {"overfit-batches", "overfit-batch"},
     {"dropout-p", "dropout"},
     {"temp", "temperature"},
+    {"gradient-accumulation-steps", "accumulate"},
+    {"accumulate-grad-batches", "accumulate"},
+    {"early-stopping-patience", "patience"},
+    {"gradient-clip-value", "clip-value"},
     // no counterpart
     {"epochs", "training is counted in --steps, and data is drawn without end"},
     {"num-epochs", "training is counted in --steps, and data is drawn without end"},
@@ -74,7 +78,6 @@ constexpr Foreign kForeign[] = {
     {"num-train-epochs", "training is counted in --steps, and data is drawn without end"},
     {"lr-decay-iters", "the learning rate decays over --steps"},
     {"decay-lr", "the course of the learning rate is --schedule"},
-    {"optimizer", "it is AdamW: --lr --beta1 --beta2 --eps --weight-decay"},
     {"num-samples", "heed generate writes one sample; run it with another --seed for each"},
     {"device", "heed runs on the CPU; leave it out"},
     {"compile", "heed is compiled; leave it out"},

@@ -17,7 +17,7 @@ namespace {
 struct TrainArguments {
   nn::RunConfig config;
   std::string preset, resume;
-  bool dry_run = false, overfit = false, overwrite = false;
+  bool dry_run = false, overfit = false, overwrite = false, print_config = false;
   TrainOptions run;
 };
 
@@ -48,15 +48,15 @@ void make_config(TrainArguments& a, const Command& c) {
 }
 
 int resume(const TrainArguments& a, const Command& c) {
-  constexpr std::array kAllowed = {"resume", "steps", "eval-every", "save-every", "threads",
-                                   "simd",   "quiet", "json",       "config",     "text"};
+  constexpr std::array kAllowed = {
+      "resume",  "steps", "eval-every", "save-every", "patience", "target-loss", "target-accuracy",
+      "threads", "simd",  "quiet",      "json",       "config",   "text"};
   for (const std::string& key : nn::keys(c.settings))
     if (c.given(key) && std::find(kAllowed.begin(), kAllowed.end(), key) == kAllowed.end())
       usage_error(
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
-          "--save-every, --threads, --simd, --quiet and --text for a text that was moved, not {}; "
-          "a "
-          "new run like it: heed train "
+          "--save-every, --patience, --target-loss, --target-accuracy, --threads, --simd, --quiet "
+          "and --text for a text that was moved, not {}; a new run like it: heed train "
           "--config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
@@ -72,6 +72,14 @@ int resume(const TrainArguments& a, const Command& c) {
         folder.string(), trainer.steps_done, planned, steps);
   trainer.set_length(steps, c.given("eval-every") ? a.config.eval_every : config.eval_every,
                      c.given("save-every") ? a.config.save_every : config.save_every);
+  trainer.set_stop_rules(
+      c.given("patience") ? a.config.patience : config.patience,
+      c.given("target-loss") ? a.config.target_loss : config.target_loss,
+      c.given("target-accuracy") ? a.config.target_accuracy : config.target_accuracy);
+  if (const std::string reason = trainer.stop_reason();
+      !reason.empty() && trainer.steps_done < config.steps && is_finished(folder, trainer))
+    usage_error("{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0",
+                folder.string(), trainer.steps_done, reason, reason.substr(0, reason.find(':')));
   if (trainer.steps_done >= config.steps && is_finished(folder, trainer))
     usage_error("{} has done its {} steps; go on with heed train --resume {} --steps {}",
                 folder.string(), trainer.steps_done, folder.string(), 2 * trainer.steps_done);
@@ -84,6 +92,12 @@ int resume(const TrainArguments& a, const Command& c) {
   return train_run(trainer, folder, a.run);
 }
 
+int print_config(const nn::RunConfig& config, bool json) {
+  if (json) usage_error("--print-config prints TOML; leave out --json");
+  print("{}", nn::to_toml(nn::effective(config)));
+  return kOk;
+}
+
 int train(TrainArguments& a, const Command& c) {
   a.run.json = c.json;
   if (!a.resume.empty()) return resume(a, c);
@@ -93,7 +107,8 @@ int train(TrainArguments& a, const Command& c) {
     usage_error("--overfit-batch is a check and writes no run; leave out --out");
   if (a.overwrite && a.run.out.empty())
     usage_error("--overwrite says that --out DIR may be replaced; give --out");
-  if (!a.run.out.empty() && !a.dry_run) check_out(a.run.out, a.overwrite);
+  if (!a.run.out.empty() && !a.dry_run && !a.print_config) check_out(a.run.out, a.overwrite);
+  if (a.print_config) return print_config(config, c.json);
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
   nn::Trainer trainer(config);
@@ -132,7 +147,9 @@ void train_command(Command& c) {
          {"resume", a->resume, "DIR", "go on with a run, bit for bit as if never stopped"},
          {"quiet", a->run.quiet, "no progress, only warnings"}});
   c.add("Checks",
-        {{"dry-run", a->dry_run, "say what would be trained; take no step, write nothing"},
+        {{"print-config", a->print_config,
+          "print the configuration that all this comes to; heed train --config runs it again"},
+         {"dry-run", a->dry_run, "say what would be trained; take no step, write nothing"},
          {"overfit-batch", a->overfit,
           "learn one batch by heart, write nothing; exit 1 unless its loss gets within 1e-3 of the "
           "least possible"},

@@ -1,6 +1,8 @@
 #include "tools/heed/train/train_run.h"
 
 #include <cmath>
+#include <cstdio>
+#include <optional>
 
 #include "autograd/base/text.h"
 #include "tools/heed/pictures.h"
@@ -33,7 +35,8 @@ std::string checkpoint_name(std::int64_t step) {
 }
 
 void print_result(nn::Trainer& t, const nn::Evaluation& e, const nn::Evaluation& while_training,
-                  const fs::path& folder, double seconds, const Pace& pace, bool json) {
+                  const fs::path& folder, double seconds, const Pace& pace,
+                  const std::string& stopped, bool json) {
   const std::int64_t parameters = nn::count_parameters(t.model);
   if (json) {
     nn::Json object = nn::Json::object({{"task", t.config().task},
@@ -44,6 +47,7 @@ void print_result(nn::Trainer& t, const nn::Evaluation& e, const nn::Evaluation&
     object["run"] = folder.string();
     object["parameters"] = parameters;
     object["seed"] = t.config().seed;
+    object["stopped"] = stopped.empty() ? nn::Json() : nn::Json(stopped);
     print_json(object);
     return;
   }
@@ -55,8 +59,8 @@ void print_result(nn::Trainer& t, const nn::Evaluation& e, const nn::Evaluation&
   if (while_training.sequences != e.sequences && while_training.optimal)
     print("  while training: the first {} of them; best possible there {:.4f}\n",
           with_commas(while_training.sequences), *while_training.optimal);
-  print("\nrun       {}\npictures  {}  {}\n", folder.string(), (folder / "loss.png").string(),
-        (folder / "attention.png").string());
+  if (!stopped.empty()) print("\nstopped   {}", stopped);
+  print("\nrun       {}\n", folder.string());
 }
 
 // One call of train_run.
@@ -73,22 +77,28 @@ class Run {
   int go() {
     try {
       begin();
-      for (bool first = true; t_.steps_done < config_.steps && !interrupt_.interrupted();
-           first = false)
-        step(first);
-      return t_.steps_done < config_.steps ? stop() : finish();
+      for (bool first = true; !ended() && !interrupt_.interrupted(); first = false) step(first);
+      return ended() ? finish() : stop();
     } catch (const Interrupted&) {
       return stop();
     }
   }
 
  private:
+  // Whether last_ is of this very step, as where a run ends early.
+  bool evaluated_now() const { return last_ && t_.evaluated(); }
+
+  bool ended() const { return t_.steps_done >= config_.steps || !t_.stop_reason().empty(); }
+
   void begin() {
     const bool fresh = t_.steps_done == 0;
     progress_.line(fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task,
                                fresh ? "trains" : "goes on", folder_.string()));
     for (const std::string& line : start_lines(t_)) progress_.line(line);
-    if (!fresh) save();
+    if (fresh)
+      log_.restart(folder_, t_.history().size());  // saved by who made the trainer
+    else
+      save();
     // A kill may have come between the step and its evaluation.
     if (t_.steps_done < config_.steps && evaluation_is_due() && !t_.evaluated()) evaluate();
     if (fresh && config_.save_every > 0) checkpoint();
@@ -112,18 +122,21 @@ class Run {
     const std::int64_t done = t_.steps_done;
     if (evaluation_is_due() && done < config_.steps) {
       evaluate();
+      picture_meanwhile();
       if (clock_.seconds() - last_saved_ > kSaveSeconds) save();
     }
     if (config_.save_every > 0 && done % config_.save_every == 0) {
       checkpoint();
       save();
     }
+    log_.append(t_.history());
     if (clock_.seconds() - last_saved_ > kLongestUnsaved) save();
     if (progress_.is_due()) progress_.at_work(step_line(state(t_.task->facts().optimal)));
   }
 
   int stop() {
     save();
+    picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
     progress_.warn(
         fmt::format("stopped after step {} of {}, saved; go on with\n"
                     "  heed train --resume {}",
@@ -136,18 +149,47 @@ class Run {
     // result is measured on all there are. An evaluation that a longer run would not have is no
     // part of what resume reads.
     save();
-    const nn::Evaluation comparable = evaluate();
+    const nn::Evaluation comparable = evaluated_now() ? *last_ : evaluate();
     if (evaluation_is_due()) save();
     t_.save_results(folder_);
-    draw_loss(folder_ / "loss.png", t_, comparable);
-    draw_attention(folder_ / "attention.png", t_.model, *t_.task, t_.steps_done);
     const nn::Evaluation all = past_input_checks(
         [&] { return nn::evaluate(t_.model, *t_.task, 0, watch("evaluates all sequences")); });
     check(all);
-    t_.save_weights(folder_ / kModel, {{kFinished, "yes"}});
     progress_.clear();
-    print_result(t_, all, comparable, folder_, clock_.seconds(), pace_, options_.json);
+    const std::string reason = t_.steps_done < config_.steps ? t_.stop_reason() : "";
+    print_result(t_, all, comparable, folder_, clock_.seconds(), pace_, reason, options_.json);
+    std::fflush(stdout);  // pictures may fail in any way: they cost no result
+    const bool loss =
+        picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
+    const bool attention = picture("attention.png", [&](const fs::path& file) {
+      draw_attention(file, t_.model, *t_.task, t_.steps_done);
+    });
+    if (!options_.json && (loss || attention))
+      print("pictures  {}{}{}\n", loss ? (folder_ / "loss.png").string() : "",
+            loss && attention ? "  " : "", attention ? (folder_ / "attention.png").string() : "");
+    t_.save_weights(folder_ / kModel, {{kFinished, "yes"}});  // nothing is left for a resume to do
     return kOk;
+  }
+
+  // Draws one; false, with a warning, if that cannot be done.
+  template <class Draw>
+  bool picture(const std::string& name, Draw draw) {
+    try {
+      draw(folder_ / name);
+      return true;
+    } catch (const std::exception& e) {
+      progress_.warn(fmt::format("warning: no {}: {}", name, e.what()));
+      return false;
+    }
+  }
+
+  // loss.png as far as the run has come, as often as that takes less than a twentieth of the time.
+  void picture_meanwhile() {
+    constexpr double kShare = 20;
+    if (clock_.seconds() < next_picture_) return;
+    const double started = clock_.seconds();
+    picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
+    next_picture_ = clock_.seconds() + kShare * (clock_.seconds() - started);
   }
 
   void save() {
@@ -157,6 +199,7 @@ class Run {
       throw autograd::NumericError(
           fmt::format("{}; {} keeps the save of step {}", e.what(), folder_.string(), saved_));
     }
+    log_.restart(folder_, t_.history().size());
     saved_ = t_.steps_done;
     last_saved_ = clock_.seconds();
   }
@@ -188,6 +231,7 @@ class Run {
       facts_said_ = true;
       progress_.line(evaluation_line(e, t_.task->facts(), state(NAN)));
     }
+    last_ = e;
     check(e);
     return e;
   }
@@ -222,9 +266,11 @@ class Run {
   InterruptGuard interrupt_;
   Stopwatch clock_;
   Pace pace_;
-  nn::StepReport report_;  // of the last step
+  nn::StepReport report_;               // of the last step
+  std::optional<nn::Evaluation> last_;  // of those that the history has
+  nn::MetricsLog log_;
   bool facts_said_ = false;
-  double last_saved_ = 0;
+  double last_saved_ = 0, next_picture_ = 0;  // by clock_
   std::int64_t saved_ = t_.steps_done;
 };
 

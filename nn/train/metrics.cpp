@@ -1,0 +1,96 @@
+#include "nn/train/metrics.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "autograd/base/error.h"
+
+namespace heed::nn {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+std::string csv_line(const MetricsRow& row) {
+  std::string line = std::to_string(row.step);
+  for (const MetricsColumn& column : kMetricsColumns) {
+    const double x = row.*column.value;
+    line += "," + (std::isnan(x) ? "" : fmt::format("{:.17g}", x));
+  }
+  return line + "\n";
+}
+
+// JSON has no infinity either.
+std::string jsonl_line(const MetricsRow& row) {
+  std::string line = fmt::format(R"({{"version":{},"step":{})", kMetricsVersion, row.step);
+  for (const MetricsColumn& column : kMetricsColumns) {
+    const double x = row.*column.value;
+    line += fmt::format(R"(,"{}":)", column.name) +
+            (std::isfinite(x) ? fmt::format("{:.17g}", x) : "null");
+  }
+  return line + "}\n";
+}
+
+}  // namespace
+
+MetricsRow::MetricsRow(std::int64_t step_of_row) : step(step_of_row) {
+  for (const MetricsColumn& column : kMetricsColumns) this->*column.value = kNone;
+}
+
+std::string metrics_csv(const std::vector<MetricsRow>& history) {
+  std::string text = "step";
+  for (const MetricsColumn& column : kMetricsColumns) text += std::string(",") + column.name;
+  text += "\n";
+  for (const MetricsRow& row : history) text += csv_line(row);
+  return text;
+}
+
+std::string metrics_jsonl(const std::vector<MetricsRow>& history) {
+  std::string text;
+  for (const MetricsRow& row : history) text += jsonl_line(row);
+  return text;
+}
+
+MetricsLog::~MetricsLog() { close(); }
+
+void MetricsLog::close() {
+  for (File* file : {&csv_, &jsonl_}) {
+    if (file->descriptor >= 0) ::close(file->descriptor);
+    file->descriptor = -1;
+  }
+}
+
+void MetricsLog::restart(const std::filesystem::path& folder, std::size_t rows) {
+  close();
+  rows_ = rows;
+  csv_.path = (folder / "metrics.csv").string();
+  jsonl_.path = (folder / "metrics.jsonl").string();
+  for (File* file : {&csv_, &jsonl_}) {
+    file->descriptor = ::open(file->path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+    autograd::check<autograd::IoError>(file->descriptor >= 0, file->path,
+                                       "cannot be opened: ", std::strerror(errno));
+  }
+}
+
+void MetricsLog::append(const std::vector<MetricsRow>& history) {
+  for (; rows_ < history.size(); ++rows_) {
+    csv_.append(csv_line(history[rows_]));
+    jsonl_.append(jsonl_line(history[rows_]));
+  }
+}
+
+void MetricsLog::File::append(const std::string& text) const {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = ::write(descriptor, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    autograd::check<autograd::IoError>(n > 0, path, "cannot be written: ", std::strerror(errno));
+    done += std::size_t(n);
+  }
+}
+
+}  // namespace heed::nn

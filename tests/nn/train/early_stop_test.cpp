@@ -1,0 +1,95 @@
+// A run that ends early, by patience, loss or accuracy, ends there again when it is resumed.
+#include <cmath>
+
+#include "nn/train/trainer.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+namespace fs = std::filesystem;
+
+RunConfig tiny() {
+  RunConfig c = preset("reverse");
+  c.d_model = 16, c.context = 8, c.batch = 16, c.eval_batch = 16, c.steps = 60, c.eval_every = 2;
+  return c;
+}
+
+// Steps and evaluates until the run ends, early or not.
+std::int64_t run(Trainer& t) {
+  while (t.steps_done < t.config().steps && t.stop_reason().empty()) {
+    t.step();
+    if (t.steps_done % t.config().eval_every == 0) t.evaluate(false);
+  }
+  return t.steps_done;
+}
+
+TEST_CASE("a target loss or accuracy ends the run at the evaluation that reaches it") {
+  RunConfig c = tiny();
+  Trainer plain(c);
+  CHECK(run(plain) == 60);
+  CHECK(plain.stop_reason().empty());
+  const MetricsRow& there = plain.history()[29];
+  REQUIRE(there.step == 30);
+  c.target_loss = there.eval_loss;
+  Trainer by_loss(c);
+  std::int64_t expected = 0;
+  for (const MetricsRow& row : plain.history())
+    if (expected == 0 && row.eval_loss <= c.target_loss) expected = row.step;
+  CHECK(run(by_loss) == expected);
+  CHECK(expected <= 30);
+  CHECK_THAT(by_loss.stop_reason(), Contains("target-loss: evaluated "));
+  CHECK(by_loss.history()[5].loss == plain.history()[5].loss);
+  c.target_loss = 0, c.target_accuracy = 1e-9;
+  Trainer by_accuracy(c);
+  CHECK(run(by_accuracy) < 60);
+  CHECK_THAT(by_accuracy.stop_reason(), Contains("target-accuracy: evaluated "));
+}
+
+TEST_CASE("patience counts the evaluations since the best one, also through a resume") {
+  RunConfig c = tiny();
+  c.lr = 3e-1, c.clip = 0, c.patience = 3;  // to and fro
+  Trainer straight(c);
+  const std::int64_t end = run(straight);
+  CHECK(end < 60);
+  CHECK_THAT(straight.stop_reason(),
+             Contains("patience: 3 evaluations without a loss below step "));
+  double best = HUGE_VAL;
+  std::int64_t at = 0;
+  for (const MetricsRow& row : straight.history())
+    if (row.eval_loss < best) best = row.eval_loss, at = row.step;
+  CHECK(end == at + 3 * c.eval_every);
+
+  const fs::path folder = fs::temp_directory_path() / "heed_early_stop_test";
+  fs::create_directories(folder);
+  {
+    Trainer cut(c);
+    while (cut.steps_done < end - 2) {
+      cut.step();
+      if (cut.steps_done % c.eval_every == 0) cut.evaluate(false);
+    }
+    CHECK(cut.stop_reason().empty());
+    cut.save(folder);
+  }
+  Trainer resumed = Trainer::resume(folder);
+  CHECK(run(resumed) == end);
+  CHECK(resumed.stop_reason() == straight.stop_reason());
+  resumed.save(folder);
+  Trainer ended = Trainer::resume(folder);
+  CHECK(ended.stop_reason() == straight.stop_reason());
+  ended.set_stop_rules(0, 0, 0);  // goes on
+  CHECK(ended.stop_reason().empty());
+  ended.step();
+  ended.save(folder);
+  CHECK(Trainer::resume(folder).steps_done == end + 1);
+  fs::remove_all(folder);
+}
+
+TEST_CASE("an early end needs evaluations") {
+  RunConfig c = tiny();
+  c.eval_every = 0;
+  c.patience = 1;
+  CHECK_THROWS_WITH(validate(c), Contains("is looked at after each evaluation"));
+}
+
+}  // namespace

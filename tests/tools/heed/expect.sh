@@ -1,0 +1,54 @@
+# For tests of the program from outside, which source it with the path of heed: a folder to work in,
+# checks that count, and end_of_checks, the last line of each test.
+# shellcheck shell=bash
+set -u
+heed=$(readlink -f "$1")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+unset NO_COLOR HEED_SIMD
+export LC_ALL=C.UTF-8
+failures=0
+checks=0
+
+fail() {
+  failures=$((failures + 1))
+  echo "FAILED: $*"
+  echo "  stdout: $(head -c 400 out)"
+  echo "  stderr: $(head -c 400 err)"
+}
+
+# expect CODE ARGUMENTS...: runs heed, keeps ./out and ./err
+expect() {
+  local code=$1
+  shift
+  what="heed $*"
+  "$heed" "$@" > out 2> err < /dev/null
+  local got=$?
+  checks=$((checks + 1))
+  [[ $got == "$code" ]] || fail "$what: exit code $got, expected $code"
+}
+out_has() { checks=$((checks + 1)); grep -qF -- "$1" out || fail "$what: stdout lacks '$1'"; }
+err_has() { checks=$((checks + 1)); grep -qF -- "$1" err || fail "$what: stderr lacks '$1'"; }
+# Bad input: CODE, one line on stderr that holds TEXT, nothing on stdout, no folder made.
+refuses() {
+  local code=$1 text=$2
+  shift 2
+  expect "$code" "$@"
+  err_has "$text"
+  checks=$((checks + 1))
+  [[ $(wc -l < err) == 1 && ! -s out ]] || fail "$what: more than one line of error"
+}
+is_json_line() {
+  checks=$((checks + 1))
+  [[ $(wc -l < out) == 1 && $(head -c 1 out) == "{" && $(tail -c 2 out) == "}" ]] ||
+    fail "$what: stdout is not one JSON line"
+}
+has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
+same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
+tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
+ok() { checks=$((checks + 1)); "$@" || fail "$what: $*"; }
+end_of_checks() {
+  echo "$checks checks, $failures failed"
+  [[ $failures == 0 ]]
+}

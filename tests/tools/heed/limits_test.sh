@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Hostile files and tight limits: refused by name, never a crash. Usage: limits_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+
+# under "ulimit -v 1000" CHECK...: a check of expect.sh in a shell with that limit
+under() {
+  local limit=$1 before=$failures
+  shift
+  ($limit; "$@"; [[ $failures == "$before" ]]) || fail "under $limit: $*"
+}
+
+# --- text that is no configuration, in --config and as a run's config.toml
+expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --out run
+cp run/config.toml kept.toml
+while IFS='|' read -r line content; do
+  printf '%b' "$content" > bad.toml
+  refuses 2 "bad.toml:$line: " train --config bad.toml --dry-run
+  { cat kept.toml; printf '%b' "$content"; } > run/config.toml
+  refuses 4 "config.toml:" eval run
+done <<'BAD'
+1|[
+1|]
+1|=
+1|[train
+1|steps
+2|[train]\nsteps=[]\n
+2|[train]\n[
+2|[train]\n= 3
+3|[train]\nsteps=3\n]
+1|[[train]]\nsteps=3\n
+3|[train]\nsteps=3\n[train]\nlr=0.1\n
+3|[train]\nsteps=3\nsteps=4\n
+3|[train]\nsteps=3\n\0\nlr=0.5\n
+2|[train]\nsteps=\n
+2|[train]\nsteps=[[]]\n
+2|[train]\nsteps=99999999999999999999\n
+2|[train]\nsteps=3 lr=3\n
+2|[train]\nlayers=1979-05-27\n
+BAD
+cp kept.toml run/config.toml
+
+# --- a configuration that asks for more than the weights: refused before any of it is made
+sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
+under "ulimit -v 1000000" refuses 4 "says 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
+under "ulimit -v 1000000" refuses 4 "was trained with 'd-model = 16'" eval run
+cp kept.toml run/config.toml
+
+# --- files of many or large tensors
+# header FILE JSON ZEROS
+header() {
+  { printf "$(printf '\\x%02x' $((${#2} & 255)) $((${#2} >> 8 & 255)) $((${#2} >> 16 & 255)) 0 0 0 0 0)"; printf '%s' "$2"; } > "$1"
+  truncate -s +"$3" "$1"
+}
+list=""
+for ((i = 0; i < 20000; i++)); do list+=",\"t$i\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[$((4 * i)),$((4 * i + 4))]}"; done
+header many.safetensors "{${list:1}}" 80000
+SECONDS=0
+expect 0 info many.safetensors; out_has "20000 tensors"
+ok test $SECONDS -lt 8  # 14 s when every tensor looked at all others
+bytes=$((4 << 36))
+header large.safetensors "{\"huge\":{\"dtype\":\"F32\",\"shape\":[$((1 << 36))],\"data_offsets\":[0,$bytes]}}" $bytes
+under "ulimit -v 4000000" refuses 4 'tensor "huge", F32 [68719476736], needs 274877906944 bytes of memory' info large.safetensors
+header escape.safetensors '{"__metadata__":{"a\u001b[2J":"b\u001b]0;x\u0007"},"n\u001b[1m":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' 4
+expect 0 info escape.safetensors; out_has 'aU+001B[2J'; out_has 'bU+001B]0;xU+0007'; out_has 'nU+001B[1m'
+ok test -z "$(tr -d '[:print:]\n' < out)"
+
+# --- RUN is an argument and an option
+expect 0 eval --run run --sequences 8; out_has "best possible"
+
+# --- little stack, little memory, few file handles: the work is done, or one line says what is short
+for stack in 64 200; do
+  under "ulimit -s $stack" expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --threads 2 --out "stack-$stack"
+  under "ulimit -s $stack" expect 0 study "stack-$stack"
+  under "ulimit -s $stack" expect 0 gradcheck softmax --order 1
+  same run/model.safetensors "stack-$stack/model.safetensors"
+done
+short=0
+for kilobytes in 14000 18000 20000 22000 24000 26000 28000 30000 34000 40000 60000; do
+  for command in "study run --out looked-$kilobytes --threads 1" \
+                 "train reverse ${tiny[*]} --steps 2 --quiet --out memory-$kilobytes --threads 1"; do
+    what="heed $command, with $kilobytes kB"
+    # shellcheck disable=SC2086
+    (ulimit -v $kilobytes; exec "$heed" $command) > out 2> err
+    code=$?
+    # 127: not even the loader has room
+    [[ $code == 0 || $code == 127 ]] || { short=$((short + 1)); ok test $code == 4 -o $code == 2; ok test "$(wc -l < err)" == 1; }
+  done
+done
+ok test $short -gt 0
+for handles in 3 4 5 6 7 8 10; do
+  what="heed train with $handles file handles"
+  (ulimit -n $handles; exec "$heed" train reverse "${tiny[@]}" --steps 2 --quiet --save-every 1 --out handles-$handles) > out 2> err
+  code=$?
+  [[ $code == 0 || $code == 127 ]] || { ok test $code == 4; err_has "Too many open files"; }
+  if [[ -e handles-$handles/state.safetensors ]]; then expect 0 info handles-$handles/state.safetensors; fi
+done
+expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --out handles-8 --overwrite
+
+end_of_checks

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# What heed train does with a folder that was used before. Usage: out_folder_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+small=("${tiny[@]}" --steps 4 --quiet --threads 1)
+
+# --- --overwrite removes what a run wrote, and nothing else
+expect 0 train reverse "${small[@]}" --save-every 2 --out run
+touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
+mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
+refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
+refuses 2 "--overwrite" train reverse "${small[@]}" --out run
+expect 0 train reverse "${small[@]}" --seed 2 --out run --overwrite
+for kept in mine checkpoints/mine.safetensors checkpoints/notes.txt checkpoints/12x4.safetensors \
+            checkpoints/000009.safetensors study/weights.png; do
+  ok test -e run/$kept
+done
+for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
+ok grep -q 'seed = 2' run/config.toml
+
+# --- nothing through a symbolic link
+mkdir outside && cp run/model.safetensors outside/000002.safetensors && touch outside/notes
+expect 0 train reverse "${small[@]}" --out linked
+ln -s ../outside linked/checkpoints
+cp -r linked before
+refuses 2 "removes nothing through the symbolic link linked/checkpoints" \
+  train reverse "${small[@]}" --save-every 2 --out linked --overwrite
+same run/model.safetensors outside/000002.safetensors; ok test -e outside/notes
+for file in model.safetensors state.safetensors config.toml metrics.csv; do same linked/$file before/$file; done
+rm linked/checkpoints
+mv linked/model.safetensors outside/; ln -s ../outside/model.safetensors linked/model.safetensors
+cp outside/model.safetensors kept
+expect 0 train reverse "${small[@]}" --seed 3 --out linked --overwrite
+same outside/model.safetensors kept
+ln -s run by-name
+expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite  # the folder itself may be one
+ok grep -q 'seed = 4' run/config.toml
+
+# --- the old run is there until the new one is saved, however early a kill comes
+expect 0 train reverse "${small[@]}" --out old
+cp -r old saved
+replaced=0
+for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
+  what="heed train --overwrite, killed after $milliseconds ms"
+  "$heed" train reverse "${tiny[@]}" --steps 100000 --seed 5 --quiet --out old --overwrite > /dev/null 2>&1 &
+  pid=$!
+  sleep "$(printf '0.%03d' $milliseconds)"
+  kill -KILL $pid
+  wait $pid 2> /dev/null
+  if grep -q 'seed = 5' old/config.toml; then
+    replaced=$((replaced + 1))
+    expect 0 info old; expect 0 info old/state.safetensors
+    rm -r old; cp -r saved old
+  else
+    for file in model.safetensors best.safetensors state.safetensors config.toml metrics.csv loss.png; do
+      same old/$file saved/$file
+    done
+  fi
+done
+expect 0 train --resume old --steps 5 --quiet
+ok test -z "$(find old -name '*.tmp*')"
+# Slow to start, so that a kill is sure to come before the first save.
+"$heed" train reverse --layers 24 --heads 16 --d-model 1024 --out old --overwrite > /dev/null 2>&1 &
+pid=$!
+sleep 0.02
+cp -r old during
+kill -KILL $pid
+wait $pid 2> /dev/null
+what="heed train --overwrite, before its first save"
+ok grep -q 'steps = 5' during/config.toml
+expect 0 eval during --sequences 4; expect 0 eval old --sequences 4
+
+# --- what an early kill leaves can be used again
+dead=$(bash -c 'echo $$')
+mkdir -p early/checkpoints early/new-run.tmp"$dead".0
+touch early/new-run.tmp"$dead".0/config.toml early/new-run.tmp"$dead".0/state.safetensors.tmp"$dead".3
+expect 0 train reverse "${small[@]}" --out early
+ok test ! -e early/new-run.tmp"$dead".0
+mkdir -p bare/checkpoints
+expect 0 train reverse "${small[@]}" --out bare
+mkdir foreign && touch foreign/model.safetensors.tmp foreign/new-run.tmpx.0
+refuses 2 "holds no run" train reverse "${small[@]}" --out foreign
+
+# --- unfinished files of the dead are swept, those of the living and of others are not
+touch bare/model.safetensors.tmp"$dead".0 bare/checkpoints/000002.safetensors.tmp"$dead".7 \
+  bare/state.safetensors.tmp$$.0 bare/notes.tmp"$dead".0 bare/model.safetensors.tmp
+expect 0 train --resume bare --steps 5 --quiet
+ok test ! -e bare/model.safetensors.tmp"$dead".0; ok test ! -e bare/checkpoints/000002.safetensors.tmp"$dead".7
+ok test -e bare/state.safetensors.tmp$$.0; ok test -e bare/notes.tmp"$dead".0; ok test -e bare/model.safetensors.tmp
+
+# --- one writer at a time; eval and info may read meanwhile
+"$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out busy > /dev/null 2>&1 &
+pid=$!
+for _ in $(seq 100); do [[ -e busy/model.safetensors ]] && break; sleep 0.05; done
+for arguments in "--resume busy" "reverse --out busy" "reverse --out busy --overwrite"; do
+  # shellcheck disable=SC2086
+  expect $([[ $arguments == "reverse --out busy" ]] && echo 2 || echo 4) train $arguments
+done
+err_has "another heed trains into busy"
+expect 0 eval busy --sequences 4
+kill -TERM $pid; wait $pid; code=$?
+what="heed train, SIGTERM"; ok test $code == 130
+expect 0 train reverse "${small[@]}" --out busy --overwrite
+
+end_of_checks

@@ -128,7 +128,7 @@ TEST_CASE("an empty prompt is refused where the task adds no token to it", "[tas
 TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(error_of([] { make_task("indution"); }) ==
           "task: there is no task 'indution', the nearest is 'induction'. All: induction, urn, "
-          "reverse, copy");
+          "reverse, copy, sort, adder, majority, parity, random");
   REQUIRE(error_of([] { make_task("text"); }) ==
           "task: 'text' needs the path of a file. Without one: induction, urn, reverse, copy");
   REQUIRE_THROWS_AS(make_task(""), ValueError);

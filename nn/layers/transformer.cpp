@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "autograd/graph/observer.h"
+
 namespace heed::nn {
 
 using namespace autograd;
@@ -86,8 +88,15 @@ Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
     return post ? (*norm)(out) : out;
   };
   Tensor h = pass.at("hook_resid_pre", x);
-  h = sublayer(h, ln1, [&](const Tensor& u) { return attn(u, pass.in("attn")); });
-  if (mlp) h = sublayer(h, ln2, [&](const Tensor& u) { return (*mlp)(u); });
+  h = sublayer(h, ln1, [&](const Tensor& u) {
+    const NameScope scope("attn");
+    return attn(u, pass.in("attn"));
+  });
+  if (mlp)
+    h = sublayer(h, ln2, [&](const Tensor& u) {
+      const NameScope scope("mlp");
+      return (*mlp)(u);
+    });
   h = pass.at("hook_resid_post", h);
   pass.end();
   return h;
@@ -173,7 +182,9 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) c
     whole.bias = pass.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
   x = dropped(x, options.dropout, pass);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    Pass inner = whole.in("blocks." + std::to_string(i));
+    const std::string name = "blocks." + std::to_string(i);
+    const NameScope scope(name);
+    Pass inner = whole.in(name);
     inner.layer = std::int64_t(i);
     x = blocks[i](x, inner);
   }

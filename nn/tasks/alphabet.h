@@ -10,7 +10,8 @@
 
 namespace heed::nn {
 
-/// The first n of a-z A-Z, then `special` (BOS or a separator). ValueError unless min <= n <= 52.
+/// The first n of a-z A-Z, then `special` (BOS or a separator) if there is one. ValueError unless
+/// min <= n <= 52.
 inline Vocabulary letters(std::int64_t n, const std::string& task, std::int64_t min,
                           const std::string& special) {
   autograd::check<autograd::ValueError>(n >= min && n <= 52, task, "needs a vocabulary of ", min,
@@ -18,7 +19,7 @@ inline Vocabulary letters(std::int64_t n, const std::string& task, std::int64_t 
   std::vector<std::string> symbols;
   for (std::int64_t i = 0; i < n; ++i)
     symbols.emplace_back(1, char(i < 26 ? 'a' + i : 'A' + (i - 26)));
-  symbols.push_back(special);
+  if (!special.empty()) symbols.push_back(special);
   return Vocabulary(std::move(symbols));
 }
 

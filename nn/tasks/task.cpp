@@ -47,7 +47,11 @@ TaskMaker maker_of(const Options& defaults, std::unique_ptr<Task> (*make)(const 
 const std::vector<BuiltIn>& built_in() {
   static const std::vector<BuiltIn> list = {
       {"induction", [] { return maker_of(InductionOptions{}, make_induction); }},
+      {"recall", [] { return maker_of(RecallOptions{}, make_recall); }},
+      {"markov", [] { return maker_of(MarkovOptions{}, make_markov); }},
       {"urn", [] { return maker_of(UrnOptions{}, make_urn); }},
+      {"modadd", [] { return maker_of(ModaddOptions{}, make_modadd); }},
+      {"dyck", [] { return maker_of(DyckOptions{}, make_dyck); }},
       {"reverse", [] { return maker_of(ReverseOptions{}, make_reverse); }},
       {"copy", [] { return maker_of(ReverseOptions{.copy = true}, make_reverse); }},
       {"sort", [] { return maker_of(SortOptions{}, make_sort); }},
@@ -94,9 +98,13 @@ Batch make_batch(const std::vector<Sequence>& sequences) {
 
 Batch Task::sample(std::int64_t batch, Generator& g) const {
   check<ValueError>(batch >= 1, facts_.name, "needs a batch of at least 1 sequence, got ", batch);
+  return make_batch(draw_batch(batch, g));
+}
+
+std::vector<Sequence> Task::draw_batch(std::int64_t batch, Generator& g) const {
   std::vector<Sequence> sequences;
   for (std::int64_t i = 0; i < batch; ++i) sequences.push_back(draw(g));
-  return make_batch(sequences);
+  return sequences;
 }
 
 Batch Task::evaluation(std::int64_t first, std::int64_t count) const {

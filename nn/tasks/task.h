@@ -68,8 +68,10 @@ struct TaskFacts {
   /// Expectation of Sequence::optimal over the task's sequences, nats per target; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
   std::map<std::string, double> references = {};  ///< expectations of Sequence::references
-  std::string optimum =
-      {};                   ///< the formula of `optimal`, or why there is none; for heed tasks NAME
+  /// What simpler predictors reach in `accuracy`, in expectation: {"values unbound", 0.125}.
+  std::map<std::string, double> accuracy_references = {};
+  /// The formula of `optimal`, or why there is none; for heed tasks NAME.
+  std::string optimum = {};
   std::string source = {};  ///< where the task comes from: papers
   /// What a checkpoint keeps of data that lie outside of it. A text: text_size (bytes), text_hash
   /// (FNV-1a, 64 bits), vocabulary (all characters in a row; words as a JSON array). Equal data
@@ -85,7 +87,8 @@ class Task {
 
   const TaskFacts& facts() const { return facts_; }
 
-  /// `batch` training sequences from g. ValueError unless batch >= 1.
+  /// `batch` training sequences from g; all of them if the task has no more. ValueError unless
+  /// batch >= 1.
   Batch sample(std::int64_t batch, Generator& g) const;
 
   /// Sequences first .. first + count - 1 of the fixed evaluation set, whatever was drawn before.
@@ -112,6 +115,8 @@ class Task {
 
  private:
   virtual Sequence draw(Generator& g) const = 0;
+  /// By default `batch` draws of their own.
+  virtual std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const;
   virtual std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const;
   virtual Sequence draw_example(Generator& g) const { return draw(g); }
   /// Narrows `counted`, and drops targets, of a prompt whose targets are all its next tokens.

@@ -23,6 +23,51 @@ struct InductionOptions {
 };
 std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 
+/// K pairs of a key and its value, then the keys again somewhere among filler: only what follows a
+/// key's second place counts, and it is the value. 64 tokens: . for blank, 31 keys, 32 values.
+/// Arora et al. 2023, Zoology (multi-query associative recall), with queries at any place.
+struct RecallOptions {
+  std::int64_t pairs = 8;        ///< 1 to 31
+  std::string filler = "blank";  ///< or "random": any token
+  std::int64_t context = 48;     ///< at least 3 pairs
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_recall(const RecallOptions& options = {});
+
+/// A Markov chain whose rows of transitions each sequence draws anew, uniform on the simplex; the
+/// first token is uniform. The best prediction counts transitions: (n_ij + 1) / (n_i + symbols).
+/// Edelman et al. 2024.
+struct MarkovOptions {
+  std::int64_t symbols = 2;  ///< 2 to 52
+  std::int64_t context = 100;
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_markov(const MarkovOptions& options = {});
+
+/// Brackets that close in the order in which they opened, at most `depth` open at a time: at depth
+/// 0 one opens, at `depth` one closes, else a coin decides; the type that opens is uniform.
+/// Accuracy counts closing brackets. Hewitt et al. 2020; Yao et al. 2021.
+struct DyckOptions {
+  std::int64_t types = 4;  ///< 2 to 8
+  std::int64_t depth = 4;  ///< at least 1
+  std::int64_t context = 48;
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_dyck(const DyckOptions& options = {});
+
+/// a, b, = and then (a + b) mod p, the only target. The p^2 sums are split once: batches are of the
+/// first part, without repetition; evaluation is the other part. Power et al. 2022; Nanda et al.
+/// 2023.
+struct ModaddOptions {
+  std::int64_t modulus = 53;      ///< p, 2 to 119
+  double train_share = 0.5;       ///< above 0, below 1
+  std::string split = "ordered";  ///< "unordered": a + b and b + a are on the same side
+  std::int64_t split_seed = 1;
+  std::int64_t context = 3;  ///< no other
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_modadd(const ModaddOptions& options = {});
+
 /// T / 2 random tokens, a separator, then the same tokens reversed (or copied). The loss is on the
 /// answer only.
 struct ReverseOptions {

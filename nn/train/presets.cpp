@@ -57,6 +57,58 @@ RunConfig urn() {
   return c;
 }
 
+RunConfig recall() {
+  RunConfig c;
+  c.task = "recall";
+  c.batch = 64, c.steps = 500;
+  return c;
+}
+
+RunConfig markov() {
+  RunConfig c;
+  c.task = "markov";
+  c.heads = 1, c.d_model = 32, c.context = 100;
+  c.steps = 1000, c.schedule = Decay::kCosine, c.lr = 5e-3;
+  return c;
+}
+
+// Small weights and a small rate, so that the plateau at the unigram rule is to be seen.
+RunConfig markov_phases() {
+  RunConfig c = markov();
+  c.task_parameters = {{"symbols", "3"}};
+  c.d_model = 16, c.init = Init::kGPT2;
+  c.steps = 1500, c.schedule = Decay::kConstant, c.lr = 2e-3;
+  return c;
+}
+
+RunConfig dyck() {
+  RunConfig c;
+  c.task = "dyck";
+  c.mlp = c.bias = true;
+  c.steps = 900;
+  return c;
+}
+
+// Nanda et al. 2023: one layer without norms, all training sums in each step, much weight decay.
+RunConfig modadd() {
+  RunConfig c;
+  c.task = "modadd";
+  c.layers = 1, c.heads = 4, c.d_model = 128, c.context = 3;
+  c.mlp = c.bias = true;
+  c.positions = Positions::kLearned, c.norm = NormPlacement::kNone, c.init = Init::kGPT2;
+  c.batch = 1404, c.steps = 2500, c.warmup = 10;
+  c.lr = 1e-3, c.weight_decay = 1, c.clip = 0;
+  c.eval_every = 100, c.eval_batch = 1405;
+  return c;
+}
+
+RunConfig modadd_paper() {
+  RunConfig c = modadd();
+  c.task_parameters = {{"modulus", "113"}, {"train-share", "0.3"}};
+  c.batch = 3830, c.steps = 12000, c.eval_every = 500, c.eval_batch = 8939;
+  return c;
+}
+
 RunConfig reverse() {
   RunConfig c;
   c.task = "reverse";
@@ -100,6 +152,12 @@ std::vector<Preset> presets() {
           {"reverse", reverse()},
           {"copy", copy()},
           {"urn", urn()},
+          {"recall", recall()},
+          {"markov", markov()},
+          {"markov-phases", markov_phases()},
+          {"dyck", dyck()},
+          {"modadd", modadd()},
+          {"modadd-paper", modadd_paper()},
           {"sort", gpt_nano("sort", 11)},
           {"adder", gpt_nano("adder", 6)},
           {"majority", gpt_nano("majority", 26)},

@@ -113,6 +113,37 @@ TEST_CASE("the certificate is made of several batches where x is long") {
   }
 }
 
+TEST_CASE("three outputs show a leak before a run starts, whatever the seed") {
+  Transformer model = random_model({.vocab = 5, .d_model = 8, .heads = 2, .context = 40});
+  for (int seed = 1; seed <= 5; ++seed) CHECK(spot_leaks(model, seed).empty());
+  const Tensor kept = contiguous(model.head->weight.detach() * 1.0);
+  {
+    const NoGrad guard;
+    copy_(model.head->weight, full(kept.shape(), std::nan(""), kept.dtype()));
+    CHECK(spot_leaks(model, 1).empty());
+    copy_(model.head->weight, kept);
+  }
+  model.blocks[1].attn.options.causal = false;
+  for (int seed = 1; seed <= 5; ++seed) {
+    const auto leaks = spot_leaks(model, seed);
+    REQUIRE(!leaks.empty());
+    for (const Reach::Place& leak : leaks) {
+      CHECK(leak.input > leak.output);
+      CHECK(leak.value > 0);
+    }
+  }
+}
+
+TEST_CASE("the certificate tells how far it is") {
+  const Transformer model = random_model({.vocab = 3, .d_model = 4, .heads = 1, .context = 40});
+  std::vector<std::int64_t> told;
+  causality(model, 40, [&](std::int64_t done, std::int64_t total) {
+    CHECK(total == 4 * 40);
+    told.push_back(done);
+  });
+  CHECK(told == std::vector<std::int64_t>{32, 40, 72, 80, 112, 120, 152, 160});
+}
+
 TEST_CASE("the certificate says what it cannot be asked") {
   const Tensor x = zeros({1, 3, 2}, float64);
   CHECK_THROWS_WITH(reach([](const Tensor& t) { return t; }, zeros({2, 3}, float64)),

@@ -75,6 +75,8 @@ refuses 2 "leave out --run or --junit" gradcheck --run R --junit F
 refuses 2 "leave out --junit" gradcheck --mutants --junit F
 refuses 2 "leave out --run or --curve" gradcheck --run R --curve F.png
 refuses 2 "leave out --order" gradcheck softmax --order 1 --curve F.png
+refuses 2 "needs a FILE.png, got 'F.jpg'" gradcheck softmax --curve F.jpg
+refuses 2 "add --run or leave out --seconds" gradcheck add --seconds 3
 refuses 2 "--curve draws 1 to 8 ops, got none" gradcheck --curve F.png
 refuses 2 "--curve draws 1 to 8 ops, got 9" gradcheck --curve F.png exp log tanh sqrt add sub mul div softmax
 
@@ -396,7 +398,7 @@ expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file 
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
 out_has '  again: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
-expect 4 gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
+refuses 4 "cannot write" gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
 expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
 out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "
 expect 0 gradcheck softmax exp --curve two.png --json; is_json_line; has_file two.png

@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <optional>
 
-#include "autograd/base/text.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/evaluation_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/train_progress.h"
+#include "tools/heed/train/train_trouble.h"
 
 namespace heed {
 
@@ -102,6 +102,7 @@ class Run {
     // A kill may have come between the step and its evaluation.
     if (t_.steps_done < config_.steps && evaluation_is_due() && !t_.evaluated()) evaluate();
     if (fresh && config_.save_every > 0) checkpoint();
+    check_causality(t_, folder_);
   }
 
   bool evaluation_is_due() const {
@@ -109,6 +110,8 @@ class Run {
   }
 
   void step(bool first) {
+    std::optional<nn::StepAudit> audit;
+    if (first) audit.emplace(t_.model);
     const double started = clock_.seconds();
     try {
       report_ = past_input_checks([&] { return t_.step(); });
@@ -118,6 +121,7 @@ class Run {
                                                t_.steps_done, folder_.string()));
     }
     pace_.add(clock_.seconds() - started);
+    if (audit) progress_.line(keep_audit(audit->after(t_.model), folder_));
     check_gradients(first);
     const std::int64_t done = t_.steps_done;
     if (evaluation_is_due() && done < config_.steps) {
@@ -241,19 +245,20 @@ class Run {
       if (t_.steps_done < config_.steps) save();
       throw autograd::NumericError(fmt::format(
           "the evaluation after step {} is {}; lower lr (now {}) or set clip; the {} steps before "
-          "it are in {}",
-          t_.steps_done, e.loss, config_.lr, t_.steps_done, folder_.string()));
+          "it are in {}; first {}",
+          t_.steps_done, e.loss, config_.lr, t_.steps_done, folder_.string(), e.trouble));
     }
-    if (const std::string leak = leak_text(e); !leak.empty()) progress_.warn(leak);
+    if (const std::string leak = leak_text(e, folder_.string()); !leak.empty()) {
+      save();
+      throw CheckError(leak);
+    }
   }
 
   // --strict looks at every step; else the first one tells.
   void check_gradients(bool first) {
     if (!options_.strict && !first) return;
-    const std::vector<std::string> names = t_.parameters_without_gradient();
-    if (names.empty()) return;
-    const std::string text =
-        fmt::format("no gradient reaches {} in step {}", autograd::join(names), t_.steps_done);
+    const std::string text = missing_gradients(t_);
+    if (text.empty()) return;
     if (options_.strict) throw autograd::NumericError(text);
     progress_.warn("warning: " + text + " (--strict stops there)");
   }

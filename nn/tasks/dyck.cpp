@@ -1,0 +1,129 @@
+// Balanced brackets of several types and bounded depth. Whether a bracket opens is a coin, its type
+// a die; what closes is determined. So the depth alone decides what the best predictor pays.
+#include <cmath>
+
+#include "autograd/base/error.h"
+#include "nn/tasks/tasks.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr const char* kBrackets[] = {"()", "[]", "{}", "<>", "«»", "⟨⟩", "⌈⌉", "⌊⌋"};
+constexpr std::int64_t kMostTypes = 8;
+
+// Token 2 i opens type i, token 2 i + 1 closes it.
+bool closes(std::int64_t token) { return token % 2 == 1; }
+
+Vocabulary brackets(std::int64_t types) {
+  std::string symbols;
+  for (std::int64_t i = 0; i < types; ++i) symbols += kBrackets[i];
+  return Vocabulary::of(symbols + "^");
+}
+
+struct DyckLosses {
+  double optimal = 0, depth_only = 0;
+};
+
+// By the distribution of the depth at each step: a walk reflected at 0 and at the largest depth.
+DyckLosses expected_losses(const DyckOptions& o) {
+  const auto m = std::size_t(o.depth);
+  const double types = std::log(double(o.types)), coin = std::log(2.0);
+  std::vector<double> at(m + 1, 0.0);
+  at[0] = 1;
+  DyckLosses total;
+  for (std::int64_t t = 0; t < o.context; ++t) {
+    std::vector<double> next(m + 1, 0.0);
+    for (std::size_t depth = 0; depth <= m; ++depth) {
+      const double open = depth == 0 ? 1 : depth == m ? 0 : 0.5;
+      const bool tossed = depth > 0 && depth < m;
+      total.optimal += at[depth] * ((tossed ? coin : 0) + open * types);
+      total.depth_only += at[depth] * (1 - open) * types;
+      if (open > 0) next[depth + 1] += at[depth] * open;
+      if (open < 1) next[depth - 1] += at[depth] * (1 - open);
+    }
+    at.swap(next);
+  }
+  const auto T = double(o.context);
+  return {total.optimal / T, (total.optimal + total.depth_only) / T};
+}
+
+TaskFacts make_dyck_facts(const DyckOptions& o) {
+  check<ValueError>(o.types >= 2 && o.types <= kMostTypes, "dyck", "needs 2 to ", kMostTypes,
+                    " types, got ", o.types);
+  check<ValueError>(o.depth >= 1, "dyck", "needs a depth of at least 1, got ", o.depth);
+  check<ValueError>(o.context >= 2, "dyck", "needs a context of at least 2, got ", o.context);
+  const DyckLosses expected = expected_losses(o);
+  return {.name = "dyck",
+          .description = "balanced brackets of " + std::to_string(o.types) + " types, at most " +
+                         std::to_string(o.depth) + " deep: close what was opened last",
+          .accuracy = "closing brackets right",
+          .prompt = "the start of a sequence, such as ([]{; the ^ in front is added",
+          .vocabulary = brackets(o.types),
+          .classes = 2 * o.types,
+          .context = o.context,
+          .bos = 2 * o.types,
+          .optimal = expected.optimal,
+          .references = {{"depth, not type", expected.depth_only}},
+          .optimum =
+              "mean over t of P(depth 0) ln k + P(depth 1..m-1) (ln 2 + ln k / 2); in the "
+              "long run (m-1)/m ln 2 + ln k / 2",
+          .source = "Hewitt et al. 2020, arXiv 2010.07515; Yao et al. 2021, arXiv 2105.11115"};
+}
+
+class Dyck : public Task {
+ public:
+  explicit Dyck(const DyckOptions& options) : Task(make_dyck_facts(options)), options_(options) {}
+
+ private:
+  Sequence draw(Generator& g) const override {
+    const double types = std::log(double(options_.types)), coin = std::log(2.0);
+    std::vector<std::int64_t> open;  // types
+    Sequence s;
+    std::int64_t closed = 0;
+    for (std::int64_t t = 0; t < options_.context; ++t) {
+      const bool empty = open.empty(), full = std::ssize(open) == options_.depth;
+      std::int64_t opens = empty ? 1 : 0;
+      if (!empty && !full) g.randint({&opens, 1}, 0, 2);
+      std::int64_t type = 0;
+      if (opens)
+        g.randint({&type, 1}, 0, options_.types);
+      else
+        type = open.back();
+      s.position_optimal.push_back((empty || full ? 0 : coin) + (opens ? types : 0));
+      s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
+      s.targets.push_back(2 * type + (opens ? 0 : 1));
+      s.counted.push_back(!opens);
+      if (opens)
+        open.push_back(type);
+      else
+        open.pop_back(), ++closed;
+    }
+    double nats = double(closed) * types;
+    for (const double x : s.position_optimal) nats += x;
+    s.references = {{"depth, not type", nats / double(options_.context)}};
+    return s;
+  }
+
+  void mark_prompt(Sequence& s) const override {
+    for (std::size_t t = 0; t < s.targets.size(); ++t)
+      s.counted[t] = s.targets[t] != kIgnored && closes(s.targets[t]);
+  }
+
+  DyckOptions options_;
+};
+
+}  // namespace
+
+std::vector<Setting> DyckOptions::parameters() {
+  return {{"types", types, {2, double(kMostTypes)}, "kinds of brackets"},
+          {"depth", depth, {1, 64}, "most brackets open at a time"}};
+}
+
+std::unique_ptr<Task> make_dyck(const DyckOptions& options) {
+  return std::make_unique<Dyck>(options);
+}
+
+}  // namespace heed::nn

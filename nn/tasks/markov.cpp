@@ -1,0 +1,127 @@
+// Markov chains of unknown transitions. A row that is uniform on the simplex gives the same
+// sequences as Polya's urn does (urn.cpp), one urn for each current symbol, and the odds of its
+// next ball are the best prediction: add one to the counts of the transitions seen.
+#include <cmath>
+#include <limits>
+
+#include "autograd/base/error.h"
+#include "nn/tasks/alphabet.h"
+#include "nn/tasks/tasks.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr std::int64_t kLongestExact = 256;  // the work grows with the third power
+
+struct MarkovLosses {
+  double bayes = std::numeric_limits<double>::quiet_NaN();
+  double unigram = std::numeric_limits<double>::quiet_NaN();
+};
+
+// Expectations for two symbols. A state after t steps from symbol 0 is the current symbol c and
+// how often 0 was left (n0) and for itself (n00); that decides every count, because 0 -> 1 has come
+// as often as 1 -> 0, or once more where c = 1.
+MarkovLosses expected_losses(std::int64_t context) {
+  const auto T = std::size_t(context), side = T + 1;
+  const auto at = [&](std::size_t n0, std::size_t n00) { return n0 * side + n00; };
+  std::vector<double> now[2] = {std::vector<double>(side * side), std::vector<double>(side * side)};
+  now[0][0] = 1;
+  MarkovLosses total{0, 0};
+  for (std::size_t t = 0; t < T; ++t) {
+    std::vector<double> next[2] = {std::vector<double>(side * side),
+                                   std::vector<double>(side * side)};
+    for (std::size_t c = 0; c < 2; ++c)
+      for (std::size_t n0 = 0; n0 <= t; ++n0)
+        for (std::size_t n00 = 0; n00 <= n0; ++n00) {
+          const double probability = now[c][at(n0, n00)];
+          if (probability == 0) continue;
+          const std::size_t n01 = n0 - n00, n10 = n01 - c, n11 = t - n0 - n10;
+          const double row[2] = {double(c == 0 ? n00 : n10), double(c == 0 ? n01 : n11)};
+          const double seen[2] = {double(1 + n00 + n10), double(n01 + n11)};
+          for (std::size_t j = 0; j < 2; ++j) {
+            const double q = (row[j] + 1) / (row[0] + row[1] + 2);
+            total.bayes -= probability * q * std::log(q);
+            total.unigram -= probability * q * std::log((seen[j] + 1) / double(t + 3));
+            next[j][at(n0 + (c == 0), n00 + (c == 0 && j == 0))] += probability * q;
+          }
+        }
+    for (const std::size_t c : {0u, 1u}) now[c].swap(next[c]);
+  }
+  return {total.bayes / double(T), total.unigram / double(T)};
+}
+
+TaskFacts make_markov_facts(const MarkovOptions& o) {
+  const Vocabulary vocabulary = letters(o.symbols, "markov", 2, "");
+  check<ValueError>(o.context >= 1, "markov", "needs a context of at least 1, got ", o.context);
+  MarkovLosses expected;
+  std::map<std::string, double> references = {{"uniform", std::log(double(o.symbols))}};
+  if (o.symbols == 2 && o.context <= kLongestExact) {
+    expected = expected_losses(o.context);
+    references["unigram rule"] = expected.unigram;
+  }
+  return {.name = "markov",
+          .description = "a Markov chain of unknown transitions: count which token follows which",
+          .accuracy = "tokens right",
+          .prompt = "the start of a sequence, such as aababba",
+          .vocabulary = vocabulary,
+          .classes = o.symbols,
+          .context = o.context,
+          .optimal = expected.bayes,
+          .references = references,
+          .optimum =
+              "mean of E[-ln (n_ij + 1) / (n_i + k)] over the steps from i to j, by a sum "
+              "over all counts for k = 2 and T <= 256; else known on each sequence only",
+          .source = "Edelman et al. 2024, arXiv 2402.11004, started uniformly"};
+}
+
+class Markov : public Task {
+ public:
+  explicit Markov(const MarkovOptions& options)
+      : Task(make_markov_facts(options)), options_(options) {}
+
+ private:
+  Sequence draw(Generator& g) const override {
+    const auto k = std::size_t(options_.symbols);
+    std::vector<std::vector<std::int64_t>> balls(k, std::vector<std::int64_t>(k, 1));
+    std::vector<std::int64_t> all(k, std::int64_t(k)), seen(k, 1);
+    Sequence s;
+    double unigram = 0;
+    std::int64_t drawn = 0;
+    g.randint({&drawn, 1}, 0, std::int64_t(k));
+    auto current = std::size_t(drawn);
+    for (std::int64_t t = 0; t < options_.context; ++t) {
+      ++seen[current];
+      std::vector<std::int64_t>& row = balls[current];
+      g.randint({&drawn, 1}, 0, all[current]);
+      std::size_t next = 0;
+      while (drawn >= row[next]) drawn -= row[next++];
+      s.position_optimal.push_back(-std::log(double(row[next]) / double(all[current])));
+      unigram -= std::log(double(seen[next]) / double(t + 1 + std::int64_t(k)));
+      ++row[next], ++all[current];
+      s.inputs.push_back(std::int64_t(current));
+      s.targets.push_back(std::int64_t(next));
+      s.counted.push_back(true);
+      current = next;
+    }
+    s.references = {{"unigram rule", unigram / double(options_.context)},
+                    {"uniform", std::log(double(k))}};
+    return s;
+  }
+
+  MarkovOptions options_;
+};
+
+}  // namespace
+
+std::vector<Setting> MarkovOptions::parameters() {
+  return {{"symbols", symbols, {2, 52}, "different tokens"}};
+}
+
+std::unique_ptr<Task> make_markov(const MarkovOptions& options) {
+  return std::make_unique<Markov>(options);
+}
+
+}  // namespace heed::nn

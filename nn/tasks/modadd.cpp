@@ -1,0 +1,158 @@
+// Addition modulo p: a table of p^2 sums, one part to train on and the rest to test. The answer is
+// determined, so the optimal loss is 0; whether the rest follows from the part is the question.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/error.h"
+#include "nn/tasks/tasks.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr std::int64_t kContext = 3, kMostNumbers = 119;
+
+// One character for each number: 0-9 a-z A-Z, then Greek and Cyrillic small letters.
+Vocabulary numbers(std::int64_t modulus) {
+  std::vector<std::string> symbols;
+  const Vocabulary all = Vocabulary::of(
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+      "αβγδεζηθικλμνξοπρςστυφχψωабвгдежзийклмнопрстуфхцчшщъыьэюя");
+  symbols.assign(all.symbols().begin(), all.symbols().begin() + modulus);
+  symbols.emplace_back("=");
+  return Vocabulary(symbols);
+}
+
+TaskFacts make_modadd_facts(const ModaddOptions& o) {
+  check<ValueError>(o.modulus >= 2 && o.modulus <= kMostNumbers, "modadd",
+                    "needs a modulus of 2 to ", kMostNumbers, ", got ", o.modulus);
+  check<ValueError>(o.context == kContext, "modadd", "a sequence has ", kContext,
+                    " tokens (a, b, =), not ", o.context, "; leave out context");
+  check<ValueError>(o.split == "ordered" || o.split == "unordered", "modadd",
+                    "split is ordered or unordered, got '", o.split, "'");
+  const auto p = double(o.modulus);
+  std::map<std::string, double> memory;
+  if (o.split == "ordered") memory["sums and their mirrors known"] = o.train_share * (p - 1) / p;
+  return {.name = "modadd",
+          .description =
+              "(a + b) mod " + std::to_string(o.modulus) + ": learn the table from a part of it",
+          .accuracy = "held-out sums right",
+          .prompt = "two numbers, one character each, such as 3k; the = behind them is added",
+          .vocabulary = numbers(o.modulus),
+          .classes = o.modulus,
+          .context = kContext,
+          .optimal = 0,
+          .references = {{"uniform", std::log(p)}},
+          .accuracy_references = memory,
+          .optimum =
+              "0: the sum is determined; one who knows the training sums f by heart, and "
+              "that a + b = b + a, has f (p-1)/p of the others right",
+          .source = "Power et al. 2022, arXiv 2201.02177; Nanda et al. 2023, arXiv 2301.05217"};
+}
+
+class Modadd : public Task {
+ public:
+  explicit Modadd(const ModaddOptions& options)
+      : Task(make_modadd_facts(options)), options_(options) {
+    divide();
+    check<ValueError>(!train_.empty() && !test_.empty(), "modadd", "a train share of ",
+                      options.train_share, " of ", options.modulus * options.modulus,
+                      " sums leaves nothing to ", train_.empty() ? "train on" : "test");
+  }
+
+  std::int64_t evaluation_size() const override { return std::ssize(test_); }
+
+ private:
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+
+  // The first int(f n) of a random order; unordered pairs go to one side with their mirrors.
+  void divide() {
+    const bool ordered = options_.split == "ordered";
+    std::vector<Pair> all;
+    for (std::int64_t a = 0; a < options_.modulus; ++a)
+      for (std::int64_t b = ordered ? 0 : a; b < options_.modulus; ++b) all.emplace_back(a, b);
+    std::vector<std::int64_t> order(all.size());
+    Generator g(options_.split_seed);
+    g.randperm(order);
+    const auto train = std::size_t(options_.train_share * double(all.size()));
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      std::vector<Pair>& side = i < train ? train_ : test_;
+      const auto [a, b] = all[std::size_t(order[i])];
+      side.emplace_back(a, b);
+      if (!ordered && a != b) side.emplace_back(b, a);
+    }
+  }
+
+  Sequence sum(const Pair& pair) const {
+    const auto [a, b] = pair;
+    Sequence s;
+    s.inputs = {a, b, options_.modulus};
+    s.targets = {kIgnored, kIgnored, (a + b) % options_.modulus};
+    s.counted = {false, false, true};
+    s.position_optimal.assign(kContext, 0.0);
+    s.references = facts().references;
+    return s;
+  }
+
+  Sequence draw(Generator& g) const override {
+    std::int64_t i = 0;
+    g.randint({&i, 1}, 0, std::ssize(train_));
+    return sum(train_[std::size_t(i)]);
+  }
+
+  // Different sums; as many as there are, or more: all of them, in a fixed order.
+  std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const override {
+    std::vector<std::int64_t> order(train_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = std::int64_t(i);
+    if (batch < std::ssize(train_)) {
+      g.randperm(order);
+      order.resize(std::size_t(batch));
+    }
+    std::vector<Sequence> sequences;
+    for (const std::int64_t i : order) sequences.push_back(sum(train_[std::size_t(i)]));
+    return sequences;
+  }
+
+  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
+    std::vector<Sequence> sequences;
+    for (std::int64_t i = first; i < first + count; ++i)
+      sequences.push_back(sum(test_[std::size_t(i)]));
+    return sequences;
+  }
+
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
+    std::vector<std::int64_t> ids = facts().vocabulary.encode(text);
+    if (ids.size() == 2) ids.push_back(options_.modulus);
+    const auto equals = std::find(ids.begin(), ids.end(), options_.modulus) - ids.begin();
+    check<ValueError>(ids.size() == 3 && equals == 2, facts().name,
+                      "a prompt is two numbers of one character each and perhaps a =, got '", text,
+                      "'");
+    return ids;
+  }
+
+  void mark_prompt(Sequence& s) const override {
+    s = sum({s.inputs[0], s.inputs[1]});
+    s.references.clear();
+  }
+
+  ModaddOptions options_;
+  std::vector<Pair> train_, test_;
+};
+
+}  // namespace
+
+std::vector<Setting> ModaddOptions::parameters() {
+  return {{"modulus", modulus, {2, double(kMostNumbers)}, "p: numbers are 0 to p - 1"},
+          {"train-share", train_share, {0, 1, true, true}, "part of the sums to train on"},
+          {"split", split, std::vector<std::string>{"ordered", "unordered"},
+           "ordered: a + b may be in training and b + a not"},
+          {"split-seed", split_seed, {0, 0xffffffff}, "which sums are held out"}};
+}
+
+std::unique_ptr<Task> make_modadd(const ModaddOptions& options) {
+  return std::make_unique<Modadd>(options);
+}
+
+}  // namespace heed::nn

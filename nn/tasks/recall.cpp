@@ -1,0 +1,119 @@
+// Multi-query associative recall: which value came with this key? Only the queries count, and the
+// answer is determined, so the optimal loss is 0.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/error.h"
+#include "nn/tasks/tasks.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr const char *kKeys = "abcdefghijklmnopqrstuvwxyz01234",
+                     *kValues = "ABCDEFGHIJKLMNOPQRSTUVWXYZ56789*";
+constexpr std::int64_t kBlank = 0, kFirstKey = 1, kFirstValue = 32, kTokens = 64;
+
+bool is_key(std::int64_t token) { return token >= kFirstKey && token < kFirstValue; }
+
+TaskFacts make_recall_facts(const RecallOptions& o) {
+  check<ValueError>(o.pairs >= 1 && o.pairs < kFirstValue, "recall", "needs 1 to ", kFirstValue - 1,
+                    " pairs, got ", o.pairs);
+  check<ValueError>(o.context >= 3 * o.pairs, "recall", "context ", o.context, " is too short for ",
+                    o.pairs, " pairs and a query for each: needs ", 3 * o.pairs, " or more");
+  check<ValueError>(o.filler == "blank" || o.filler == "random", "recall",
+                    "filler is blank or random, got '", o.filler, "'");
+  const std::string k = std::to_string(o.pairs);
+  return {.name = "recall",
+          .description = k + " pairs of key and value, then the keys again: say each one's value",
+          .accuracy = "values right",
+          .prompt = k +
+                    " pairs such as aXbY..., then dots and a key: its value comes next "
+                    "(--tokens 1)",
+          .vocabulary = Vocabulary::of(std::string(".") + kKeys + kValues),
+          .classes = kTokens,
+          .context = o.context,
+          .optimal = 0,
+          .references = {{"values unbound", std::log(double(o.pairs))}},
+          .accuracy_references = {{"values unbound", 1 / double(o.pairs)}},
+          .optimum =
+              "0: the value is determined; values unbound: ln K, which knows the K values "
+              "but not whose they are",
+          .source = "Arora et al. 2023, Zoology, arXiv 2312.04927 (MQAR)"};
+}
+
+class Recall : public Task {
+ public:
+  explicit Recall(const RecallOptions& options)
+      : Task(make_recall_facts(options)), options_(options) {}
+
+ private:
+  // Keys and values are drawn without replacement; each key is asked once, somewhere behind the
+  // pairs. What the model reads after a query is filler, not the answer.
+  Sequence draw(Generator& g) const override {
+    const auto pairs = std::size_t(options_.pairs), length = std::size_t(options_.context);
+    std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
+    std::vector<std::int64_t> values(std::size_t(kTokens - kFirstValue));
+    std::vector<std::int64_t> places(length - 2 * pairs);
+    g.randperm(keys);
+    g.randperm(values);
+    g.randperm(places);
+    Sequence s;
+    s.inputs.assign(length, kBlank);
+    if (options_.filler == "random") g.randint(s.inputs, 0, kTokens);
+    s.targets.assign(length, kIgnored);
+    s.counted.assign(length, false);
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const std::int64_t key = kFirstKey + keys[i], value = kFirstValue + values[i];
+      const std::size_t query = 2 * pairs + std::size_t(places[i]);
+      s.inputs[2 * i] = s.inputs[query] = key;
+      s.inputs[2 * i + 1] = s.targets[query] = value;
+      s.counted[query] = true;
+    }
+    s.position_optimal.assign(length, 0.0);
+    s.references = facts().references;
+    return s;
+  }
+
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
+    std::vector<std::int64_t> ids = facts().vocabulary.encode(text);
+    bool pairs = std::ssize(ids) > 2 * options_.pairs;
+    for (std::int64_t i = 0; pairs && i < 2 * options_.pairs; i += 2)
+      pairs = is_key(ids[std::size_t(i)]) && ids[std::size_t(i) + 1] >= kFirstValue;
+    check<ValueError>(
+        pairs, facts().name, "a prompt needs ", options_.pairs,
+        " pairs of a key (a-z 0-4) and a value (A-Z 5-9 *), then at least a key, got '", text, "'");
+    return ids;
+  }
+
+  // The target of a key that comes again is its value.
+  void mark_prompt(Sequence& s) const override {
+    const auto first = s.inputs.begin(), queries = first + 2 * options_.pairs;
+    s.targets.assign(s.inputs.size(), kIgnored);
+    s.counted.assign(s.inputs.size(), false);
+    for (auto query = queries; query != s.inputs.end(); ++query) {
+      const auto pair = std::find(first, queries, *query);
+      if (!is_key(*query) || pair == queries) continue;
+      s.targets[std::size_t(query - first)] = pair[1];
+      s.counted[std::size_t(query - first)] = true;
+    }
+  }
+
+  RecallOptions options_;
+};
+
+}  // namespace
+
+std::vector<Setting> RecallOptions::parameters() {
+  return {{"pairs", pairs, {1, 31}, "keys with their values"},
+          {"filler", filler, std::vector<std::string>{"blank", "random"},
+           "what stands between the queries"}};
+}
+
+std::unique_ptr<Task> make_recall(const RecallOptions& options) {
+  return std::make_unique<Recall>(options);
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,132 @@
+// Markov chains: their sequences, and their optimum by integration over the transitions.
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/tasks.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::autograd::ValueError;
+
+// The probability of a whole path of k symbols: 1/k for its start and, row by row, the mean of the
+// product of the transitions' probabilities over the simplex (Dirichlet): (k-1)! prod n_j! /
+// (n+k-1)!
+double path_probability(const Ids& path, std::size_t k) {
+  std::vector<std::vector<double>> counts(k, std::vector<double>(k));
+  for (std::size_t t = 1; t < path.size(); ++t)
+    counts[std::size_t(path[t - 1])][std::size_t(path[t])] += 1;
+  double log_p = -std::log(double(k));
+  for (const auto& row : counts) {
+    double n = 0;
+    for (const double c : row) log_p += std::lgamma(c + 1), n += c;
+    log_p += std::lgamma(double(k)) - std::lgamma(n + double(k));
+  }
+  return std::exp(log_p);
+}
+
+template <class F>
+void each_path(std::size_t length, std::size_t k, F f) {
+  Ids path(length, 0);
+  for (;;) {
+    f(path);
+    std::size_t i = 0;
+    while (i < length && ++path[i] == std::int64_t(k)) path[i++] = 0;
+    if (i == length) return;
+  }
+}
+
+// What the predictor that counts symbols alone pays from token 1 on.
+double unigram_nats(const Ids& path, std::size_t k) {
+  std::vector<double> seen(k, 1);
+  double nats = 0;
+  for (std::size_t t = 0; t < path.size(); ++t) {
+    if (t > 0) nats -= std::log(seen[std::size_t(path[t])] / double(t + k));
+    seen[std::size_t(path[t])] += 1;
+  }
+  return nats;
+}
+
+TEST_CASE("markov: the optimum is Bayes over all paths", "[tasks][markov]") {
+  constexpr std::size_t kLength = 8;
+  Prefixes mass;
+  double unigram = 0;
+  each_path(kLength, 2, [&](const Ids& path) {
+    add_sequence(mass, path, path_probability(path, 2));
+    unigram += path_probability(path, 2) * unigram_nats(path, 2) / double(kLength - 1);
+  });
+  REQUIRE(mass.at({}) == Approx(1).epsilon(1e-12));
+  double expected = 0;
+  for (const auto& [path, probability] : mass)
+    if (path.size() == kLength)
+      expected += probability * (bayes_nats(mass, path) - std::log(2.0)) / double(kLength - 1);
+  const auto task = make_markov({.context = std::int64_t(kLength) - 1});
+  REQUIRE(task->facts().optimal == Approx(expected).epsilon(1e-12));
+  REQUIRE(task->facts().references.at("unigram rule") == Approx(unigram).epsilon(1e-12));
+}
+
+TEST_CASE("markov: tasks.md's table, by the same sum in another order", "[tasks][markov]") {
+  // Differences of t * mean over 1 .. t are the losses by position.
+  const auto mean_to = [](std::int64_t T) { return make_markov({.context = T})->facts().optimal; };
+  const auto at = [&](std::int64_t t) {
+    return double(t) * mean_to(t) - (t > 1 ? double(t - 1) * mean_to(t - 1) : 0);
+  };
+  REQUIRE(at(1) == Approx(0.693147).margin(5e-7));
+  REQUIRE(at(2) == Approx(0.664831).margin(5e-7));
+  REQUIRE(at(3) == Approx(0.621227).margin(5e-7));
+  REQUIRE(at(4) == Approx(0.604281).margin(5e-7));
+  REQUIRE(at(5) == Approx(0.586779).margin(5e-7));
+  REQUIRE(at(10) == Approx(0.547827).margin(5e-7));
+  REQUIRE(at(50) == Approx(0.498537).margin(5e-7));
+  REQUIRE(mean_to(64) == Approx(0.521954).margin(5e-7));
+  REQUIRE(mean_to(100) == Approx(0.511236).margin(5e-7));
+  REQUIRE(make_task("markov")->facts().references.at("unigram rule") ==
+          Approx(0.582).margin(1e-3));  // Monte Carlo of 200,000 chains
+}
+
+TEST_CASE("markov: each sequence has its Bayes loss, for any number of symbols",
+          "[tasks][markov]") {
+  for (const std::int64_t k : {2, 3, 5}) {
+    const auto task = make_markov({.symbols = k, .context = 12});
+    Generator g(61);
+    const Batch batch = task->sample(3000, g);
+    const auto rows = rows_of(batch);
+    std::map<std::string, int> first;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Ids path = {rows[i].inputs[0]};
+      path.insert(path.end(), rows[i].targets.begin(), rows[i].targets.end());
+      ++first[std::to_string(path[0])];
+      const double nats = -std::log(path_probability(path, std::size_t(k))) - std::log(double(k));
+      REQUIRE(batch.optimal[i] == Approx(nats / 12).epsilon(1e-10));
+      REQUIRE(batch.references.at("unigram rule")[i] ==
+              Approx(unigram_nats(path, std::size_t(k)) / 12).epsilon(1e-10));
+      REQUIRE(batch.references.at("uniform")[i] == std::log(double(k)));
+    }
+    REQUIRE(chi_square(first, std::size_t(k), 3000) < chi_square_limit(std::size_t(k)));
+  }
+}
+
+TEST_CASE("markov: what is drawn has the expectations", "[tasks][markov]") {
+  const auto task = make_task("markov");
+  Generator g(62);
+  const Batch batch = task->sample(4000, g);
+  const auto& unigram = batch.references.at("unigram rule");
+  REQUIRE(std::abs(mean(batch.optimal) - task->facts().optimal) <
+          4 * standard_error(batch.optimal));
+  REQUIRE(std::abs(mean(unigram) - task->facts().references.at("unigram rule")) <
+          4 * standard_error(unigram));
+  // tasks.md, k = 3, Monte Carlo: 0.886 and 1.008.
+  const Batch three = make_markov({.symbols = 3})->sample(4000, g);
+  REQUIRE(mean(three.optimal) == Approx(0.886).margin(1e-3 + 4 * standard_error(three.optimal)));
+  REQUIRE(mean(three.references.at("unigram rule")) ==
+          Approx(1.008).margin(1e-3 + 4 * standard_error(three.references.at("unigram rule"))));
+  REQUIRE(std::isnan(make_markov({.symbols = 3})->facts().optimal));
+  REQUIRE_THROWS_AS(make_markov({.symbols = 1}), ValueError);
+  REQUIRE_THROWS_AS(make_markov({.context = 0}), ValueError);
+}
+
+}  // namespace

@@ -301,7 +301,8 @@ expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --threads 3
 same out first
 refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
-refuses 2 "--greedy" generate runs/reverse-1 --temperature 0
+refuses 2 "above 0 to 1000" generate runs/reverse-1 --temperature 0
+refuses 2 "above 0 to 1" generate runs/reverse-1 --top-p 0
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"

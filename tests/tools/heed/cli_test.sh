@@ -377,11 +377,12 @@ for seed in 1 2 3; do
   expect 3 train "${diverges[@]}" --steps 50 --seed $seed --out "diverged-$seed"
 done
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "steps before it are in diverged"
-has_file diverged/state.safetensors
+err_has "steps before it are in diverged"; err_has "; first blocks."
+has_file diverged/state.safetensors; has_file diverged/audit.txt
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1 --overwrite  # only its end
-err_has "the evaluation after step 1 is"
+err_has "the evaluation after step 1 is"; err_has "; first blocks."
 has_file diverged-1/state.safetensors
+expect 3 eval diverged-1 --sequences 2; err_has "not finite; first blocks."
 expect 3 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
 

@@ -14,6 +14,7 @@ using namespace heed::nn;
 using heed::autograd::float64;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;
+using heed::nn::testing::variant_models;
 
 // Notebook 0's layer: heads side by side in one projection. It joins them without `permute_back`.
 Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back) {
@@ -63,6 +64,29 @@ TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dt
         CHECK(c.runs[3].at(11, 0) != 0);
         CHECK(c.ok());
       }
+}
+
+TEST_CASE("every variant of attention is causal, and a window ends where it says") {
+  for (const auto& [name, o] : variant_models({.vocab = 7,
+                               .d_model = 8,
+                               .heads = 2,
+                               .layers = 2,
+                               .context = 12,
+                               .dtype = heed::autograd::float64})) {
+    const Causality c = causality(random_model(o));
+    for (const Reach& r : c.runs) {
+      CAPTURE(name, r.name, r.text());
+      CHECK(r.ok());
+    }
+    if (o.window == 0) continue;
+    // Two layers see two windows' worth of tokens, without padding or a cache and with one.
+    for (const Reach* r : {&c.runs[0], &c.runs[3]})
+      for (std::int64_t t = 0; t < 12; ++t)
+        for (std::int64_t s = 0; s <= t; ++s) {
+          CAPTURE(name, r->name, t, s, r->text());
+          CHECK((r->at(t, s) != 0) == (t - s <= 2 * (o.window - 1)));
+        }
+  }
 }
 
 TEST_CASE("the certificate ends where the cause does") {

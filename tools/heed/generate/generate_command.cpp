@@ -83,7 +83,7 @@ int generate(const GenerateArguments& a, bool json) {
   if (a.sample.greedy && (a.sample.top_k > 0 || a.sample.top_p < 1))
     usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kPrompts);
+  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const nn::TaskFacts& facts = run.task->facts();
   const nn::Vocabulary& vocabulary = facts.vocabulary;
   const auto ids = run.task->prompt(a.prompt).inputs.to_vector<std::int64_t>();

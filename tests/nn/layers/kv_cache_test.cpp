@@ -56,8 +56,8 @@ std::vector<std::int64_t> generated(const Transformer& model, const std::vector<
                                     std::int64_t n, const SampleOptions& options) {
   std::vector<std::int64_t> out;
   Generator g(17);
-  generate(model, ids, n, options, g, [&](std::int64_t id) {
-    out.push_back(id);
+  generate(model, ids, n, options, g, [&](const GeneratedToken& token) {
+    out.push_back(token.id);
     return true;
   });
   return out;

@@ -301,7 +301,8 @@ expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --threads 3
 same out first
 refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
-refuses 2 "--greedy" generate runs/reverse-1 --temperature 0
+refuses 2 "above 0 to 1000" generate runs/reverse-1 --temperature 0
+refuses 2 "above 0 to 1" generate runs/reverse-1 --top-p 0
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
@@ -377,12 +378,13 @@ for seed in 1 2 3; do
   expect 3 train "${diverges[@]}" --steps 50 --seed $seed --out "diverged-$seed"
 done
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "steps before it are in diverged"
+err_has "diverged keeps the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
+expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1 --overwrite  # only its end
-err_has "the evaluation after step 1 is"
+err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 keeps the save of step 0"
 has_file diverged-1/state.safetensors
-expect 3 generate diverged-1 --tokens 3 --greedy
+expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
 
 # --- checks

@@ -35,7 +35,7 @@ void print_positions(const nn::Evaluation& e) {
 
 int eval(const EvalArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kSequences);
+  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
   const Stopwatch clock;
   Progress progress(false);
   const nn::Evaluation e = past_input_checks([&] {

@@ -116,9 +116,7 @@ class Run {
     try {
       report_ = past_input_checks([&] { return t_.step(); });
     } catch (const autograd::NumericError& e) {
-      save();
-      throw autograd::NumericError(fmt::format("{}; the {} steps before it are in {}", e.what(),
-                                               t_.steps_done, folder_.string()));
+      throw autograd::NumericError(fmt::format("{}; {}", e.what(), save_before_trouble()));
     }
     pace_.add(clock_.seconds() - started);
     if (audit) progress_.line(keep_audit(audit->after(t_.model), folder_));
@@ -196,16 +194,30 @@ class Run {
     next_picture_ = clock_.seconds() + kShare * (clock_.seconds() - started);
   }
 
+  std::string last_save() const {
+    return fmt::format("{} keeps the save of step {}", folder_.string(), saved_);
+  }
+
+  // Weights that are not finite, or give no finite loss, never take the place of the last save.
   void save() {
+    check_finite(past_input_checks([&] { return nn::evaluate(t_.model, *t_.task, 1); }));
     try {
       save_run(t_, folder_);
     } catch (const autograd::NumericError& e) {
-      throw autograd::NumericError(
-          fmt::format("{}; {} keeps the save of step {}", e.what(), folder_.string(), saved_));
+      throw autograd::NumericError(fmt::format("{}; {}", e.what(), last_save()));
     }
     log_.restart(folder_, t_.history().size());
     saved_ = t_.steps_done;
     last_saved_ = clock_.seconds();
+  }
+
+  std::string save_before_trouble() {
+    try {
+      save();
+      return fmt::format("the {} steps before it are in {}", t_.steps_done, folder_.string());
+    } catch (const autograd::NumericError&) {
+      return last_save();
+    }
   }
 
   void checkpoint() {
@@ -240,16 +252,17 @@ class Run {
     return e;
   }
 
-  void check(const nn::Evaluation& e) {
-    if (!std::isfinite(e.loss)) {
-      if (t_.steps_done < config_.steps) save();
+  void check_finite(const nn::Evaluation& e) const {
+    if (!std::isfinite(e.loss))
       throw autograd::NumericError(fmt::format(
-          "the evaluation after step {} is {}; lower lr (now {}) or set clip; the {} steps before "
-          "it are in {}; first {}",
-          t_.steps_done, e.loss, config_.lr, t_.steps_done, folder_.string(), e.trouble));
-    }
+          "the evaluation after step {} is {}; lower lr (now {}) or set clip; {}; first {}",
+          t_.steps_done, e.loss, config_.lr, last_save(), e.trouble));
+  }
+
+  void check(const nn::Evaluation& e) {
+    check_finite(e);
     if (const std::string leak = leak_text(e, folder_.string()); !leak.empty()) {
-      save();
+      if (saved_ < t_.steps_done) save();
       throw CheckError(leak);
     }
   }

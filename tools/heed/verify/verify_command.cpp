@@ -56,7 +56,7 @@ nn::Json to_json(const std::vector<Verified>& all) {
 
 int verify_causality(const VerifyArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kPrompts);
+  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const std::int64_t context = run.model.options.context;
   if (a.length > context) usage_error("--length: needs 2 to {}, got {}", context, a.length);
   nn::Generator generator(1);

@@ -42,8 +42,7 @@ class TemporaryFolder {
 };
 
 nn::ResumeCheck check_resume(const fs::path& folder) {
-  const nn::RunConfig config =
-      nn::load_run(folder, "model.safetensors", nn::Use::kSequences).config;
+  const nn::RunConfig config = open_run(folder, "model.safetensors", nn::Use::kSequences).config;
   const TemporaryFolder temporary;
   const InterruptGuard interrupt;
   Progress progress(false);

@@ -85,7 +85,7 @@ RunConfig dyck() {
   RunConfig c;
   c.task = "dyck";
   c.mlp = c.bias = true;
-  c.steps = 900;
+  c.steps = 900, c.schedule = Decay::kCosine;
   return c;
 }
 
@@ -128,16 +128,17 @@ RunConfig copy() {
 struct Preset {
   std::string_view name;
   RunConfig config;
+  int seconds = 0;
 };
 std::vector<Preset> presets() {
-  return {{"induction", induction()},
-          {"reverse", reverse()},
-          {"copy", copy()},
-          {"urn", urn()},
-          {"recall", recall()},
-          {"markov", markov()},
-          {"markov-phases", markov_phases()},
-          {"dyck", dyck()},
+  return {{"induction", induction(), 2},
+          {"reverse", reverse(), 1},
+          {"copy", copy(), 1},
+          {"urn", urn(), 3},
+          {"recall", recall(), 4},
+          {"markov", markov(), 6},
+          {"markov-phases", markov_phases(), 7},
+          {"dyck", dyck(), 9},
           {"modadd", modadd()},
           {"modadd-paper", modadd_paper()},
           {"shakespeare-cpu", shakespeare_cpu()},
@@ -160,6 +161,12 @@ RunConfig preset(std::string_view name) {
   for (const Preset& p : presets())
     if (p.name == name) return p.config;
   fail<ValueError>("preset", name_problem(name, preset_names()));
+}
+
+int preset_seconds(std::string_view name) {
+  for (const Preset& p : presets())
+    if (p.name == name) return p.seconds;
+  return 0;
 }
 
 }  // namespace heed::nn

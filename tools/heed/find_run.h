@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "nn/train/run_folder.h"
+
 namespace heed {
 
 /// Whether the folder holds a config.toml, and whether its run got as far as its first save.
@@ -13,5 +15,9 @@ bool has_saved(const std::filesystem::path& folder);
 /// RUN of eval, generate and info: `given`, or the newest run under runs/ if it is empty. IoError
 /// if it is no run, or there is none.
 std::filesystem::path find_run(const std::string& given);
+
+/// nn::load_run; on stderr, what a user should know of the file.
+nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
+                       nn::Use use);
 
 }  // namespace heed

@@ -16,7 +16,7 @@ using Kind = nn::Setting::Kind;
 
 constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
   0  done
-  1  a check failed
+  1  a check failed: a wrong gradient, a leak, a batch not learned
   2  usage: what was asked for cannot be done
   3  numeric trouble: NaN, or with --strict a parameter without gradient
   4  a file cannot be read or written

@@ -138,7 +138,7 @@ int run_study(const StudyArguments& a, const Command& c) {
     usage_error("--prompt and --sample both name a sequence; give one");
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run =
-      nn::load_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
+      open_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
   const nn::Batch one = chosen_sequence(a, c, *run.task);
   const auto ids = one.inputs.to_vector<std::int64_t>();

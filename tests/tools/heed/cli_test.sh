@@ -378,11 +378,11 @@ for seed in 1 2 3; do
   expect 3 train "${diverges[@]}" --steps 50 --seed $seed --out "diverged-$seed"
 done
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "diverged keeps the save of step"
+err_has "diverged keeps the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1 --overwrite  # only its end
-err_has "the evaluation after step 1 is"; err_has "diverged-1 keeps the save of step 0"
+err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 keeps the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
@@ -391,6 +391,8 @@ expect 3 train --resume diverged --quiet
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "by heart"
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learned"
+# Far below the best possible loss of unknown sequences, and no leak.
+expect 0 train urn --overfit-batch --layers 2 --batch 1 --steps 1500 --quiet; out_has "loss 0.000"
 refuses 2 "leave out --out" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
 expect 0 gradcheck add --order 1 --oracle dual --layouts contiguous --json; is_json_line

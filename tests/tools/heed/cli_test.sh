@@ -395,6 +395,8 @@ expect 3 train --resume diverged --quiet
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "by heart"
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learned"
+# Far below the best possible loss of unknown sequences, and no leak.
+expect 0 train urn --overfit-batch --layers 2 --batch 1 --steps 1500 --quiet; out_has "loss 0.000"
 refuses 2 "leave out --out" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
 expect 0 gradcheck add --order 1 --oracle dual --layouts contiguous --json; is_json_line

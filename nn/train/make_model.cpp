@@ -9,7 +9,7 @@ namespace heed::nn {
 using namespace autograd;
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
-  check_memory(c, vocab, classes);
+  check_model_memory(c, vocab, classes);
   using enum AttentionForm;
   // Drawn as matrices, then stored as asked for: the form does not change the model.
   const AttentionForm drawn = c.form == kPackedHeads ? kPackedQKV

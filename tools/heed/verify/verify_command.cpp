@@ -102,6 +102,8 @@ int verify_causality(const VerifyArguments& a, bool json) {
 
 void verify_command(Command& c) {
   c.name = "verify", c.what = "certify that a model is causal: no output sees a later input";
+  c.json_keys =
+      "ok run length seconds passes (weights pass ok leaks first_leak blind) files";
   c.examples =
       "  heed verify causality\n"
       "  heed verify causality runs/induction-1 --length 48 --json";

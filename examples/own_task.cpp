@@ -70,7 +70,9 @@ int main() {
   const Vocabulary& spelling = trainer.task->facts().vocabulary;
   std::printf("\n%s", question.c_str());
   generate(trainer.model, spelling.encode(question), kDigits, {.greedy = true}, default_generator(),
-           [&](std::int64_t id) { return std::printf("%s", spelling.label(id).c_str()) > 0; });
+           [&](const GeneratedToken& token) {
+             return std::printf("%s", spelling.label(token.id).c_str()) > 0;
+           });
   std::printf(
       "\n\nNotice: the loss stops at the best possible one, though not at 0: what is left is the\n"
       "digits that nobody can know. A loss below it would mean that the model sees its targets.\n");

@@ -21,6 +21,7 @@
 #include "nn/tasks/task.h"
 #include "nn/tasks/tasks.h"
 #include "nn/tasks/vocabulary.h"
+#include "nn/train/audit.h"
 #include "nn/train/build.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"

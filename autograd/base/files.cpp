@@ -66,20 +66,37 @@ int sync_directory(const std::filesystem::path& directory) {
   return error;
 }
 
-}  // namespace
+// The file that path leads to and a new one beside it, open.
+struct Begun {
+  std::string target, temporary;
+  int file;
+};
 
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
-  std::string target = path, temporary;
+Begun begin_file(const std::string& path) {
+  Begun begun{path, {}, -1};
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
     if (!std::filesystem::is_regular_file(path, ignored))
       cannot_write(path, std::filesystem::is_directory(path, ignored) ? "it is a directory"
                                                                       : "it is not a regular file");
     const auto resolved = std::filesystem::canonical(path, ignored);
-    if (!resolved.empty()) target = resolved.string();
+    if (!resolved.empty()) begun.target = resolved.string();
   }
-  const int file = create_beside(target, temporary);
-  if (file < 0) cannot_write(path, reason(errno));
+  begun.file = create_beside(begun.target, begun.temporary);
+  if (begun.file < 0) cannot_write(path, reason(errno));
+  return begun;
+}
+
+}  // namespace
+
+void check_writable(const std::string& path) {
+  const Begun begun = begin_file(path);
+  ::close(begun.file);
+  ::unlink(begun.temporary.c_str());
+}
+
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+  const auto [target, temporary, file] = begin_file(path);
   int error = write_and_close(file, parts);
   if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error != 0) {

@@ -19,6 +19,9 @@ namespace heed::autograd {
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const std::string& path, std::string_view text);
 
+/// Errors as write_file() would have now; leaves everything as it is. For a result that takes long.
+void check_writable(const std::string& path);
+
 /// The contents of a file, or what comes out of a pipe; IoError with path and reason, also for
 /// more than `limit` bytes.
 std::string read_file(const std::string& path,

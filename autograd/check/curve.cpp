@@ -12,10 +12,10 @@ using namespace oracles;
 
 // (<v, f>(x + h u) - <v, f>(x - h u)) / 2h
 double two_point_difference(const Line& f, const Values& v, double h) {
-  const Values left = f(-h), right = f(h);
-  double total = 0;
-  for (std::size_t o = 0; o < v.size(); ++o) total += v[o] * (right[o] - left[o]);
-  return total / (2 * h);
+  Values change = f(h);
+  const Values left = f(-h);
+  for (std::size_t o = 0; o < v.size(); ++o) change[o] -= left[o];
+  return dot(v, change) / (2 * h);
 }
 
 }  // namespace

@@ -15,11 +15,11 @@ struct Difference {
   double value = 0;
   /// Bound of |value - derivative|: how far two steps are apart, and the noise of f at that step.
   double error = 0;
-  double terms = 0;       ///< sum over the outputs of |v_o * (its derivative)|
-  double step = 0;        ///< of t; the stencil is +-step/2, +-step, +-2 step
-  bool kink = false;      ///< the slopes from the left and from the right disagree at every step
-  double jump = 0;        ///< from the left slope to the right one, in the sum
-  double jump_noise = 0;  ///< no smaller jump can be seen
+  double terms = 0;   ///< sum over the outputs of |v_o * (its derivative)|
+  double step = 0;    ///< of t; the stencil is +-step/2, +-step, +-2 step
+  bool kink = false;  ///< the slopes from the left and from the right disagree at every step
+  double jump = 0;    ///< sum over the outputs of |v_o * (right slope - left slope)|, over step/2
+  double jump_noise = 0;  ///< a jump up to this may be the noise of f
 };
 
 /// |a - b| / terms, of two values for a sum of terms: 0 where equal, NaN where not finite.

@@ -10,12 +10,6 @@
 namespace heed::autograd::oracles {
 namespace {
 
-double dot(const Values& a, const Values& b) {
-  double total = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
-  return total;
-}
-
 double absolute_dot(const Values& a, const Values& b) {
   double total = 0;
   for (std::size_t i = 0; i < a.size(); ++i) total += std::abs(a[i] * b[i]);
@@ -55,6 +49,12 @@ double conditioning(const Point& p, const Direction& d, double value) {
 }
 
 }  // namespace
+
+double dot(const Values& a, const Values& b) {
+  double total = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
+  return total;
+}
 
 Tensor call(const DifferentiableFunction& f, Args xs) {
   const NoGrad guard;

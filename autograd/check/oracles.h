@@ -14,6 +14,8 @@ namespace heed::autograd::oracles {
 using Tensors = std::vector<Tensor>;
 using Values = std::vector<double>;
 
+double dot(const Values& a, const Values& b);
+
 /// f(xs), unrecorded.
 Tensor call(const DifferentiableFunction& f, Args xs);
 

@@ -8,6 +8,7 @@
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/mutation.h"
+#include "autograd/graph/observer.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -112,10 +113,11 @@ bool is_private(const Tensor& x) {
   return x.is_sole_owner();
 }
 
-// Into one of them where nobody else sees it. The order of a sum of two does not change its bits.
-Tensor add_up(const Tensor& sum, const Tensor& g) {
+// Into one of them where nobody else sees it, unless an observer is to see the sum. The order of a
+// sum of two does not change its bits.
+Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   if (!sum.defined()) return g;
-  if (!grad_enabled() && sum.dtype() == g.dtype() && g.dtype() != dual64) {
+  if (!observed && !grad_enabled() && sum.dtype() == g.dtype() && g.dtype() != dual64) {
     if (is_private(sum)) return add_(sum, g), sum;
     if (is_private(g)) return add_(g, sum), g;
   }
@@ -204,14 +206,16 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
       wanted.push_back(targets.back() != nullptr);
     }
     if (std::find(wanted.begin(), wanted.end(), 1) == wanted.end()) continue;
+    const ObservedVjp observed(*node, g);
     Grads grads = run_vjp(*node, g, wanted, options.create_graph);
+    observed.gave(grads);
     check(grads.size() == inputs.size(), *node->op(), "its vjp gave ", grads.size(),
           " gradients for ", inputs.size(), " inputs; {} stands for none");
     for (std::size_t k = 0; k < grads.size(); ++k) {
       Walk::Visit* v = targets[k];
       if (!v || !grads[k].defined()) continue;
       Tensor part = MutateGradients::apply(*node->op(), k, std::move(grads[k]), v->node->shape());
-      v->grad = add_up(v->grad, fit(*node->op(), k, std::move(part), *v->node));
+      v->grad = add_up(v->grad, fit(*node->op(), k, std::move(part), *v->node), bool(observed));
     }
     if (!retain) node->release();
   }

@@ -105,10 +105,12 @@ void Node::release() {
   for (Input& input : inputs()) input = Input();
 }
 
-bool must_record(const Inputs& inputs) {
-  if (!t_grad_enabled) return false;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].defined() && inputs[i].node()) return true;
+bool must_record(const Op& op, const Inputs& inputs, const Tensor& output) {
+  if (t_grad_enabled)
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].defined() && inputs[i].node()) return true;
+  if (detail::t_observer) [[unlikely]]
+    detail::tell_observer(op, inputs, output);
   return false;
 }
 
@@ -132,6 +134,8 @@ void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input*
     node->output_version_ = output.version();
   }
   output.set_node(owner);
+  if (detail::t_observer) [[unlikely]]
+    detail::tell_observer(*node->op_, inputs, output);
 }
 
 }  // namespace heed::autograd

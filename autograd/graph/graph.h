@@ -29,6 +29,8 @@ struct OpSpec {
   Saves saves = Saves::kBoth;
   /// The vjp may return gradients of the output's shape: the engine sums them to the input's.
   bool broadcasts = false;
+  /// Puts a value it is given into its output (masked_fill's -inf): an infinity there is meant.
+  bool fills = false;
   SampleFn samples;  ///< required: an op without samples does not compile
   std::vector<NoSize> no_sizes = {};
 };
@@ -45,6 +47,7 @@ class Op {
   operator std::string_view() const { return spec_.name; }  // NOLINT: for check(cond, kOp, ...)
   Saves saves() const { return spec_.saves; }
   bool broadcasts() const { return spec_.broadcasts; }
+  bool fills() const { return spec_.fills; }
 
  private:
   OpSpec spec_;
@@ -176,8 +179,14 @@ class Node {
   Node* next_dead_ = nullptr;
 };
 
-/// True if the result of an op on these inputs has to be recorded.
-bool must_record(const Inputs& inputs);
+class OpObserver;  // observer.h
+namespace detail {
+extern thread_local OpObserver* t_observer;  // null: nobody looks
+void tell_observer(const Op& op, const Inputs& inputs, const Tensor& output);
+}  // namespace detail
+
+/// True if the output of an op on these inputs has to be recorded; else it is done.
+bool must_record(const Op& op, const Inputs& inputs, const Tensor& output);
 /// Fills a fresh node from the op's inputs and hangs it on the output.
 void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory);
 
@@ -223,7 +232,7 @@ Tensor record_as(const Op& op, const Inputs& inputs, Tensor output, Parts&&... p
 /// `vjp(const Vjp&) -> Grads` calls public ops only.
 template <class F>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp) {
-  if (!must_record(inputs)) return output;
+  if (!must_record(op, inputs, output)) return output;
   return detail::record_as<VjpNode<F>>(op, inputs, std::move(output), std::move(vjp));
 }
 
@@ -233,7 +242,7 @@ Tensor record(const Op& op, const Inputs& inputs, Tensor output, F vjp) {
 template <class Definition, class Backward>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, Definition definition,
               Backward backward) {
-  if (!must_record(inputs)) return output;
+  if (!must_record(op, inputs, output)) return output;
   return detail::record_as<FusedNode<Definition, Backward>>(
       op, inputs, std::move(output), std::move(definition), std::move(backward));
 }

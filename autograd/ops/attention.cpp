@@ -48,6 +48,10 @@ Samples attention_samples(SampleGen& g) {
       {"causal", with({.causal = true}), qkv(g, heads, 4, 4)},
       {"causal, rows without a key", with({.scale = 0.3, .causal = true}), qkv(g, heads, 4, 2)},
       {"negative scale", with({.scale = -0.7}), qkv(g, heads, 2, 2)},
+      {"soft cap", with({.scale = 2, .soft_cap = 1.5}), qkv(g, heads, 2, 3)},
+      {"soft cap, causal, a row masked, bias",
+       with({.soft_cap = 0.8, .causal = true, .keep = keep}),
+       and_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
       {"a row masked, a key unread", with({.keep = keep}), qkv(g, heads, 3, 3)},
       {"everything masked", with({.keep = nothing}), qkv(g, heads, 3, 3)},
       {"everything masked, uniform", with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
@@ -140,6 +144,11 @@ Tensor rows_of_nothing(const Tensor& scores) {
   return eq(max(scores.detach(), {-1}, true), -kInf);
 }
 
+Tensor soft_capped(const Tensor& scores, double cap) {
+  check<ValueError>(cap >= 0 && std::isfinite(cap), "attention", "needs soft_cap >= 0, got ", cap);
+  return cap == 0 ? scores : cap * tanh(scores / cap);
+}
+
 // `bias`: that of options, or what stands for it in a graph; `key`: dropout's.
 AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_in,
                           const Tensor& bias, const AttentionOptions& options, std::uint64_t key) {
@@ -165,7 +174,8 @@ AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_i
   const Tensor k = cleared(k_in, unread);
   AttentionResult r;
   r.raw_scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
-  r.scores = mask.apply(bias.defined() ? r.raw_scores + bias : r.raw_scores);
+  const Tensor capped = soft_capped(r.raw_scores, options.soft_cap);
+  r.scores = mask.apply(bias.defined() ? capped + bias : capped);
   if (options.on_scores) r.scores = options.on_scores(r.scores);
   watch(r.scores, options.watch.scores, options.watch.scores_grad);
   Tensor logits = r.scores;
@@ -206,19 +216,16 @@ bool broadcasts_to(const Tensor& x, const Shape& shape) {
          (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
-// The kernel, SIMD only, takes up to two leading axes in float32 or float64; the composite takes
-// the rest, and says what is wrong.
+// The kernel takes up to two leading axes in float32 or float64; the composite takes the rest, and
+// says what is wrong.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](const Tensor& x) {
-    return x.rank() >= 2 && x.rank() <= 4 && x.numel() > 0 && x.size(-1) <= kernels::kMaxHead &&
-           x.dtype() == q.dtype();
+    return x.rank() >= 2 && x.rank() <= 4 && x.numel() > 0 && x.dtype() == q.dtype();
   };
-  if (!kernels::simd_runs()) return false;
   if (!fits(q) || !fits(k) || !fits(v) || (q.dtype() != float32 && q.dtype() != float64))
     return false;
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;
-  if (o.on_scores || o.on_pattern || !(o.dropout >= 0 && o.dropout <= 1)) return false;
-  if (o.fully_masked == FullyMasked::kUniform) return false;
+  if (!(o.dropout >= 0 && o.dropout <= 1)) return false;
   const Shape scores = scores_shape(q, k, v);
   if (scores_shape(q, k, k) != scores) return false;  // an axis that v alone has, weights have not
   return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias.tensor(), scores) &&
@@ -392,9 +399,22 @@ AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const T
   return composite(q, k, v, options.bias.tensor(), options, draw_key(options));
 }
 
+std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, const Tensor& v,
+                                            const AttentionOptions& options) {
+  static_assert(kernels::kMaxHead == 256);
+  const auto wide = [](const Tensor& x) { return x.rank() > 0 && x.size(-1) > kernels::kMaxHead; };
+  if (!kernels::simd_runs()) return "no SIMD kernels";
+  if (options.on_scores || options.on_pattern) return "scores or weights replaced";
+  if (options.soft_cap != 0) return "soft cap";
+  if (options.fully_masked == FullyMasked::kUniform) return "uniform rows where all is masked";
+  if (wide(q) || wide(v)) return "heads wider than 256";
+  return fits_kernel(q, k, v, options) ? "" : "shapes and dtypes that the kernel does not take";
+}
+
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
-  if (!fits_kernel(q, k, v, options)) return attention_with_weights(q, k, v, options).output;
+  if (!attention_composite_reason(q, k, v, options).empty())
+    return attention_with_weights(q, k, v, options).output;
   const bool heads = q.rank() == 4 && k.shape().sub(0, 2) == q.shape().sub(0, 2) &&
                      v.shape().sub(0, 2) == q.shape().sub(0, 2) && k.rank() == 4 && v.rank() == 4;
   return heads ? fused(q, k, v, options, q.shape().sub(0, 3)) : fused_as_heads(q, k, v, options);

@@ -43,6 +43,14 @@ KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t t
   return KeepMask(keep);
 }
 
+KeepMask KeepMask::behind_sink(std::int64_t tk) const {
+  if (!defined()) return {};
+  const Shape keys = broadcast("attention", keep_.shape(), {tk});
+  Shape sink = keys;
+  sink[sink.rank() - 1] = 1;
+  return KeepMask(cat({full(sink, 1, bool8), expand(keep_, keys)}, -1));
+}
+
 Tensor KeepMask::apply(const Tensor& scores) const {
   if (!defined()) return scores;
   return masked_fill(expand(scores, broadcast("attention", scores.shape(), keep_.shape())),
@@ -102,6 +110,22 @@ ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
       for (std::int64_t j = 0; j < tk; ++j) *at++ = -slope * double(std::abs(i + first - j));
   }
   return ScoreBias(to(bias, dtype));
+}
+
+ScoreBias ScoreBias::behind_sink(const Tensor& logits, std::int64_t tk) const {
+  if (!defined() && !logits.defined()) return {};
+  const auto zero = [](const Tensor& beside) {
+    return zeros({1}, beside.dtype() == float32 ? float32 : float64);
+  };
+  const Tensor rest = defined() ? bias_ : zero(logits);
+  const Tensor first = logits.defined() ? reshape(logits, {-1, 1, 1}) : zero(rest);
+  const Shape keys =
+      broadcast("attention", broadcast("attention", rest.shape(), {tk}), first.shape());
+  Shape sink = keys;
+  sink[sink.rank() - 1] = 1;
+  ScoreBias both;  // checked, as in operator+
+  both.bias_ = cat({expand(first, sink), expand(rest, keys)}, -1);
+  return both;
 }
 
 ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {

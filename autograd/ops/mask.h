@@ -36,6 +36,8 @@ class KeepMask {
                                  CausalAlignment alignment = CausalAlignment::kBottomRight);
   /// Sequence b has lengths[b] keys, the rest is padding: [B, 1, 1, Tk].
   static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
+  /// The same for tk + 1 keys, the first of which every query may read: an attention sink.
+  KeepMask behind_sink(std::int64_t tk) const;
 
   bool defined() const { return keep_.defined(); }
   const Tensor& tensor() const { return keep_; }
@@ -65,6 +67,10 @@ class ScoreBias {
   static ScoreBias alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
                          DType dtype = float32,
                          CausalAlignment alignment = CausalAlignment::kBottomRight);
+
+  /// The same for tk + 1 keys, the first of which has the bias logits[h] in head h; undefined
+  /// logits are 0. Before a key of zeros that is an attention sink's score.
+  ScoreBias behind_sink(const Tensor& logits, std::int64_t tk) const;
 
   bool defined() const { return bias_.defined(); }
   const Tensor& tensor() const { return bias_; }

@@ -232,6 +232,8 @@ enum class FullyMasked {
 };
 struct AttentionOptions {
   std::optional<double> scale = {};  ///< default 1/sqrt(d)
+  /// c > 0: c tanh(S / c) for S = q k^T * scale, before bias and mask (Gemma 2, arXiv 2408.00118).
+  double soft_cap = 0;
   bool causal = false;
   CausalAlignment alignment = CausalAlignment::kBottomRight;
   KeepMask keep = {};
@@ -245,7 +247,7 @@ struct AttentionOptions {
 };
 struct AttentionResult {
   Tensor output;      ///< [..., Tq, d_value]
-  Tensor raw_scores;  ///< [..., Tq, Tk]: q k^T * scale, before bias and mask
+  Tensor raw_scores;  ///< [..., Tq, Tk]: q k^T * scale, before cap, bias and mask
   Tensor scores;      ///< [..., Tq, Tk]: masked places -inf
   Tensor pattern;     ///< [..., Tq, Tk]: softmax of scores, before dropout
   Tensor dropped;     ///< [..., Tq, Tk]: after dropout, what the values are weighted with
@@ -256,8 +258,11 @@ struct AttentionResult {
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options = {});
 /// Its output alone, fused: memory O(T) unless somebody watches or replaces. Up to two leading axes
-/// and d of 256; beyond that, and for kUniform, the composite.
+/// and d of 256; beyond that, with a soft cap and for kUniform, the composite.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
+/// Why attention() of these is the composite, as "soft cap"; empty where it is fused.
+std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, const Tensor& v,
+                                            const AttentionOptions& options = {});
 
 }  // namespace heed::autograd

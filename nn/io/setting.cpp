@@ -77,10 +77,12 @@ Setting::Setting(std::string key_, std::int64_t& value, Range range_, std::strin
   set_checked = [&value](const std::string& text) { value = *parse_number<std::int64_t>(text); };
 }
 
+std::string Setting::real_text(double value) { return fmt::format("{:.17g}", value); }
+
 Setting::Setting(std::string key_, double& value, Range range_, std::string help_)
     : Setting(std::move(key_), Kind::kReal, std::move(help_)) {
   unit = "X", range = range_, shown = fmt::format("{}", value);
-  get = [&value] { return fmt::format("{:.17g}", value); };
+  get = [&value] { return real_text(value); };
   set_checked = [&value](const std::string& text) { value = *parse_number<double>(text); };
 }
 
@@ -128,6 +130,11 @@ std::string Setting::problem(const std::string& where, const std::string& text) 
   }
   if (text.empty()) return may_be_empty ? "" : where + " needs a value, got ''";
   if (names.empty()) return "";
+  if (kind == Kind::kNameOrReal) {
+    if (parse_number<double>(text)) return number_problem(where, text, range, false);
+    const std::string wrong = name_problem(text, names);
+    return wrong.empty() ? "" : where + " needs a number or a name: " + wrong;
+  }
   for (const std::string& word : words(text, kind))
     if (const std::string wrong = name_problem(word, names); !wrong.empty())
       return where + ": " + wrong;
@@ -143,7 +150,10 @@ void Setting::set(const std::string& where, const std::string& text) const {
 std::string Setting::description() const {
   std::string text = help;
   if (const std::string allowed = range.text(); !allowed.empty()) text += "; " + allowed;
-  if (!names.empty()) text += ": " + autograd::join(names, kind == Kind::kList ? ", " : " or ");
+  if (kind == Kind::kNameOrReal)
+    text += ", or " + autograd::join(names, " or ");
+  else if (!names.empty())
+    text += ": " + autograd::join(names, kind == Kind::kList ? ", " : " or ");
   const std::string none = kind == Kind::kSwitch ? "no" : "none";
   return text + " (default: " + (shown.empty() ? none : shown) + ")";
 }

@@ -5,10 +5,14 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
+
+#include "autograd/base/text.h"
 
 namespace heed::nn {
 
@@ -50,14 +54,14 @@ struct Span {
 };
 
 struct Setting {
-  enum class Kind { kSwitch, kInteger, kReal, kSpan, kText, kChoice, kList };
+  enum class Kind { kSwitch, kInteger, kReal, kSpan, kText, kChoice, kNameOrReal, kList };
 
   std::string key;  ///< "d-model"
   Kind kind;
   std::string help;
   std::string unit;                ///< what a value is called in help: N, FILE
   Range range;                     ///< of a number
-  std::vector<std::string> names;  ///< that a choice takes, or entries of a list (empty: any)
+  std::vector<std::string> names;  ///< that it takes, or entries of a list (empty: any)
   std::string shown;               ///< the default in help; a switch that has one can be negated
   std::string group;               ///< heading in help
   bool may_be_empty = false;       ///< of a text
@@ -91,6 +95,39 @@ struct Setting {
     shown = get();
   }
 
+  /// One of an enum's names, or a number.
+  template <class E>
+  Setting(std::string key_, std::variant<E, double>& value, Range range_, std::string help_)
+      : Setting(std::move(key_), Kind::kNameOrReal, std::move(help_)) {
+    names = enum_names<E>();
+    unit = "X|NAME", range = range_;
+    get = [&value] {
+      const E* named = std::get_if<E>(&value);
+      return named ? enum_name(*named) : real_text(std::get<double>(value));
+    };
+    set_checked = [&value](const std::string& text) {
+      if (const auto number = autograd::parse_number<double>(text)) value = *number;
+      for (const auto& [known, name] : EnumNames<E>::kTable)
+        if (text == name) value = known;
+    };
+    shown = get();
+  }
+  /// A value with EnumNames, or `unset`: the name of having none.
+  template <class E>
+  Setting(std::string key_, std::optional<E>& value, const std::string& unset, std::string help_)
+      : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {
+    names = enum_names<E>();
+    names.insert(names.begin(), unset);
+    unit = "NAME";
+    get = [&value, unset] { return value ? enum_name(*value) : unset; };
+    set_checked = [&value](const std::string& text) {
+      value.reset();
+      for (const auto& [known, name] : EnumNames<E>::kTable)
+        if (text == name) value = known;
+    };
+    shown = get();
+  }
+
   /// Help shows this default: what leaving it out means.
   Setting shows(std::string text) && {
     shown = std::move(text);
@@ -106,6 +143,7 @@ struct Setting {
   std::string description() const;
 
  private:
+  static std::string real_text(double value);  ///< all of it
   Setting(std::string key_, Kind kind_, std::string help_)
       : key(std::move(key_)), kind(kind_), help(std::move(help_)) {}
 };

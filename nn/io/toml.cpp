@@ -65,6 +65,8 @@ void add_items(std::vector<TomlItem>& items, const toml::table& table, const std
 const char* type_problem(const Setting& setting, TomlItem::Type type) {
   using Kind = Setting::Kind;
   const bool number = setting.kind == Kind::kInteger || setting.kind == Kind::kReal;
+  if (setting.kind == Kind::kNameOrReal)
+    return type == TomlItem::Type::kBool ? " needs a number, or a name in quotes" : nullptr;
   if (number && type != TomlItem::Type::kNumber) return " needs a number, without quotes";
   if (setting.kind == Kind::kSwitch && type != TomlItem::Type::kBool)
     return " is true or false, without quotes";
@@ -103,8 +105,10 @@ const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& s
 std::string toml_line(const Setting& setting) {
   using Kind = Setting::Kind;
   const std::string value = setting.get();
-  if (setting.kind != Kind::kText && setting.kind != Kind::kChoice && setting.kind != Kind::kSpan)
-    return setting.key + " = " + value + "\n";
+  const bool number = setting.kind == Kind::kNameOrReal && autograd::parse_number<double>(value);
+  const bool text = setting.kind == Kind::kText || setting.kind == Kind::kChoice ||
+                    setting.kind == Kind::kSpan || setting.kind == Kind::kNameOrReal;
+  if (!text || number) return setting.key + " = " + value + "\n";
   std::string quoted;
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);

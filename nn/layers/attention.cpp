@@ -19,6 +19,25 @@ Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
   return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
 }
 
+// A key in front of zeros with a value of zeros: the sink's place, whose score is its bias.
+Tensor behind_zeros(const Tensor& x, DType dtype) {
+  const Shape one{x.size(0), x.size(1), 1, x.size(3)};
+  return cat({expand(zeros({1, 1, 1, 1}, dtype), one), x}, 2);
+}
+
+// The columns of scores and weights behind the sink's are what others see and replace.
+Tensor without_sink(const Tensor& x) { return slice(x, -1, 1, x.size(-1)); }
+void hide_sink(AttentionOptions& how) {
+  AttentionWatch& w = how.watch;
+  for (AttentionWatch::Observer* see : {&w.scores, &w.pattern, &w.scores_grad, &w.pattern_grad})
+    if (*see) *see = [see = *see](const Tensor& x) { see(contiguous(without_sink(x))); };
+  for (auto* replace : {&how.on_scores, &how.on_pattern})
+    if (*replace)
+      *replace = [f = *replace](const Tensor& x) {
+        return cat({slice(x, -1, 0, 1), f(without_sink(x))}, -1);
+      };
+}
+
 // To look at scores and weights, the kernel that trains writes them out; to replace them, the
 // composite runs.
 void probe_weights(AttentionOptions& how, const Pass& pass) {
@@ -49,9 +68,16 @@ double MultiHeadAttention::scale() const {
     case ScaleRule::kInvSqrtModel:
       return 1 / std::sqrt(double(options.d_model));
     case ScaleRule::kNone:
+    case ScaleRule::kLearned:  // q is multiplied instead
       break;
   }
   return 1;
+}
+
+std::string_view MultiHeadAttention::composite_reason() const {
+  const Options& o = options;
+  const Tensor q = zeros({1, 1, 1, o.d_head}, o.dtype), v = zeros({1, 1, 1, o.d_value}, o.dtype);
+  return attention_composite_reason(q, q, v, attention_options(1, 1, {}));
 }
 
 void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -74,6 +100,41 @@ void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, co
                     "a KV cache needs causality aligned at the bottom right");
 }
 
+AttentionOptions MultiHeadAttention::attention_options(std::int64_t tq, std::int64_t tk,
+                                                       const Pass& pass) const {
+  // attention() applies the causal mask and the keep-mask: KeepMask::causal,
+  // autograd/ops/attention.cpp.
+  const Options& o = options;
+  AttentionOptions how{.scale = scale(),
+                       .soft_cap = o.soft_cap,
+                       .causal = o.causal,
+                       .alignment = o.alignment,
+                       .keep = pass.keep,
+                       .bias = pass.bias,
+                       .fully_masked = o.fully_masked};
+  if (o.window > 0 && o.window < std::max(tq, tk))
+    how.keep = how.keep & KeepMask::sliding_window(tq, tk, o.window, o.alignment);
+  if (pass.training) how.dropout = o.dropout, how.generator = pass.generator;
+  if (pass.probe) probe_weights(how, pass);
+  return how;
+}
+
+// q [B, H, Tq, d], k and v [B, H, Tk, d] -> [B, H, Tq, d_value]
+Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor& v,
+                                  AttentionOptions how) const {
+  if (options.sink == Sink::kNone) return attention(q, k, v, how);
+  const std::int64_t tq = q.size(2), tk = k.size(2);
+  // Aligned at the bottom right, causality lets every query that sees a key see the one in front.
+  if (how.causal && how.alignment == CausalAlignment::kTopLeft) {
+    how.keep = how.keep & KeepMask::causal(tq, tk, how.alignment);
+    how.causal = false;
+  }
+  how.keep = how.keep.behind_sink(tk);
+  how.bias = how.bias.behind_sink(sink_logit, tk);
+  hide_sink(how);
+  return attention(q, behind_zeros(k, options.dtype), behind_zeros(v, options.dtype), how);
+}
+
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                    const Pass& pass) const {
   check_inputs(query, key, value, pass);
@@ -82,6 +143,8 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   Tensor q = heads_first(pass.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
   Tensor k = heads_first(pass.at("hook_k", p.k));
   Tensor v = heads_first(pass.at("hook_v", p.v));
+  if (q_norm) q = (*q_norm)(q), k = (*k_norm)(k);
+  if (head_scale.defined()) q = q * reshape(head_scale, {options.heads, 1, 1});
   if (options.rope) {
     // Queries stand where the causal mask has them: at the bottom right beside the last keys.
     const std::int64_t cached = pass.cache ? pass.cache->length() : 0;
@@ -94,18 +157,9 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
     const KVCache::KV all = pass.cache->append(pass.layer, k, v);
     k = all.k, v = all.v;
   }
-  // attention() applies the causal mask and pass.keep: KeepMask::causal,
-  // autograd/ops/attention.cpp.
-  AttentionOptions how{.scale = scale(),
-                       .causal = options.causal,
-                       .alignment = options.alignment,
-                       .keep = pass.keep,
-                       .bias = pass.bias,
-                       .fully_masked = options.fully_masked};
-  if (pass.training) how.dropout = options.dropout, how.generator = pass.generator;
-  if (pass.probe) probe_weights(how, pass);
   k = repeat_heads(k, options.heads), v = repeat_heads(v, options.heads);
-  const Tensor z = pass.at("hook_z", heads_first(attention(q, k, v, how)));  // [B, T, H, d]
+  const Tensor seen = attend(q, k, v, attention_options(q.size(2), k.size(2), pass));
+  const Tensor z = pass.at("hook_z", heads_first(seen));  // [B, T, H, d]
   pass.end();
   return merge_heads(z);
 }

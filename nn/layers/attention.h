@@ -24,6 +24,14 @@ enum class ScaleRule {
   kNone,          ///< 1
   kInvHead,       ///< 1/d_head (muP: Yang et al. 2022)
   kInvSqrtModel,  ///< 1/sqrt(d_model)
+  kLearned,       ///< a parameter per head, which starts at 1/sqrt(d_head)
+};
+/// One place more in each softmax's denominator, with a value of 0: a head that finds nothing to
+/// look at looks there. Rows of the pattern, which leaves it out, sum to less than 1.
+enum class Sink {
+  kNone,
+  kZero,     ///< with the score 0: exp(s_i) / (1 + sum exp(s_j)), "softmax-one" (Miller 2023)
+  kLearned,  ///< with a parameter per head, which starts at 0 (gpt-oss)
 };
 
 /// The parameters of one layer, under the names of its form; all others are undefined.
@@ -58,6 +66,12 @@ struct MultiHeadAttention : Module {
     std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {};  ///< all or none where packed
     std::optional<bool> out_bias = {};
     std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
+    /// RMSNorm of q and k over d_head, before RoPE, with gains that all heads share (Henry et al.
+    /// 2020; Qwen 3).
+    bool qk_norm = false;
+    double soft_cap = 0;  ///< c > 0: scores S become c tanh(S / c), before masks (Gemma 2)
+    Sink sink = Sink::kNone;
+    std::int64_t window = 0;  ///< keys less than this far from the query, itself included; 0: all
     bool causal = false;
     CausalAlignment alignment = CausalAlignment::kBottomRight;
     autograd::FullyMasked fully_masked = autograd::FullyMasked::kZero;
@@ -66,6 +80,8 @@ struct MultiHeadAttention : Module {
     DType dtype = float32;
   } options;  ///< as given, with every 0 and unset bias filled in
   AttentionWeights weights;
+  std::optional<RMSNorm> q_norm, k_norm;
+  Tensor head_scale, sink_logit;  ///< [heads], where learned
 
   /// Weights as torch.nn.MultiheadAttention draws them, whatever the form. ValueError naming the
   /// options that do not fit each other.
@@ -85,9 +101,16 @@ struct MultiHeadAttention : Module {
                     const Pass& pass = {}) const {
     return forward(query, key, value, pass);
   }
+  /// Why forward() computes the composite, which keeps all [B, H, Tq, Tk]: "soft cap"; empty where
+  /// attention is fused.
+  std::string_view composite_reason() const;
   template <class F>
   void visit(F&& f) {
     weights.visit(f);
+    if (q_norm) f("q_norm", *q_norm);
+    if (k_norm) f("k_norm", *k_norm);
+    f("scale", head_scale);
+    f("sink", sink_logit);
   }
 
  private:
@@ -97,6 +120,10 @@ struct MultiHeadAttention : Module {
   void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
                     const Pass& pass) const;
   double scale() const;
+  autograd::AttentionOptions attention_options(std::int64_t tq, std::int64_t tk,
+                                               const Pass& pass) const;
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v,
+                autograd::AttentionOptions how) const;
   QKV project(const Tensor& query, const Tensor& key, const Tensor& value) const;
   Tensor merge_heads(const Tensor& z) const;  // [B, T, H, d_value] -> [B, T, d_model]
 };

@@ -165,6 +165,11 @@ Options checked(Options o) {
                     o.d_head);
   check<ValueError>(o.dropout >= 0 && o.dropout < 1, kName, "needs dropout in [0, 1), got ",
                     o.dropout);
+  check<ValueError>(o.window >= 0, kName, "needs window >= 0, got ", o.window);
+  check<ValueError>(o.soft_cap >= 0 && std::isfinite(o.soft_cap), kName,
+                    "needs a finite soft_cap >= 0, got ", o.soft_cap);
+  check<ValueError>(o.sink == Sink::kNone || o.fully_masked == autograd::FullyMasked::kZero, kName,
+                    "with a sink no row is fully masked; leave fully_masked at kZero");
   return o;
 }
 
@@ -221,6 +226,15 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
   else
     p.weight = {draw(q), draw(k), draw(v)};
   weights = write(p, options);
+  if (o.qk_norm)
+    for (std::optional<RMSNorm>* norm : {&q_norm, &k_norm})
+      norm->emplace(RMSNorm::Options{.dim = options.d_head, .dtype = o.dtype});
+  const auto per_head = [&](double value) {
+    return full({o.heads}, value, o.dtype).requires_grad();
+  };
+  if (o.scale == std::variant<ScaleRule, double>(ScaleRule::kLearned))
+    head_scale = per_head(1 / std::sqrt(double(options.d_head)));
+  if (o.sink == Sink::kLearned) sink_logit = per_head(0);
 }
 
 MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const Tensor& key,

@@ -79,11 +79,31 @@ const Check kRmsNormLayer(
                                      g.uniform({3, 4}, 0.5, 2), kCall)};
     },
     needs_axis());
+const Check kNormLayer(
+    "nn.Norm",
+    [](SampleGen& g) -> Samples {
+      Norm::Options o{.dim = 4, .bias = false, .dtype = float64};
+      Samples samples{module_sample<Norm>("LayerNorm", o, g.apart({3, 4}), kCall)};
+      o.kind = NormKind::kRMSNorm;
+      samples.push_back(module_sample<Norm>("RMSNorm", o, g.uniform({3, 4}, 0.5, 2), kCall));
+      return samples;
+    },
+    needs_axis());
 const Check kMlp(
     "nn.MLP",
     [](SampleGen& g) -> Samples {
-      return {module_sample<MLP>("gelu", {.dim = 3, .hidden = 5, .dtype = float64},
-                                 g.normal({2, 3}), kCall)};
+      Samples samples;
+      const std::pair<Activation, std::string> activations[] = {
+          {Activation::kGelu, "gelu"},
+          {Activation::kGeluTanh, "gelu, tanh"},
+          {Activation::kRelu, "relu"},
+          {Activation::kSilu, "silu"},
+          {Activation::kSwiglu, "SwiGLU"}};
+      for (const auto& [activation, name] : activations)
+        samples.push_back(module_sample<MLP>(
+            name, {.dim = 3, .hidden = 5, .activation = activation, .dtype = float64},
+            g.normal({2, 3}), kCall));
+      return samples;
     },
     needs_axis());
 
@@ -132,6 +152,38 @@ const Check kAttentionLayer(
       return samples;
     },
     needs_axis());
+const Check kAttentionOptions(
+    "nn.MultiHeadAttention.options",
+    [](SampleGen& g) -> Samples {
+      const auto base = attention_options(A::kPackedQKV);
+      Samples samples;
+      const auto add = [&](const std::string& name, const MultiHeadAttention::Options& o, auto f) {
+        samples.push_back(module_sample<MultiHeadAttention>(name, o, g.normal({2, 4, 4}), f));
+      };
+      auto o = base;
+      o.scale = ScaleRule::kLearned, o.qk_norm = true, o.rope = true;
+      add("learned scale, QK-norm, RoPE", o, kCall);
+      o = base;
+      o.window = 2;
+      add("window", o, kCall);
+      o.soft_cap = 0.7, o.causal = false;
+      add("window on both sides, soft cap", o, kCall);
+      o = base;
+      o.sink = Sink::kZero, o.kv_heads = 1;
+      add("softmax-one, shared keys and values", o, kCall);
+      o.sink = Sink::kLearned, o.alignment = CausalAlignment::kTopLeft;
+      const std::int64_t lengths[] = {3, 1};
+      add("sink, top left, padding, ALiBi", o,
+          [keep = KeepMask::padding(lengths, 4)](auto& m, const Tensor& x) {
+            return m(x, {.keep = keep, .bias = ScoreBias::alibi(2, 4, 4, dtype_beside(x))});
+          });
+      o = base;
+      o.sink = Sink::kLearned, o.soft_cap = 1.3, o.window = 2, o.qk_norm = true;
+      o.scale = ScaleRule::kLearned;
+      add("sink, soft cap, window, QK-norm, learned scale", o, kCall);
+      return samples;
+    },
+    needs_axis());
 const Check kBlock(
     "nn.Block",
     [](SampleGen& g) -> Samples {
@@ -144,6 +196,16 @@ const Check kBlock(
                                                                 : "no norm",
                                  {.attention = attention_options(A::kPackedQKV), .norm = norm},
                                  g.apart({1, 3, 4}), kCall));
+      Block::Options o{.attention = attention_options(A::kSeparate)};
+      o.attention.q_bias = false;
+      o.hidden = 5, o.activation = Activation::kSwiglu, o.residual_scale = 0.4;
+      for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost}) {
+        o.norm = norm, o.norm_kind = NormKind::kRMSNorm;
+        samples.push_back(module_sample<Block>(norm == NormPlacement::kPre
+                                                   ? "pre-RMSNorm, SwiGLU, scaled residual"
+                                                   : "post-RMSNorm, SwiGLU",
+                                               o, g.apart({1, 3, 4}), kCall));
+      }
       return samples;
     },
     needs_axis());

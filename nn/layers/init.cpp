@@ -3,6 +3,8 @@
 #include "nn/layers/init.h"
 
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 namespace heed::nn::init {
 
@@ -65,6 +67,32 @@ void kaiming_uniform(const Tensor& p, double a, Generator& g) {
   uniform(p, -bound, bound, g);
 }
 
+void orthogonal(const Tensor& p, Generator& g) {
+  check(p.rank() == 2, "orthogonal", "needs a matrix, got ", p.shape());
+  const auto rows = std::size_t(p.size(0)), columns = std::size_t(p.size(1));
+  const bool tall = rows > columns;
+  const std::size_t count = tall ? columns : rows, length = tall ? rows : columns;
+  fill(p, [&](auto out) {
+    g.normal(out, 0, 1);
+    // Modified Gram-Schmidt, in double: the vectors that R's diagonal makes positive.
+    std::vector<std::vector<double>> basis(count, std::vector<double>(length));
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<double>& v = basis[i];
+      const auto place = [&](std::size_t j) { return tall ? j * columns + i : i * columns + j; };
+      for (std::size_t j = 0; j < length; ++j) v[j] = double(out[place(j)]);
+      for (std::size_t b = 0; b < i; ++b) {
+        const double along = std::inner_product(v.begin(), v.end(), basis[b].begin(), 0.0);
+        for (std::size_t j = 0; j < length; ++j) v[j] -= along * basis[b][j];
+      }
+      const double norm = std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+      for (std::size_t j = 0; j < length; ++j) {
+        v[j] /= norm;
+        out[place(j)] = typename decltype(out)::value_type(v[j]);
+      }
+    }
+  });
+}
+
 void linear(const Tensor& weight, const Tensor& bias, Generator& g) {
   kaiming_uniform(weight, std::sqrt(5.0), g);
   if (!bias.defined()) return;
@@ -80,7 +108,7 @@ void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers, Generato
     if (is_bias(n)) {
       zeros(p);
     } else if (p.rank() < 2) {
-      ones(p);
+      if (n.ends_with("weight")) ones(p);
     } else {
       const bool residual =
           n.ends_with("proj.weight") || n.ends_with("down.weight") || n.ends_with("W_O");

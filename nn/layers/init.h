@@ -23,12 +23,18 @@ void xavier_uniform(const Tensor& p, Generator& g = default_generator());
 /// a). p is [out, in, ...]; ShapeError below rank 2.
 void kaiming_uniform(const Tensor& p, double a, Generator& g = default_generator());
 
+/// Orthonormal rows (columns, if there are more rows): Q of the QR decomposition of an N(0, 1)
+/// draw, R's diagonal positive (Saxe et al. 2014), as torch's but for rounding. p is [rows,
+/// columns]; ShapeError else.
+void orthogonal(const Tensor& p, Generator& g = default_generator());
+
 /// As torch.nn.Linear: weight [out, in] ~ kaiming_uniform(a = sqrt(5)), that is U(-w, w) with
 /// w = 1/sqrt(in); then bias [out], if defined, from the same range.
 void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_generator());
 
 /// GPT-2 (Radford et al. 2019; nanoGPT), by name, each parameter drawn once in the order given:
-/// biases 0; other vectors (norms) 1; projections back into the stream ("...proj.weight",
+/// biases 0; norms ("...weight" of rank 1) 1; other vectors as they are; projections back into the
+/// stream ("...proj.weight",
 /// "...down.weight", "...W_O") N(0, 0.02 / sqrt(2 layers)); every other matrix N(0, 0.02).
 void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers,
           Generator& g = default_generator());

@@ -47,12 +47,43 @@ RMSNorm::RMSNorm(const Options& o, Generator&) : options(o) {
 }
 
 namespace {
-std::int64_t hidden_size(const MLP::Options& o) { return o.hidden ? o.hidden : 4 * o.dim; }
+
+std::variant<LayerNorm, RMSNorm> norm_of(const Norm::Options& o) {
+  if (o.kind == NormKind::kRMSNorm) return RMSNorm({.dim = o.dim, .dtype = o.dtype});
+  return LayerNorm({.normalized_shape = o.dim, .bias = o.bias, .dtype = o.dtype});
+}
+
+Linear::Options widening(const MLP::Options& o) {
+  return {.in = o.dim, .out = o.hidden ? o.hidden : 4 * o.dim, .bias = o.bias, .dtype = o.dtype};
+}
+Linear::Options narrowing(const MLP::Options& o) {
+  const Linear::Options up = widening(o);
+  return {.in = up.out, .out = up.in, .bias = o.bias, .dtype = o.dtype};
+}
+
 }  // namespace
 
-MLP::MLP(const Options& o, Generator& g)
-    : options(o),
-      up({.in = o.dim, .out = hidden_size(o), .bias = o.bias, .dtype = o.dtype}, g),
-      down({.in = hidden_size(o), .out = o.dim, .bias = o.bias, .dtype = o.dtype}, g) {}
+Norm::Norm(const Options& o, Generator&) : options(o), norm(norm_of(o)) {}
+
+MLP::MLP(const Options& o, Generator& g) : options(o), up(widening(o), g), down(narrowing(o), g) {
+  if (o.activation == Activation::kSwiglu) gate.emplace(widening(o), g);
+}
+
+Tensor MLP::operator()(const Tensor& x) const {
+  const Tensor h = up(x);
+  switch (options.activation) {
+    case Activation::kGelu:
+      return down(gelu(h));
+    case Activation::kGeluTanh:
+      return down(gelu_tanh(h));
+    case Activation::kRelu:
+      return down(relu(h));
+    case Activation::kSilu:
+      return down(silu(h));
+    case Activation::kSwiglu:
+      break;
+  }
+  return down(silu((*gate)(x)) * h);
+}
 
 }  // namespace heed::nn

@@ -1,6 +1,9 @@
-// The layers under attention: Linear, Embedding, LayerNorm, RMSNorm, MLP. Parameters start as
+// The layers under attention: Linear, Embedding, norms, MLP. Parameters start as
 // PyTorch's do, drawn from the given generator in PyTorch's order.
 #pragma once
+
+#include <optional>
+#include <variant>
 
 #include "nn/layers/module.h"
 
@@ -81,22 +84,56 @@ struct RMSNorm : Module {
   }
 };
 
-/// down(gelu(up(x))), [..., dim] -> [..., dim] through [..., hidden].
+enum class NormKind { kLayerNorm, kRMSNorm };
+
+/// One of the two over the last axis, under their parameters' names.
+struct Norm : Module {
+  struct Options {
+    std::int64_t dim;
+    NormKind kind = NormKind::kLayerNorm;
+    bool bias = true;  ///< of a LayerNorm; RMSNorm has none
+    DType dtype = float32;
+  } options;
+  std::variant<LayerNorm, RMSNorm> norm;
+
+  explicit Norm(const Options& o, Generator& g = default_generator());
+  Tensor operator()(const Tensor& x) const {
+    return std::visit([&](const auto& n) { return n(x); }, norm);
+  }
+  template <class F>
+  void visit(F&& f) {
+    std::visit([&](auto& n) { n.visit(f); }, norm);
+  }
+};
+
+/// Between an MLP's matrices.
+enum class Activation {
+  kGelu,      ///< exact (Hendrycks & Gimpel 2016)
+  kGeluTanh,  ///< GPT-2's approximation of it
+  kRelu,
+  kSilu,
+  kSwiglu,  ///< silu(gate(x)) * up(x): a third matrix (Shazeer 2020)
+};
+
+/// down(activation(up(x))), [..., dim] -> [..., dim] through [..., hidden].
 struct MLP : Module {
   struct Options {
     std::int64_t dim;
     std::int64_t hidden = 0;  ///< 0: 4 * dim
+    Activation activation = Activation::kGelu;
     bool bias = true;
     DType dtype = float32;
   } options;
   Linear up, down;
+  std::optional<Linear> gate;  ///< of kSwiglu
 
   explicit MLP(const Options& o, Generator& g = default_generator());
-  Tensor operator()(const Tensor& x) const { return down(gelu(up(x))); }
+  Tensor operator()(const Tensor& x) const;
   template <class F>
   void visit(F&& f) {
     f("up", up);
     f("down", down);
+    if (gate) f("gate", *gate);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "autograd/graph/observer.h"
+
 namespace heed::nn {
 
 using namespace autograd;
@@ -19,8 +21,11 @@ Transformer::Options checked(const Transformer::Options& o) {
   in_range("heads", o.heads, 1 << 12);
   in_range("layers", o.layers, 1 << 10);
   in_range("context", o.context, 1 << 20);
-  check<ValueError>(o.d_model % o.heads == 0, "Transformer", "d_model ", o.d_model,
-                    " is not divisible by heads ", o.heads);
+  check<ValueError>(o.d_head > 0 || o.d_model % o.heads == 0, "Transformer", "d_model ", o.d_model,
+                    " is not divisible by heads ", o.heads, "; choose a multiple, or set d_head");
+  check<ValueError>(std::round(o.mlp_ratio * double(o.d_model)) >= 1 && o.mlp_ratio <= 1 << 10,
+                    "Transformer", "needs mlp_ratio times d_model from 1 to 1024 d_model, got ",
+                    o.mlp_ratio, " times ", o.d_model);
   check<ValueError>(o.dropout >= 0 && o.dropout < 1, "Transformer", "needs dropout in [0, 1), got ",
                     o.dropout);
   Transformer::Options full = o;
@@ -48,10 +53,48 @@ std::int64_t first_position(const Transformer::Options& o, std::int64_t n, const
   return cached;
 }
 
-std::optional<LayerNorm> block_norm(const Block::Options& o) {
+std::optional<Norm> block_norm(const Block::Options& o) {
   if (o.norm == NormPlacement::kNone) return std::nullopt;
-  return LayerNorm(
-      {.normalized_shape = o.attention.d_model, .bias = o.norm_bias, .dtype = o.attention.dtype});
+  return Norm({.dim = o.attention.d_model,
+               .kind = o.norm_kind,
+               .bias = o.norm_bias,
+               .dtype = o.attention.dtype});
+}
+
+double residual_scale(const Transformer::Options& o) {
+  if (const double* number = std::get_if<double>(&o.residual_scale)) return *number;
+  return 1 / std::sqrt(2 * double(o.layers));
+}
+
+Block::Options block_options(const Transformer::Options& o) {
+  return {.attention = {.d_model = o.d_model,
+                        .heads = o.heads,
+                        .d_head = o.d_head,
+                        .d_value = o.d_value,
+                        .kv_heads = o.kv_heads,
+                        .form = o.form,
+                        .bias = o.bias,
+                        .q_bias = o.q_bias,
+                        .k_bias = o.k_bias,
+                        .v_bias = o.v_bias,
+                        .out_bias = o.out_bias,
+                        .scale = o.scale,
+                        .qk_norm = o.qk_norm,
+                        .soft_cap = o.soft_cap,
+                        .sink = o.sink,
+                        .window = o.window,
+                        .causal = true,
+                        .rope = o.positions == Positions::kRope,
+                        .dropout = o.dropout,
+                        .dtype = o.dtype},
+          .mlp = o.mlp,
+          .hidden = std::int64_t(std::round(o.mlp_ratio * double(o.d_model))),
+          .activation = o.activation,
+          .norm = o.norm,
+          .norm_kind = o.norm_kind,
+          .norm_bias = o.norm_bias,
+          .dropout = o.dropout,
+          .residual_scale = residual_scale(o)};
 }
 
 }  // namespace
@@ -73,21 +116,32 @@ Block::Block(const Options& o, Generator& g)
       ln2(o.mlp ? block_norm(o) : std::nullopt),
       attn(o.attention, g) {
   if (o.mlp)
-    mlp.emplace(
-        MLP::Options{
-            .dim = o.attention.d_model, .bias = o.attention.bias, .dtype = o.attention.dtype},
-        g);
+    mlp.emplace(MLP::Options{.dim = o.attention.d_model,
+                             .hidden = o.hidden,
+                             .activation = o.activation,
+                             .bias = o.attention.bias,
+                             .dtype = o.attention.dtype},
+                g);
 }
 
 Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   const bool pre = options.norm == NormPlacement::kPre, post = options.norm == NormPlacement::kPost;
-  const auto sublayer = [&](const Tensor& in, const std::optional<LayerNorm>& norm, auto layer) {
-    const Tensor out = in + dropped(layer(pre ? (*norm)(in) : in), options.dropout, pass);
+  const double scale = options.residual_scale;
+  const auto sublayer = [&](const Tensor& in, const std::optional<Norm>& norm, auto layer) {
+    const Tensor added = dropped(layer(pre ? (*norm)(in) : in), options.dropout, pass);
+    const Tensor out = in + (scale == 1 ? added : added * scale);
     return post ? (*norm)(out) : out;
   };
   Tensor h = pass.at("hook_resid_pre", x);
-  h = sublayer(h, ln1, [&](const Tensor& u) { return attn(u, pass.in("attn")); });
-  if (mlp) h = sublayer(h, ln2, [&](const Tensor& u) { return (*mlp)(u); });
+  h = sublayer(h, ln1, [&](const Tensor& u) {
+    const NameScope scope("attn");
+    return attn(u, pass.in("attn"));
+  });
+  if (mlp)
+    h = sublayer(h, ln2, [&](const Tensor& u) {
+      const NameScope scope("mlp");
+      return (*mlp)(u);
+    });
   h = pass.at("hook_resid_post", h);
   pass.end();
   return h;
@@ -99,23 +153,8 @@ Transformer::Transformer(const Options& o, Generator& g)
     pos.emplace(Embedding::Options{.count = o.context, .dim = o.d_model, .dtype = o.dtype}, g);
   if (o.positions == Positions::kSinusoidal)
     sinusoid = sinusoidal_positions(o.context, o.d_model, o.dtype);
-  for (std::int64_t i = 0; i < o.layers; ++i)
-    blocks.emplace_back(Block::Options{.attention = {.d_model = o.d_model,
-                                                     .heads = o.heads,
-                                                     .form = o.form,
-                                                     .bias = o.bias,
-                                                     .causal = true,
-                                                     .rope = o.positions == Positions::kRope,
-                                                     .dropout = o.dropout,
-                                                     .dtype = o.dtype},
-                                       .mlp = o.mlp,
-                                       .norm = o.norm,
-                                       .norm_bias = o.norm_bias,
-                                       .dropout = o.dropout},
-                        g);
-  if (o.norm == NormPlacement::kPre)
-    ln.emplace(
-        LayerNorm::Options{.normalized_shape = o.d_model, .bias = o.norm_bias, .dtype = o.dtype});
+  for (std::int64_t i = 0; i < o.layers; ++i) blocks.emplace_back(block_options(o), g);
+  if (o.norm == NormPlacement::kPre) ln = block_norm(blocks[0].options);
   if (!o.tied)
     head.emplace(
         Linear::Options{.in = o.d_model, .out = options.classes, .bias = false, .dtype = o.dtype},
@@ -145,12 +184,14 @@ Transformer convert(Transformer model, AttentionForm to) {
 }
 
 KVCache Transformer::cache(std::int64_t batch) const {
+  const MultiHeadAttention::Options& o = blocks[0].attn.options;
   return KVCache({.layers = options.layers,
                   .batch = batch,
-                  .heads = options.heads,
+                  .heads = o.kv_heads,
                   .capacity = options.context,
-                  .d_head = options.d_model / options.heads,
-                  .dtype = options.dtype});
+                  .d_head = o.d_head,
+                  .d_value = o.d_value,
+                  .dtype = o.dtype});
 }
 
 Tensor Transformer::forward(const Tensor& ids, const Pass& pass) const {
@@ -173,7 +214,9 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) c
     whole.bias = pass.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
   x = dropped(x, options.dropout, pass);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    Pass inner = whole.in("blocks." + std::to_string(i));
+    const std::string name = "blocks." + std::to_string(i);
+    const NameScope scope(name);
+    Pass inner = whole.in(name);
     inner.layer = std::int64_t(i);
     x = blocks[i](x, inner);
   }

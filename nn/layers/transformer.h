@@ -25,31 +25,38 @@ enum class Positions {
 /// float64 (Vaswani et al. 2017, section 3.5).
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
 
+/// What each sublayer's output is multiplied by before it is added to the stream.
+enum class ResidualRule {
+  kInvSqrtDepth,  ///< 1/sqrt(2 layers): the stream's variance does not grow with depth
+};
+
 /// Attention and, unless attention-only, an MLP, each added to the stream [B, T, d_model].
 struct Block : Module {
   struct Options {
     MultiHeadAttention::Options attention;
     bool mlp = true;
+    std::int64_t hidden = 0;  ///< of the MLP; 0: 4 d_model
+    Activation activation = Activation::kGelu;
     NormPlacement norm = NormPlacement::kPre;
+    NormKind norm_kind = NormKind::kLayerNorm;
     bool norm_bias = true;
     double dropout = 0;  ///< on what each sublayer adds
+    double residual_scale = 1;
   } options;
-  std::optional<LayerNorm> ln1, ln2;
+  std::optional<Norm> ln1, ln2;
   MultiHeadAttention attn;
   std::optional<MLP> mlp;
 
   explicit Block(const Options& o, Generator& g = default_generator());
   Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
-  /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down; per head TransformerLens'.
+  /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down, gate; per head
+  /// TransformerLens'.
   template <class F>
   void visit(F&& f) {
     if (ln1) f("ln1", *ln1);
     if (ln2) f("ln2", *ln2);
-    attn.weights.visit([&](std::string_view name, Tensor& x) { f(parameter_name(name), x); });
-    if (mlp) {
-      f("up", mlp->up);
-      f("down", mlp->down);
-    }
+    attn.visit([&](std::string_view name, auto& x) { f(parameter_name(name), x); });
+    if (mlp) mlp->visit(f);
   }
 
  private:
@@ -62,13 +69,24 @@ struct Transformer : Module {
     std::int64_t classes = 0;  ///< output columns; 0: vocab
     std::int64_t d_model = 64, heads = 4, layers = 2;
     std::int64_t context = 64;  ///< longest T; learned positions have this many rows
+    std::int64_t d_head = 0, d_value = 0, kv_heads = 0;  ///< as MultiHeadAttention's
     bool mlp = true;
-    bool bias = true;  ///< in linears (never in the head)
+    double mlp_ratio = 4;  ///< width of the MLP / d_model
+    Activation activation = Activation::kGelu;
+    bool bias = true;  ///< in linears (never in the head), unless said for a projection:
+    std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {}, out_bias = {};
     bool norm_bias = true;
     bool tied = false;  ///< the head is tok.weight and owns no parameter
     Positions positions = Positions::kLearned;
     NormPlacement norm = NormPlacement::kPre;
+    NormKind norm_kind = NormKind::kLayerNorm;
     AttentionForm form = AttentionForm::kPackedQKV;
+    std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
+    bool qk_norm = false;
+    double soft_cap = 0;
+    Sink sink = Sink::kNone;
+    std::int64_t window = 0;
+    std::variant<ResidualRule, double> residual_scale = 1.0;
     double dropout = 0;
     DType dtype = float32;
   } options;
@@ -76,7 +94,7 @@ struct Transformer : Module {
   std::optional<Embedding> pos;
   Tensor sinusoid;  ///< [context, d_model], no parameter; undefined unless kSinusoidal
   std::vector<Block> blocks;
-  std::optional<LayerNorm> ln;
+  std::optional<Norm> ln;
   std::optional<Linear> head;  ///< no bias
 
   /// ValueError naming the option that does not fit.

@@ -1,6 +1,7 @@
 #include "nn/study/causality.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/engine/engine.h"
 
@@ -20,14 +21,16 @@ std::vector<double> largest_by_position(const Tensor& x) {
   return max(abs(flat), {2}).to_vector<double>();
 }
 
+using Done = std::function<void(std::int64_t)>;  // so many more outputs
+
 // With the tokens [begin, end) padding, which no query may read.
 Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin, std::int64_t end,
-                   const std::string& name) {
+                   const std::string& name, const Done& done) {
   std::vector<bool> padding(std::size_t(x.size(1)), false);
   std::fill(padding.begin() + begin, padding.begin() + end, true);
   const KeepMask keep(logical_not(from_data(padding, {1, 1, 1, x.size(1)})));
-  Reach r =
-      reach([&](const Tensor& e) { return model.forward_embedded(e, {.keep = keep}); }, x, name);
+  Reach r = reach([&](const Tensor& e) { return model.forward_embedded(e, {.keep = keep}); }, x,
+                  name, done);
   r.padding = padding;
   return r;
 }
@@ -37,7 +40,7 @@ constexpr std::int64_t kBatch = 32;
 
 // Sequence s of all has another token at s, the last one of a batch none: what is not equal to the
 // last one's has moved with it.
-Reach cached_reach(const Transformer& model, const Tensor& ids) {
+Reach cached_reach(const Transformer& model, const Tensor& ids, const Done& done) {
   const NoGrad guard;
   const std::int64_t length = ids.size(1), vocab = model.options.vocab, half = length / 2;
   const auto own = ids.to_vector<std::int64_t>();
@@ -55,6 +58,7 @@ Reach cached_reach(const Transformer& model, const Tensor& ids) {
     const Tensor logits = cat({first, second}, 1);
     const Tensor change = slice(logits, 0, 0, count) - slice(logits, 0, count, count + 1);
     for (const double moved : largest_by_position(change)) by_input.push_back(moved);
+    done(count);
   }
   const Tensor square = from_data(by_input, {length, length});
   return {"with a KV cache", length, transpose(square, 0, 1).to_vector<double>()};
@@ -113,20 +117,23 @@ bool Causality::ok() const {
   return std::all_of(runs.begin(), runs.end(), [](const Reach& r) { return r.ok(); });
 }
 
-Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-            const std::string& name) {
+Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const std::string& name,
+            const Done& done) {
   check(x.rank() >= 2 && x.size(0) == 1, "causality", "needs an x of [1, T, ...], got ", x.shape());
   const std::int64_t length = x.size(1);
   Generator random(1);
   Reach result{name, length, {}};
-  for (std::int64_t t = 0; t < length; t += kBatch)
-    for (const double derivative :
-         reach_of_outputs(f, x, arange(double(t), double(std::min(t + kBatch, length))), random))
+  for (std::int64_t t = 0; t < length; t += kBatch) {
+    const std::int64_t end = std::min(t + kBatch, length);
+    for (const double derivative : reach_of_outputs(f, x, arange(double(t), double(end)), random))
       result.values.push_back(derivative);
+    if (done) done(end - t);
+  }
   return result;
 }
 
-Causality causality(const Transformer& model, std::int64_t length) {
+Causality causality(const Transformer& model, std::int64_t length,
+                    const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const Transformer::Options& o = model.options;
   if (length == 0) length = std::min<std::int64_t>(o.context, 32);
   check<ValueError>(length >= 2 && length <= o.context, "causality", "needs a length of 2 to ",
@@ -135,12 +142,39 @@ Causality causality(const Transformer& model, std::int64_t length) {
   const Tensor ids = randint(0, o.vocab, {1, length}, random);
   const Tensor x = model.tok(ids).detach();
   const std::int64_t padding = std::max<std::int64_t>(1, length / 4);
+  constexpr std::int64_t kPasses = 4;
+  std::int64_t all_done = 0;
+  const auto done = [&](std::int64_t more) {
+    all_done += more;
+    if (progress) progress(all_done, kPasses * length);
+  };
   Causality c;
-  c.runs.push_back(padded_reach(model, x, 0, 0, "without padding"));
-  c.runs.push_back(padded_reach(model, x, length - padding, length, "with padding at the end"));
-  c.runs.push_back(padded_reach(model, x, 0, padding, "with padding at the start"));
-  c.runs.push_back(cached_reach(model, ids));
+  c.runs.push_back(padded_reach(model, x, 0, 0, "without padding", done));
+  c.runs.push_back(
+      padded_reach(model, x, length - padding, length, "with padding at the end", done));
+  c.runs.push_back(padded_reach(model, x, 0, padding, "with padding at the start", done));
+  c.runs.push_back(cached_reach(model, ids, done));
   return c;
+}
+
+std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed) {
+  constexpr std::int64_t kSpots = 3;
+  const std::int64_t length = std::min<std::int64_t>(model.options.context, 32);
+  if (length < 2) return {};
+  Generator random{std::uint64_t(seed)};
+  const Tensor ids = randint(0, model.options.vocab, {1, length}, random);
+  const Tensor outputs = randint(0, length - 1, {kSpots}, random);  // the last one sees all
+  const std::vector<double> derivatives =
+      reach_of_outputs([&](const Tensor& e) { return model.forward_embedded(e); },
+                       model.tok(ids).detach(), outputs, random);
+  std::vector<Reach::Place> leaks;
+  for (std::int64_t i = 0; i < kSpots; ++i) {
+    const std::int64_t output = outputs.to_vector<std::int64_t>()[std::size_t(i)];
+    for (std::int64_t s = output + 1; s < length; ++s)
+      if (const double value = derivatives[std::size_t(i * length + s)]; std::abs(value) > 0)
+        leaks.push_back({output, s, value});
+  }
+  return leaks;
 }
 
 }  // namespace heed::nn

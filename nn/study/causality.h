@@ -39,9 +39,9 @@ struct Reach {
 
 /// The reach of f at x [1, T, ...], float32 or float64: f maps [B, T, ...] to [B, T, ...] for any
 /// batch size B. Outputs are differentiated 32 at a time, in one backward of as many copies of x.
-/// ShapeError for another x or result.
+/// `progress(n)` is called when n more outputs are done. ShapeError for another x or result.
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-            const std::string& name = "f");
+            const std::string& name = "f", const std::function<void(std::int64_t)>& progress = {});
 
 struct Causality {
   std::vector<Reach> runs;
@@ -53,6 +53,13 @@ struct Causality {
 /// padding, and of a pass in two parts through a KV cache. A cache takes no gradients: there
 /// `values` are the largest changes of logits t when token s alone becomes another one, to the bit.
 /// ValueError for a length below 2 or above the context.
-Causality causality(const Transformer& model, std::int64_t length = 0);
+/// `progress(done, total)` is called now and then, with outputs of all passes.
+Causality causality(const Transformer& model, std::int64_t length = 0,
+                    const std::function<void(std::int64_t, std::int64_t)>& progress = {});
+
+/// Three outputs, at random by `seed`, of the first min(context, 32) random tokens: which later
+/// inputs their derivatives reach. Empty if none, as in a causal model. NaN proves nothing: weights
+/// that diverged are another trouble. One backward of three sequences: before a run starts.
+std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed);
 
 }  // namespace heed::nn

@@ -105,12 +105,14 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
     const Tensor patterns =
         contiguous(to(probe.value(attention_site(layer, "hook_pattern")), float32));
     const std::size_t size = tokens.size() * tokens.size();
+    const std::int64_t group =  // of heads that share keys and values
+        o.heads / model.blocks[std::size_t(layer)].attn.options.kv_heads;
     for (std::int64_t head = 0; head < o.heads; ++head) {
       HeadReport r = head_scores({patterns.data<float>() + std::size_t(head) * size, size}, tokens);
       r.layer = layer, r.head = head;
       r.dq = head_norm(probe.value(attention_site(layer, "hook_q_grad")), head);
-      r.dk = head_norm(probe.value(attention_site(layer, "hook_k_grad")), head);
-      r.dv = head_norm(probe.value(attention_site(layer, "hook_v_grad")), head);
+      r.dk = head_norm(probe.value(attention_site(layer, "hook_k_grad")), head / group);
+      r.dv = head_norm(probe.value(attention_site(layer, "hook_v_grad")), head / group);
       s.heads.push_back(r);
     }
   }

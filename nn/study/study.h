@@ -32,7 +32,7 @@ struct HeadReport {
   double previous_token;   ///< mean weight on the token before, over queries from 1 on
   double duplicate_token;  ///< mean weight on earlier copies of the query's own token
   double induction;        ///< mean weight on what followed earlier copies of the query's own token
-  double dq, dk, dv;       ///< norms of dL/dq, dL/dk, dL/dv
+  double dq, dk, dv;       ///< norms of dL/dq, dL/dk, dL/dv; of shared k and v all that share them
 };
 
 /// The report's numbers that need no gradient, from weights [T, T] (row-major, query by key) and

@@ -1,9 +1,9 @@
 // Lines of a file as sequences: \n starts each and ends each, as in Karpathy's makemore.
 #include <algorithm>
-#include <set>
 
 #include "autograd/base/error.h"
 #include "nn/tasks/file_task.h"
+#include "nn/tasks/held_out.h"
 
 namespace heed::nn {
 
@@ -11,41 +11,28 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::uint32_t kSplitSeed = 0x5EED11E5;  // the same lines are held out in every run
-constexpr std::int64_t kMostHeldOut = 1000, kFewest = 10;
+constexpr std::int64_t kFewest = 10;
 constexpr std::int64_t kNewline = 0;  // the token that starts and stops a line
+
+std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, all / 10); }
 
 class LinesTask : public FileTask {
  public:
   LinesTask(const TextOptions& o, Corpus&& corpus, std::vector<std::uint32_t> starts,
             const std::string& description, const std::string& note)
-      : FileTask(o, std::move(corpus), description, note), train_(std::move(starts)) {
-    const std::int64_t n = std::ssize(train_);
-    Generator g(kSplitSeed);
-    std::set<std::int64_t> held_out;
-    while (std::ssize(held_out) < std::min(kMostHeldOut, n / 10)) {
-      std::int64_t line = 0;
-      g.randint({&line, 1}, 0, n);
-      held_out.insert(line);
-    }
-    for (const std::int64_t line : held_out) test_.push_back(train_[std::size_t(line)]);
-    std::int64_t line = 0;
-    std::erase_if(train_, [&](std::uint32_t) { return held_out.contains(line++); });
-  }
+      : FileTask(o, std::move(corpus), description, note),
+        starts_(std::move(starts)),
+        held_out_(std::ssize(starts_), test_lines(std::ssize(starts_))) {}
 
-  std::int64_t evaluation_size() const override { return std::ssize(test_); }
+  std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
 
  private:
-  Sequence draw(Generator& g) const override {
-    std::int64_t line = 0;
-    g.randint({&line, 1}, 0, std::ssize(train_));
-    return sequence(train_[std::size_t(line)]);
-  }
+  Sequence draw(Generator& g) const override { return sequence(held_out_.draw_other(g)); }
 
   std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
     std::vector<Sequence> sequences;
     for (std::int64_t i = first; i < first + count; ++i)
-      sequences.push_back(sequence(test_[std::size_t(i)]));
+      sequences.push_back(sequence(held_out_.list()[std::size_t(i)]));
     add_ngrams(sequences);
     return sequences;
   }
@@ -55,10 +42,10 @@ class LinesTask : public FileTask {
     return at < tokens().size() ? tokens()[at] : kNewline;
   }
 
-  Sequence sequence(std::size_t at) const {
+  Sequence sequence(std::int64_t line) const {
     Sequence s;
     s.inputs = {kNewline};
-    for (; token(at) != kNewline; ++at) {
+    for (std::size_t at = starts_[std::size_t(line)]; token(at) != kNewline; ++at) {
       s.targets.push_back(token(at));
       s.inputs.push_back(token(at));
     }
@@ -74,17 +61,19 @@ class LinesTask : public FileTask {
   }
 
   bool count_training(NgramModel& model) const override {
-    for (const std::uint32_t start : train_) {
+    for (std::int64_t line = 0; line < std::ssize(starts_); ++line) {
+      if (held_out_.contains(line)) continue;
+      if (model.counted() >= kMostCounted) return false;
       model.start(kNewline);
-      std::size_t at = start;
+      std::size_t at = starts_[std::size_t(line)];
       for (; token(at) != kNewline; ++at) model.count(token(at));
       model.count(kNewline);
-      if (model.counted() >= kMostCounted) return start == train_.back();
     }
     return true;
   }
 
-  std::vector<std::uint32_t> train_, test_;  // where lines start
+  std::vector<std::uint32_t> starts_;  // where lines start
+  HeldOut held_out_;                   // numbers of lines
 };
 
 // Which lines are used, and how many are not, and why.
@@ -146,7 +135,7 @@ std::unique_ptr<Task> make_lines(const TextOptions& o) {
                     note.empty() ? "" : " (" + note + ")", ": needs ", kFewest,
                     " or more, of which a tenth is held out");
   const std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines, " +
-                                  std::to_string(std::min(kMostHeldOut, n / 10)) + " held out)";
+                                  std::to_string(test_lines(n)) + " held out)";
   return std::make_unique<LinesTask>(o, std::move(corpus), std::move(choice.starts), description,
                                      note);
 }

@@ -3,6 +3,7 @@
 
 #include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
+#include "nn/tasks/answer_task.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -31,45 +32,21 @@ TaskFacts make_facts(const ReverseOptions& o) {
           .source = "no paper: the first thing to ask of one head of attention"};
 }
 
-class Reverse : public Task {
+class Reverse : public AnswerTask {
  public:
-  explicit Reverse(const ReverseOptions& options) : Task(make_facts(options)), options_(options) {}
+  explicit Reverse(const ReverseOptions& options)
+      : AnswerTask(make_facts(options), options.context / 2, options.vocabulary),
+        options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {
-    const auto n = std::size_t(length());
-    std::vector<std::int64_t> question(n);
-    g.randint(question, 0, options_.vocabulary);
-    std::vector<std::int64_t> answer = question;
-    if (!options_.copy) std::ranges::reverse(answer);
-    Sequence s;
-    s.inputs = question;
-    s.inputs.push_back(separator());
-    s.inputs.insert(s.inputs.end(), answer.begin(), answer.end() - 1);
-    s.targets.assign(n, kIgnored);
-    s.targets.insert(s.targets.end(), answer.begin(), answer.end());
-    s.counted.assign(n, false);
-    s.counted.resize(2 * n, true);
-    s.position_optimal.assign(2 * n, 0.0);
-    return s;
+    return with_answer(random_question(options_.vocabulary, g));
   }
 
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
-    std::vector<std::int64_t> ids = facts().vocabulary.encode(text);
-    const auto question = std::find(ids.begin(), ids.end(), separator()) - ids.begin();
-    check<ValueError>(question == length(), facts().name, "a prompt needs exactly ", length(),
-                      " tokens before the |, got ", question);
-    if (question == std::ssize(ids)) ids.push_back(separator());
-    return ids;
+  std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const override {
+    if (!options_.copy) std::ranges::reverse(question);
+    return question;
   }
-
-  void mark_prompt(Sequence& s) const override {
-    std::fill_n(s.targets.begin(), length(), kIgnored);
-    std::fill_n(s.counted.begin(), length(), false);
-  }
-
-  std::int64_t length() const { return options_.context / 2; }
-  std::int64_t separator() const { return options_.vocabulary; }
 
   ReverseOptions options_;
 };

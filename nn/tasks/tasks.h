@@ -87,6 +87,40 @@ struct UrnOptions {
 };
 std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 
+/// n random digits, then the same sorted; T = 2 n - 1, the answer counts. A quarter of all inputs
+/// is held out. Karpathy's minGPT, demo.ipynb.
+struct SortOptions {
+  std::int64_t digits = 3;    ///< 2 to 10; digits^n is at most 1e6
+  std::int64_t context = 11;  ///< odd
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_sort(const SortOptions& options = {});
+
+/// Two numbers of n digits, then the n + 1 digits of their sum, the last first; T = 3 n, the answer
+/// counts. A fifth of all problems, 500 at most, is held out. Karpathy's minGPT, projects/adder.
+struct AdderOptions {
+  std::int64_t context = 6;  ///< 3 n, n from 1 to 8
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_adder(const AdderOptions& options = {});
+
+/// T - 1 random bits, a |, then one bit: 1 if an odd number of them are 1, or if more than half
+/// are. Only that counts.
+struct BitsOptions {
+  bool majority = false;
+  std::int64_t context = 25;  ///< even for majority
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_bits(const BitsOptions& options = {});
+
+/// Independent uniform tokens after BOS.
+struct RandomOptions {
+  std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
+  std::int64_t context = 48;
+  std::vector<Setting> parameters();
+};
+std::unique_ptr<Task> make_random(const RandomOptions& options = {});
+
 /// A UTF-8 text of one's own. Tokens are its code points in order, or words
 /// (nn/tasks/vocabulary.h). As a stream: windows of `context` tokens, the first 90 % of the text
 /// train, the rest validate (nanoGPT's shakespeare_char). Or `lines`: each is a sequence that

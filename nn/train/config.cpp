@@ -1,6 +1,7 @@
 #include "nn/train/config.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/base/text.h"
 #include "autograd/base/utf8.h"
@@ -61,17 +62,43 @@ std::vector<Setting> RunConfig::settings() {
        {1, 65534},
        "of --unit word: the most frequent are tokens, the rest <unk>"},
       {"layers", layers, {1, 256}, "blocks"},
-      {"heads", heads, {1, 1024}, "attention heads per block; divides d-model"},
+      {"heads",
+       heads,
+       {1, 1024},
+       "attention heads per block; divides d-model, unless d-head is set"},
       {"d-model", d_model, {1, 16384}, "width of the residual stream"},
       {"context", context, {1, 65536}, "longest sequence, tokens"},
-      {"mlp", mlp, "an MLP of 4 x d-model after each attention"},
+      {"d-head", d_head, {0, 16384}, "width of a head's queries and keys; 0: d-model / heads"},
+      {"d-value", d_value, {0, 16384}, "width of a head's values; 0: as d-head"},
+      {"kv-heads",
+       kv_heads,
+       {0, 1024},
+       "heads of keys and values, shared by groups of heads; 0: heads"},
+      {"scale", scale, {0, 1000}, "q k^T times this"},
+      {"qk-norm", qk_norm, "RMSNorm of q and k, before the rotation"},
+      {"soft-cap", soft_cap, {0, 10000}, "scores S become C tanh(S / C); 0: as they are"},
+      {"sink", sink, "a score of no token in each softmax: 0, or learned per head"},
+      {"window", window, {0, 65536}, "tokens a query sees, its own included; 0: all before it"},
+      {"mlp", mlp, "an MLP after each attention"},
+      {"mlp-act", mlp_act, "its activation; swiglu has a third matrix"},
+      {"mlp-ratio", mlp_ratio, {0, 64, true}, "its width, times d-model"},
       {"bias", bias, "biases in linear layers"},
+      {"q-bias", q_bias, "as-bias", "bias of queries"},
+      {"k-bias", k_bias, "as-bias", "bias of keys"},
+      {"v-bias", v_bias, "as-bias", "bias of values"},
+      {"o-bias", o_bias, "as-bias", "bias of attention's output"},
       {"norm-bias", norm_bias, "biases in LayerNorms"},
       {"tied", tied, "the output layer is the token embedding"},
       {"positions", positions, "how the model knows where a token stands"},
-      {"norm", norm, "LayerNorm before (pre) or after (post) each sublayer"},
+      {"norm", norm, "normalize before (pre) or after (post) each sublayer"},
+      {"norm-kind", norm_kind, "what normalizes"},
+      {"residual-scale", residual_scale, {0, 100, true}, "what each sublayer adds, times this"},
       {"form", form, "how q, k, v are stored"},
       {"init", init, "how weights are drawn"},
+      {"q-init", q_init, "as-init", "weights of queries"},
+      {"k-init", k_init, "as-init", "weights of keys"},
+      {"v-init", v_init, "as-init", "weights of values"},
+      {"o-init", o_init, "as-init", "weights of attention's output"},
       {"dropout", dropout, kShare, "probability"},
       {"dtype", dtype, "of weights and arithmetic"},
       {"batch", batch, {1, 65536}, "sequences per step"},
@@ -129,15 +156,49 @@ std::vector<Setting> RunConfig::settings() {
   return list;
 }
 
+namespace {
+
+// Options of the model that do not fit each other.
+void check_model(const RunConfig& c) {
+  check<ValueError>(c.d_head > 0 || c.d_model % c.heads == 0, "d-model", c.d_model,
+                    " is not divisible by heads ", c.heads,
+                    "; choose d-model as a multiple of heads, or give d-head");
+  const std::int64_t d_head = c.d_head > 0 ? c.d_head : c.d_model / c.heads;
+  check<ValueError>(c.positions != Positions::kRope || d_head % 2 == 0, "positions",
+                    "rope needs an even ", c.d_head > 0 ? "d-head" : "d-model / heads", ", got ",
+                    d_head);
+  check<ValueError>(c.kv_heads == 0 || c.heads % c.kv_heads == 0, "kv-heads", c.kv_heads,
+                    " does not divide heads ", c.heads, "; choose a divisor");
+  check<ValueError>(
+      c.form != AttentionForm::kPackedHeads || c.kv_heads == 0 || c.kv_heads == c.heads, "kv-heads",
+      "the form packed_heads stores q, k and v of each head together; choose another form");
+  const bool packed = c.form == AttentionForm::kPackedQKV || c.form == AttentionForm::kPackedHeads;
+  const bool q = c.q_bias.value_or(c.bias), k = c.k_bias.value_or(c.bias),
+             v = c.v_bias.value_or(c.bias);
+  check<ValueError>(!packed || (q == k && k == v), "form", enum_name(c.form),
+                    " has biases of q, k and v all or none, got q-bias ", enum_name(q), ", k-bias ",
+                    enum_name(k), ", v-bias ", enum_name(v), "; choose the form separate");
+  check<ValueError>(c.mlp || (c.mlp_act == Activation::kGelu && c.mlp_ratio == 4),
+                    c.mlp_act == Activation::kGelu ? "mlp-ratio" : "mlp-act",
+                    "there is no MLP; add mlp");
+  check<ValueError>(std::round(c.mlp_ratio * double(c.d_model)) >= 1, "mlp-ratio", c.mlp_ratio,
+                    " times d-model ", c.d_model, " is no width; choose more");
+  check<ValueError>(c.norm != NormPlacement::kNone || c.norm_kind == NormKind::kLayerNorm,
+                    "norm-kind", enum_name(c.norm_kind),
+                    " has no place with norm none; choose norm pre or post");
+  check<ValueError>(c.init != Init::kMuP || !c.tied, "init",
+                    "mup draws the output layer smaller than the embedding that tied makes it; "
+                    "leave out tied");
+}
+
+}  // namespace
+
 void validate(const RunConfig& c) {
   RunConfig copy = completed(c);
   for (const Setting& s : own_settings(copy))
     if (const std::string problem = s.problem(s.key, s.get()); !problem.empty())
       throw ValueError(problem);
-  check<ValueError>(c.d_model % c.heads == 0, "d-model", c.d_model, " is not divisible by heads ",
-                    c.heads, "; choose d-model as a multiple of heads");
-  check<ValueError>(c.positions != Positions::kRope || c.d_model / c.heads % 2 == 0, "positions",
-                    "rope needs an even d-model / heads, got ", c.d_model / c.heads);
+  check_model(c);
   check<ValueError>(c.batch % c.accumulate == 0 && (c.accumulate & (c.accumulate - 1)) == 0,
                     "accumulate", "needs a power of two that divides batch ", c.batch, ", got ",
                     c.accumulate);

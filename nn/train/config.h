@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "nn/io/setting.h"
@@ -14,13 +16,62 @@
 
 namespace heed::nn {
 
-/// How weights are drawn: uniform within 1/sqrt(fan_in), as PyTorch's layers do, or as GPT-2.
-enum class Init { kFanIn, kTorch, kGPT2 };
+/// How weights are drawn (nn/train/make_model.cpp). Of matrices [out, in]:
+enum class Init {
+  kFanIn,       ///< U(+-1/sqrt(in))
+  kTorch,       ///< as PyTorch's layers
+  kGPT2,        ///< N(0, 0.02), less for what writes into the stream: init::gpt2
+  kOnes,        ///< 1
+  kNormal,      ///< N(0, 0.02)
+  kXavier,      ///< init::xavier_uniform
+  kKaiming,     ///< init::kaiming_uniform, a = 0
+  kOrthogonal,  ///< init::orthogonal
+  kMuP,         ///< N(0, 1/sqrt(in)), the output layer N(0, 1/in): Yang et al. 2022
+};
 
 template <>
 struct EnumNames<Init> {
   static constexpr std::pair<Init, const char*> kTable[] = {
-      {Init::kFanIn, "fan-in"}, {Init::kTorch, "torch"}, {Init::kGPT2, "gpt2"}};
+      {Init::kFanIn, "fan-in"},    {Init::kTorch, "torch"},           {Init::kGPT2, "gpt2"},
+      {Init::kOnes, "ones"},       {Init::kNormal, "normal"},         {Init::kXavier, "xavier"},
+      {Init::kKaiming, "kaiming"}, {Init::kOrthogonal, "orthogonal"}, {Init::kMuP, "mup"}};
+};
+template <>
+struct EnumNames<bool> {
+  static constexpr std::pair<bool, const char*> kTable[] = {{true, "yes"}, {false, "no"}};
+};
+template <>
+struct EnumNames<ScaleRule> {
+  static constexpr std::pair<ScaleRule, const char*> kTable[] = {
+      {ScaleRule::kInvSqrtHead, "1/sqrt-d-head"},
+      {ScaleRule::kNone, "none"},
+      {ScaleRule::kInvHead, "1/d-head"},
+      {ScaleRule::kInvSqrtModel, "1/sqrt-d-model"},
+      {ScaleRule::kLearned, "learned"}};
+};
+template <>
+struct EnumNames<Sink> {
+  static constexpr std::pair<Sink, const char*> kTable[] = {
+      {Sink::kNone, "none"}, {Sink::kZero, "zero"}, {Sink::kLearned, "learned"}};
+};
+template <>
+struct EnumNames<NormKind> {
+  static constexpr std::pair<NormKind, const char*> kTable[] = {{NormKind::kLayerNorm, "layernorm"},
+                                                                {NormKind::kRMSNorm, "rmsnorm"}};
+};
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::pair<Activation, const char*> kTable[] = {
+      {Activation::kGelu, "gelu"},
+      {Activation::kGeluTanh, "gelu-tanh"},
+      {Activation::kRelu, "relu"},
+      {Activation::kSilu, "silu"},
+      {Activation::kSwiglu, "swiglu"}};
+};
+template <>
+struct EnumNames<ResidualRule> {
+  static constexpr std::pair<ResidualRule, const char*> kTable[] = {
+      {ResidualRule::kInvSqrtDepth, "1/sqrt-2-layers"}};
 };
 template <>
 struct EnumNames<Positions> {
@@ -81,11 +132,22 @@ struct RunConfig {
   TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
   // the model
   std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
+  std::int64_t d_head = 0, d_value = 0, kv_heads = 0, window = 0;  ///< 0: Transformer's own
+  std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
+  bool qk_norm = false;
+  double soft_cap = 0;
+  Sink sink = Sink::kNone;
   bool mlp = false, bias = false, norm_bias = true, tied = false;
+  Activation mlp_act = Activation::kGelu;
+  double mlp_ratio = 4;
+  std::optional<bool> q_bias, k_bias, v_bias, o_bias;  ///< unset: as `bias`
   Positions positions = Positions::kRope;
   NormPlacement norm = NormPlacement::kPre;
+  NormKind norm_kind = NormKind::kLayerNorm;
+  std::variant<ResidualRule, double> residual_scale = 1.0;
   AttentionForm form = AttentionForm::kPackedQKV;
   Init init = Init::kFanIn;
+  std::optional<Init> q_init, k_init, v_init, o_init;  ///< unset: as `init`
   double dropout = 0;
   DType dtype = float32;
   // the optimizer

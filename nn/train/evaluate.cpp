@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 
+#include "nn/train/audit.h"
+
 namespace heed::nn {
 
 using namespace autograd;
@@ -96,6 +98,13 @@ Evaluation Sums::means() const {
   return e;
 }
 
+// Which op turns finite numbers into others: the batch once more, watched.
+std::string trouble_in(const Transformer& model, const Batch& batch) {
+  const FirstNonFinite watch = watch_for_non_finite(model);
+  cross_entropy(model(batch.inputs), batch.targets);
+  return watch.text();
+}
+
 }  // namespace
 
 bool leaks(const Evaluation& e) {
@@ -120,12 +129,16 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
   Sums sums;
   sums.whole_answers = task.facts().whole_answers;
+  std::string trouble;
   for (std::int64_t first = 0; first < total; first += chunk) {
     if (watch) watch(first, total);
     const Batch batch = task.evaluation(first, std::min(chunk, total - first));
     sums.add(batch, model(batch.inputs));
+    if (trouble.empty() && !std::isfinite(sums.loss)) trouble = trouble_in(model, batch);
   }
-  return sums.means();
+  Evaluation e = sums.means();
+  e.trouble = trouble;
+  return e;
 }
 
 }  // namespace heed::nn

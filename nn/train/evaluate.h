@@ -23,6 +23,8 @@ struct Evaluation {
   std::vector<double> position_loss;     ///< mean loss at each position, NaN where none counts
   std::vector<double> position_optimal;  ///< of the best possible predictor; empty if unknown
   std::int64_t sequences = 0, tokens = 0;
+  /// If the loss is not finite, the op that first turned finite numbers into others.
+  std::string trouble = {};
 };
 
 /// Whether the loss is more than 4 standard errors below the best possible one: only a model that

@@ -38,9 +38,24 @@ std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generato
   return g.multinomial(kept);
 }
 
+namespace {
+
+GeneratedToken with_probabilities(std::int64_t id, const Tensor& logits) {
+  const auto p = softmax(to(logits, float64), 0).to_vector<double>();
+  GeneratedToken token{.id = id, .probability = p[std::size_t(id)], .runner_up = id};
+  for (std::int64_t i = 0; i < std::ssize(p); ++i)
+    if (i != id && (token.runner_up == id || p[std::size_t(i)] > token.runner_up_probability)) {
+      token.runner_up = i;
+      token.runner_up_probability = p[std::size_t(i)];
+    }
+  return token;
+}
+
+}  // namespace
+
 void generate(const Transformer& model, std::vector<std::int64_t> ids, std::int64_t n,
               const SampleOptions& options, Generator& g,
-              const std::function<bool(std::int64_t)>& emit) {
+              const std::function<bool(const GeneratedToken&)>& emit) {
   check<ValueError>(!ids.empty(), "generate", "needs at least one token to start from");
   const NoGrad guard;
   const std::int64_t context = model.options.context;
@@ -54,9 +69,9 @@ void generate(const Transformer& model, std::vector<std::int64_t> ids, std::int6
     const std::vector<std::int64_t> fresh(ids.end() - length, ids.end());
     const Tensor logits =  // [1, length, classes]
         model.forward(from_data(fresh, {1, length}), {.cache = slides ? nullptr : &cache});
-    const std::int64_t id = sample_token(select(select(logits, 0, 0), 0, -1), options, g);
-    ids.push_back(id);
-    if (!emit(id)) return;
+    const Tensor last = select(select(logits, 0, 0), 0, -1);
+    ids.push_back(sample_token(last, options, g));
+    if (!emit(with_probabilities(ids.back(), last))) return;
   }
 }
 

@@ -1,4 +1,5 @@
 // The model of a run, drawn as its configuration says.
+#include <array>
 #include <cmath>
 
 #include "nn/layers/init.h"
@@ -8,43 +9,131 @@ namespace heed::nn {
 
 using namespace autograd;
 
+namespace {
+
+// Where a matrix stands in the model.
+enum class Place { kInside, kIntoStream, kReadout };
+
+// One matrix [out, in] of a linear layer, its bias apart.
+void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Generator& g) {
+  const double in = double(w.size(1));
+  switch (how) {
+    case Init::kFanIn:
+      return init::uniform(w, -1 / std::sqrt(in), 1 / std::sqrt(in), g);
+    case Init::kTorch:  // of MultiheadAttention's projections alone: the model is built so
+      return place == Place::kIntoStream ? init::linear(w, {}, g) : init::xavier_uniform(w, g);
+    case Init::kGPT2:
+      return init::normal(
+          w, 0, place == Place::kIntoStream ? 0.02 / std::sqrt(2 * double(c.layers)) : 0.02, g);
+    case Init::kOnes:
+      return init::ones(w);
+    case Init::kNormal:
+      return init::normal(w, 0, 0.02, g);
+    case Init::kXavier:
+      return init::xavier_uniform(w, g);
+    case Init::kKaiming:
+      return init::kaiming_uniform(w, 0, g);
+    case Init::kOrthogonal:
+      return init::orthogonal(w, g);
+    case Init::kMuP:
+      return init::normal(w, 0, place == Place::kReadout ? 1 / in : 1 / std::sqrt(in), g);
+  }
+}
+
+// Standard deviation of tok and pos.
+double embedding_std(Init how) { return how == Init::kNormal ? 0.02 : how == Init::kMuP ? 1 : 0.5; }
+
+// q, k, v and o of a block, as matrices to be written.
+std::array<Tensor, 4> projections(const Block& block) {
+  const AttentionWeights& w = block.attn.weights;
+  const MultiHeadAttention::Options& o = block.attn.options;
+  const Tensor out = w.out_proj_weight;
+  if (!w.in_proj_weight.defined()) return {w.q_proj_weight, w.k_proj_weight, w.v_proj_weight, out};
+  const Tensor packed = w.in_proj_weight.detach();
+  const std::int64_t q = o.heads * o.d_head, k = q + o.kv_heads * o.d_head;
+  return {slice(packed, 0, 0, q), slice(packed, 0, q, k), slice(packed, 0, k, packed.size(0)), out};
+}
+
+void draw_block(const Block& block, const RunConfig& c, Generator& g) {
+  const auto [q, k, v, o] = projections(block);
+  for (const Tensor& w : {q, k, v}) draw_matrix(w, c.init, Place::kInside, c, g);
+  draw_matrix(o, c.init, Place::kIntoStream, c, g);
+  if (!block.mlp) return;
+  draw_matrix(block.mlp->up.weight, c.init, Place::kInside, c, g);
+  draw_matrix(block.mlp->down.weight, c.init, Place::kIntoStream, c, g);
+  if (block.mlp->gate) draw_matrix(block.mlp->gate->weight, c.init, Place::kInside, c, g);
+}
+
+// Embeddings, blocks and head, as visit() names them. Vectors stay as layers make them: norms 1,
+// biases 0 (fan-in: PyTorch's). mup (Yang et al. 2022, table 3): an embedding's entries are of
+// size 1, a matrix's 1/sqrt(in), the output layer's 1/in, so that at any width a step moves
+// activations and logits alike. Initial values are all that it sets: Adam's learning rate stays one
+// number for all, and attention's scale is --scale, 1/d-head there.
+void draw_all(const Transformer& model, const RunConfig& c, Generator& g) {
+  if (c.init == Init::kTorch) return;  // built so, from g
+  if (c.init == Init::kGPT2) return init::gpt2(parameters(model), c.layers, g);
+  init::normal(model.tok.weight, 0, embedding_std(c.init), g);
+  if (model.pos) init::normal(model.pos->weight, 0, embedding_std(c.init), g);
+  for (const Block& block : model.blocks) draw_block(block, c, g);
+  if (model.head) draw_matrix(model.head->weight, c.init, Place::kReadout, c, g);
+  if (c.init == Init::kFanIn) return;
+  for (const NamedTensor& p : parameters(model))
+    if (is_bias(p.name)) init::zeros(p.tensor);
+}
+
+Transformer::Options model_options(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  using enum AttentionForm;
+  return {.vocab = vocab,
+          .classes = classes,
+          .d_model = c.d_model,
+          .heads = c.heads,
+          .layers = c.layers,
+          .context = c.context,
+          .d_head = c.d_head,
+          .d_value = c.d_value,
+          .kv_heads = c.kv_heads,
+          .mlp = c.mlp,
+          .mlp_ratio = c.mlp_ratio,
+          .activation = c.mlp_act,
+          .bias = c.bias,
+          .q_bias = c.q_bias,
+          .k_bias = c.k_bias,
+          .v_bias = c.v_bias,
+          .out_bias = c.o_bias,
+          .norm_bias = c.norm_bias,
+          .tied = c.tied,
+          .positions = c.positions,
+          .norm = c.norm,
+          .norm_kind = c.norm_kind,
+          // Drawn as matrices, then stored as asked for: the form does not change the model.
+          .form = c.form == kPackedHeads ? kPackedQKV
+                  : c.form == kPerHead   ? kSeparate
+                                         : c.form,
+          .scale = c.scale,
+          .qk_norm = c.qk_norm,
+          .soft_cap = c.soft_cap,
+          .sink = c.sink,
+          .window = c.window,
+          .residual_scale = c.residual_scale,
+          .dropout = c.dropout,
+          .dtype = c.dtype};
+}
+
+}  // namespace
+
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
   check_model_memory(c, vocab, classes);
-  using enum AttentionForm;
-  // Drawn as matrices, then stored as asked for: the form does not change the model.
-  const AttentionForm drawn = c.form == kPackedHeads ? kPackedQKV
-                              : c.form == kPerHead   ? kSeparate
-                                                     : c.form;
-  Generator replaced;  // fan-in and gpt2 draw every parameter anew: once, in order, from g
-  Transformer model({.vocab = vocab,
-                     .classes = classes,
-                     .d_model = c.d_model,
-                     .heads = c.heads,
-                     .layers = c.layers,
-                     .context = c.context,
-                     .mlp = c.mlp,
-                     .bias = c.bias,
-                     .norm_bias = c.norm_bias,
-                     .tied = c.tied,
-                     .positions = c.positions,
-                     .norm = c.norm,
-                     .form = drawn,
-                     .dropout = c.dropout,
-                     .dtype = c.dtype},
-                    c.init == Init::kTorch ? g : replaced);
-  if (c.init == Init::kGPT2) init::gpt2(parameters(model), c.layers, g);
-  // "fan-in": matrices U(+-1/sqrt(fan_in)), embeddings of standard deviation 0.5. Over seeds 1 to 8
-  // of induction that, against a variance of 0.5: final loss 1.0512 against 1.0515, accuracy
-  // 0.99988 against 0.99986, 99 % at step 140 against 148 on average.
-  const auto bound = [](const Tensor& w) { return 1 / std::sqrt(double(w.size(1))); };
-  if (c.init == Init::kFanIn)
-    for (const NamedTensor& p : parameters(model)) {
-      if (p.name == "tok.weight" || p.name == "pos.weight")
-        init::normal(p.tensor, 0, 0.5, g);
-      else if (p.tensor.rank() == 2)
-        init::uniform(p.tensor, -bound(p.tensor), bound(p.tensor), g);
-    }
-  return c.form == drawn ? std::move(model) : convert(std::move(model), c.form);
+  Generator replaced;  // all inits but torch's draw every matrix anew: once, in order, from g
+  Transformer model(model_options(c, vocab, classes), c.init == Init::kTorch ? g : replaced);
+  draw_all(model, c, g);
+  const std::optional<Init> chosen[] = {c.q_init, c.k_init, c.v_init, c.o_init};
+  for (const Block& block : model.blocks) {
+    const std::array<Tensor, 4> matrices = projections(block);
+    for (std::size_t i = 0; i < 4; ++i)
+      if (chosen[i])
+        draw_matrix(matrices[i], *chosen[i], i == 3 ? Place::kIntoStream : Place::kInside, c, g);
+  }
+  return c.form == model.options.form ? std::move(model) : convert(std::move(model), c.form);
 }
 
 }  // namespace heed::nn

@@ -125,6 +125,24 @@ RunConfig copy() {
   return c;
 }
 
+// minGPT's gpt-nano without dropout, which these small tasks do not need.
+RunConfig gpt_nano(const char* task, std::int64_t context) {
+  RunConfig c = gpt(3, 3, 48, context, 64);
+  c.task = task;
+  c.steps = 1000, c.warmup = 20, c.lr = 1e-3, c.min_lr = 1e-5;
+  c.eval_every = 100, c.eval_batch = 512;
+  return c;
+}
+
+// The model that learns induction; small weights and rates, so that it ends near guessing.
+RunConfig random_tokens() {
+  RunConfig c;
+  c.task = "random";
+  c.init = Init::kGPT2;
+  c.schedule = Decay::kCosine, c.min_lr = 1e-5, c.lr = 3e-4;
+  return c;
+}
+
 struct Preset {
   std::string_view name;
   RunConfig config;
@@ -140,6 +158,11 @@ std::vector<Preset> presets() {
           {"dyck", dyck()},
           {"modadd", modadd()},
           {"modadd-paper", modadd_paper()},
+          {"sort", gpt_nano("sort", 11)},
+          {"adder", gpt_nano("adder", 6)},
+          {"majority", gpt_nano("majority", 26)},
+          {"parity", gpt_nano("parity", 25)},
+          {"random", random_tokens()},
           {"shakespeare-cpu", shakespeare_cpu()},
           {"names", names()},
           {"micro", gpt(1, 2, 32, 16, 16)},

@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "autograd/engine/engine.h"
+#include "autograd/graph/gradient_trace.h"
 #include "nn/tasks/tasks.h"
+#include "nn/train/audit.h"
 #include "nn/train/memory.h"
 #include "nn/train/shards.h"
 
@@ -102,20 +104,35 @@ void Trainer::set_stop_rules(std::int64_t patience, double target_loss, double t
 
 StepReport Trainer::step(const Batch* fixed) {
   const Generator data = data_, dropout = dropout_;
+  const auto rewind = [&] { data_ = data, dropout_ = dropout; };
   try {
     return try_step(fixed);
+  } catch (const NumericError& e) {
+    rewind();
+    const FirstNonFinite watch = watch_for_non_finite(model);
+    try {
+      loss_and_gradients(fixed);
+    } catch (const NumericError&) {  // what is watched for
+    }
+    rewind();
+    if (watch.text().empty()) throw;
+    throw NumericError(fmt::format("{}; first {}", e.what(), watch.text()));
   } catch (...) {
-    data_ = data, dropout_ = dropout;
+    rewind();
     throw;
   }
 }
 
-StepReport Trainer::try_step(const Batch* fixed) {
+double Trainer::loss_and_gradients(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
   optimizer_->zero_grad();
+  return config_.accumulate > 1 ? batch_in_shards(batch) : whole_batch(batch);
+}
+
+StepReport Trainer::try_step(const Batch* fixed) {
   StepReport report;
-  report.loss = config_.accumulate > 1 ? batch_in_shards(batch) : whole_batch(batch);
+  report.loss = loss_and_gradients(fixed);
   report.lr = schedule(config_).lr_at(steps_done);
   report.grad_norm =
       optimizer_->step(report.lr, limit_of(config_.clip), limit_of(config_.clip_value));
@@ -161,6 +178,22 @@ std::vector<std::string> Trainer::parameters_without_gradient() const {
   for (const NamedTensor& p : parameters(model))
     if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) names.push_back(p.name);
   return names;
+}
+
+std::string Trainer::why_no_gradient(const std::vector<std::string>& names) const {
+  Generator data = data_, dropout = dropout_;
+  const Batch batch = task->sample(config_.batch, data);
+  GradientTrace trace;
+  const Tensor logits = model.forward(batch.inputs, {.training = true, .generator = &dropout});
+  const Tensor loss = cross_entropy(logits, batch.targets);
+  std::string text;
+  for (const NamedTensor& p : parameters(model)) {
+    if (std::find(names.begin(), names.end(), p.name) == names.end()) continue;
+    const bool missing = !p.tensor.needs_grad() || !p.tensor.grad().defined();
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", p.name,
+                        missing ? trace.why_none(p.tensor) : "its gradient is 0 everywhere");
+  }
+  return text;
 }
 
 MetricsRow& Trainer::row_of(std::int64_t step) {

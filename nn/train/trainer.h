@@ -43,8 +43,9 @@ class Trainer {
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
   /// One optimizer step on the next batch, or on `fixed`. NumericError naming the loss, or the
-  /// first parameter with a non-finite gradient; weights and streams are then those before the
-  /// step, so that a resumed run takes the same batch again.
+  /// first parameter with a non-finite gradient, and the op that turned finite numbers into others
+  /// (found by running the step again); weights and streams are then those before the step, so
+  /// that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
@@ -66,6 +67,9 @@ class Trainer {
   /// Parameters whose gradient was missing, or zero everywhere, in the last step. Looks at all of
   /// them, at each call.
   std::vector<std::string> parameters_without_gradient() const;
+  /// Why no gradient reaches these, each: "blocks.0.up.weight: blocks.0: the gradient ends at ...".
+  /// Runs the next batch; draws nothing.
+  std::string why_no_gradient(const std::vector<std::string>& names) const;
 
   /// What a user should know of a resumed run: that other bits follow, and why. Empty if none do.
   std::vector<std::string> warnings;
@@ -102,6 +106,8 @@ class Trainer {
 
  private:
   StepReport try_step(const Batch* fixed);
+  /// Of the next batch, or `fixed`: returns the loss, leaves the gradients in .grad.
+  double loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
   double whole_batch(const Batch& batch);
   void check_loss(double loss) const;

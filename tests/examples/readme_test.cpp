@@ -49,8 +49,8 @@ TEST_CASE("README's prompts are continued rightly, and its gradients are the ind
   std::string wanted, got;
   for (std::size_t i = prompt.size(); i < prompt.size() + 20; ++i)
     wanted += prompt[i % period(prompt)];
-  generate(trainer.model, ids(prompt), 20, {.greedy = true}, g, [&](std::int64_t id) {
-    got += spelling.label(id);
+  generate(trainer.model, ids(prompt), 20, {.greedy = true}, g, [&](const GeneratedToken& token) {
+    got += spelling.label(token.id);
     return true;
   });
   CHECK(got == wanted);

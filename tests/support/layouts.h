@@ -39,6 +39,8 @@ inline std::vector<LaidOut> layouts(const Tensor& x) {
           {"negative strides", flipped}};
 }
 
+using V = std::vector<double>;
+
 /// All elements as double, row-major, whatever the dtype and layout.
 inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 

@@ -23,4 +23,38 @@ inline Transformer random_model(const Transformer::Options& o) {
   return random_module<Transformer>(o);
 }
 
+struct NamedModel {
+  std::string name;
+  Transformer::Options options;
+};
+/// Models of the given size, each with another of attention's, norms', MLPs' and residuals'
+/// options, and one with everything unusual.
+inline std::vector<NamedModel> variant_models(const Transformer::Options& base) {
+  std::vector<NamedModel> models;
+  const auto add = [&](const std::string& name, auto change) {
+    Transformer::Options o = base;
+    change(o);
+    models.push_back({name, o});
+  };
+  using O = Transformer::Options;
+  add("learned scale", [](O& o) { o.scale = ScaleRule::kLearned; });
+  add("shared keys", [](O& o) { o.kv_heads = 1, o.d_head = 6, o.d_value = 3; });
+  add("window", [](O& o) { o.window = 2, o.positions = Positions::kAlibi; });
+  add("QK-norm", [](O& o) { o.qk_norm = true, o.positions = Positions::kRope; });
+  add("soft cap", [](O& o) { o.soft_cap = 0.9, o.positions = Positions::kAlibi; });
+  add("softmax-one", [](O& o) { o.sink = Sink::kZero; });
+  add("sink", [](O& o) { o.sink = Sink::kLearned, o.positions = Positions::kAlibi; });
+  add("RMSNorm", [](O& o) { o.norm_kind = NormKind::kRMSNorm; });
+  add("SwiGLU", [](O& o) { o.activation = Activation::kSwiglu, o.mlp_ratio = 1.5; });
+  add("scaled residual", [](O& o) { o.residual_scale = ResidualRule::kInvSqrtDepth; });
+  add("everything", [](O& o) {
+    o.d_head = 6, o.d_value = 3, o.kv_heads = 1, o.form = AttentionForm::kPerHead;
+    o.q_bias = false, o.out_bias = false, o.norm_kind = NormKind::kRMSNorm;
+    o.activation = Activation::kSwiglu, o.mlp_ratio = 1.5, o.positions = Positions::kRope;
+    o.scale = ScaleRule::kLearned, o.qk_norm = true, o.soft_cap = 3, o.sink = Sink::kLearned;
+    o.window = 4, o.residual_scale = 0.7;
+  });
+  return models;
+}
+
 }  // namespace heed::nn::testing

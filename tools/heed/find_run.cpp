@@ -56,4 +56,10 @@ fs::path find_run(const std::string& given) {
   return newest;
 }
 
+nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::Use use) {
+  nn::LoadedRun run = nn::load_run(folder, weights, use);
+  if (!run.note.empty()) print_error("note: " + run.note);
+  return run;
+}
+
 }  // namespace heed

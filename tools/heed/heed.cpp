@@ -94,17 +94,21 @@ int run(int argc, char** argv) {
   return command.run(command);
 }
 
-// Runs, and makes one line and an exit code of what went wrong.
-int run_and_report(int argc, char** argv) {
+}  // namespace
+
+int exit_code_of(const std::function<int()>& command) {
   int code = kBug;
   try {
-    code = run(argc, argv);
+    code = command();
   } catch (const autograd::NumericError& e) {
     print_error(e.what());
     code = kNumeric;
   } catch (const autograd::IoError& e) {
     print_error(e.what());
     code = kInputOutput;
+  } catch (const CheckError& e) {
+    print_error(e.what());
+    code = kCheckFailed;
   } catch (const autograd::Error& e) {
     print_error(e.what());
     code = kUsage;
@@ -131,13 +135,11 @@ int run_and_report(int argc, char** argv) {
   return code;
 }
 
-}  // namespace
-
 int run_heed(int argc, char** argv) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error with its name
   int code = kBug;
-  with_enough_stack([&] { code = run_and_report(argc, argv); });
+  with_enough_stack([&] { code = exit_code_of([&] { return run(argc, argv); }); });
   return code;
 }
 

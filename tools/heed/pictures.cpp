@@ -15,7 +15,8 @@ namespace heed {
 namespace {
 
 constexpr const char* kHowToReadWeights =
-    "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1.";
+    "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
+    "sink).";
 
 // The heads of one layer, [1, H, T, T], as a row of panels.
 void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& heads) {

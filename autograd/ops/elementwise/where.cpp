@@ -23,6 +23,7 @@ Samples masked_fill_samples(SampleGen& g) {
 }
 const Op kMaskedFill({.name = "masked_fill",
                       .saves = Saves::kNothing,
+                      .fills = true,
                       .samples = masked_fill_samples});
 
 void check_mask(std::string_view op, const Tensor& mask) {

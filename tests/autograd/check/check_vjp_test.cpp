@@ -1,24 +1,16 @@
 // A backward pass that is not heed's: right ones pass, in both types and at any scale, and every
 // wrong one fails with its entry.
-#include "autograd/check/check_vjp.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <sstream>
 
 #include "autograd/base/error.h"
-#include "tests/support/catch.h"
+#include "tests/support/vjp_pairs.h"
 
 using namespace heed::autograd;
+using namespace heed::autograd::testing;
 
 namespace {
-
-template <class T>
-struct Pair {
-  ForwardFunction<T> forward;
-  BackwardFunction<T> backward;
-};
 
 template <class T>
 std::vector<T> softmax_of(const std::vector<T>& x) {
@@ -62,19 +54,6 @@ Pair<T> cross_entropy_pair(std::size_t target) {
 template <class T>
 const Arrays<T> kRow = {{T(0.3), T(-1.2), T(0.7), T(2.1), T(-0.4)}};
 
-template <class T>
-CheckReport check_pair(const Pair<T>& pair, const Arrays<T>& x, const CheckOptions& options = {}) {
-  CheckReport report = check_vjp(pair.forward, pair.backward, x, options);
-  std::ostringstream text;
-  text << report;
-  UNSCOPED_INFO(text.str());
-  return report;
-}
-
-bool says(const CheckReport& report, const std::string& words) {
-  return report.message.find(words) != std::string::npos;
-}
-
 // The pair with its outputs and gradients times 2^exponent.
 template <class T>
 Pair<T> scaled(const Pair<T>& pair, int exponent) {
@@ -86,32 +65,6 @@ Pair<T> scaled(const Pair<T>& pair, int exponent) {
   return {[=](const Arrays<T>& x) { return times(pair.forward(x)); },
           [=](const Arrays<T>& x, const Arrays<T>& v) { return times(pair.backward(x, v)); }};
 }
-
-const Pair<double> kSquares = {[](const Arrays<double>& x) {
-                                 Arrays<double> y = x;
-                                 for (auto& row : y)
-                                   for (double& e : row) e *= e;
-                                 return y;
-                               },
-                               [](const Arrays<double>& x, const Arrays<double>& v) {
-                                 Arrays<double> g = x;
-                                 for (std::size_t i = 0; i < g.size(); ++i)
-                                   for (std::size_t j = 0; j < g[i].size(); ++j)
-                                     g[i][j] *= 2 * v[i][j];
-                                 return g;
-                               }};
-
-// kSquares with something done to its gradients.
-template <class Change>
-Pair<double> wrong_squares(Change change) {
-  return {kSquares.forward, [change](const Arrays<double>& x, const Arrays<double>& v) {
-            Arrays<double> g = kSquares.backward(x, v);
-            change(g);
-            return g;
-          }};
-}
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("right gradients pass in both types", "", float, double) {
   using T = TestType;
@@ -178,49 +131,6 @@ TEST_CASE("inputs of any size pass, and their wrong gradients fail") {
   }
 }
 
-// log|x|: a step from one side of 0 to the other sees no slope.
-template <class T>
-Pair<T> logarithms() {
-  return {[](const Arrays<T>& x) {
-            Arrays<T> y = x;
-            for (T& e : y[0]) e = std::log(std::abs(e));
-            return y;
-          },
-          [](const Arrays<T>& x, const Arrays<T>& v) {
-            Arrays<T> g = v;
-            for (std::size_t j = 0; j < g[0].size(); ++j) g[0][j] /= x[0][j];
-            return g;
-          }};
-}
-
-TEMPLATE_TEST_CASE("no step jumps over a singularity", "", float, double) {
-  for (const double size : {3e-2, 1e-3, 2.68544e-5, 1e-5}) {
-    CAPTURE(size);
-    const Arrays<TestType> x = {{TestType(1), TestType(size), TestType(-2), TestType(-size)}};
-    CHECK(check_pair(logarithms<TestType>(), x).ok());
-  }
-}
-
-TEST_CASE("in float no right gradient is refused by a step that seemed exact by luck") {
-  constexpr std::size_t kEntries = 1000;
-  const Pair<float> bump = {[](const Arrays<float>& x) {
-                              Arrays<float> y = x;
-                              for (float& e : y[0]) e = std::tanh(e) * std::exp(-e * e / 8);
-                              return y;
-                            },
-                            [](const Arrays<float>& x, const Arrays<float>& v) {
-                              Arrays<float> g = v;
-                              for (std::size_t j = 0; j < kEntries; ++j) {
-                                const float e = x[0][j], t = std::tanh(e);
-                                g[0][j] *= (1 - t * t - t * e / 4) * std::exp(-e * e / 8);
-                              }
-                              return g;
-                            }};
-  Arrays<float> x(1);
-  for (std::size_t j = 0; j < kEntries; ++j) x[0].push_back(7 * std::sin(float(j)));
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(check_pair(bump, x, {.seed = seed}).ok());
-}
-
 TEST_CASE("a gradient that is rightly zero is not vacuous") {
   const Pair<double> first = {
       [](const Arrays<double>& x) { return Arrays<double>{{x[0][0] * 3}}; },
@@ -240,101 +150,6 @@ TEST_CASE("a gradient that is rightly zero is not vacuous") {
                               }};
   CHECK(check_pair(wrong, x).worst.input == 1);
   CHECK(check_pair(wrong, x).digits == 0);
-}
-
-TEST_CASE("a function whose rounding hides its gradient proves nothing") {
-  const Pair<double> hidden = {
-      [](const Arrays<double>& x) { return Arrays<double>{{1e20 + x[0][0]}}; },
-      [](const Arrays<double>&, const Arrays<double>& v) { return Arrays<double>{{v[0][0]}}; }};
-  const CheckReport report = check_pair(hidden, {{1.5}});
-  CHECK(report.verdict == Verdict::kVacuous);
-  CHECK(says(report, "input 0: its gradient negated passes, too"));
-}
-
-TEST_CASE("a gradient that was forgotten is not right because rounding hides it") {
-  // x + 1e6 in float: differences cannot tell 1 from 0.
-  const Arrays<float> x = {{0.1F, 0.2F, -0.5F}};
-  const auto plus = [](const Arrays<float>& a) {
-    Arrays<float> y = a;
-    for (float& e : y[0]) e += 1e6F;
-    return y;
-  };
-  for (const float factor : {0.0F, 1.0F}) {
-    const CheckReport report = check_vjp<float>(
-        plus,
-        [&](const Arrays<float>&, const Arrays<float>& v) {
-          Arrays<float> g = v;
-          for (float& e : g[0]) e *= factor;
-          return g;
-        },
-        x);
-    CAPTURE(factor, report);
-    CHECK(report.verdict == Verdict::kVacuous);
-    CHECK(report.digits == 0);
-    CHECK(report.checked == 0);
-  }
-}
-
-template <class T>
-Arrays<T> relu_forward(const Arrays<T>& x) {
-  Arrays<T> y = x;
-  for (T& e : y[0]) e = std::max(e, T(0));
-  return y;
-}
-
-// The gradient of relu, that of the first entry times `factor`.
-template <class T>
-CheckReport check_relu(const Arrays<T>& x, T factor) {
-  return check_vjp<T>(
-      relu_forward<T>,
-      [factor](const Arrays<T>& a, const Arrays<T>& v) {
-        Arrays<T> g = v;
-        for (std::size_t j = 0; j < g[0].size(); ++j)
-          g[0][j] *= (a[0][j] > 0 ? T(1) : T(0)) * (j == 0 ? factor : T(1));
-        return g;
-      },
-      x);
-}
-
-TEST_CASE("relu near its kink passes in either type, and its wrong gradient fails", "[kink]") {
-  const auto check_near = [](auto zero) {
-    using T = decltype(zero);
-    for (const Arrays<T>& x :
-         {Arrays<T>{{0}}, Arrays<T>{{0, 1, -1}}, Arrays<T>{{1, 0}}, Arrays<T>{{0, 100}},
-          Arrays<T>{{T(2e-7), 1, -1}}, Arrays<T>{{T(-1e-7), 1, -1}}, Arrays<T>{{T(1e-30), 1, -1}},
-          Arrays<T>{{T(1e-20), 1, -1}}}) {
-      const CheckReport right = check_relu<T>(x, 1);
-      CAPTURE(sizeof(T), x[0], right);
-      CHECK(right.ok());
-      if (right.worst.input == 0 && x[0][0] < 0) continue;  // 0 times anything
-      for (const T factor : {T(1000), T(-1), T(0), T(5)}) {
-        const CheckReport wrong = check_relu<T>(x, factor);
-        CAPTURE(factor, wrong);
-        CHECK((!wrong.ok() || (!wrong.moved.empty() && wrong.moved[0].to < 0)));
-      }
-    }
-  };
-  check_near(0.0);
-  check_near(0.0F);
-}
-
-TEST_CASE("a forward that overflows beside x is told so, not backward") {
-  const CheckReport report = check_vjp<double>(
-      [](const Arrays<double>& x) { return x; },
-      [](const Arrays<double>&, const Arrays<double>& v) { return v; }, {{1.7e308, 1}});
-  CHECK(!report.ok());
-  CHECK(says(report, "forward is not finite at places near x"));
-}
-
-TEST_CASE("noise of backward is no excuse: a wrong gradient full of it fails") {
-  const Pair<double> noisy = {kSquares.forward,
-                              [](const Arrays<double>& x, const Arrays<double>& v) {
-                                Arrays<double> g = kSquares.backward(x, v);
-                                for (std::size_t j = 0; j < g[0].size(); ++j)
-                                  g[0][j] *= std::sin(1e12 * x[0][j]);
-                                return g;
-                              }};
-  CHECK(check_pair(noisy, {{1, 2, 3}}).verdict == Verdict::kWrong);
 }
 
 TEST_CASE("what is no gradient fails and says so") {
@@ -384,44 +199,6 @@ TEST_CASE("a cotangent's sign and size count") {
   CHECK(!gives([](double v) { return v == 0 ? 0.0 : 1.0; }));
 }
 
-TEST_CASE("a point on a kink is moved, and the move reported") {
-  const Pair<double> relu = {[](const Arrays<double>& x) {
-                               Arrays<double> y = x;
-                               for (double& e : y[0]) e = std::max(e, 0.0);
-                               return y;
-                             },
-                             [](const Arrays<double>& x, const Arrays<double>& v) {
-                               Arrays<double> g = v;
-                               for (std::size_t j = 0; j < g[0].size(); ++j) g[0][j] *= x[0][j] > 0;
-                               return g;
-                             }};
-  const CheckReport on = check_pair(relu, {{1, 0, -2}});
-  CHECK(on.ok());
-  REQUIRE(on.moved.size() == 1);
-  CHECK(on.moved[0].at == 1);
-  CHECK(on.moved[0].from == 0);
-  CHECK(std::abs(on.moved[0].to) > 0);
-  const Pair<double> product = {[](const Arrays<double>& x) {
-                                  double y = 1;
-                                  for (const auto& input : x) y *= 1 + std::abs(input[0]);
-                                  return Arrays<double>{{y}};
-                                },
-                                [](const Arrays<double>& x, const Arrays<double>& v) {
-                                  double y = v[0][0];
-                                  for (const auto& input : x) y *= 1 + std::abs(input[0]);
-                                  Arrays<double> g;
-                                  for (const auto& input : x)
-                                    g.push_back({y / (input[0] > 0 ? 1 + input[0] : input[0] - 1)});
-                                  return g;
-                                }};
-  const CheckReport all = check_pair(product, {{0}, {0}, {0}, {0}, {0}});
-  CHECK(all.ok());
-  CHECK(all.moved.size() == 5);
-  const CheckReport near = check_pair(relu, {{1, 1e-3, -1e-4, 1e-9}});
-  CHECK(near.ok());
-  CHECK(near.moved.empty());
-}
-
 TEST_CASE("a large input is sampled, with a direction that sees the rest") {
   Arrays<double> x = {{}, {1, 2}};
   for (int k = 0; k < 5000; ++k) x[0].push_back(1 + 0.001 * (k * 37 % 1000));
@@ -441,9 +218,4 @@ TEST_CASE("a large input is sampled, with a direction that sees the rest") {
   CHECK(odd.worst.at % 2 == 1);  // an entry, although the direction sees it, too
 }
 
-TEST_CASE("a function that is finite at x alone fails") {
-  const Pair<double> pointed = {
-      [](const Arrays<double>& x) { return Arrays<double>{{x[0][0] == 1.5 ? 1 : std::nan("")}}; },
-      [](const Arrays<double>&, const Arrays<double>& v) { return Arrays<double>{{0 * v[0][0]}}; }};
-  CHECK(check_pair(pointed, {{1.5}}).verdict == Verdict::kWrong);
-}
+}  // namespace

@@ -12,9 +12,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::leaf;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 TEST_CASE("leaves accumulate over backward passes until zero_grad") {
   const Tensor x = leaf({2, 3});

@@ -10,9 +10,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::leaf;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 TEST_CASE("create_graph differentiates again and again") {
   const Tensor x = leaf({2});

@@ -12,9 +12,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::leaf;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 TEST_CASE("hooks run in order of registration, each on the last one's result, once per pass") {
   const Tensor x = leaf({1, 2});

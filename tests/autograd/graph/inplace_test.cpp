@@ -12,9 +12,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::leaf;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 TEST_CASE("a value changed in place after use is an error, not a wrong gradient") {
   const Tensor x = leaf({3, 4}), w = tensor({1, 2}, float64);

@@ -11,10 +11,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::is_zero;
-using testing::same_bits;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 Tensor bool_tensor(const std::vector<bool>& bits, const Shape& shape) {
   return from_data(bits, shape);

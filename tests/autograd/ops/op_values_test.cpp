@@ -10,11 +10,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::layouts;
-using testing::place;
-using testing::unit_roundoff;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 const std::vector<Shape> kShapes = {{}, {1}, {0}, {2, 0, 3}, {7}, {3, 5}, {2, 3, 4}, {3, 1, 2, 2}};
 

@@ -10,11 +10,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::layouts;
-using testing::place;
-using testing::unit_roundoff;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 // |got - want| <= roundoffs * u * scale everywhere, in units of u * scale; NaN is inf.
 double error(const Tensor& got, const V& want, double scale) {

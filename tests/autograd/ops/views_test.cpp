@@ -8,9 +8,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::layouts;
-using testing::values;
-using V = std::vector<double>;
+using namespace testing;
 
 // [2, 3, 4] of 0 .. 23: the value at [i, j, k] is 12 i + 4 j + k.
 Tensor box() { return reshape(arange(0, 24, 1, float64), {2, 3, 4}); }

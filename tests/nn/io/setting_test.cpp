@@ -2,6 +2,7 @@
 #include "nn/io/setting.h"
 
 #include "autograd/base/error.h"
+#include "nn/io/toml.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -46,6 +47,55 @@ TEST_CASE("a setting sets its variable or says why not") {
                       "3..24, got '") +
               wrong + "'");
   CHECK(list.problem("words", "a,") == "words: '' is not one of a or b; did you mean 'a'?");
+}
+
+enum class Rule { kHalf, kOne };
+
+}  // namespace
+
+template <>
+struct heed::nn::EnumNames<Rule> {
+  static constexpr std::pair<Rule, const char*> kTable[] = {{Rule::kHalf, "half"},
+                                                            {Rule::kOne, "one"}};
+};
+
+namespace {
+
+TEST_CASE("a setting may be a name or a number") {
+  std::variant<Rule, double> value = Rule::kHalf;
+  const Setting scale("scale", value, {0, 9}, "times this");
+  CHECK(scale.description() == "times this; 0 to 9, or half or one (default: half)");
+  CHECK(scale.get() == "half");
+  CHECK(heed::nn::toml_line(scale) == "scale = \"half\"\n");
+  scale.set("--scale", "0.1");
+  CHECK(std::get<double>(value) == 0.1);
+  CHECK(heed::nn::toml_line(scale) == "scale = 0.10000000000000001\n");
+  scale.set("--scale", "one");
+  CHECK(std::get<Rule>(value) == Rule::kOne);
+  CHECK(scale.problem("--scale", "10") == "--scale needs a number, 0 to 9, got '10'");
+  CHECK(scale.problem("--scale", "nan") == "--scale needs a number, 0 to 9, got 'nan'");
+  CHECK(scale.problem("--scale", "on") ==
+        "--scale needs a number or a name: 'on' is not one of half or one; did you mean 'one'?");
+  for (const std::string text : {"scale = 2", "scale = \"half\"", "scale = 0.5"}) {
+    const auto items = heed::nn::read_toml("[t]\n" + text, "f");
+    CHECK(&heed::nn::setting_named(items.back(), {scale}) != nullptr);
+  }
+  CHECK_THROWS_WITH(
+      heed::nn::setting_named(heed::nn::read_toml("[t]\nscale = true", "f").back(), {scale}),
+      "f:2: scale needs a number, or a name in quotes, got true");
+}
+
+TEST_CASE("a setting may have a name for having no value") {
+  std::optional<Rule> value;
+  const Setting rule("rule", value, "as-other", "of this");
+  CHECK(rule.description() == "of this: as-other, half or one (default: as-other)");
+  CHECK(rule.get() == "as-other");
+  rule.set("--rule", "one");
+  CHECK(value == Rule::kOne);
+  CHECK(rule.get() == "one");
+  rule.set("--rule", "as-other");
+  CHECK(!value);
+  CHECK(!rule.problem("--rule", "two").empty());
 }
 
 }  // namespace

@@ -116,11 +116,41 @@ TEST_CASE("gpt2 scales what writes into the stream, zeroes biases, ones norms") 
   CHECK(p[7].tensor.to_vector<float>() == std::vector<float>(300, 0.0f));
 }
 
+TEST_CASE("orthogonal makes rows or columns orthonormal, and keeps R's diagonal positive") {
+  for (const Shape& shape : {Shape{6, 6}, Shape{40, 7}, Shape{7, 40}}) {
+    const Tensor x = leaf(shape, float64), drawn = leaf(shape, float64);
+    Generator g(5), same(5);
+    init::orthogonal(x, g);
+    init::normal(drawn, 0, 1, same);
+    CHECK(g.next_u64() == same.next_u64());
+    const bool tall = shape[0] > shape[1];
+    const Tensor rows = tall ? mT(x) : x, raw = tall ? mT(drawn) : drawn;
+    const std::int64_t n = rows.size(0);
+    const Tensor unit = matmul(rows, mT(rows)), r = matmul(raw, mT(rows));  // R, transposed
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        CHECK(std::abs(unit.at({i, j}) - (i == j)) < 1e-12);
+        if (j > i) CHECK(std::abs(r.at({i, j})) < 1e-11);
+        if (j == i) CHECK(r.at({i, j}) > 0);
+      }
+  }
+}
+
+TEST_CASE("gpt2 leaves vectors that are no norm as they are") {
+  const Tensor scale = full({3}, 0.25).requires_grad();
+  const std::vector<NamedTensor> p{{"blocks.0.attn.scale", scale}};
+  Generator g(1);
+  init::gpt2(p, 2, g);
+  CHECK(scale.to_vector<float>() == std::vector<float>(3, 0.25f));
+}
+
 TEST_CASE("init refuses what it cannot do, and draws nothing then") {
   Generator g(3), untouched(3);
   CHECK_THROWS_WITH(init::xavier_uniform(leaf({5}), g),
                     "xavier_uniform: needs a parameter [out, in, ...], got [5]");
   CHECK_THROWS_AS(init::kaiming_uniform(leaf({}), 0, g), ShapeError);
+  CHECK_THROWS_WITH(init::orthogonal(leaf({2, 3, 4}), g),
+                    "orthogonal: needs a matrix, got [2, 3, 4]");
   CHECK_THROWS_AS(init::normal(zeros({2}, int64), 0, 1, g), DTypeError);
   CHECK_THROWS_AS(init::uniform(leaf({2}), 1, 0, g), ValueError);
   CHECK_THROWS_AS(init::gpt2({}, 0, g), ValueError);

@@ -18,6 +18,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;
+using heed::nn::testing::variant_models;
 
 constexpr std::int64_t kContext = 9, kVocab = 11;
 
@@ -55,8 +56,8 @@ std::vector<std::int64_t> generated(const Transformer& model, const std::vector<
                                     std::int64_t n, const SampleOptions& options) {
   std::vector<std::int64_t> out;
   Generator g(17);
-  generate(model, ids, n, options, g, [&](std::int64_t id) {
-    out.push_back(id);
+  generate(model, ids, n, options, g, [&](const GeneratedToken& token) {
+    out.push_back(token.id);
     return true;
   });
   return out;
@@ -94,6 +95,23 @@ TEST_CASE("cached logits are those of the full pass, for every kind of model") {
               const Tensor got = chunked(model, ids, cache, {3, 2, 1, 1, 1, 1});
               CHECK(distance(got, full) <= (dtype == float64 ? 1e-12 : 1e-5));
             }
+}
+
+TEST_CASE("cached logits are those of the full pass, whatever attention's options") {
+  const NoGrad guard;
+  for (const auto& [name, o] : variant_models(tiny())) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Tensor ids = random_ids(2), full = model.forward(ids);
+    for (const std::vector<std::int64_t>& chunks :
+         {std::vector<std::int64_t>{3, 2, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
+      KVCache cache = model.cache(2);
+      CHECK(distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
+    }
+    const std::vector<std::int64_t> prompt = {3, 1, 4};
+    const SampleOptions greedy{.greedy = true};  // 20 tokens: within the context, and beyond it
+    CHECK(generated(model, prompt, 20, greedy) == by_full_passes(model, prompt, 20, greedy));
+  }
 }
 
 TEST_CASE("any chunks will do: all at once, one by one, none") {

@@ -137,7 +137,7 @@ TEST_CASE("norms before, after or nowhere; LayerNorm and RMSNorm make rows of si
     CHECK(normal == (norm == NormPlacement::kPost));
     CHECK(block.ln1.has_value() == (norm != NormPlacement::kNone));
     // By hand: what the name of the placement says.
-    const auto n = [&](const std::optional<LayerNorm>& ln, const Tensor& u, bool here) {
+    const auto n = [&](const std::optional<Norm>& ln, const Tensor& u, bool here) {
       return here ? (*ln)(u) : u;
     };
     const bool pre = norm == NormPlacement::kPre, post = norm == NormPlacement::kPost;

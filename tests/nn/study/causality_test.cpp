@@ -14,6 +14,7 @@ using namespace heed::nn;
 using heed::autograd::float64;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;
+using heed::nn::testing::variant_models;
 
 // Notebook 0's layer: heads side by side in one projection. It joins them without `permute_back`.
 Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back) {
@@ -65,6 +66,29 @@ TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dt
       }
 }
 
+TEST_CASE("every variant of attention is causal, and a window ends where it says") {
+  for (const auto& [name, o] : variant_models({.vocab = 7,
+                               .d_model = 8,
+                               .heads = 2,
+                               .layers = 2,
+                               .context = 12,
+                               .dtype = heed::autograd::float64})) {
+    const Causality c = causality(random_model(o));
+    for (const Reach& r : c.runs) {
+      CAPTURE(name, r.name, r.text());
+      CHECK(r.ok());
+    }
+    if (o.window == 0) continue;
+    // Two layers see two windows' worth of tokens, without padding or a cache and with one.
+    for (const Reach* r : {&c.runs[0], &c.runs[3]})
+      for (std::int64_t t = 0; t < 12; ++t)
+        for (std::int64_t s = 0; s <= t; ++s) {
+          CAPTURE(name, r->name, t, s, r->text());
+          CHECK((r->at(t, s) != 0) == (t - s <= 2 * (o.window - 1)));
+        }
+  }
+}
+
 TEST_CASE("the certificate ends where the cause does") {
   Generator g(4);
   const Tensor x = randn({1, 4, 3}, float64, g);
@@ -111,6 +135,37 @@ TEST_CASE("the certificate is made of several batches where x is long") {
     CHECK(r.values.size() == 70 * 70);
     CHECK(r.at(69, 50) != 0);  // its padding is at the end from 53 on, or at the start to 17
   }
+}
+
+TEST_CASE("three outputs show a leak before a run starts, whatever the seed") {
+  Transformer model = random_model({.vocab = 5, .d_model = 8, .heads = 2, .context = 40});
+  for (int seed = 1; seed <= 5; ++seed) CHECK(spot_leaks(model, seed).empty());
+  const Tensor kept = contiguous(model.head->weight.detach() * 1.0);
+  {
+    const NoGrad guard;
+    copy_(model.head->weight, full(kept.shape(), std::nan(""), kept.dtype()));
+    CHECK(spot_leaks(model, 1).empty());
+    copy_(model.head->weight, kept);
+  }
+  model.blocks[1].attn.options.causal = false;
+  for (int seed = 1; seed <= 5; ++seed) {
+    const auto leaks = spot_leaks(model, seed);
+    REQUIRE(!leaks.empty());
+    for (const Reach::Place& leak : leaks) {
+      CHECK(leak.input > leak.output);
+      CHECK(leak.value > 0);
+    }
+  }
+}
+
+TEST_CASE("the certificate tells how far it is") {
+  const Transformer model = random_model({.vocab = 3, .d_model = 4, .heads = 1, .context = 40});
+  std::vector<std::int64_t> told;
+  causality(model, 40, [&](std::int64_t done, std::int64_t total) {
+    CHECK(total == 4 * 40);
+    told.push_back(done);
+  });
+  CHECK(told == std::vector<std::int64_t>{32, 40, 72, 80, 112, 120, 152, 160});
 }
 
 TEST_CASE("the certificate says what it cannot be asked") {

@@ -11,6 +11,7 @@
 #include "nn/layers/probe.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
+#include "tests/support/models.h"
 
 namespace {
 
@@ -55,6 +56,32 @@ TEST_CASE(
   const std::int64_t distinct[] = {1, 2, 3};
   CHECK(std::isnan(head_scores(third, distinct).induction));
   CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
+}
+
+TEST_CASE("every head of a variant is scored, with the keys and values that it reads") {
+  for (const auto& [name, o] : heed::nn::testing::variant_models(
+           {.vocab = 5, .d_model = 8, .heads = 4, .layers = 1, .context = 6, .dtype = float64})) {
+    CAPTURE(name);
+    const Transformer model = heed::nn::testing::random_model(o);
+    const Tensor ids = from_data(std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}, {1, 6});
+    Batch one;
+    one.inputs = one.targets = ids;
+    const Study s = study(model, one, {});
+    REQUIRE(s.heads.size() == 4);
+    const std::int64_t kv_heads = model.blocks[0].attn.options.kv_heads;
+    const auto array = [&](const std::string& site) {
+      for (const NamedTensor& a : s.arrays)
+        if (a.name == "blocks.0.attn." + site) return a.tensor;
+      return Tensor();
+    };
+    CHECK(array("hook_pattern").shape() == Shape{1, 4, 6, 6});
+    CHECK(array("hook_attn_scores_grad").shape() == Shape{1, 4, 6, 6});
+    for (const HeadReport& h : s.heads) {
+      const Tensor dk = select(array("hook_k_grad"), 2, h.head * kv_heads / 4);
+      CHECK(h.dk == Approx(std::sqrt(sum(dk * dk).item())));
+      CHECK(h.dq > 0);
+    }
+  }
 }
 
 Transformer::Options tiny() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/base/text.h"
 #include "nn/tasks/parameters.h"
 #include "tests/support/catch.h"
 
@@ -126,12 +127,10 @@ TEST_CASE("an empty prompt is refused where the task adds no token to it", "[tas
 
 TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(error_of([] { make_task("indution"); }) ==
-          "task: there is no task 'indution', the nearest is 'induction'. All: induction, recall, "
-          "markov, urn, modadd, dyck, reverse, copy");
-  REQUIRE(
-      error_of([] { make_task("text"); }) ==
-      "task: 'text' needs the path of a file. Without one: induction, recall, markov, urn, modadd, "
-      "dyck, reverse, copy");
+          "task: there is no task 'indution', the nearest is 'induction'. All: " +
+              join(task_names(), ", "));
+  REQUIRE(error_of([] { make_task("text"); }) ==
+          "task: 'text' needs the path of a file. Without one: " + join(task_names(), ", "));
   REQUIRE_THROWS_AS(make_task(""), ValueError);
 }
 

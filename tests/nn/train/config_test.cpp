@@ -5,11 +5,13 @@
 
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
+#include "tests/support/layouts.h"
 
 namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using heed::autograd::testing::is_zero;
 
 TEST_CASE("config.toml keeps every value") {
   RunConfig c = preset("reverse");
@@ -30,9 +32,13 @@ TEST_CASE("config.toml is written as it always was") {
   CHECK(to_toml(RunConfig(), {"note"}) ==
         "# note\n[train]\ntask = \"induction\"\ntext = \"\"\n"
         "task-vocabulary = 32\ntask-periods = \"3..24\"\nlayers = 2\nheads = 2\nd-model = 64\n"
-        "context = 48\nmlp = false\nbias = false\nnorm-bias = true\ntied = false\n"
-        "positions = \"rope\"\nnorm = \"pre\"\nform = \"packed_qkv\"\ninit = \"fan-in\"\ndropout = "
-        "0\n"
+        "context = 48\nd-head = 0\nd-value = 0\nkv-heads = 0\nscale = \"1/sqrt-d-head\"\n"
+        "qk-norm = false\nsoft-cap = 0\nsink = \"none\"\nwindow = 0\nmlp = false\n"
+        "mlp-act = \"gelu\"\nmlp-ratio = 4\nbias = false\nq-bias = \"as-bias\"\n"
+        "k-bias = \"as-bias\"\nv-bias = \"as-bias\"\no-bias = \"as-bias\"\nnorm-bias = true\n"
+        "tied = false\npositions = \"rope\"\nnorm = \"pre\"\nnorm-kind = \"layernorm\"\n"
+        "residual-scale = 1\nform = \"packed_qkv\"\ninit = \"fan-in\"\nq-init = \"as-init\"\n"
+        "k-init = \"as-init\"\nv-init = \"as-init\"\no-init = \"as-init\"\ndropout = 0\n"
         "dtype = \"float32\"\nbatch = 32\naccumulate = 1\nsteps = 400\nwarmup = 20\nschedule = "
         "\"constant\"\nschedule-steps = 0\n"
         "lr = 0.0030000000000000001\nmin-lr = 0\ndecay-steps = 0\noptimizer = \"adamw\"\n"
@@ -63,9 +69,9 @@ TEST_CASE("a wrong config.toml is refused by file, line and key") {
   CHECK(refusal("layers = 2", "layers = 0") ==
         "my.toml:6: layers needs a whole number, 1 to 256, got '0'");
   CHECK(refusal("mlp = false", "mlp = 0") ==
-        "my.toml:10: mlp is true or false, without quotes, got 0");
+        "my.toml:18: mlp is true or false, without quotes, got 0");
   CHECK(refusal("\"rope\"", "\"roep\"") ==
-        "my.toml:14: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
+        "my.toml:28: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
         "you mean 'rope'?");
   CHECK(refusal("layers = 2\n", "") == "my.toml: has no 'layers'");
   CHECK_THAT(refusal("layers = 2", "layers == 2"), Contains("my.toml:6: not TOML"));
@@ -96,6 +102,137 @@ TEST_CASE("validate names what is out of range") {
   CHECK_THROWS_WITH(validate(c), Contains("min-lr"));
   c.min_lr = 0, c.clip = HUGE_VAL;
   CHECK_THROWS_WITH(validate(c), Contains("clip needs a number, at least 0"));
+}
+
+// Options that contradict each other, and what says so.
+TEST_CASE("validate names the options that do not fit, and the way out") {
+  const auto problem = [](auto change) -> std::string {
+    RunConfig c;
+    change(c);
+    try {
+      validate(c);
+      return "";
+    } catch (const ValueError& e) {
+      return e.what();
+    }
+  };
+  using C = RunConfig;
+  CHECK(problem([](C& c) { c.heads = 3, c.d_head = 10; }).empty());
+  CHECK(problem([](C& c) { c.heads = 3; }) ==
+        "d-model: 64 is not divisible by heads 3; choose d-model as a multiple of heads, or give "
+        "d-head");
+  CHECK(problem([](C& c) { c.d_head = 7; }) == "positions: rope needs an even d-head, got 7");
+  CHECK(problem([](C& c) { c.heads = 4, c.kv_heads = 3; }) ==
+        "kv-heads: 3 does not divide heads 4; choose a divisor");
+  CHECK(problem([](C& c) { c.kv_heads = 1, c.form = AttentionForm::kPackedHeads; }) ==
+        "kv-heads: the form packed_heads stores q, k and v of each head together; choose another "
+        "form");
+  CHECK(problem([](C& c) { c.k_bias = true; }) ==
+        "form: packed_qkv has biases of q, k and v all or none, got q-bias no, k-bias yes, v-bias "
+        "no; choose the form separate");
+  CHECK(problem([](C& c) { c.k_bias = true, c.form = AttentionForm::kSeparate; }).empty());
+  CHECK(problem([](C& c) { c.o_bias = true; }).empty());
+  CHECK(problem([](C& c) { c.mlp_act = Activation::kSilu; }) ==
+        "mlp-act: there is no MLP; add mlp");
+  CHECK(problem([](C& c) { c.mlp_ratio = 2; }) == "mlp-ratio: there is no MLP; add mlp");
+  CHECK(problem([](C& c) { c.mlp = true, c.mlp_ratio = 0.001; }) ==
+        "mlp-ratio: 0.001 times d-model 64 is no width; choose more");
+  CHECK(problem([](C& c) { c.norm = NormPlacement::kNone, c.norm_kind = NormKind::kRMSNorm; }) ==
+        "norm-kind: rmsnorm has no place with norm none; choose norm pre or post");
+  CHECK(problem([](C& c) { c.tied = true, c.init = Init::kMuP; }) ==
+        "init: mup draws the output layer smaller than the embedding that tied makes it; leave out "
+        "tied");
+}
+
+// 2 layers of d-model 10, 4 heads of 6 and 5, one of keys and values, no bias in q, MLP 15 wide.
+RunConfig everything_unusual() {
+  RunConfig c;
+  c.d_model = 10, c.heads = 4, c.d_head = 6, c.d_value = 5, c.kv_heads = 1, c.window = 7;
+  c.scale = ScaleRule::kLearned, c.qk_norm = true, c.soft_cap = 20, c.sink = Sink::kLearned;
+  c.mlp = true, c.mlp_act = Activation::kSwiglu, c.mlp_ratio = 1.5, c.bias = true, c.q_bias = false;
+  c.positions = Positions::kLearned, c.norm_kind = NormKind::kRMSNorm, c.norm = NormPlacement::kPre;
+  c.residual_scale = ResidualRule::kInvSqrtDepth, c.form = AttentionForm::kSeparate;
+  c.init = Init::kOrthogonal, c.q_init = Init::kOnes, c.o_init = Init::kGPT2;
+  return c;
+}
+
+TEST_CASE("config.toml keeps the model's options, and the model has the parameters they say") {
+  const RunConfig c = everything_unusual();
+  validate(c);
+  CHECK(to_toml(from_toml(to_toml(c))) == to_toml(c));
+  CHECK(to_toml(c) != to_toml(RunConfig()));
+  Generator g(1);
+  const Transformer model = make_model(from_toml(to_toml(c)), 33, 32, g);
+  const std::int64_t q = 4 * 6 * 10, k = 6 * 10 + 6, v = 5 * 10 + 5, o = 10 * 4 * 5 + 10;
+  const std::int64_t attention = q + k + v + o + 2 * 6 + 4 + 4;  // gains, scales, sinks
+  const std::int64_t mlp = 3 * 15 * 10 + 15 + 15 + 10, norms = 2 * 10;
+  CHECK(count_parameters(model) ==
+        33 * 10 + 48 * 10 + 2 * (attention + mlp + norms) + 10 + 32 * 10);
+  const MultiHeadAttention::Options& a = model.blocks[1].attn.options;
+  CHECK((a.soft_cap == 20 && a.window == 7 && a.sink == Sink::kLearned && a.qk_norm));
+  CHECK(model.blocks[0].options.residual_scale == 0.5);
+}
+
+TEST_CASE("projections are drawn as they are told, in every form; the rest as if they were not") {
+  for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kSeparate}) {
+    RunConfig c;
+    c.form = form;
+    Generator g(1), again(1);
+    const Transformer plain = make_model(c, 33, 32, g);
+    c.k_init = Init::kOnes, c.o_init = Init::kOrthogonal;
+    const Transformer model = make_model(c, 33, 32, again);
+    for (std::size_t layer = 0; layer < 2; ++layer) {
+      const auto parts = [&](const Transformer& m) -> std::vector<Tensor> {
+        const AttentionWeights& w = m.blocks[layer].attn.weights;
+        if (form == AttentionForm::kSeparate)
+          return {w.q_proj_weight, w.k_proj_weight, w.v_proj_weight, w.out_proj_weight};
+        auto rows = chunk(w.in_proj_weight, 3, 0);
+        rows.push_back(w.out_proj_weight);
+        return rows;
+      };
+      const auto was = parts(plain), is = parts(model);
+      for (const std::size_t same : {0u, 2u})
+        CHECK(is[same].to_vector<float>() == was[same].to_vector<float>());
+      CHECK(is[1].to_vector<float>() == std::vector<float>(64 * 64, 1.0f));
+      CHECK(allclose(matmul(is[3], mT(is[3])),
+                     to(eq(unsqueeze(arange(64), 1), arange(64)), float32), 0, 1e-6));
+    }
+    CHECK(model.head->weight.to_vector<float>() == plain.head->weight.to_vector<float>());
+  }
+}
+
+TEST_CASE("every init has the standard deviations that it states, and zero biases") {
+  const auto std_dev = [](const Tensor& x) {
+    return std::sqrt(var(x.detach(), {}, {.correction = 0}).item());
+  };
+  struct Row {
+    Init init;
+    double embedding, inside, into_stream, readout;
+  };
+  const double in = 1 / std::sqrt(64.0), wide = 1 / std::sqrt(256.0), third = std::sqrt(1 / 3.0);
+  for (const Row& r :
+       {Row{Init::kFanIn, 0.5, third * in, third * wide, third * in},
+        Row{Init::kGPT2, 0.02, 0.02, 0.01, 0.02}, Row{Init::kOnes, 0.5, 0, 0, 0},
+        Row{Init::kNormal, 0.02, 0.02, 0.02, 0.02},
+        Row{Init::kXavier, 0.5, std::sqrt(2 / 128.0), std::sqrt(2 / 320.0), std::sqrt(2 / 164.0)},
+        Row{Init::kKaiming, 0.5, std::sqrt(2.0) * in, std::sqrt(2.0) * wide, std::sqrt(2.0) * in},
+        Row{Init::kOrthogonal, 0.5, in, wide, 0.1}, Row{Init::kMuP, 1, in, wide, 1 / 64.0}}) {
+    RunConfig c;
+    c.init = r.init, c.mlp = c.bias = true, c.context = 256, c.positions = Positions::kLearned;
+    Generator g(1);
+    const Transformer m = make_model(c, 100, 100, g);
+    CAPTURE(enum_name(r.init));
+    const auto near = [](double x) { return Approx(x).epsilon(0.03); };
+    CHECK(std_dev(m.tok.weight) == near(r.embedding));
+    CHECK(std_dev(m.pos->weight) == near(r.embedding));
+    for (const Block& b : m.blocks) {
+      CHECK(std_dev(slice(b.attn.weights.in_proj_weight, 0, 64, 128)) == near(r.inside));
+      CHECK(std_dev(b.mlp->down.weight) == near(r.into_stream));
+      const bool zero = is_zero(b.mlp->down.bias);
+      CHECK(zero == (r.init != Init::kFanIn));
+    }
+    CHECK(std_dev(m.head->weight) == near(r.readout));
+  }
 }
 
 }  // namespace

@@ -75,6 +75,8 @@ refuses 2 "leave out --run or --junit" gradcheck --run R --junit F
 refuses 2 "leave out --junit" gradcheck --mutants --junit F
 refuses 2 "leave out --run or --curve" gradcheck --run R --curve F.png
 refuses 2 "leave out --order" gradcheck softmax --order 1 --curve F.png
+refuses 2 "needs a FILE.png, got 'F.jpg'" gradcheck softmax --curve F.jpg
+refuses 2 "add --run or leave out --seconds" gradcheck add --seconds 3
 refuses 2 "--curve draws 1 to 8 ops, got none" gradcheck --curve F.png
 refuses 2 "--curve draws 1 to 8 ops, got 9" gradcheck --curve F.png exp log tanh sqrt add sub mul div softmax
 
@@ -299,7 +301,8 @@ expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --threads 3
 same out first
 refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
-refuses 2 "--greedy" generate runs/reverse-1 --temperature 0
+refuses 2 "above 0 to 1000" generate runs/reverse-1 --temperature 0
+refuses 2 "above 0 to 1" generate runs/reverse-1 --top-p 0
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
@@ -375,12 +378,13 @@ for seed in 1 2 3; do
   expect 3 train "${diverges[@]}" --steps 50 --seed $seed --out "diverged-$seed"
 done
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "steps before it are in diverged"
+err_has "diverged keeps the save of step"
+expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1 --overwrite  # only its end
-err_has "the evaluation after step 1 is"
+err_has "the evaluation after step 1 is"; err_has "diverged-1 keeps the save of step 0"
 has_file diverged-1/state.safetensors
-expect 3 generate diverged-1 --tokens 3 --greedy
+expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
 
 # --- checks
@@ -395,7 +399,7 @@ expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file 
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
 out_has '  again: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
-expect 4 gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
+refuses 4 "cannot write" gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
 expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
 out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "
 expect 0 gradcheck softmax exp --curve two.png --json; is_json_line; has_file two.png

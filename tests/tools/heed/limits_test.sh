@@ -2,13 +2,6 @@
 # Hostile files and tight limits: refused by name, never a crash. Usage: limits_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 
-# under "ulimit -v 1000" CHECK...: a check of expect.sh in a shell with that limit
-under() {
-  local limit=$1 before=$failures
-  shift
-  ($limit; "$@"; [[ $failures == "$before" ]]) || fail "under $limit: $*"
-}
-
 # --- text that is no configuration, in --config and as a run's config.toml
 expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --out run
 cp run/config.toml kept.toml

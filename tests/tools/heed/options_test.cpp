@@ -2,12 +2,14 @@
 // default, and a bad value ends in one line that names the option, with the right exit code. An
 // option that this test has no bad value for fails it.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <sstream>
 
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
@@ -104,14 +106,17 @@ const std::string kRun = "runs/reverse-1";
 // Texts: what is wrong depends on what they mean. Keyed "command key", or "* key" for all.
 const std::map<std::string, std::vector<Bad>>& bad_texts() {
   static const std::map<std::string, std::vector<Bad>> table = {
-      {"* config", {{"absent.toml", kInputOutput, {}, "absent.toml"},
-                    {"directory", kInputOutput, {}, "directory"}}},
+      {"* config",
+       {{"absent.toml", kInputOutput, {}, "absent.toml"},
+        {"directory", kInputOutput, {}, "directory"}}},
       {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
-      {"* run", {{"absent", kInputOutput, {}, "absent"}, {"directory", kInputOutput, {}, "directory"}}},
+      {"* run",
+       {{"absent", kInputOutput, {}, "absent"}, {"directory", kInputOutput, {}, "directory"}}},
       {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
       {"train task", {{"indution"}}},
-      {"train text", {{"absent.txt", kInputOutput, {}, "absent.txt"},
-                      {"directory", kInputOutput, {}, "directory"}}},
+      {"train text",
+       {{"absent.txt", kInputOutput, {}, "absent.txt"},
+        {"directory", kInputOutput, {}, "directory"}}},
       {"train lines", {{"absent.txt", kInputOutput, {}, "absent.txt"}}},
       {"train answer-after", {{"ab", kUsage, {"--lines", "file.txt"}}}},
       {"train task-periods", {{"5..3"}}},
@@ -203,6 +208,80 @@ TEST_CASE("help states of every option its unit, its range or names, and its def
       if (s.kind == Kind::kInteger || s.kind == Kind::kReal)
         CHECK((std::isfinite(s.range.low) || std::isfinite(s.range.high)));
     }
+  }
+}
+
+// "a b (c d)" as {"a": {}, "b": {"c": {}, "d": {}}}.
+struct Keys {
+  std::map<std::string, Keys> inside;
+};
+Keys parse_keys(std::istringstream& words) {
+  Keys keys;
+  std::string last;
+  for (std::string word; words >> word;) {
+    const bool opens = word.starts_with('(');
+    bool closes = false;
+    if (opens) {  // puts the rest back, without the parenthesis
+      std::string rest;
+      std::getline(words, rest);
+      words.clear();
+      words.str(word.substr(1) + rest);
+      keys.inside[last] = parse_keys(words);
+      continue;
+    }
+    if (word.ends_with(')')) closes = true, word.pop_back();
+    keys.inside[last = word];
+    if (closes) break;
+  }
+  return keys;
+}
+
+// The printed keys are the documented ones; entries of lists and objects where they are documented.
+void check_keys(const Keys& keys, const nn::Json& printed) {
+  if (printed.kind() == nn::Json::Kind::kArray) {
+    for (const nn::Json& item : printed.items()) check_keys(keys, item);
+    return;
+  }
+  if (printed.kind() == nn::Json::Kind::kNull) return;
+  REQUIRE(printed.kind() == nn::Json::Kind::kObject);
+  for (const std::string& key : printed.keys()) {
+    INFO("printed: " << key);
+    CHECK(keys.inside.contains(key));
+  }
+  for (const auto& [key, more] : keys.inside) {
+    INFO("documented: " << key);
+    const nn::Json* value = printed.find(key);
+    CHECK(value);
+    if (value && !more.inside.empty()) check_keys(more, *value);
+  }
+}
+
+TEST_CASE("the keys of --json are those that help states") {
+  const Place place;
+  const std::map<std::string, std::vector<std::string>> calls = {
+      {"train",
+       {"reverse", "--layers", "1", "--d-model", "16", "--batch", "4", "--steps", "2",
+        "--eval-batch", "4", "--quiet", "--out", "json-run"}},
+      {"eval", {kRun, "--sequences", "4"}},
+      {"study", {kRun}},
+      {"verify", {"causality", kRun, "--length", "4"}},
+      {"info", {kRun}},
+      {"runs", {}},
+      {"gradcheck", {"exp", "--order", "1"}},
+  };
+  for (const auto& command : all_commands()) {
+    if (command->json_keys.empty()) continue;
+    INFO("heed " << command->name);
+    const auto call = calls.find(command->name);
+    REQUIRE(call != calls.end());
+    std::vector<std::string> arguments = {command->name};
+    arguments.insert(arguments.end(), call->second.begin(), call->second.end());
+    arguments.emplace_back("--json");
+    const Outcome o = Place::run(arguments);
+    INFO(o.err);
+    REQUIRE(o.code == kOk);
+    std::istringstream words(command->json_keys);
+    check_keys(parse_keys(words), nn::Json::parse(o.out.substr(0, o.out.find('\n'))));
   }
 }
 

@@ -17,7 +17,7 @@ using Kind = nn::Setting::Kind;
 
 constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
   0  done
-  1  a check failed
+  1  a check failed: a wrong gradient, a leak, a batch not learned
   2  usage: what was asked for cannot be done
   3  numeric trouble: NaN, or with --strict a parameter without gradient
   4  a file cannot be read or written
@@ -185,8 +185,8 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     Parser& parser =
         parsers.emplace_back(Parser{app.add_subcommand(c->name, c->what), c.get(), {}});
     parser.app->group("Commands");
-    parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + json_help(*c) +
-                       "Examples:\n" + c->examples);
+    parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + json_help(*c) + "Examples:\n" +
+                       c->examples);
     for (std::size_t i = 0; i < c->settings.size(); ++i)
       parser.options.push_back(add_setting(*parser.app, c->settings[i], i < c->arguments));
   }

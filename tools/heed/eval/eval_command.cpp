@@ -35,7 +35,7 @@ void print_positions(const nn::Evaluation& e) {
 
 int eval(const EvalArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kSequences);
+  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
   const Stopwatch clock;
   Progress progress(false);
   const nn::Evaluation e = past_input_checks([&] {
@@ -45,7 +45,6 @@ int eval(const EvalArguments& a, bool json) {
   });
   progress.clear();
   const double seconds = clock.seconds();
-  if (const std::string leak = leak_text(e); !leak.empty()) print_error(leak);
   const nn::TaskFacts& facts = run.task->facts();
   if (json) {
     nn::Json object =
@@ -65,7 +64,9 @@ int eval(const EvalArguments& a, bool json) {
     print_evaluation(e, facts);
     print_positions(e);
   }
-  if (!std::isfinite(e.loss)) throw autograd::NumericError("eval: the loss is not finite");
+  if (!std::isfinite(e.loss))
+    throw autograd::NumericError("eval: the loss is not finite; first " + e.trouble);
+  if (const std::string leak = leak_text(e, folder.string()); !leak.empty()) throw CheckError(leak);
   return kOk;
 }
 

@@ -42,8 +42,7 @@ struct nn::EnumNames<OracleChoice> {
 
 void gradcheck_command(Command& c) {
   c.name = "gradcheck", c.what = "check the derivative of every op and layer";
-  c.json_keys =
-      "checked failed ops worst (name order error) skipped seconds seed rows failures";
+  c.json_keys = "checked failed ops worst (name order error) skipped seconds seed rows failures";
   c.examples =
       "  heed gradcheck\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
@@ -78,12 +77,16 @@ void gradcheck_command(Command& c) {
     if (!r.run.empty())
       refuse(command, {"mutants", "layouts", "junit", "curve"},
              "--run checks the loss of a whole model; leave out --run or");
+    else if (command.given("seconds"))
+      usage_error("--seconds is the time for --run; add --run or leave out --seconds");
     if (r.mutants)
       refuse(command, {"order", "oracle", "layouts", "seed", "junit", "curve"},
              "--mutants tries each oracle, order and layout where it shows; leave out");
     if (!r.curve.empty())
       refuse(command, {"order", "oracle", "layouts", "junit"},
              "--curve draws differences of the first order; leave out");
+    if (!r.curve.empty() && !r.curve.ends_with(".png"))
+      usage_error("--curve writes a PNG: needs a FILE.png, got '{}'", r.curve);
     r.json = command.json;
     r.differences = a->oracle != OracleChoice::kDual;
     r.dual = a->oracle != OracleChoice::kDifferences;

@@ -126,7 +126,7 @@ void take_cases(Row& row, const CheckResult& r, const GradcheckRequest& request)
 }
 
 void take(Row& row, const CheckResult& r, const GradcheckRequest& request) {
-  take_cases(row, r, request);
+  if (!request.junit.empty()) take_cases(row, r, request);
   if (!r.skipped.empty()) {
     ++row.skipped[r.skipped];
     return;
@@ -332,6 +332,7 @@ int report_gradchecks(const GradcheckRequest& request) {
       request.layouts.empty() ? std::vector<CheckLayout>(std::begin(autograd::kAllLayouts),
                                                          std::end(autograd::kAllLayouts))
                               : request.layouts;
+  if (!request.junit.empty()) autograd::check_writable(request.junit);
   Progress progress(false);
   const Stopwatch clock;
   std::vector<Row> rows;

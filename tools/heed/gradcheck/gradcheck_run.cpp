@@ -137,7 +137,7 @@ std::string digits_cell(const std::optional<double>& digits) {
 
 int report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run =
-      nn::load_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
+      open_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
   const Stopwatch clock;
   const std::vector<Parameter> parameters = check_parameters(run, request);
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, request);

@@ -20,7 +20,7 @@ std::string text_of(const T& value) {
 }
 
 int info_on_run(const std::filesystem::path& folder, bool json) {
-  nn::LoadedRun run = nn::load_run(folder, "model.safetensors", nn::Use::kPrompts);
+  nn::LoadedRun run = open_run(folder, "model.safetensors", nn::Use::kPrompts);
   const ModelReport report = report_on(run.model);
   if (json) {
     nn::Json object = nn::Json::object({{"run", folder.string()}, {"task", run.config.task}});
@@ -44,6 +44,7 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
 
 int info_on_file(const std::string& path, bool json) {
   const nn::SafeTensors file = nn::load_safetensors(path);
+  const std::string checksum = file.checksum.empty() ? "none" : "crc32c " + file.checksum;
   std::int64_t count = 0;
   nn::Json list = nn::Json::array();
   for (const nn::NamedTensor& t : file.tensors) {
@@ -54,11 +55,16 @@ int info_on_file(const std::string& path, bool json) {
         {{"name", t.name}, {"dtype", text_of(t.tensor.dtype())}, {"shape", shape}}));
   }
   if (json) {
-    print_json(nn::Json::object(
-        {{"file", path}, {"numbers", count}, {"tensors", list}, {"metadata", file.metadata}}));
+    print_json(
+        nn::Json::object({{"file", path},
+                          {"checksum", file.checksum.empty() ? nn::Json() : nn::Json(checksum)},
+                          {"numbers", count},
+                          {"tensors", list},
+                          {"metadata", file.metadata}}));
     return kOk;
   }
-  print("{}: {} tensors, {} numbers\n\n", path, file.tensors.size(), with_commas(count));
+  print("{}: {} tensors, {} numbers, checksum {}\n\n", path, file.tensors.size(),
+        with_commas(count), checksum);
   for (const nn::NamedTensor& t : file.tensors)
     print("  {:<40} {:<9} {}\n", plot::visible_text(t.name), text_of(t.tensor.dtype()),
           text_of(t.tensor.shape()));

@@ -48,14 +48,13 @@ void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFac
   object["eval_tokens"] = e.tokens;
 }
 
-std::string leak_text(const nn::Evaluation& e) {
+std::string leak_text(const nn::Evaluation& e, const std::string& run) {
   if (!nn::leaks(e)) return "";
   const double below = *e.optimal - e.loss;
   return fmt::format(
-      "IMPOSSIBLE: loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the "
-      "best possible {:.4f}; the model sees what it should predict: a leak, a bug "
-      "in heed",
-      e.loss, below, below / *e.standard_error, *e.optimal);
+      "impossible: the loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the best possible "
+      "{:.4f}; the model sees what it should predict: run heed verify causality {}",
+      e.loss, below, below / *e.standard_error, *e.optimal, run);
 }
 
 }  // namespace heed

@@ -12,7 +12,7 @@ namespace heed {
 void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts);
 /// Adds loss, optimal_loss, accuracy and more; null where undefined.
 void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFacts& facts);
-/// What to shout if nn::leaks(e). Else "".
-std::string leak_text(const nn::Evaluation& e);
+/// If nn::leaks(e), the text of the error that ends the command; `run`: the folder. Else "".
+std::string leak_text(const nn::Evaluation& e, const std::string& run);
 
 }  // namespace heed

@@ -1,5 +1,6 @@
 #include "tools/heed/report/model_report.h"
 
+#include <cmath>
 #include <sstream>
 
 #include "autograd/base/pool.h"
@@ -16,6 +17,12 @@ std::string text_of(const autograd::Shape& shape) {
   return out.str();
 }
 
+// Of all entries.
+double standard_deviation(const nn::Tensor& parameter) {
+  const autograd::NoGrad guard;
+  return std::sqrt(var(to(parameter, autograd::float64), {}, {.correction = 0}).item());
+}
+
 }  // namespace
 
 ModelReport report_on(nn::Transformer& model) {
@@ -29,7 +36,12 @@ ModelReport report_on(nn::Transformer& model) {
     if (p.tensor.rank() >= 2 && !nn::is_bias(p.name) && !looked_up) in_products += p.tensor.numel();
   }
   const nn::Transformer::Options& o = model.options;
-  r.flops_per_token = 6.0 * double(in_products) + 12.0 * double(o.layers * o.context * o.d_model);
+  const nn::MultiHeadAttention& attn = model.blocks[0].attn;
+  r.flops_per_token =
+      6.0 * double(in_products) +
+      6.0 * double(o.layers * o.context * o.heads * (attn.options.d_head + attn.options.d_value));
+  const std::string_view reason = attn.composite_reason();
+  r.attention = reason.empty() ? "fused" : "composite because of " + std::string(reason);
   r.parameter_bytes = double(r.count) * (o.dtype == autograd::float64 ? 8 : 4);
   r.training_bytes = 4 * r.parameter_bytes;
 
@@ -54,9 +66,10 @@ ModelReport report_on(nn::Transformer& model) {
 
 void print_parameters(const ModelReport& report) {
   for (const nn::NamedTensor& p : report.parameters)
-    print("  {:<28} {:<14} {:>12}\n", p.name, text_of(p.tensor.shape()),
-          with_commas(p.tensor.numel()));
-  print("  {:<28} {:<14} {:>12}\n\n", "total", "", with_commas(report.count));
+    print("  {:<28} {:<14} {:>12}   std {:.4g}\n", p.name, text_of(p.tensor.shape()),
+          with_commas(p.tensor.numel()), standard_deviation(p.tensor));
+  print("  {:<28} {:<14} {:>12}\n\nattention {}\n\n", "total", "", with_commas(report.count),
+        report.attention);
 }
 
 nn::Json to_json(const ModelReport& report) {
@@ -64,9 +77,11 @@ nn::Json to_json(const ModelReport& report) {
   for (const nn::NamedTensor& p : report.parameters) {
     nn::Json shape = nn::Json::array();
     for (int i = 0; i < p.tensor.rank(); ++i) shape.push_back(p.tensor.size(i));
-    list.push_back(nn::Json::object({{"name", p.name}, {"shape", shape}}));
+    list.push_back(nn::Json::object(
+        {{"name", p.name}, {"shape", shape}, {"std", standard_deviation(p.tensor)}}));
   }
   return nn::Json::object({{"parameters", report.count},
+                           {"attention", report.attention},
                            {"flops_per_token", report.flops_per_token},
                            {"parameter_bytes", report.parameter_bytes},
                            {"training_bytes", report.training_bytes},

@@ -9,9 +9,11 @@ namespace heed {
 struct ModelReport {
   std::vector<nn::NamedTensor> parameters;
   std::int64_t count = 0;  ///< of numbers in all parameters
-  /// Forward and backward of one token in a full context: 6 x parameters of matrix products + 12 x
-  /// layers x context x d_model (Chowdhery et al. 2022, appendix B; masked work counted).
+  /// Forward and backward of one token in a full context: 6 x parameters of matrix products + 6 x
+  /// layers x context x heads x (d_head + d_value) (Chowdhery et al. 2022, appendix B; masked work
+  /// counted).
   double flops_per_token = 0;
+  std::string attention;        ///< "fused", or "composite because of ..."
   double parameter_bytes = 0;   ///< weights alone
   double training_bytes = 0;    ///< weights, gradients and AdamW's two moments
   double activation_bytes = 0;  ///< kept for backward, per sequence: measured in a forward pass
@@ -22,7 +24,8 @@ struct ModelReport {
 /// Runs one forward pass of a sequence as long as the context; what it holds matters to no figure.
 ModelReport report_on(nn::Transformer& model);
 
-/// Parameter by parameter: name, shape, count; then the sums.
+/// Parameter by parameter: name, shape, count, standard deviation; then the sum, and how attention
+/// runs.
 void print_parameters(const ModelReport& report);
 nn::Json to_json(const ModelReport& report);
 

@@ -15,7 +15,7 @@ namespace heed {
 
 enum ExitCode {
   kOk = 0,
-  kCheckFailed = 1,  ///< a gradient is wrong, a batch is not learned
+  kCheckFailed = 1,  ///< a gradient is wrong, a batch is not learned, a model leaks
   kUsage = 2,        ///< what was asked for cannot be done
   kNumeric = 3,      ///< NaN or infinity; with --strict a parameter without gradient
   kInputOutput = 4,
@@ -26,6 +26,11 @@ enum ExitCode {
 /// The user asked for something that cannot be: exit 2, the text as one line.
 struct UsageError : autograd::ValueError {
   using ValueError::ValueError;
+};
+
+/// A check failed: exit 1, the text as one line.
+struct CheckError : autograd::Error {
+  using Error::Error;
 };
 
 template <class... Args>

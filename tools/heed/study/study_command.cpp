@@ -112,8 +112,10 @@ std::filesystem::path folder_of(const StudyArguments& a, const std::filesystem::
   std::filesystem::path folder = a.out.empty() ? run / "study" : std::filesystem::path(a.out);
   if (a.overwrite || is_free(folder)) return folder;
   if (!a.out.empty())
-    usage_error("--out {} holds a study already; choose another folder, or replace it with "
-                "--overwrite", a.out);
+    usage_error(
+        "--out {} holds a study already; choose another folder, or replace it with "
+        "--overwrite",
+        a.out);
   for (int n = 2; !is_free(folder); ++n) folder = run / fmt::format("study-{}", n);
   return folder;
 }
@@ -156,7 +158,7 @@ int run_study(const StudyArguments& a, const Command& c) {
     usage_error("--prompt and --sample both name a sequence; give one");
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run =
-      nn::load_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
+      open_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
   const nn::Batch one = chosen_sequence(a, c, *run.task);
   const auto ids = one.inputs.to_vector<std::int64_t>();
@@ -234,7 +236,8 @@ void study_command(Command& c) {
          {"of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B"},
          nn::Setting("at", a->at, {0}, "place of the logits, from 0, a BOS counted")
              .shows("the last"),
-         nn::Setting("out", a->out, "DIR", "folder for the files").shows("study in the run, the next free of study-2, ..."),
+         nn::Setting("out", a->out, "DIR", "folder for the files")
+             .shows("study in the run, the next free of study-2, ..."),
          {"overwrite", a->overwrite, "replace the study that --out, or study in the run, holds"},
          {"weights", a->weights, "FILE", "weights inside the folder"},
          {"ascii", a->ascii, "draw the weights in the terminal, too"}});

@@ -12,9 +12,10 @@ namespace heed {
 namespace {
 
 // Seconds of heed train with the recipe, on 2 otherwise idle cores, measured.
-const std::map<std::string, int> kSeconds = {{"induction", 2}, {"recall", 4}, {"markov", 6},
-                                             {"modadd", 60},   {"dyck", 10},  {"urn", 3},
-                                             {"reverse", 1},   {"copy", 1},   {"text", 75}};
+const std::map<std::string, int> kSeconds = {
+    {"induction", 2}, {"recall", 4},  {"markov", 6}, {"modadd", 60}, {"dyck", 10},
+    {"urn", 3},       {"reverse", 1}, {"copy", 1},   {"sort", 5},    {"adder", 5},
+    {"majority", 8},  {"parity", 8},  {"random", 2}, {"text", 75}};
 
 std::string about(int seconds) {
   return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min", seconds / 60);

@@ -28,9 +28,9 @@ namespace {
 
 constexpr std::string_view kCheckpoints = "checkpoints", kWeights = ".safetensors";
 constexpr std::string_view kNewRun = "new-run";  // the folder of a first save, as new-run.tmp12.0
-constexpr std::array<std::string_view, 8> kFiles = {
-    "config.toml", "model.safetensors", "best.safetensors", "state.safetensors",
-    "metrics.csv", "metrics.jsonl",     "loss.png",         "attention.png"};
+constexpr std::array<std::string_view, 9> kFiles = {
+    "config.toml",   "model.safetensors", "best.safetensors", "state.safetensors", "metrics.csv",
+    "metrics.jsonl", "audit.txt",         "loss.png",         "attention.png"};
 
 [[noreturn]] void out_fails(const char* what, const fs::path& path, const std::error_code& error) {
   fail<IoError>("out", what, path.string(), ": ", error.message());

@@ -139,7 +139,13 @@ void train_command(Command& c) {
   c.notes =
       "Alone it learns the task induction. Each task and preset has defaults of its own; those\n"
       "shown are induction's. An option overrides the config file, which overrides the preset.\n"
-      "Losses are in nats per token.";
+      "Losses are in nats per token.\n"
+      "What ends it early, saved: exit 1, the model sees later inputs (tried at each start) or "
+      "its\n"
+      "loss is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN "
+      "or\n"
+      "infinite (the op is named, weights are those before the step), or, with --strict, missing;\n"
+      "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.";
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = a->config.settings();

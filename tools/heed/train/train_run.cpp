@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <optional>
 
-#include "autograd/base/text.h"
 #include "nn/train/memory.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/evaluation_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/train_progress.h"
+#include "tools/heed/train/train_trouble.h"
 
 namespace heed {
 
@@ -103,6 +103,7 @@ class Run {
     // A kill may have come between the step and its evaluation.
     if (t_.steps_done < config_.steps && evaluation_is_due() && !t_.evaluated()) evaluate();
     if (fresh && config_.save_every > 0) checkpoint();
+    check_causality(t_, folder_);
   }
 
   bool evaluation_is_due() const {
@@ -110,15 +111,16 @@ class Run {
   }
 
   void step(bool first) {
+    std::optional<nn::StepAudit> audit;
+    if (first) audit.emplace(t_.model);
     const double started = clock_.seconds();
     try {
       report_ = past_input_checks([&] { return t_.step(); });
     } catch (const autograd::NumericError& e) {
-      save();
-      throw autograd::NumericError(fmt::format("{}; the {} steps before it are in {}", e.what(),
-                                               t_.steps_done, folder_.string()));
+      throw autograd::NumericError(fmt::format("{}; {}", e.what(), save_before_trouble()));
     }
     pace_.add(clock_.seconds() - started);
+    if (audit) progress_.line(keep_audit(audit->after(t_.model), folder_));
     check_gradients(first);
     const std::int64_t done = t_.steps_done;
     if (evaluation_is_due() && done < config_.steps) {
@@ -194,16 +196,30 @@ class Run {
     next_picture_ = clock_.seconds() + kShare * (clock_.seconds() - started);
   }
 
+  std::string last_save() const {
+    return fmt::format("{} keeps the save of step {}", folder_.string(), saved_);
+  }
+
+  // Weights that are not finite, or give no finite loss, never take the place of the last save.
   void save() {
+    check_finite(past_input_checks([&] { return nn::evaluate(t_.model, *t_.task, 1); }));
     try {
       save_run(t_, folder_);
     } catch (const autograd::NumericError& e) {
-      throw autograd::NumericError(
-          fmt::format("{}; {} keeps the save of step {}", e.what(), folder_.string(), saved_));
+      throw autograd::NumericError(fmt::format("{}; {}", e.what(), last_save()));
     }
     log_.restart(folder_, t_.history().size());
     saved_ = t_.steps_done;
     last_saved_ = clock_.seconds();
+  }
+
+  std::string save_before_trouble() {
+    try {
+      save();
+      return fmt::format("the {} steps before it are in {}", t_.steps_done, folder_.string());
+    } catch (const autograd::NumericError&) {
+      return last_save();
+    }
   }
 
   void checkpoint() {
@@ -238,24 +254,26 @@ class Run {
     return e;
   }
 
-  void check(const nn::Evaluation& e) {
-    if (!std::isfinite(e.loss)) {
-      if (t_.steps_done < config_.steps) save();
+  void check_finite(const nn::Evaluation& e) const {
+    if (!std::isfinite(e.loss))
       throw autograd::NumericError(fmt::format(
-          "the evaluation after step {} is {}; lower lr (now {}) or set clip; the {} steps before "
-          "it are in {}",
-          t_.steps_done, e.loss, config_.lr, t_.steps_done, folder_.string()));
+          "the evaluation after step {} is {}; lower lr (now {}) or set clip; {}; first {}",
+          t_.steps_done, e.loss, config_.lr, last_save(), e.trouble));
+  }
+
+  void check(const nn::Evaluation& e) {
+    check_finite(e);
+    if (const std::string leak = leak_text(e, folder_.string()); !leak.empty()) {
+      if (saved_ < t_.steps_done) save();
+      throw CheckError(leak);
     }
-    if (const std::string leak = leak_text(e); !leak.empty()) progress_.warn(leak);
   }
 
   // --strict looks at every step; else the first one tells.
   void check_gradients(bool first) {
     if (!options_.strict && !first) return;
-    const std::vector<std::string> names = t_.parameters_without_gradient();
-    if (names.empty()) return;
-    const std::string text =
-        fmt::format("no gradient reaches {} in step {}", autograd::join(names), t_.steps_done);
+    const std::string text = missing_gradients(t_);
+    if (text.empty()) return;
     if (options_.strict) throw autograd::NumericError(text);
     progress_.warn("warning: " + text + " (--strict stops there)");
   }

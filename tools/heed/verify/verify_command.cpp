@@ -9,6 +9,7 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/verify/verify_resume.h"
 
 namespace heed {
 namespace {
@@ -55,21 +56,28 @@ nn::Json to_json(const std::vector<Verified>& all) {
 
 int verify_causality(const VerifyArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = nn::load_run(folder, a.weights, nn::Use::kPrompts);
+  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const std::int64_t context = run.model.options.context;
   if (a.length > context) usage_error("--length: needs 2 to {}, got {}", context, a.length);
   nn::Generator generator(1);
   const nn::Transformer random(run.model.options, generator);
   const Stopwatch clock;
-  std::vector<Verified> all;
   Progress progress(false);
-  progress.at_work("differentiates every output by every input");
+  const auto certify = [&](const std::string& weights, const nn::Transformer& model) {
+    const Stopwatch own;
+    return Verified{
+        weights, nn::causality(model, a.length, [&](std::int64_t n, std::int64_t of) {
+          progress.at_work(fmt::format("{} weights: {} of {} outputs, {} left", weights, n, of,
+                                       seconds_text(own.seconds() / double(n) * double(of - n))));
+        })};
+  };
+  std::vector<Verified> all;
   past_input_checks([&] {
-    all.push_back({"trained", nn::causality(run.model, a.length)});
-    all.push_back({"random", nn::causality(random, a.length)});
+    all.push_back(certify("trained", run.model));
+    all.push_back(certify("random", random));
   });
-  const double seconds = clock.seconds();
   progress.clear();
+  const double seconds = clock.seconds();
   const bool ok =
       std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
   const nn::Reach& plain = all[0].causality.runs[0];
@@ -101,11 +109,11 @@ int verify_causality(const VerifyArguments& a, bool json) {
 }  // namespace
 
 void verify_command(Command& c) {
-  c.name = "verify", c.what = "certify that a model is causal: no output sees a later input";
-  c.json_keys =
-      "ok run length seconds passes (weights pass ok leaks first_leak blind) files";
+  c.name = "verify", c.what = "certify that a model is causal, or that a run resumes bit for bit";
+  c.json_keys = "ok run length seconds passes (weights pass ok leaks first_leak blind) files";
   c.examples =
       "  heed verify causality\n"
+      "  heed verify resume runs/induction-1\n"
       "  heed verify causality runs/induction-1 --length 48 --json";
   c.notes =
       "causality: the derivative of every output by every input, which must be exactly 0 for "
@@ -114,11 +122,17 @@ void verify_command(Command& c) {
       "cache, which takes no gradients: tokens are changed one by one, and earlier logits must "
       "not\n"
       "change by a bit. For the run's weights, and for random ones of the same model. Draws the\n"
-      "matrices. Exit code 1 if one of them does not hold.";
+      "matrices.\n"
+      "resume: the run's first 40 steps, straight and through a checkpoint, with 1 thread and "
+      "with\n"
+      "2, evaluated and saved at other steps: every row, weight, moment and random stream must be\n"
+      "the same bit for bit. Prints one hash. Works in a temporary folder; the run is only read.\n"
+      "Exit code 1 if one of them does not hold.";
   auto a = std::make_shared<VerifyArguments>();
   c.arguments = 2;
   c.add("Options",
-        {nn::Setting("what", a->what, std::vector<std::string>{"causality"}, "what to certify")
+        {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume"},
+                     "what to certify")
              .shows(""),
          {"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
          {"weights", a->weights, "FILE", "weights inside the folder"},
@@ -127,6 +141,11 @@ void verify_command(Command& c) {
   c.add_common(Command::kAll);
   c.run = [a](const Command& command) {
     if (a->what.empty()) usage_error("verify: needs what; try heed verify causality");
+    if (a->what == "resume") {
+      for (const char* key : {"weights", "length", "out", "threads"})
+        if (command.given(key)) usage_error("verify resume trains anew; leave out --{}", key);
+      return verify_resume(a->run, command.json);
+    }
     return verify_causality(*a, command.json);
   };
 }

@@ -1,0 +1,40 @@
+#include "autograd/graph/gradient_trace.h"
+
+#include <sstream>
+#include <unordered_set>
+
+namespace heed::autograd {
+
+void GradientTrace::saw(const Op& op, const Inputs& inputs, const Tensor& output) {
+  Call call{NameScope::path(), op.name(), {}, {output.detach(), output.needs_grad()}};
+  if (!call.place.empty()) call.place += ": ";
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    call.inputs.push_back(inputs[i].defined() ? Read{inputs[i].detach(), inputs[i].needs_grad()}
+                                              : Read{Tensor(), false});
+  calls_.push_back(std::move(call));
+}
+
+std::string GradientTrace::why_none(const Tensor& x) const {
+  std::unordered_set<const Storage*> reached{x.storage().get()};  // what x's gradient comes through
+  std::string last;
+  for (const Call& call : calls_) {
+    bool through = false;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const auto& [value, tracked] = call.inputs[i];
+      if (!value.defined() || !reached.contains(value.storage().get())) continue;
+      std::ostringstream cut;
+      cut << call.place << "the gradient ends at " << call.op << ", whose input " << i << " "
+          << value.shape();
+      if (!tracked) return cut.str() + " is detached";
+      if (!call.output.tracked) return cut.str() + " is read under NoGrad";
+      through = true;
+    }
+    if (!through) continue;
+    reached.insert(call.output.value.storage().get());
+    last = call.place + std::string(call.op);
+  }
+  if (last.empty()) return "no op reads it";
+  return "its way ends at " + last + ", whose result leads to the loss by no differentiable op";
+}
+
+}  // namespace heed::autograd

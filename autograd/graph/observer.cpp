@@ -1,0 +1,63 @@
+#include "autograd/graph/observer.h"
+
+#include <utility>
+
+namespace heed::autograd {
+namespace {
+
+thread_local const NameScope* t_scope = nullptr;
+
+// While the observer looks, nobody does: it may call ops.
+class Unobserved : NoGrad {
+ public:
+  Unobserved() : observer_(std::exchange(detail::t_observer, nullptr)) {}
+  ~Unobserved() { detail::t_observer = observer_; }
+  Unobserved(const Unobserved&) = delete;
+
+ private:
+  OpObserver* observer_;
+};
+
+}  // namespace
+
+namespace detail {
+thread_local OpObserver* t_observer = nullptr;
+
+void tell_observer(const Op& op, const Inputs& inputs, const Tensor& output) {
+  OpObserver* observer = t_observer;
+  const Unobserved guard;
+  observer->saw(op, inputs, output);
+}
+}  // namespace detail
+
+NameScope::NameScope(std::string_view name) : name_(name), outer_(t_scope) { t_scope = this; }
+NameScope::~NameScope() { t_scope = outer_; }
+
+std::string NameScope::path() {
+  std::string path;
+  for (const NameScope* scope = t_scope; scope; scope = scope->outer_)
+    path = std::string(scope->name_) + (path.empty() ? "" : ".") + path;
+  return path;
+}
+
+OpObserver::OpObserver() : before_(std::exchange(detail::t_observer, this)) {}
+OpObserver::~OpObserver() { detail::t_observer = before_; }
+
+ObservedVjp::ObservedVjp(Node& node, const Tensor& g)
+    : observer_(detail::t_observer), node_(node), grad_(g) {
+  if (!observer_) return;
+  const Unobserved guard;
+  observer_->before_vjp(node, g);
+}
+
+ObservedVjp::~ObservedVjp() {
+  if (observer_) observer_->after_vjp();
+}
+
+void ObservedVjp::gave(const Grads& grads) const {
+  if (!observer_) return;
+  const Unobserved guard;
+  observer_->saw_gradients(node_, grad_, grads);
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,53 @@
+#include "nn/tasks/answer_task.h"
+
+#include <algorithm>
+
+#include "autograd/base/error.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+std::vector<std::int64_t> AnswerTask::random_question(std::int64_t choices, Generator& g) const {
+  std::vector<std::int64_t> question;
+  question.resize(std::size_t(question_length_));
+  g.randint(question, 0, choices);
+  return question;
+}
+
+Sequence AnswerTask::with_answer(const std::vector<std::int64_t>& question) const {
+  const std::vector<std::int64_t> tokens = answer(question);
+  Sequence s;
+  s.inputs = question;
+  if (separator_) s.inputs.push_back(*separator_);
+  s.inputs.insert(s.inputs.end(), tokens.begin(), tokens.end() - 1);
+  const auto before = std::size_t(ignored());
+  s.targets.assign(before, kIgnored);
+  s.targets.insert(s.targets.end(), tokens.begin(), tokens.end());
+  s.counted.assign(before, false);
+  s.counted.resize(s.targets.size(), true);
+  s.position_optimal.assign(s.targets.size(), 0.0);
+  return s;
+}
+
+std::vector<std::int64_t> AnswerTask::prompt_inputs(const std::string& text) const {
+  std::vector<std::int64_t> ids = facts().vocabulary.encode(text);
+  if (!separator_) {
+    check<ValueError>(std::ssize(ids) >= question_length_, facts().name, "a prompt needs at least ",
+                      question_length_, " tokens, the question, got ", ids.size());
+    return ids;
+  }
+  const auto question = std::find(ids.begin(), ids.end(), *separator_) - ids.begin();
+  check<ValueError>(question == question_length_, facts().name, "a prompt needs exactly ",
+                    question_length_, " tokens before the ", facts().vocabulary.label(*separator_),
+                    ", got ", question);
+  if (question == std::ssize(ids)) ids.push_back(*separator_);
+  return ids;
+}
+
+void AnswerTask::mark_prompt(Sequence& s) const {
+  std::fill_n(s.targets.begin(), ignored(), kIgnored);
+  std::fill_n(s.counted.begin(), ignored(), false);
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,32 @@
+// Tasks of a random question and the one answer that it has.
+#pragma once
+
+#include "nn/tasks/task.h"
+
+namespace heed::nn {
+
+/// A sequence is a question of fixed length, a separator if there is one, and the answer, the only
+/// part that counts. It is determined by the question, so the optimal loss is 0.
+class AnswerTask : public Task {
+ protected:
+  /// The inputs of a sequence, facts.context of them, are all but the last token of the answer.
+  AnswerTask(TaskFacts facts, std::int64_t question_length,
+             std::optional<std::int64_t> separator = {})
+      : Task(std::move(facts)), question_length_(question_length), separator_(separator) {}
+
+  std::int64_t question_length() const { return question_length_; }
+  /// Tokens in [0, choices), each as likely.
+  std::vector<std::int64_t> random_question(std::int64_t choices, Generator& g) const;
+  Sequence with_answer(const std::vector<std::int64_t>& question) const;
+
+ private:
+  virtual std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const = 0;
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
+  void mark_prompt(Sequence& s) const override;
+  std::int64_t ignored() const { return question_length_ - (separator_ ? 0 : 1); }
+
+  std::int64_t question_length_;
+  std::optional<std::int64_t> separator_;
+};
+
+}  // namespace heed::nn

@@ -1,0 +1,58 @@
+// Tokens that nothing predicts: whoever does better than guessing sees its targets.
+#include <cmath>
+
+#include "autograd/base/error.h"
+#include "nn/tasks/alphabet.h"
+#include "nn/tasks/tasks.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+TaskFacts make_random_facts(const RandomOptions& o) {
+  const Vocabulary vocabulary = letters(o.vocabulary, "random", 2, "^");
+  check<ValueError>(o.context >= 1, "random", "needs a context of at least 1, got ", o.context);
+  return {.name = "random",
+          .description = "independent uniform tokens: nothing to learn, an alarm for leaks",
+          .accuracy = "tokens right",
+          .prompt = "the start of a sequence; the ^ in front is added",
+          .vocabulary = vocabulary,
+          .classes = o.vocabulary,
+          .context = o.context,
+          .bos = o.vocabulary,
+          .optimal = std::log(double(o.vocabulary)),
+          .optimum = "ln V: each token is as likely as any other, whatever came before",
+          .source = "the definition of entropy"};
+}
+
+class Random : public Task {
+ public:
+  explicit Random(const RandomOptions& o) : Task(make_random_facts(o)) {}
+
+ private:
+  Sequence draw(Generator& g) const override {
+    const auto n = std::size_t(facts().context);
+    Sequence s;
+    s.targets.resize(n);
+    g.randint(s.targets, 0, facts().classes);
+    s.inputs = {*facts().bos};
+    s.inputs.insert(s.inputs.end(), s.targets.begin(), s.targets.end() - 1);
+    s.counted.assign(n, true);
+    s.position_optimal.assign(n, facts().optimal);
+    return s;
+  }
+};
+
+}  // namespace
+
+std::vector<Setting> RandomOptions::parameters() {
+  return {{"vocabulary", vocabulary, {2, 52}, "different tokens"}};
+}
+
+std::unique_ptr<Task> make_random(const RandomOptions& options) {
+  return std::make_unique<Random>(options);
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,85 @@
+#include "nn/train/audit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+std::vector<double> values_of(const Tensor& x) {
+  return to(x.detach(), float64).to_vector<double>();
+}
+
+double norm_of(const std::vector<double>& x) {
+  double squares = 0;
+  for (const double e : x) squares += e * e;
+  return std::sqrt(squares);
+}
+
+std::string range_text(const std::vector<double>& x) {
+  if (x.empty()) return "-";
+  const auto [least, most] = std::minmax_element(x.begin(), x.end());
+  return fmt::format("{:.1e}..{:.1e}", *least, *most);
+}
+
+}  // namespace
+
+bool ParameterAudit::in_trouble() const {
+  return !gradient || *gradient == 0 || !std::isfinite(*gradient);
+}
+
+StepAudit::StepAudit(const Transformer& model) {
+  for (const NamedTensor& p : parameters(model)) weights_.push_back(values_of(p.tensor));
+}
+
+std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
+  std::vector<ParameterAudit> audit;
+  for (const NamedTensor& p : parameters(model)) {
+    const std::vector<double>& before = weights_[audit.size()];
+    std::vector<double> change = values_of(p.tensor);
+    for (std::size_t i = 0; i < change.size(); ++i) change[i] -= before[i];
+    const Tensor g = p.tensor.is_leaf() && p.tensor.needs_grad() ? p.tensor.grad() : Tensor();
+    audit.push_back({p.name, p.tensor.shape(),
+                     g.defined() ? std::optional(norm_of(values_of(g))) : std::nullopt,
+                     norm_of(before), norm_of(change)});
+  }
+  return audit;
+}
+
+std::string audit_table(const std::vector<ParameterAudit>& audit) {
+  std::string table = fmt::format("{:<32} {:<14} {:>10} {:>10} {:>10}\n", "parameter", "shape",
+                                  "|g|", "|w|", "|dw|/|w|");
+  for (const ParameterAudit& p : audit) {
+    std::ostringstream shape;
+    shape << p.shape;
+    const std::string gradient = p.gradient ? fmt::format("{:.3e}", *p.gradient) : "none";
+    table += fmt::format("{:<32} {:<14} {:>10} {:>10.3e} {:>10.3e}{}\n", p.name, shape.str(),
+                         gradient, p.weight, p.ratio(), p.in_trouble() ? "  !" : "");
+  }
+  return table;
+}
+
+std::string audit_line(const std::vector<ParameterAudit>& audit) {
+  std::vector<double> gradients, ratios;
+  for (const ParameterAudit& p : audit) {
+    if (p.in_trouble()) continue;
+    gradients.push_back(*p.gradient);
+    if (std::isfinite(p.ratio())) ratios.push_back(p.ratio());
+  }
+  return fmt::format("{} of {} parameters learn: |g| {}, |dw|/|w| {}", gradients.size(),
+                     audit.size(), range_text(gradients), range_text(ratios));
+}
+
+FirstNonFinite watch_for_non_finite(const Transformer& model) {
+  std::vector<std::pair<std::string, Tensor>> names;
+  for (const NamedTensor& p : parameters(model)) names.emplace_back(p.name, p.tensor);
+  return FirstNonFinite(std::move(names));
+}
+
+}  // namespace heed::nn

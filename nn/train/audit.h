@@ -1,0 +1,47 @@
+// Are all parameters being trained? A ledger of the first step, and where trouble comes from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autograd/graph/first_non_finite.h"
+#include "nn/layers/transformer.h"
+
+namespace heed::nn {
+
+/// One parameter in one optimizer step. Norms are Euclidean, of all its elements.
+struct ParameterAudit {
+  std::string name;
+  autograd::Shape shape;
+  std::optional<double> gradient;  ///< norm before clipping; none: no gradient reached it
+  double weight = 0;               ///< norm before the step
+  double update = 0;               ///< norm of what the step added
+  /// update / weight, not finite for a weight of 0; about 1e-3 where learning goes well (Karpathy,
+  /// A Recipe for Training Neural Networks).
+  double ratio() const { return update / weight; }
+  /// Whether the gradient is missing, zero everywhere, or not finite.
+  bool in_trouble() const;
+};
+
+/// Made before a step, asked after it.
+class StepAudit {
+ public:
+  /// Copies the weights.
+  explicit StepAudit(const Transformer& model);
+  std::vector<ParameterAudit> after(const Transformer& model) const;
+
+ private:
+  std::vector<std::vector<double>> weights_;
+};
+
+/// The ledger as a table, a parameter a line.
+std::string audit_table(const std::vector<ParameterAudit>& audit);
+/// Its ranges in one line; those in trouble do not count.
+std::string audit_line(const std::vector<ParameterAudit>& audit);
+
+/// While it lives, looks for the first op that makes a NaN or an infinity, and knows the model's
+/// parameters by name.
+autograd::FirstNonFinite watch_for_non_finite(const Transformer& model);
+
+}  // namespace heed::nn

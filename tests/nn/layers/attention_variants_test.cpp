@@ -1,0 +1,242 @@
+// Window, QK-norm, soft cap, sink and learned scale: scores, weights, gradients and probes against
+// the formulas, and which of them run fused.
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
+#include "nn/layers/attention.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::autograd::testing::close;
+using heed::autograd::testing::draw;
+using heed::autograd::testing::same_bits;
+using heed::nn::testing::variant_models;
+using Options = MultiHeadAttention::Options;
+
+constexpr std::int64_t kTokens = 5;
+
+MultiHeadAttention random_layer(const Options& o) {
+  return heed::nn::testing::random_module<MultiHeadAttention>(o);
+}
+Options base() { return {.d_model = 8, .heads = 2, .causal = true, .dtype = float64}; }
+
+// As close(), where entries may be -inf.
+bool alike(const Tensor& got, const Tensor& want) { return allclose(got, want, 1e-12, 1e-12); }
+
+// What a layer computes inside, on one drawn input.
+struct Seen {
+  Tensor q, k, v, z, scores, pattern, y;
+  Tensor scores_grad, pattern_grad;
+};
+Seen seen(const MultiHeadAttention& layer, const Pass& pass = {}) {
+  Probe probe;
+  for (const char* site :
+       {"hook_q", "hook_k", "hook_v", "hook_z", "hook_attn_scores", "hook_pattern"})
+    probe.record(site);
+  Pass with = pass;
+  with.probe = &probe;
+  Seen s;
+  s.y = layer(draw({2, kTokens, 8}, 3), with);
+  std::vector<Tensor> weights;
+  for (const NamedTensor& p : parameters(layer)) weights.push_back(p.tensor);
+  grad(s.y, weights, {.grad_output = draw(s.y.shape(), 5), .retain_graph = true});
+  const auto heads = [&](const char* site) { return permute(probe.value(site), {0, 2, 1, 3}); };
+  s.q = heads("hook_q"), s.k = heads("hook_k"), s.v = heads("hook_v"), s.z = heads("hook_z");
+  s.scores = probe.value("hook_attn_scores"), s.pattern = probe.value("hook_pattern");
+  s.scores_grad = probe.value("hook_attn_scores_grad");
+  s.pattern_grad = probe.value("hook_pattern_grad");
+  return s;
+}
+
+TEST_CASE("a learned scale is one number per head, from 1/sqrt(d_head) on") {
+  Options o = base();
+  o.scale = ScaleRule::kLearned;
+  const MultiHeadAttention fresh(o), layer = random_layer(o);
+  CHECK(fresh.head_scale.to_vector<double>() == std::vector<double>(2, 0.5));
+  const Seen s = seen(layer);
+  const Tensor scores = matmul(s.q, mT(s.k)) * reshape(layer.head_scale, {2, 1, 1});
+  CHECK(alike(s.scores, KeepMask::causal(kTokens, kTokens).apply(scores)));
+}
+
+TEST_CASE("a window keeps the last keys, or those around the query") {
+  for (const bool causal : {true, false})
+    for (const std::int64_t window : {1, 2, 5, 9}) {
+      Options o = base();
+      o.window = window, o.causal = causal;
+      const MultiHeadAttention layer = random_layer(o);
+      const Seen s = seen(layer);
+      for (std::int64_t i = 0; i < kTokens; ++i)
+        for (std::int64_t j = 0; j < kTokens; ++j) {
+          CAPTURE(causal, window, i, j);
+          const bool may = std::abs(i - j) < window && (!causal || j <= i);
+          CHECK((s.pattern.at({1, 1, i, j}) > 0) == may);
+          CHECK((s.scores.at({1, 1, i, j}) == -kInf) == !may);
+        }
+      CHECK(close(s.z, matmul(s.pattern, s.v)));
+    }
+  Options o = base();
+  o.window = -1;
+  CHECK_THROWS_WITH(MultiHeadAttention(o), "MultiHeadAttention: needs window >= 0, got -1");
+}
+
+TEST_CASE("QK-norm makes rows of q and k of size sqrt(d_head), times a gain, before they rotate") {
+  for (const bool rotate : {false, true}) {
+    Options o = base();
+    o.qk_norm = true, o.rope = rotate, o.kv_heads = 1;
+    const MultiHeadAttention layer = random_layer(o);
+    CHECK(layer.q_norm->weight.shape() == Shape{4});
+    const auto norm = [&](const Tensor& x, const Tensor& gain) {
+      const Tensor unit = x / sqrt(mean(x * x, {-1}, true) + 1e-5) * gain;
+      return rotate ? rope(unit) : unit;
+    };
+    const Seen s = seen(layer);
+    const Tensor q = norm(s.q, layer.q_norm->weight), k = norm(s.k, layer.k_norm->weight);
+    CHECK(alike(s.scores, KeepMask::causal(kTokens, kTokens).apply(matmul(q, mT(k)) / 2.0)));
+  }
+}
+
+TEST_CASE("a soft cap bounds scores before bias and mask") {
+  Options o = base();
+  o.soft_cap = 0.5, o.scale = 3.0;
+  const MultiHeadAttention layer = random_layer(o);
+  const ScoreBias bias = ScoreBias::alibi(2, kTokens, kTokens, float64);
+  const Seen s = seen(layer, {.bias = bias});
+  const Tensor raw = matmul(s.q, mT(s.k)) * 3.0;
+  CHECK(max(abs(raw)).item() > 2);
+  const Tensor capped = 0.5 * tanh(raw / 0.5) + bias.tensor();
+  CHECK(alike(s.scores, KeepMask::causal(kTokens, kTokens).apply(capped)));
+  o.soft_cap = -1;
+  CHECK_THROWS_WITH(MultiHeadAttention(o),
+                    "MultiHeadAttention: needs a finite soft_cap >= 0, got -1");
+  const Tensor q = draw({2, 3}, 1);
+  CHECK_THROWS_WITH(attention(q, q, q, {.soft_cap = -2}), "attention: needs soft_cap >= 0, got -2");
+}
+
+// Weights, and their gradients, by the definition: exp(s) / (exp(sink) + sum of exp(s)).
+void check_sink(const MultiHeadAttention& layer, const Pass& pass, const Tensor& logit) {
+  const Seen s = seen(layer, pass);
+  CHECK(s.scores.shape() == Shape{2, 2, kTokens, kTokens});
+  const Tensor e = exp(s.scores);
+  const Tensor sink = exp(expand(reshape(logit, {2, 1, 1}), {2, 2, kTokens, 1}));
+  const Tensor all = sink + sum(e, {-1}, true);
+  CHECK(close(s.pattern, e / all));
+  CHECK(max(sum(s.pattern, {-1})).item() < 1);
+  CHECK(close(s.z, matmul(s.pattern, s.v)));
+  // The sink's own value is 0, and so is what its weight is worth.
+  const Tensor mean_worth = sum(s.pattern * s.pattern_grad, {-1}, true);
+  CHECK(close(s.scores_grad, s.pattern * (s.pattern_grad - mean_worth)));
+  if (!layer.sink_logit.defined()) return;
+  const Tensor dlogit = grad(s.y, {layer.sink_logit}, {.grad_output = draw(s.y.shape(), 5)})[0];
+  CHECK(close(dlogit, sum(sink / all * mean_worth * -1.0, {0, 2, 3})));
+}
+
+TEST_CASE("a sink takes its share of every row and adds nothing") {
+  for (const CausalAlignment alignment : {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft})
+    for (const bool causal : {true, false})
+      for (const double cap : {0.0, 2.0}) {
+        Options o = base();
+        o.alignment = alignment, o.causal = causal, o.soft_cap = cap;
+        const std::int64_t lengths[] = {5, 2};
+        const Pass passes[] = {
+            {},
+            {.keep = KeepMask::padding(lengths, kTokens)},
+            {.bias = ScoreBias::alibi(2, kTokens, kTokens, float64)},
+            {.keep = KeepMask(full({1, 1}, 1, bool8)), .bias = ScoreBias(draw({kTokens}, 8))}};
+        for (const Pass& pass : passes) {
+          CAPTURE(int(alignment), causal, cap, pass.keep.defined(), pass.bias.defined());
+          o.sink = Sink::kZero;
+          check_sink(random_layer(o), pass, zeros({2}, float64));
+          o.sink = Sink::kLearned;
+          const MultiHeadAttention layer = random_layer(o);
+          check_sink(layer, pass, layer.sink_logit.detach());
+        }
+      }
+  Options o = base();
+  o.sink = Sink::kZero, o.fully_masked = FullyMasked::kUniform;
+  CHECK_THROWS_WITH(MultiHeadAttention(o),
+                    "MultiHeadAttention: with a sink no row is fully masked; leave fully_masked at "
+                    "kZero");
+}
+
+TEST_CASE("a sink's logit of 1 is no mask, under NoGrad either") {
+  Options o = base();
+  o.sink = Sink::kLearned;
+  const MultiHeadAttention layer = random_layer(o);
+  const NoGrad guard;
+  fill_(layer.sink_logit, 1);
+  CHECK_NOTHROW(layer(draw({2, kTokens, 8}, 3)));
+}
+
+TEST_CASE("what is replaced is the pattern without the sink's column") {
+  Options o = base();
+  o.sink = Sink::kLearned;
+  const MultiHeadAttention layer = random_layer(o);
+  const Tensor x = draw({2, kTokens, 8}, 3), y = layer(x);
+  Probe same, none;
+  Shape shape;
+  same.replace("hook_attn_scores", [&](const Tensor& s) {
+    shape = s.shape();
+    return s + 0.0;
+  });
+  CHECK(close(layer(x, {.probe = &same}), y));
+  CHECK(shape == Shape{2, 2, kTokens, kTokens});
+  none.replace("hook_pattern", [](const Tensor& a) { return a * 0.0; }).record("hook_z");
+  layer(x, {.probe = &none});
+  CHECK(max(abs(none.value("hook_z"))).item() == 0);
+}
+
+// Whether the op that trains attention is in y's history.
+bool has_fused_attention(const Tensor& y) {
+  std::vector<Ref<Node>> open = {y.node()};
+  while (!open.empty()) {
+    const Ref<Node> node = open.back();
+    open.pop_back();
+    if (!node) continue;
+    if (node->op() && node->op()->name() == "attention") return true;
+    for (const auto& input : node->inputs()) open.push_back(input.node);
+  }
+  return false;
+}
+
+TEST_CASE("a layer says whether its attention is fused") {
+  Transformer::Options size{.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6};
+  for (const auto& [name, o] : variant_models(size)) {
+    const Transformer model(o);
+    const MultiHeadAttention& layer = model.blocks[0].attn;
+    CAPTURE(name, layer.composite_reason());
+    CHECK(layer.composite_reason() == (o.soft_cap > 0 ? "soft cap" : ""));
+    CHECK(has_fused_attention(layer(randn({1, 6, 8}))) == layer.composite_reason().empty());
+  }
+  const MultiHeadAttention wide({.d_model = 4, .heads = 1, .d_head = 258});
+  CHECK(wide.composite_reason() == "heads wider than 256");
+  CHECK(!has_fused_attention(wide(randn({1, 6, 4}))));
+}
+
+TEST_CASE("variants with every option, in float32, agree with float64") {
+  for (const auto& [name, o] : variant_models(
+           {.vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = 6, .dtype = float64})) {
+    CAPTURE(name);
+    const Transformer model = heed::nn::testing::random_model(o);
+    Transformer::Options single = o;
+    single.dtype = float32;
+    const Transformer narrow(single);
+    const auto from = parameters(model), into = parameters(narrow);
+    REQUIRE(from.size() == into.size());
+    const NoGrad guard;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      CHECK(from[i].name == into[i].name);
+      copy_(into[i].tensor, to(from[i].tensor, float32));
+    }
+    Generator g(5);
+    const Tensor ids = randint(0, 5, {2, 6}, g);
+    CHECK(allclose(to(narrow.forward(ids), float64), model.forward(ids), 1e-4, 1e-4));
+  }
+}
+
+}  // namespace

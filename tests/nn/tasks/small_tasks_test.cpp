@@ -1,0 +1,163 @@
+// sort, adder, parity, majority and random: their optima by slow ways of their own, what is held
+// out, prompts and refusals.
+#include <algorithm>
+#include <set>
+
+#include "nn/io/setting.h"
+#include "tests/support/catch.h"
+#include "tests/support/tasks.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+
+// A drawn sequence as it reads: inputs, then the last target.
+std::string whole(const Task& task, const Row& row) {
+  Ids ids = row.inputs;
+  ids.push_back(row.targets.back());
+  return text_of(task, ids);
+}
+
+// Every sequence that training draws often enough, and all that are held out.
+struct Seen {
+  std::set<std::string> train, test;
+};
+Seen seen(const Task& task, int draws) {
+  Seen s;
+  Generator g(3);
+  for (const Row& row : rows_of(task.sample(draws, g))) s.train.insert(whole(task, row));
+  for (const Row& row : rows_of(task.evaluation(0, task.evaluation_size())))
+    s.test.insert(whole(task, row));
+  return s;
+}
+
+// What counts are the answer's positions, and what comes there is decided by what came before: the
+// optimum is 0.
+void check_determined(const Task& task, const std::set<std::string>& sequences,
+                      std::size_t answer) {
+  CHECK(task.facts().optimal == 0);
+  CHECK(task.facts().whole_answers);
+  std::map<std::string, std::set<char>> next;
+  for (const std::string& s : sequences)
+    for (std::size_t t = s.size() - answer; t < s.size(); ++t) next[s.substr(0, t)].insert(s[t]);
+  for (const auto& [before, after] : next) {
+    INFO(before);
+    CHECK(after.size() == 1);
+  }
+  for (const Row& row : rows_of(task.evaluation(0, 4)))
+    for (std::size_t t = 0; t < row.targets.size(); ++t) {
+      CHECK(row.counted[t] == (t + answer >= row.targets.size()));
+      CHECK(row.counted[t] == (row.targets[t] != kIgnored));
+    }
+  CHECK(task.evaluation(0, 2).optimal == std::vector<double>{0, 0});
+}
+
+}  // namespace
+
+TEST_CASE("sort: every input once, a quarter held out, each sorted", "[tasks]") {
+  const auto task = make_task("sort");
+  const Seen s = seen(*task, 8000);
+  CHECK(s.test.size() == 182);   // of 3^6
+  CHECK(s.train.size() == 547);  // all others: one is missed with probability 3e-4
+  std::set<std::string> inputs;
+  for (const auto* part : {&s.train, &s.test})
+    for (const std::string& text : *part) {
+      const std::string question = text.substr(0, 6);
+      CHECK(inputs.insert(question).second);
+      std::string sorted;  // by counting
+      for (const char digit : {'0', '1', '2'})
+        sorted +=
+            std::string(std::size_t(std::count(question.begin(), question.end(), digit)), digit);
+      CHECK(text.substr(6) == sorted);
+    }
+  CHECK(inputs.size() == 729);
+  check_determined(*task, s.test, 6);
+  CHECK(task->prompt("210120").inputs.numel() == 6);
+  CHECK(error_of([&] { task->prompt("2101"); }) ==
+        "sort: a prompt needs at least 6 tokens, the question, got 4");
+  CHECK(make_task("sort", 7, {{"digits", "4"}})->evaluation_size() == 64);  // of 4^4
+  CHECK(error_of([] { make_task("sort", 10); }).find("2 n - 1, such as 11") != std::string::npos);
+  CHECK(error_of([] { make_task("sort", 41); }).find("more than 1e+06") != std::string::npos);
+}
+
+TEST_CASE("adder: sums with the last digit first, by columns with a carry", "[tasks]") {
+  const auto task = make_task("adder");
+  const Seen s = seen(*task, 2000);
+  CHECK(s.test.size() == 500);
+  for (const std::string& text : s.test) CHECK(!s.train.contains(text));
+  for (const auto* part : {&s.train, &s.test})
+    for (const std::string& text : *part) {
+      int carry = 0;
+      std::string sum;
+      for (const std::size_t column : {1, 0}) {
+        const int digits = text[column] - '0' + text[column + 2] - '0' + carry;
+        sum += char('0' + digits % 10);
+        carry = digits / 10;
+      }
+      INFO(text);
+      CHECK(text.substr(4) == sum + char('0' + carry));
+    }
+  check_determined(*task, s.test, 3);
+  CHECK(make_task("adder", 3)->evaluation_size() == 20);  // of 100
+  const auto large = make_task("adder", 24);
+  CHECK(large->evaluation_size() == 500);
+  const Row row = rows_of(large->evaluation(0, 1))[0];
+  const std::string text = whole(*large, row);
+  std::string sum = text.substr(16);
+  std::reverse(sum.begin(), sum.end());
+  CHECK(std::stoll(text.substr(0, 8)) + std::stoll(text.substr(8, 8)) == std::stoll(sum));
+  CHECK(error_of([] { make_task("adder", 10); }).find("need 3 n") != std::string::npos);
+  CHECK(error_of([] { make_task("adder", 27); }).find("need 3 n") != std::string::npos);
+}
+
+TEST_CASE("parity and majority, by flipping and by sorting", "[tasks]") {
+  for (const std::string name : {"parity", "majority"}) {
+    const auto task = make_task(name, 8);  // 7 bits: all are seen
+    const Seen s = seen(*task, 4000);
+    CHECK(s.train.size() == 128);
+    for (const std::string& text : s.train) {
+      std::string bits = text.substr(0, 7);
+      bool odd = false;
+      for (const char bit : bits) odd = odd != (bit == '1');
+      std::sort(bits.begin(), bits.end());
+      INFO(text);
+      CHECK(text[7] == '|');
+      CHECK(text[8] == (name == "parity" ? (odd ? '1' : '0') : bits[3]));
+    }
+    check_determined(*task, s.train, 1);
+    CHECK(task->facts().references.at("guessing") == Approx(std::log(2.0)));
+    CHECK(task->prompt("0110100").inputs.numel() == 8);
+  }
+  // Guessing is all there is without the answer: half of the inputs have either.
+  int ones = 0;
+  for (const std::string& text : seen(*make_task("parity", 8), 4000).train) ones += text[8] == '1';
+  CHECK(ones == 64);
+  CHECK(make_task("parity")->facts().context == 25);
+  CHECK(error_of([] { make_task("majority", 9); }).find("needs an even context") !=
+        std::string::npos);
+}
+
+TEST_CASE("random: each token is as likely after every other, so the optimum is ln V", "[tasks]") {
+  const auto task = make_task("random", 3, {{"vocabulary", "4"}});
+  // Bayes by counting all sequences, each of the same probability.
+  Prefixes mass;
+  for (std::int64_t a = 0; a < 4; ++a)
+    for (std::int64_t b = 0; b < 4; ++b)
+      for (std::int64_t c = 0; c < 4; ++c) add_sequence(mass, {a, b, c}, 1.0 / 64);
+  CHECK(bayes_nats(mass, {3, 0, 0}) / 3 == Approx(std::log(4.0)).epsilon(1e-14));
+  CHECK(task->facts().optimal == Approx(bayes_nats(mass, {1, 2, 3}) / 3).epsilon(1e-14));
+  Generator g(5);
+  std::map<std::string, int> drawn;
+  const int draws = 6400;
+  const Batch batch = task->sample(draws, g);
+  for (const Row& row : rows_of(batch)) {
+    CHECK(row.inputs[0] == 4);
+    CHECK(Ids(row.inputs.begin() + 1, row.inputs.end()) ==
+          Ids(row.targets.begin(), row.targets.end() - 1));
+    ++drawn[text_of(*task, row.targets)];
+  }
+  CHECK(chi_square(drawn, 64, draws) < chi_square_limit(64));
+  for (const double optimal : batch.optimal) CHECK(optimal == Approx(std::log(4.0)));
+}

@@ -1,0 +1,132 @@
+// What goes wrong in a training is named: the op that makes a NaN, the parameter that does not
+// learn; and weights and streams stay those before the step.
+#include <cmath>
+
+#include "autograd/base/files.h"
+#include "nn/train/audit.h"
+#include "nn/train/trainer.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using Catch::Matchers::StartsWith;
+using heed::autograd::NumericError;
+
+RunConfig tiny_run() {
+  RunConfig c = preset("reverse");
+  c.d_model = 16, c.heads = 2, c.context = 8, c.batch = 8, c.eval_batch = 16, c.mlp = true;
+  c.steps = 4, c.dropout = 0.1;
+  return c;
+}
+
+std::vector<double> weights_of(const Trainer& t) {
+  std::vector<double> all;
+  for (const NamedTensor& p : parameters(t.model))
+    for (const double e : to(p.tensor.detach(), float64).to_vector<double>()) all.push_back(e);
+  return all;
+}
+
+void set(const Tensor& weight, const Tensor& x) {
+  const NoGrad guard;
+  copy_(weight, x);
+}
+
+std::string error_of(Trainer& t) {
+  try {
+    t.step();
+  } catch (const NumericError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST_CASE("a step that is not finite names the op in its module, and changes nothing") {
+  Trainer t(tiny_run()), twin(tiny_run());
+  t.step(), twin.step();
+  const Tensor weight = t.model.blocks.back().mlp->up.weight;
+  const Tensor kept = contiguous(weight.detach() * 1.0);
+  set(weight, full(weight.shape(), 1e38, weight.dtype()));
+  const std::vector<double> before = weights_of(t);
+  const std::string error = error_of(t);
+  CHECK_THAT(error, Contains("the loss of step 2 is"));
+  const std::string block = "blocks." + std::to_string(t.model.blocks.size() - 1);
+  CHECK_THAT(error, Contains("; first " + block + ".mlp: linear [8, 8, 64] float32 is"));
+  CHECK_THAT(error, Contains("(" + block + ".up.weight) [64, 16] float32"));
+  CHECK(weights_of(t) == before);
+  CHECK(t.steps_done == 1);
+  set(weight, kept);
+  CHECK(t.step().loss == twin.step().loss);  // the same batch, the same dropout
+  CHECK(weights_of(t) == weights_of(twin));
+}
+
+TEST_CASE("a gradient that is not finite names the vjp that made it") {
+  Trainer t(tiny_run());
+  // The hidden layer is 1e38 and counts for nothing, but its weights get 1e38 times a gradient.
+  MLP& mlp = *t.model.blocks[0].mlp;
+  set(mlp.up.bias, full(mlp.up.bias.shape(), 1e38, float32));
+  set(mlp.down.weight, zeros(mlp.down.weight.shape(), float32));
+  set(t.model.head->weight, t.model.head->weight.detach() * 1e4);
+  const std::vector<double> before = weights_of(t);
+  const std::string error = error_of(t);
+  CHECK_THAT(error, StartsWith("AdamW: the gradient of blocks.0.down.weight [16, 64] is "));
+  CHECK_THAT(error, Contains("; first blocks.0.mlp: backward of linear: "));
+  CHECK(weights_of(t) == before);
+}
+
+TEST_CASE("an evaluation that is not finite names the op") {
+  Trainer t(tiny_run());
+  CHECK(t.evaluate(false).trouble.empty());
+  set(t.model.head->weight, full(t.model.head->weight.shape(), 3e38, float32));
+  const Evaluation e = t.evaluate(false);
+  CHECK(!std::isfinite(e.loss));
+  CHECK_THAT(e.trouble, Contains("linear [16, 8, "));
+  CHECK_THAT(e.trouble, Contains("(head.weight)"));
+}
+
+TEST_CASE("the ledger of a step: gradients, weights and updates of all parameters") {
+  Trainer t(tiny_run());
+  const std::vector<double> before = weights_of(t);
+  const StepAudit audit(t.model);
+  const StepReport report = t.step();
+  const std::vector<double> after = weights_of(t);
+  double gradients = 0, updates = 0, weights = 0, expected_updates = 0, expected_weights = 0;
+  for (const ParameterAudit& p : audit.after(t.model)) {
+    CHECK(!p.in_trouble());
+    gradients += std::pow(*p.gradient, 2), updates += std::pow(p.update, 2);
+    weights += std::pow(p.weight, 2);
+  }
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    expected_updates += std::pow(after[i] - before[i], 2);
+    expected_weights += before[i] * before[i];
+  }
+  CHECK(std::sqrt(gradients) == Approx(report.grad_norm));
+  CHECK(updates == Approx(expected_updates));
+  CHECK(weights == Approx(expected_weights));
+  CHECK_THAT(audit_table(audit.after(t.model)), Contains("blocks.0.up.weight"));
+  const std::size_t count = parameters(t.model).size();
+  CHECK_THAT(audit_line(audit.after(t.model)),
+             StartsWith(std::to_string(count) + " of " + std::to_string(count)));
+}
+
+TEST_CASE("a parameter that is cut off is named, with the edge where") {
+  Trainer t(tiny_run());
+  Tensor& weight = t.model.blocks[0].mlp->up.weight;
+  weight = weight.detach();
+  const StepAudit audit(t.model);
+  t.step();
+  CHECK(t.parameters_without_gradient() == std::vector<std::string>{"blocks.0.up.weight"});
+  CHECK(t.why_no_gradient({"blocks.0.up.weight"}) ==
+        "blocks.0.up.weight: blocks.0.mlp: the gradient ends at linear, whose input 1 [64, 16] is "
+        "detached");
+  const auto ledger = audit.after(t.model);
+  const auto cut = std::find_if(ledger.begin(), ledger.end(),
+                                [](const ParameterAudit& p) { return p.in_trouble(); });
+  REQUIRE(cut != ledger.end());
+  CHECK(cut->name == "blocks.0.up.weight");
+  CHECK(!cut->gradient);
+  CHECK_THAT(audit_table(ledger), Contains("none"));
+}
+
+}  // namespace

@@ -1,0 +1,91 @@
+// verify_resume: holds for what there is, and names what a checkpoint forgets.
+#include "nn/train/verify_resume.h"
+
+#include <unistd.h>
+
+#include "autograd/base/files.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("heed_verify_resume_" + std::to_string(::getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+};
+
+RunConfig tiny(const char* task) {
+  RunConfig c = preset(task);
+  c.d_model = 16, c.heads = 2, c.context = 8, c.batch = 8, c.eval_batch = 16, c.dropout = 0.1;
+  c.steps = 100, c.warmup = 2, c.schedule = Decay::kCosine;
+  return c;
+}
+
+TEST_CASE("a resumed run is verified, whatever it learns and however long it is") {
+  const Folder folder;
+  for (const char* task : {"reverse", "copy", "urn"}) {
+    const ResumeCheck check = verify_resume(tiny(task), folder.path);
+    INFO(task);
+    CHECK(check.ok());
+    CHECK(check.steps == 40);
+    REQUIRE(check.legs.size() == 4);
+    CHECK(check.legs[1].name == "1 thread, 20 + 20 steps");
+    for (const auto& leg : check.legs) CHECK(leg.hash == check.legs[0].hash);
+  }
+  RunConfig c = tiny("reverse");
+  c.steps = 1;
+  CHECK(verify_resume(c, folder.path).ok());
+  const std::uint32_t one = verify_resume(c, folder.path).legs[0].hash;
+  c.seed = 2;
+  CHECK(verify_resume(c, folder.path).legs[0].hash != one);
+}
+
+// The difference that a checkpoint which does this to its state makes.
+std::string difference_after(const std::function<void(SafeTensors&)>& forget) {
+  const Folder folder;
+  const ResumeCheck check = verify_resume(
+      tiny("reverse"), folder.path, {}, [&](const Trainer& t, const fs::path& inside) {
+        t.save(inside);
+        const std::string path = (inside / "state.safetensors").string();
+        SafeTensors state = load_safetensors(path);
+        forget(state);
+        save_safetensors(path, state.tensors, state.metadata);
+        return Trainer::resume(inside);
+      });
+  CHECK(check.legs[0].difference.empty());
+  CHECK(check.legs[2].difference.empty());
+  CHECK(check.legs[1].difference == check.legs[3].difference);
+  CHECK(check.ok() == check.legs[1].difference.empty());
+  CHECK((check.legs[1].hash == check.legs[0].hash) == check.ok());
+  return check.legs[1].difference;
+}
+
+TEST_CASE("what a checkpoint forgets is found") {
+  const Trainer fresh(tiny("reverse"));
+  const auto value = [](const char* name, double x) {
+    return [=](SafeTensors& state) {
+      for (NamedTensor& t : state.tensors)
+        if (t.name == name) t.tensor = full(t.tensor.shape(), x, t.tensor.dtype());
+    };
+  };
+  CHECK(difference_after([](SafeTensors&) {}).empty());
+  for (const char* stream : {"data_stream", "dropout_stream"})
+    CHECK_THAT(
+        difference_after([&](SafeTensors& s) { s.metadata[stream] = fresh.streams().at(stream); }),
+        Contains("loss of step 21 is"));
+  CHECK_THAT(difference_after(value("optimizer.tok.weight.exp_avg", 0)), Contains("of step 22 is"));
+  CHECK_THAT(difference_after(value("optimizer.tok.weight.step", 1)), Contains("of step 22 is"));
+  CHECK_THAT(difference_after(value("model.tok.weight", 0.5)), Contains("of step 21 is"));
+  CHECK_THAT(difference_after([](SafeTensors& s) {
+               s.find("history").mutable_data<double>()[8 * 3 + 1] += 1e-15;
+             }),
+             Contains("loss of step 3 is"));
+}
+
+}  // namespace

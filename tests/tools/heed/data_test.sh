@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Data of one's own and generate, from outside. Usage: data_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+small=("${tiny[@]}" --steps 4 --quiet --threads 1)
+
+# --- lines: eval, generate, study and resume know what the run was
+for a in $(seq 0 9); do for b in $(seq 0 9); do echo "$a+$b=$((a + b))"; done; done > sums.txt
+expect 0 train --lines sums.txt --answer-after = "${small[@]}" --context 8 --out sums
+out_has "5-gram"; out_has "whole answers right"
+ok grep -q 'answer-after = "="' sums/config.toml
+expect 0 eval sums --json; is_json_line; out_has '"4-gram":'; out_has '"eval_sequences":10,'
+mv sums.txt moved.txt
+expect 0 generate sums --prompt 3+4= --greedy --json; is_json_line; out_has '"prompt":"\n3+4="'
+for key in run prompt text tokens stopped seconds tokens_per_s; do out_has "\"$key\":"; done
+expect 0 study sums --prompt 3+4= --of diff:7-8
+refuses 4 "sums.txt" eval sums
+mv moved.txt sums.txt
+expect 0 train --resume sums --steps 8 --quiet
+echo "9+9=19" >> sums.txt
+refuses 4 "is no longer the text of this run" eval sums
+refuses 2 "never occurs" train --lines sums.txt --answer-after '#'
+refuses 2 "one character" train --lines sums.txt --answer-after '=='
+refuses 2 "give one as --lines" train --text sums.txt --answer-after =
+refuses 2 "one file" train --text sums.txt --lines sums.txt
+refuses 2 "reads no file" train --unit word
+refuses 2 "reads no file" train urn --max-words 9
+refuses 2 "--lines FILE" train --preset names
+refuses 2 "for the task lines" train urn --lines sums.txt
+head -3 sums.txt > few.txt
+refuses 2 "3 lines to use" train --lines few.txt
+expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
+err_has "lines are longer than 5 tokens"
+
+# --- words
+for i in $(seq 60); do echo "line $i: the quick  brown fox"; done > words.txt
+expect 0 train --text words.txt --unit word --max-words 7 "${small[@]}" --context 16 --out words
+err_has "words are <unk>"
+expect 0 generate words --prompt "line" --tokens 3 --json; out_has '"prompt":"line"'
+refuses 2 "'zebra' (word 1" generate words --prompt zebra
+expect 0 eval words; out_has "words right"
+
+# --- what is no regular file is refused before anything hangs
+mkfifo pipe
+refuses 4 "is a pipe or a device" train --text pipe
+refuses 4 "is a pipe or a device" train --lines /dev/null
+refuses 4 "is a pipe or a device" train --text <(cat words.txt)
+
+# --- 65,536 different characters, no more
+{ for ((c = 1; c <= 0xFFFF + 2048 + 1; ++c)); do
+    ((c >= 0xD800 && c < 0xE000)) || printf '\\U%08x' "$c"
+  done; } > escapes
+printf '%b' "$(< escapes)" > many.txt
+expect 0 train --text many.txt --layers 1 --heads 1 --d-model 2 --context 4 --batch 2 --steps 1 \
+  --eval-every 0 --eval-batch 2 --threads 1 --quiet --out many
+printf 'x\U00020000' >> many.txt
+refuses 4 "65537 different characters" train --text many.txt
+
+# --- generate
+expect 0 train reverse "${small[@]}" --out reverse
+prompt=(generate reverse --prompt abcdefghijklmnop --seed 5)
+expect 0 "${prompt[@]}" --threads 1 --json; text=$(sed 's/.*"text":"\([^"]*\)".*/\1/' out)
+expect 0 "${prompt[@]}" --threads 3; out_has "|$text"
+expect 0 "${prompt[@]}" --stop "${text:4:1}"; out_has "|${text%%"${text:4:1}"*}${text:4:1}"
+ok [ "$(tail -c 2 out)" = "${text:4:1}" ]
+err_has "; stopped"
+expect 0 "${prompt[@]}" --probabilities --json; is_json_line
+ok [ "$(grep -o '"probabilities":\[[^]]*\]' out | tr ',' '\n' | wc -l)" = 16 ]
+out_has '"runner_up_symbols":["'; out_has '"runner_up_probabilities":['
+expect 0 "${prompt[@]}" --probabilities; out_has "runner-up"
+ok [ "$(wc -l < out)" = 18 ]
+refuses 2 "'!'" "${prompt[@]}" --stop '!'
+refuses 2 "above 0 to 1000" "${prompt[@]}" --temperature 0
+refuses 2 "above 0 to 1" "${prompt[@]}" --top-p 0
+end_of_checks

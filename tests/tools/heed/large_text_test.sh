@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# A large text is held once: a byte more of it costs little more than a byte of memory.
+# Usage: large_text_test.sh PATH-TO-HEED [MEGABYTES]
+source "$(dirname "$0")/expect.sh" "$1"
+megabytes=${2:-50}
+
+# Peak resident MB of one step on so many MB of text; loading comes first, so that polling sees it.
+peak_of() {
+  yes "The quick brown fox jumps over the lazy dog, $1 times." | head -c "$1"000000 > text.txt
+  "$heed" train --text text.txt --layers 1 --heads 1 --d-model 8 --batch 2 --steps 1 --eval-every 0 \
+    --context 1024 --threads 1 --quiet --out "run-$1" > out 2> err &
+  local pid=$! peak=0 now
+  while now=$(sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$pid/status" 2> /dev/null); [[ $now ]]; do
+    peak=$now
+    sleep 0.05
+  done
+  wait "$pid" || fail "training on $1 MB"
+  echo $((peak / 1000))
+}
+
+small=$(peak_of 5) large=$(peak_of "$megabytes")
+what="peak $small MB for 5 MB, $large MB for $megabytes MB"
+echo "$what"
+ok [ $(((large - small) * 10)) -le $(((megabytes - 5) * 13)) ]
+end_of_checks

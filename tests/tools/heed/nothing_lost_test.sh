@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Kills, full disks, streams that nobody reads: what was saved stays, and goes on with the same bits.
+# Usage: nothing_lost_test.sh PATH-TO-HEED [KILLS]
+source "$(dirname "$0")/expect.sh" "$1"
+kills=${2:-10}
+quick=("${tiny[@]}" --quiet --threads 1)
+same_run() {
+  for file in model.safetensors best.safetensors metrics.csv metrics.jsonl; do same "$1/$file" "$2/$file"; done
+}
+saved_step() { "$heed" info "$1/state.safetensors" | sed -n 's/^ *step  *//p'; }
+
+# --- kill -9 at random moments, again and again, until the run is done: the undisturbed run
+RANDOM=9
+recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 4 --eval-batch 8 --eval-every 7 --save-every 10
+  --steps $((40 * kills)) --quiet --threads 1)
+expect 0 train "${recipe[@]}" --out undisturbed
+killed=0
+for ((try = 0; killed < kills && try < 4 * kills; try++)); do
+  if [[ -e killed/state.safetensors ]]; then command=(--resume killed --quiet); else command=("${recipe[@]}" --out killed); fi
+  what="heed train ${command[*]}, try $try"
+  "$heed" train "${command[@]}" > out 2> err &
+  pid=$!
+  sleep "$(printf '0.%03d' $((RANDOM % 300)))"
+  kill -KILL $pid 2> /dev/null && killed=$((killed + 1))
+  wait $pid 2> /dev/null
+  code=$?
+  ok test $code == 137 -o $code == 0 -o $code == 2
+  [[ $code == 2 ]] && { err_has "has done its"; rm -r killed; }  # from the start
+  for file in killed/*.safetensors killed/checkpoints/*.safetensors; do
+    [[ -e $file ]] && expect 0 info "$file"
+  done
+done
+ok test $killed == "$kills"
+if [[ -e killed/state.safetensors ]]; then
+  "$heed" train --resume killed --quiet > out 2> err || err_has "has done its"
+else
+  expect 0 train "${recipe[@]}" --out killed
+fi
+same_run killed undisturbed
+ok test -z "$(find killed -name '*.tmp*')"
+for file in undisturbed/checkpoints/*; do same "$file" "killed/checkpoints/${file##*/}"; done
+
+# --- a disk that is full, a file that may not grow: exit 4 with the reason, the last save stays
+expect 0 train reverse "${quick[@]}" --steps 6 --out start
+full_disk() { # FOLDER REASON: training that goes on there fails
+  what="heed train --resume $1 ($2)"
+  expect 4 train --resume "$1" --steps 60 --save-every 1 --quiet
+  err_has "$2"; err_has "cannot write"
+  ok test -z "$(find "$1" -name '*.tmp*')"
+  ok test "$(saved_step "$1")" -ge 6
+  expect 0 eval "$1" --sequences 4
+}
+mkdir disk
+if mount -t tmpfs -o size=600k tmpfs disk 2> /dev/null; then
+  trap 'umount -l "$dir/disk" 2> /dev/null; rm -rf "$dir"' EXIT
+  cp -r start disk/run
+  full_disk disk/run "No space left on device"
+  rm -rf disk/run/checkpoints
+  mount -o remount,ro disk
+  cp -r disk/run kept
+  expect 4 train --resume disk/run --quiet; err_has "Read-only file system"
+  same_run disk/run kept
+  expect 0 eval disk/run --sequences 4
+  mount -o remount,rw,size=10M disk
+  expect 0 train --resume disk/run --save-every 0 --quiet
+  expect 0 train reverse "${quick[@]}" --steps 60 --out unhindered
+  for file in model.safetensors metrics.csv; do same unhindered/$file disk/run/$file; done
+  umount disk
+else
+  echo "no tmpfs here: a limit of file sizes takes its place"
+fi
+cp -r start limited
+under "ulimit -f 8" refuses 4 "File too large" train --resume limited --steps 12 --quiet
+for file in model.safetensors state.safetensors; do same limited/$file start/$file; done
+expect 0 train --resume limited --steps 12 --quiet
+expect 0 train reverse "${quick[@]}" --steps 12 --out unlimited
+same_run limited unlimited
+
+# --- a folder that is gone
+"$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --save-every 50 --quiet --out gone > out 2> err &
+pid=$!
+for _ in $(seq 200); do [[ -e gone/checkpoints/000050.safetensors ]] && break; sleep 0.02; done
+mv gone away
+wait $pid; code=$?
+what="heed train, whose folder was moved away"
+ok test $code == 4; err_has "gone"; err_has "No such file or directory"
+expect 0 info away/state.safetensors
+
+# --- streams that nobody reads: training goes on; results that cannot be written are exit 4
+expect 0 train reverse "${quick[@]}" --steps 8 --out heard
+trains() { # NAME CODE: after heed train into NAME, with the streams of the caller
+  what="heed train, $1"
+  ok test "$code" == "$2"
+  same_run "$1" heard
+}
+loud=(train reverse "${tiny[@]}" --steps 8 --threads 1)
+"$heed" "${loud[@]}" --out full-stderr > out 2> /dev/full; code=$?; : > err; trains full-stderr 0; out_has "best possible"
+"$heed" "${loud[@]}" --out no-stderr > out 2>&-; code=$?; trains no-stderr 0; out_has "best possible"
+"$heed" "${loud[@]}" --out head 2>&1 | head -n 1 > out; code=${PIPESTATUS[0]}; trains head 4
+{ "$heed" "${loud[@]}" --out no-reader 2> err; echo $? > code; } | true; code=$(cat code); trains no-reader 4
+"$heed" "${loud[@]}" --out full-stdout > /dev/full 2> err; code=$?; trains full-stdout 4; err_has "cannot write the results"
+"$heed" "${loud[@]}" --out no-stdout >&- 2> err; code=$?; trains no-stdout 4; err_has "cannot write the results"
+"$heed" "${loud[@]}" --out nothing >&- 2>&- <&-; code=$?; trains nothing 4
+for run in full-stderr no-stderr; do refuses 2 "has done its 8 steps" train --resume $run; done
+"$heed" train --help 2> err | head -n 1 > out; what="heed train --help | head -1"; ok test ! -s err
+
+# --- weights that are not finite replace no save
+expect 3 train reverse "${quick[@]}" --lr 10 --weight-decay 10 --warmup 0 --clip 0 --steps 400 --eval-every 0 --save-every 1 --out wild
+err_has "wild keeps the save of step"
+expect 0 eval wild --sequences 4
+step=$(saved_step wild)
+ok test "$step" -gt 0
+expect 3 train --resume wild --quiet; err_has "wild keeps the save of step $step"
+ok test "$(saved_step wild)" == "$step"
+
+# --- one flipped bit is refused by name; PyTorch's files, without a checksum, are read with a note
+cp -r heard flipped
+printf 'x' | dd of=flipped/model.safetensors bs=1 seek=$(($(stat -c %s flipped/model.safetensors) - 9)) conv=notrunc 2> /dev/null
+refuses 4 "flipped/model.safetensors: its checksum is" eval flipped
+for file in model best state; do # the same tensors and metadata, but for the checksum
+  at=$(grep -aob '"heed_checksum":"crc32c:........",' heard/$file.safetensors | cut -d: -f1)
+  { head -c "$at" heard/$file.safetensors; printf '%34s' ''; tail -c +$((at + 35)) heard/$file.safetensors; } > flipped/$file.safetensors
+done
+expect 0 eval flipped --sequences 4; err_has "flipped/model.safetensors has no checksum"
+expect 0 study flipped; err_has "has no checksum"
+expect 0 info flipped/model.safetensors; out_has "checksum none"; expect 0 info heard/model.safetensors; out_has "checksum crc32c "
+expect 0 train --resume flipped --steps 9 --quiet; err_has "flipped/state.safetensors has no checksum"
+expect 0 eval flipped --sequences 4; ok test ! -s err
+
+end_of_checks

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# A run that goes on: made longer, moved, stopped near its end, and certified. Usage: resume_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+quick=("${tiny[@]}" --quiet --threads 1)
+same_run() {
+  for file in model.safetensors best.safetensors metrics.csv metrics.jsonl; do same "$1/$file" "$2/$file"; done
+}
+
+# --- longer: the schedule keeps its end, and there is no row that the straight run lacks
+for schedule in cosine linear; do
+  expect 0 train reverse "${quick[@]}" --schedule $schedule --min-lr 1e-4 --steps 10 --out longer-$schedule
+  expect 0 train --resume longer-$schedule --steps 14 --quiet
+  err_has "the $schedule schedule keeps its end at step 10: the steps after it run at min-lr 0.0001"
+  ok test "$(wc -l < err)" == 1
+  expect 0 train reverse "${quick[@]}" --schedule $schedule --min-lr 1e-4 --schedule-steps 10 --steps 14 --out straight
+  same_run longer-$schedule straight; same longer-$schedule/config.toml straight/config.toml
+  expect 0 train --resume straight --steps 16 --quiet  # again
+  expect 0 train --resume longer-$schedule --steps 16 --quiet
+  same_run longer-$schedule straight
+  rm -r straight
+done
+expect 0 train reverse "${quick[@]}" --steps 10 --out constant
+expect 0 train --resume constant --steps 14 --quiet; ok test ! -s err
+expect 0 train reverse "${quick[@]}" --steps 14 --out straight
+same_run constant straight
+expect 0 train urn --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/my-urn --quiet  # --help's example, shorter
+expect 0 train --resume runs/my-urn --steps 40 --quiet; err_has "cosine schedule keeps its end at step 30"
+
+# --- a text that was moved
+for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done > text.txt
+expect 0 train --text text.txt "${quick[@]}" --context 16 --steps 4 --out text-run
+mkdir elsewhere && mv text.txt elsewhere/new.txt
+refuses 4 "text.txt" train --resume text-run --steps 8
+expect 0 train --resume text-run --text elsewhere/new.txt --steps 8 --quiet
+ok grep -q 'elsewhere/new.txt' text-run/config.toml
+expect 0 eval text-run --sequences 4
+sed 's/quick/quack/' elsewhere/new.txt > changed.txt
+refuses 4 "is no longer the text of this run" train --resume text-run --text changed.txt --steps 12
+refuses 2 "learns no text; leave out --text" train --resume constant --text changed.txt --steps 20
+refuses 2 "not --lr" train --resume constant --lr 1
+refuses 2 "has done its 14 steps" train --resume constant
+
+# --- what is missing after the last step is made up for
+long=(reverse --layers 2 --heads 4 --d-model 96 --batch 1 --eval-batch 4 --eval-every 2 --steps 4 --quiet --threads 1)
+expect 0 train "${long[@]}" --out whole
+for signal in KILL INT TERM HUP; do
+  what="heed train, SIG$signal in its last evaluation"
+  "$heed" train "${long[@]}" --out cut-$signal > cut.out 2> err &
+  pid=$!
+  for _ in $(seq 500); do [[ $(tail -n 1 cut-$signal/metrics.csv 2> /dev/null) == 4,*,*,*,*,* ]] && break; sleep 0.02; done
+  kill -$signal $pid
+  wait $pid 2> /dev/null
+  code=$?
+  if [[ $signal == KILL ]]; then ok test $code == 137; else
+    ok test $code == 130; err_has "heed train --resume cut-$signal"; fi
+  ok test ! -s cut.out
+  expect 0 train --resume cut-$signal --quiet; out_has "best possible"
+  same_run cut-$signal whole
+  has_file cut-$signal/loss.png; has_file cut-$signal/attention.png
+  refuses 2 "has done its 4 steps" train --resume cut-$signal
+done
+
+# --- the certificate, for three tasks and for what has more state; RUN is only read
+expect 0 train copy "${quick[@]}" --steps 50 --dropout 0.2 --accumulate 2 --schedule cosine --out copy
+expect 0 train induction "${quick[@]}" --steps 3 --out induction
+for run in straight copy induction text-run; do
+  find $run -type f -exec md5sum {} + | sort > before
+  expect 0 verify resume $run; out_has "is the same, bit for bit"
+  hash=$(tail -n 1 out); hash=${hash##* }
+  ok test "$(grep -c "  $hash" out)" == 4
+  expect 0 verify resume $run --json; is_json_line; out_has '"ok":true'; out_has "\"hash\":\"$hash\""
+  find $run -type f -exec md5sum {} + | sort > after
+  same before after
+done
+refuses 2 "leave out --length" verify resume straight --length 4
+ok test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'heed-verify-*' -newer before 2> /dev/null)"
+
+end_of_checks

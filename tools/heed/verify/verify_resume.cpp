@@ -1,0 +1,93 @@
+#include "tools/heed/verify/verify_resume.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "nn/train/run_folder.h"
+#include "nn/train/verify_resume.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
+
+namespace heed {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct StoppedByUser {};
+
+// A folder that is gone at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "heed-verify-XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+      autograd::fail<autograd::IoError>("verify", "cannot make ", name, ": ",
+                                        std::generic_category().message(errno));
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+nn::ResumeCheck check_resume(const fs::path& folder) {
+  const nn::RunConfig config = open_run(folder, "model.safetensors", nn::Use::kSequences).config;
+  const TemporaryFolder temporary;
+  const InterruptGuard interrupt;
+  Progress progress(false);
+  return past_input_checks([&] {
+    return nn::verify_resume(config, temporary.path(), [&](std::int64_t done, std::int64_t all) {
+      if (interrupt.interrupted()) throw StoppedByUser();
+      progress.at_work(fmt::format("step {} of {}", done, all));
+    });
+  });
+}
+
+}  // namespace
+
+int verify_resume(const std::string& run, bool json) {
+  const fs::path folder = find_run(run);
+  nn::ResumeCheck check;
+  try {
+    check = check_resume(folder);
+  } catch (const StoppedByUser&) {
+    return kInterrupted;
+  }
+  const std::string hash = fmt::format("{:08x}", check.legs[0].hash);
+  if (json) {
+    nn::Json legs = nn::Json::array();
+    for (const auto& leg : check.legs)
+      legs.push_back(nn::Json::object({{"leg", leg.name},
+                                       {"hash", fmt::format("{:08x}", leg.hash)},
+                                       {"difference", leg.difference}}));
+    print_json(nn::Json::object({{"ok", check.ok()},
+                                 {"hash", hash},
+                                 {"run", folder.string()},
+                                 {"steps", check.steps},
+                                 {"legs", legs}}));
+    return check.ok() ? kOk : kCheckFailed;
+  }
+  print("{}: its first {} steps again, stopped and resumed, with 1 thread and with 2\n\n",
+        folder.string(), check.steps);
+  for (const auto& leg : check.legs)
+    print("  {:<26} {:08x}  {}\n", leg.name, leg.hash,
+          leg.difference.empty() ? "" : "DIFFERS: " + leg.difference);
+  if (check.ok())
+    print("\nEvery row, weight, moment and random stream is the same, bit for bit: {}\n", hash);
+  else
+    print("\nA resumed run is not the straight one\n");
+  return check.ok() ? kOk : kCheckFailed;
+}
+
+}  // namespace heed

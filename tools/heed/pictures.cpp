@@ -54,6 +54,10 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
 
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last) {
+  autograd::write_file(file.string(), loss_png(trainer, last));
+}
+
+std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last) {
   plot::Series train{"training batch", {}, {}}, evaluation{"evaluation", {}, {}};
   for (const auto& row : trainer.history()) {
     if (std::isfinite(row.loss)) {
@@ -80,7 +84,7 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
   }
   chart.log_y = spans_decades(train.y);
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
-  plot::write_png(file.string(), plot::draw_chart(chart), alt);
+  return plot::encode_png(plot::draw_chart(chart), alt);
 }
 
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,

@@ -78,7 +78,7 @@ void eval_command(Command& c) {
   c.json_keys =
       "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
       "expected_optimal_loss expected_references eval_sequences eval_tokens run weights "
-      "position_loss";
+      "position_loss position_optimal";
   c.examples =
       "  heed eval\n"
       "  heed eval --weights best.safetensors --json";

@@ -87,7 +87,7 @@ void info_command(Command& c) {
   c.what = "parameters, work and memory of a run; tensors of a .safetensors file";
   c.json_keys =
       "run task parameters flops_per_token parameter_bytes training_bytes "
-      "activation_bytes_per_sequence tensors (name shape)";
+      "activation_bytes_per_sequence tensors (name shape std) attention";
   c.examples =
       "  heed info\n"
       "  heed info runs/induction-1/model.safetensors";

@@ -109,6 +109,7 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   const double memory = past_input_checks([&] {
     return nn::run_memory(t, [&] {
       try {
+        loss_png(t, {});
         attention_png(t.model, *t.task, 0);
       } catch (const std::exception&) {  // too wide: it will be a warning of the run
       }

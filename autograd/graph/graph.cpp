@@ -29,6 +29,9 @@ void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
 
 }  // namespace
 
+// Here, where every op tests it: known to need no initialization, it is one load.
+thread_local OpObserver* detail::t_observer = nullptr;
+
 bool grad_enabled() { return t_grad_enabled; }
 GradMode::GradMode(bool enabled) : before_(t_grad_enabled) { t_grad_enabled = enabled; }
 GradMode::~GradMode() { t_grad_enabled = before_; }

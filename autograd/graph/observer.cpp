@@ -21,8 +21,6 @@ class Unobserved : NoGrad {
 }  // namespace
 
 namespace detail {
-thread_local OpObserver* t_observer = nullptr;
-
 void tell_observer(const Op& op, const Inputs& inputs, const Tensor& output) {
   OpObserver* observer = t_observer;
   const Unobserved guard;

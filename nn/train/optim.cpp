@@ -7,6 +7,7 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
+#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::nn {
@@ -23,7 +24,8 @@ std::string first_non_finite(const Tensor& x) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     std::ostringstream text;
-    text << values[i] << " at " << unravel(std::int64_t(i), x.shape());
+    text << (std::isnan(values[i]) ? std::nan("") : values[i]) << " at "
+         << unravel(std::int64_t(i), x.shape());
     return text.str();
   }
   return {};
@@ -53,8 +55,8 @@ std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& paramet
 }
 
 Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
-                     std::vector<std::string_view> buffer_names)
-    : name_(name), buffer_names_(std::move(buffer_names)) {
+                     std::vector<std::string_view> buffer_names, double divisor)
+    : name_(name), buffer_names_(std::move(buffer_names)), divisor_(divisor) {
   for (const ParameterGroup& group : groups) {
     check<ValueError>(group.weight_decay >= 0 && std::isfinite(group.weight_decay), name_,
                       "needs a weight decay >= 0, got ", group.weight_decay);
@@ -108,17 +110,63 @@ double Optimizer::step(double lr, double max_norm, double max_value) {
       if (slot.grad.defined()) slot.grad = clamp(slot.grad, -max_value, max_value);
     clipped_norm_ = measure();
   }
+  const double scale = std::min(1.0, max_norm / (clipped_norm_ + 1e-6));
+  clipped_norm_ *= scale;
+  std::vector<Tensor> before;
+  if (!stays_finite(lr))
+    for (const NamedTensor& x : all_state()) before.push_back(detached_copy(x.tensor));
   for (const Slot& slot : slots_) {
     if (!slot.grad.defined()) continue;
     prepare_in_place(name_, slot.parameter.tensor);
     ++*slot.step.mutable_data<std::int64_t>();
   }
-  const double scale = std::min(1.0, max_norm / (clipped_norm_ + 1e-6));
-  clipped_norm_ *= scale;
-  for_each_chunk(
-      [&](const Slot& slot, const Chunk& c) { update(slot, c.begin, c.end, lr, scale); });
+  for_each_chunk([&](const Slot& slot, Chunk& c) {
+    update(slot, c.begin, c.end, lr, scale);
+    const Tensor& p = slot.parameter.tensor;
+    c.squares = dispatch_parameter(p, [&]<class T> {  // while it is in the cache
+      return kernels::sum_of_squares(p.data<T>() + c.begin, c.end - c.begin);
+    });
+  });
+  size_ = norm_of_chunks();
   for (Slot& slot : slots_) slot.grad = {};
+  if (!before.empty()) check_update(before, lr);
   return norm;
+}
+
+// Whether no update can come near the largest float: a step multiplies by less than 1e3 and divides
+// by more than 1e-15. Else what it changes is kept, and looked at.
+bool Optimizer::stays_finite(double lr) const {
+  constexpr double kLarge = 1e15;
+  double decay = 1;
+  for (const Slot& slot : slots_) decay = std::max(decay, slot.weight_decay);
+  return size_ < kLarge && clipped_norm_ < kLarge && lr * decay < 1e3 && divisor_ > 1 / kLarge;
+}
+
+std::vector<NamedTensor> Optimizer::all_state() const {
+  std::vector<NamedTensor> all = state();
+  for (const Slot& slot : slots_) all.push_back(slot.parameter);
+  return all;
+}
+
+// Takes an update back that left something not finite, and throws.
+void Optimizer::check_update(const std::vector<Tensor>& before, double lr) const {
+  const std::vector<NamedTensor> all = all_state();
+  const NamedTensor* bad = nullptr;
+  std::string what;
+  for (std::size_t i = 0; i < all.size() && !bad; ++i)
+    if (is_floating(all[i].tensor.dtype()) && !(what = first_non_finite(all[i].tensor)).empty())
+      bad = &all[i];
+  if (!bad) return;
+  for (std::size_t i = 0; i < all.size(); ++i) copy_(all[i].tensor, before[i]);
+  fail<NumericError>(name_, "the update makes ", bad->name, " ", bad->tensor.shape(), " ", what,
+                     "; lower the learning rate (now ", lr, ") or the weight decay");
+}
+
+double Optimizer::norm_of_chunks() const {
+  double sum = 0;
+  for (const Chunk& c : chunks_)
+    if (slots_[c.slot].grad.defined()) sum += c.squares;
+  return std::sqrt(sum);
 }
 
 // The global norm of the gradients; forgets them and throws if it is not finite.
@@ -128,10 +176,7 @@ double Optimizer::measure() {
       return kernels::sum_of_squares(slot.grad.data<T>() + c.begin, c.end - c.begin);
     });
   });
-  double sum = 0;
-  for (const Chunk& c : chunks_)
-    if (slots_[c.slot].grad.defined()) sum += c.squares;
-  const double norm = std::sqrt(sum);
+  const double norm = norm_of_chunks();
   if (std::isfinite(norm)) return norm;
   std::vector<NamedTensor> parameters;
   for (Slot& slot : slots_) {
@@ -183,7 +228,7 @@ void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double 
 }
 
 AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options)
-    : Optimizer("AdamW", groups, {"exp_avg", "exp_avg_sq"}), options_(options) {
+    : Optimizer("AdamW", groups, {"exp_avg", "exp_avg_sq"}, options.eps), options_(options) {
   check<ValueError>(
       options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "AdamW",
       "needs betas in [0, 1), got ", options.beta1, " and ", options.beta2);

@@ -37,8 +37,8 @@ class Optimizer {
   /// vector, accumulated in float64; they count times min(1, max_norm / (norm + 1e-6)), PyTorch's
   /// clip_grad_norm_ in the same pass, and stay as they are in .grad. Before that every element is
   /// brought into [-max_value, max_value] (clip_grad_value_). NumericError, and no change,
-  /// naming the first parameter with a gradient that is not finite, and the place. ValueError
-  /// unless lr is finite and >= 0, max_norm > 0 and max_value > 0.
+  /// naming the first parameter with a gradient that is not finite, or that the update would make
+  /// so, and the place. ValueError unless lr is finite and >= 0, max_norm > 0 and max_value > 0.
   double step(double lr, double max_norm = std::numeric_limits<double>::infinity(),
               double max_value = std::numeric_limits<double>::infinity());
   /// The norm of the gradients that the last step() took, after clipping.
@@ -62,8 +62,9 @@ class Optimizer {
 
   /// ValueError for a parameter that is listed twice or not row-major, or a weight decay below 0;
   /// DTypeError unless float32 or float64.
+  /// `divisor`: the least that update() divides by.
   Optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,
-            std::vector<std::string_view> buffer_names);
+            std::vector<std::string_view> buffer_names, double divisor = 1);
   /// Updates elements [begin, end) of one parameter and its buffers, from gradients times
   /// grad_scale. Must not throw.
   virtual void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
@@ -73,18 +74,23 @@ class Optimizer {
   struct Chunk {
     std::size_t slot;
     std::int64_t begin, end;
-    double squares = 0;  // of this step's gradient
+    double squares = 0;  // of this step's gradient, then of the updated parameter
   };
   // f(slot, chunk) in parallel, for those that have a gradient.
   template <class F>
   void for_each_chunk(F f);
+  double norm_of_chunks() const;
   double measure();
+  bool stays_finite(double lr) const;
+  std::vector<NamedTensor> all_state() const;
+  void check_update(const std::vector<Tensor>& before, double lr) const;
   std::string name_;
   std::vector<std::string_view> buffer_names_;
   std::vector<Slot> slots_;
   std::vector<Chunk> chunks_;
   std::vector<std::string> skipped_;
-  double clipped_norm_ = 0;
+  double clipped_norm_ = 0, divisor_;
+  double size_ = std::numeric_limits<double>::infinity();  // of the parameters, after a step
 };
 
 struct SGDOptions {

@@ -36,7 +36,7 @@ RunConfig names() {
   RunConfig c;
   c.task = "lines";
   c.layers = 4, c.heads = 4, c.d_model = 64, c.context = 16;
-  c.mlp = c.bias = true;
+  c.mlp = c.bias = true, c.mlp_act = Activation::kGeluTanh;
   c.positions = Positions::kLearned, c.init = Init::kTorch;
   c.batch = 32, c.steps = 3000, c.warmup = 0;
   c.lr = 5e-4, c.beta2 = 0.99, c.weight_decay = 0.01, c.clip = 0;

@@ -284,6 +284,39 @@ TEST_CASE("a step names the first gradient that is not finite, and changes nothi
     CHECK_THROWS_AS(SGD({{{a}}}).step(1, bad), ValueError);
 }
 
+TEST_CASE("an update that leaves the finite numbers is taken back, state and all") {
+  const NamedTensor a = leaf("a", ones({2})), b = leaf("b", full({2, 2}, 1e30));
+  const auto unchanged = [&](const Optimizer& optimizer) {
+    CHECK(values(a.tensor) == Values{1, 1});
+    CHECK(values(b.tensor) == Values(4, float(1e30)));
+    for (const auto& [name, x] : optimizer.state())
+      CHECK(values(to(x, float64)) == Values(std::size_t(x.numel()), 0));
+  };
+  give(a, tensor({1, 1}));
+  give(b, full({2, 2}, 1e30));
+  SGD sgd({{{a, b}}}, {.momentum = 0.9});
+  CHECK_THROWS_WITH(sgd.step(1e20),
+                    "SGD: the update makes b [2, 2] -inf at [0, 0]; lower the learning rate (now "
+                    "1e+20) or the weight decay");
+  unchanged(sgd);
+  AdamW squares({{{a, b}}});
+  CHECK_THROWS_WITH(squares.step(0.1), Contains("makes b.exp_avg_sq [2, 2] inf at [0, 0]"));
+  unchanged(squares);
+  AdamW decay({{{a, b}, 1e10}});
+  CHECK_THROWS_WITH(decay.step(1, 1), Contains("makes b [2, 2] -inf at [0, 0]"));
+  unchanged(decay);
+  give(b, zeros({2, 2}));
+  AdamW nothing({{{b}}}, {.eps = 1e-300});
+  CHECK_THROWS_WITH(nothing.step(0.1), Contains("makes b [2, 2] "));  // 0 / 0
+  unchanged(nothing);
+  // And when all went well before.
+  SGD later({{{a}}});
+  later.step(0);
+  CHECK_THROWS_AS(later.step(1e39), NumericError);
+  CHECK(values(a.tensor) == Values{1, 1});
+  CHECK(later.state()[0].tensor.item() == 1);
+}
+
 TEST_CASE("optimizers say what they cannot do") {
   const NamedTensor p = leaf("p", ones({2, 3}));
   CHECK_THROWS_WITH(SGD({{{p, {"q", p.tensor}}}}),

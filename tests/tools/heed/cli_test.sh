@@ -374,7 +374,7 @@ refuses 2 "--out looked holds a study already" study runs/reverse-1 --out looked
 expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
 
 # --- the list of runs
-mkdir -p runs/broken && echo '[' > runs/broken/config.toml
+mkdir -p runs/broken && echo 'steps = 1, 2' > runs/broken/config.toml
 expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "not readable: runs/broken/config.toml"
 printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # torn by a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"steps":8,"loss":'
@@ -396,11 +396,11 @@ for seed in 1 2 3; do
   expect 3 train "${diverges[@]}" --steps 50 --seed $seed --out "diverged-$seed"
 done
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "diverged keeps the save of step"
+err_has "diverged keeps the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1 --overwrite  # only its end
-err_has "the evaluation after step 1 is"; err_has "diverged-1 keeps the save of step 0"
+err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 keeps the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet

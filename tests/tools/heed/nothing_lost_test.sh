@@ -86,6 +86,16 @@ what="heed train, whose folder was moved away"
 ok test $code == 4; err_has "gone"; err_has "No such file or directory"
 expect 0 info away/state.safetensors
 
+# --- saved at least once a minute (with 200 kills only: it takes that long)
+if ((kills >= 200)); then
+  "$heed" train reverse "${tiny[@]}" --steps 100000000 --eval-every 0 --quiet --out minute > out 2> err &
+  pid=$!
+  sleep 75
+  kill -KILL $pid
+  wait $pid 2> /dev/null
+  what="heed train, killed after 75 s"; ok test "$(saved_step minute)" -gt 0
+fi
+
 # --- streams that nobody reads: training goes on; results that cannot be written are exit 4
 expect 0 train reverse "${quick[@]}" --steps 8 --out heard
 trains() { # NAME CODE: after heed train into NAME, with the streams of the caller

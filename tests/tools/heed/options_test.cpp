@@ -120,7 +120,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
        {{"absent.safetensors", kInputOutput, {"causality", "--run", kRun}, "absent.safetensors"}}},
       {"train task-filler", {{"no-such", kUsage, {"--task", "recall"}}}},
       {"train task-split", {{"no-such", kUsage, {"--task", "modadd"}}}},
-      {"generate stop", {{"??", kUsage, {kRun}}}},
+      {"generate stop", {{"?", kUsage, {kRun, "--prompt", "abcdefghijklmnop"}, "'?'"}}},
       {"gradcheck op", {{"sofmax", kUsage, {}, "sofmax"}}},
       {"train task", {{"indution"}}},
       {"train text",

@@ -216,7 +216,7 @@ void study_command(Command& c) {
       "induction dq dk dv) files";
   c.examples =
       "  heed study\n"
-      "  heed study --prompt thequickbrownth --of diff:e-q\n"
+      "  heed study --prompt abcab --of diff:c-d\n"
       "  heed study --sample 3 --ascii";
   c.notes =
       "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"

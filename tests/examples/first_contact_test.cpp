@@ -1,0 +1,136 @@
+// Every induction prompt that README, the rooms' pages, --help or heed tasks show is one that the
+// default model continues rightly, whatever the seed (label tasks).
+#include <filesystem>
+#include <iostream>
+#include <regex>
+#include <set>
+
+#include "autograd/base/files.h"
+#include "nn/study/study.h"
+#include "nn/train/generate.h"
+#include "nn/train/trainer.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+namespace fs = std::filesystem;
+
+// What group 1 of the pattern matches in a text.
+std::set<std::string> matches(const std::string& text, const char* pattern) {
+  const std::regex regex(pattern);
+  std::set<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it)
+    found.insert((*it)[1]);
+  return found;
+}
+
+// The files that tell a user what to type.
+std::vector<fs::path> shown_files() {
+  const fs::path root = HEED_SOURCE_DIR;
+  std::vector<fs::path> files = {root / "README.md"};
+  for (const char* room : {"autograd", "nn", "tools", "examples", "tests"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / room))
+      if (const std::string name = entry.path().filename().string();
+          name.ends_with(".md") || name.ends_with("_command.cpp"))
+        files.push_back(entry.path());
+  return files;
+}
+
+std::set<std::string> shown_prompts() {
+  std::set<std::string> prompts = {"abcabc", "abcdabcd", "abcdeabc"};
+  std::size_t in_readme = 0;
+  for (const fs::path& file : shown_files()) {
+    const auto found = matches(read_file(file.string()), "--prompt ([A-Za-z]+)");
+    if (file.parent_path() == HEED_SOURCE_DIR) in_readme = found.size();
+    prompts.insert(found.begin(), found.end());
+  }
+  CHECK(in_readme >= 2);
+  const auto in_tasks = matches(make_task("induction")->facts().prompt, "such as ([A-Za-z]+)");
+  CHECK(!in_tasks.empty());
+  prompts.insert(in_tasks.begin(), in_tasks.end());
+  return prompts;
+}
+
+// The length of the block that a prompt repeats.
+std::size_t period_of(const std::string& prompt) {
+  std::size_t p = 1;
+  while (!prompt.starts_with(prompt.substr(p))) ++p;
+  return p;
+}
+
+Trainer trained_induction(std::int64_t seed) {
+  RunConfig config = preset("induction");
+  config.seed = seed;
+  Trainer trainer(config);
+  while (trainer.steps_done < config.steps) trainer.step();
+  return trainer;
+}
+
+// Greedy: up to 40 tokens are the right ones. And each has a probability above 0.9 after what is
+// right before it.
+void check_continues(const Trainer& trainer, const std::string& prompt) {
+  INFO(prompt);
+  const std::size_t period = period_of(prompt);
+  REQUIRE(period < prompt.size());  // else nothing says how it goes on
+  const auto ids = trainer.task->prompt(prompt).inputs.to_vector<std::int64_t>();
+  const auto room = trainer.task->facts().context + 1 - std::ssize(ids);
+  const std::int64_t count = std::min<std::int64_t>(40, room);
+  std::string right, got;
+  for (std::size_t i = prompt.size(); std::ssize(right) < count; ++i) right += prompt[i % period];
+  Generator g(1);
+  double least = 1;
+  generate(trainer.model, ids, count, {.greedy = true}, g, [&](const GeneratedToken& token) {
+    got += trainer.task->facts().vocabulary.label(token.id);
+    least = std::min(least, token.probability);
+    return true;
+  });
+  CHECK(got == right);
+  CHECK(least > 0.9);  // of the right ones, as got is right
+  std::cout << "  " << prompt << ": least probability " << least << std::endl;
+}
+
+}  // namespace
+
+TEST_CASE("every induction prompt shown is continued rightly, for seeds 1 to 5") {
+  const std::set<std::string> prompts = shown_prompts();
+  for (const std::int64_t seed : {1, 2, 3, 4, 5}) {
+    std::cout << "seed " << seed << std::endl;
+    const Trainer trainer = trained_induction(seed);
+    for (const std::string& prompt : prompts) check_continues(trainer, prompt);
+  }
+}
+
+TEST_CASE("README's gradients are the induction circuit's") {
+  const Trainer trainer = trained_induction(1);
+  const Vocabulary& spelling = trainer.task->facts().vocabulary;
+  const std::string text = read_file(HEED_SOURCE_DIR "/README.md");
+  std::smatch command;
+  REQUIRE(std::regex_search(
+      text, command, std::regex("heed study \\S+ --prompt ([a-z]+) --of diff:([a-z])-([a-z])")));
+  const std::string asked = command[1];
+  const auto last = std::int64_t(asked.size()), before = last - std::int64_t(period_of(asked));
+  CHECK(asked[std::size_t(before)] == command.str(2)[0]);
+  const Study s = study(trainer.model, trainer.task->prompt(asked),
+                        {.kind = Objective::kDifference,
+                         .a = spelling.encode(command.str(2))[0],
+                         .b = spelling.encode(command.str(3))[0],
+                         .position = last});
+  CHECK(s.value > 0);
+  const auto gradient_row = [&](std::int64_t layer, std::int64_t head, std::int64_t query) {
+    const std::string name = "blocks." + std::to_string(layer) + ".attn.hook_attn_scores_grad";
+    for (const NamedTensor& array : s.arrays)
+      if (array.name == name) return select(select(select(array.tensor, 0, 0), 0, head), 0, query);
+    FAIL("no " << name);
+    return Tensor();
+  };
+  // "At the last b, both heads of layer 1 should look less at the start and more at c, which
+  // followed b last time; and at that c, both heads of layer 0 should look at the b before it."
+  for (const std::int64_t head : {0, 1}) {
+    INFO("head " << head);
+    CHECK(argmax(gradient_row(1, head, last), 0).item() == double(before + 1));
+    CHECK(argmax(-gradient_row(1, head, last), 0).item() == 0);
+    CHECK(argmax(gradient_row(0, head, before + 1), 0).item() == double(before));
+  }
+}

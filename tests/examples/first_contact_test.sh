@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# README's first block of commands, pasted in order into an empty folder: each line works, and its
+# answer is about the run that it means. Training is cut to a few steps; nothing else is changed.
+# Usage: first_contact_test.sh PATH-TO-HEED
+root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$root/tests/tools/heed/expect.sh" "$1"
+
+# The lines that begin with heed, without their comments; FILE is a text of this folder.
+commands() {
+  awk '/^    heed / { on = 1; print; next } on { exit }' "$root/README.md" |
+    sed 's/^    heed //; s/ *#.*//; s/FILE/notes.txt/'
+}
+for i in $(seq 200); do echo "note $i"; done > notes.txt
+count=0
+while read -r -a words; do
+  count=$((count + 1))
+  [[ ${words[0]} == train ]] && words+=(--steps 8 --eval-batch 16 --threads 1)
+  [[ ${words[0]} == bench ]] && words+=(--help)  # minutes, and no figure of use here
+  expect 0 "${words[@]}"
+  case ${words[0]} in
+    eval | study) [[ "${words[*]}" == *runs/first* ]]; ok [ $? = 0 ] ;;&
+    eval) out_has "runs/first (induction)" ;;
+    study) out_has "runs/first" ;;
+    generate) err_has "runs/first:" ;;
+  esac
+done < <(commands)
+what="README's commands"
+ok [ "$count" -ge 10 ]
+ok [ -s runs/first/model.safetensors ]
+end_of_checks

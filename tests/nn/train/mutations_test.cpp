@@ -1,0 +1,175 @@
+// Damaged run folders: refused in words, or read as they were; nothing else, and no more memory.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "autograd/base/files.h"
+#include "nn/train/run_folder.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("heed_mutations_" + std::to_string(::getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  std::string operator/(const char* name) const { return (path / name).string(); }
+};
+
+// HEED_FUZZ=100000 for a longer search: ctest -L soak does it.
+int rounds() {
+  const char* given = std::getenv("HEED_FUZZ");
+  return given ? std::atoi(given) : 2000;
+}
+
+long peak_kilobytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+// All that a trainer is, as bytes.
+std::string image_of(const Trainer& t) {
+  std::string image;
+  for (const NamedTensor& s : t.state()) {
+    image += s.name;
+    dispatch_any(s.tensor.dtype(), [&]<class T> {
+      image.append(reinterpret_cast<const char*>(s.tensor.data<T>()),
+                   std::size_t(s.tensor.numel()) * sizeof(T));
+    });
+  }
+  for (const auto& [name, value] : t.streams()) image += name + value;
+  return image + std::to_string(t.steps_done);
+}
+
+std::string mutated(std::string bytes, std::mt19937& random, std::size_t focus) {
+  const char* const kFragments[] = {"0", "9", "-",   "[", "{",  "\"", ",",    "1e9", "}",
+                                    "]", "=", "nan", "#", "\n", "\\", "true", "'",   "[train]\n"};
+  for (auto edits = 1 + random() % 3; edits > 0 && !bytes.empty(); --edits) {
+    const std::size_t at = random() % (random() % 4 ? std::min(bytes.size(), focus) : bytes.size());
+    const std::string fragment = kFragments[random() % std::size(kFragments)];
+    switch (random() % 6) {
+      case 0:
+        bytes[at] = char(random());
+        break;
+      case 1:
+        bytes.replace(at, 1, fragment);
+        break;
+      case 2:
+        bytes.insert(at, fragment);
+        break;
+      case 3:
+        bytes.erase(at, 1 + random() % 8);
+        break;
+      case 4:
+        if (random() % 4 == 0) bytes.resize(at);
+        break;
+      default:
+        bytes[at] = char(bytes[at] ^ (1 << random() % 8));
+    }
+  }
+  return bytes;
+}
+
+// Numbers and lists that no checksum guards, as an editor that keeps it right would change them.
+void change_state(SafeTensors& state, std::mt19937& random) {
+  if (random() % 2) {
+    auto entry =
+        std::next(state.metadata.begin(), std::ptrdiff_t(random() % state.metadata.size()));
+    const char* const kValues[] = {"", "-1", "7", "9223372036854775807", "nan", "1e999", "x"};
+    entry->second = random() % 2 ? kValues[random() % std::size(kValues)]
+                                 : mutated(entry->second, random, entry->second.size() + 1);
+    for (char& c : entry->second) c = char(c & 0x7f);  // UTF-8
+    return;
+  }
+  const std::size_t i = random() % state.tensors.size();
+  Tensor& x = state.tensors[i].tensor;
+  switch (random() % 3) {
+    case 0:
+      state.tensors.erase(state.tensors.begin() + std::ptrdiff_t(i));
+      break;
+    case 1:
+      x = to(x, x.dtype() == float64 ? float32 : float64);
+      break;
+    default:
+      dispatch_any(x.dtype(), [&]<class T> {
+        if (x.numel() == 0) return;
+        T* value = x.mutable_data<T>() + random() % std::size_t(x.numel());
+        if constexpr (sizeof(T) >= 4)
+          for (std::size_t b = 0; b < sizeof(T); ++b)
+            reinterpret_cast<unsigned char*>(value)[b] = static_cast<unsigned char>(random());
+      });
+  }
+}
+
+TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
+  const Folder folder;
+  RunConfig c = preset("reverse");
+  c.d_model = 8, c.heads = 1, c.context = 8, c.batch = 2, c.eval_batch = 2, c.layers = 1;
+  c.steps = 8, c.warmup = 2, c.schedule = Decay::kCosine;
+  std::string good_image;
+  {
+    Trainer t(c);
+    while (t.steps_done < 6) {
+      t.step();
+      if (t.steps_done % 3 == 0) t.evaluate(false);
+    }
+    t.save(folder.path);
+    good_image = image_of(t);
+  }
+  const SafeTensors good_state = load_safetensors(folder / "state.safetensors");
+  const long before = peak_kilobytes();
+  std::mt19937 random(1);
+  const int most = rounds();
+  int refused = 0, same = 0, other = 0;
+  for (int round = 0; round < most; ++round) {
+    const char* const kFiles[] = {"state.safetensors", "config.toml", "model.safetensors"};
+    const auto which = random() % 4;
+    const char* file = which < 3 ? kFiles[which] : "state.safetensors";
+    const std::string good = read_file(folder / file);
+    INFO("round " << round << ", " << file);
+    try {
+      if (which == 3) {
+        SafeTensors state = load_safetensors(folder / file);
+        change_state(state, random);
+        save_safetensors(folder / file, state.tensors, state.metadata);
+      } else {
+        write_file(folder / file, std::string_view(mutated(good, random, 6000)));
+      }
+      if (which == 2) {
+        const LoadedRun run = load_run(folder.path, file, Use::kSequences);
+        Trainer t = Trainer::resume(folder.path);
+        const auto x = parameters(run.model), y = parameters(t.model);
+        bool equal = run.step == 6 && run.note.empty();
+        for (std::size_t i = 0; i < x.size(); ++i)
+          equal = equal && x[i].tensor.to_vector<float>() == y[i].tensor.to_vector<float>();
+        (equal ? same : other) += 1;
+      } else {
+        const Trainer t = Trainer::resume(folder.path);
+        // What an editor with the right checksum writes may be another run, but a whole one.
+        if (which == 3)
+          CHECK((t.steps_done == 6 && t.history().size() == 6));
+        else
+          (image_of(t) == good_image && t.warnings.empty() ? same : other) += 1;
+      }
+    } catch (const Error&) {  // nothing else may come
+      ++refused;
+    }
+    write_file(folder / file, std::string_view(good));
+  }
+  INFO(refused << " refused, " << same << " read as they were");
+  CHECK(other == 0);
+  CHECK(refused > most / 2);
+  CHECK(peak_kilobytes() - before < 200'000);
+  CHECK(image_of(Trainer::resume(folder.path)) == good_image);
+}
+
+}  // namespace

@@ -173,6 +173,8 @@ struct RunConfig {
 std::vector<std::string> preset_names();
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);
+/// About how long heed train takes with it on 2 otherwise idle cores; 0: not known.
+int preset_seconds(std::string_view name);
 
 /// Throws ValueError naming key, value and range for anything out of range or contradictory, and
 /// for a path that is not UTF-8. Text, vocabulary and memory are checked when task and model are

@@ -42,7 +42,8 @@ std::set<std::string> shown_prompts() {
   std::set<std::string> prompts = {"abcabc", "abcdabcd", "abcdeabc"};
   std::size_t in_readme = 0;
   for (const fs::path& file : shown_files()) {
-    const auto found = matches(read_file(file.string()), "--prompt ([A-Za-z]+)");
+    const auto found =
+        matches(read_file(file.string()), "heed (?:generate|study)[^\n]* --prompt ([A-Za-z]+)");
     if (file.parent_path() == HEED_SOURCE_DIR) in_readme = found.size();
     prompts.insert(found.begin(), found.end());
   }

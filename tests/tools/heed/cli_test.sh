@@ -31,10 +31,14 @@ completes() {
 completes rope heed train --positions ro
 completes generate heed gen
 completes urn heed train u
-completes "induction urn reverse copy" heed train --task ""
+completes "induction recall markov urn modadd dyck reverse copy sort adder majority parity random" heed train --task ""
 completes "" heed train --text ""  # bash then offers files
-expect 0 tasks; out_has "induction"; out_has "0.951870"
-out_has "about 2 s on 2 cores"
+expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"
+expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
+expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
+refuses 2 "did you mean 'induction'?" tasks indution
+refuses 2 "the task urn does not have it; induction has" train urn --task-periods 3..4
+refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
 # --- nothing there yet
@@ -409,6 +413,8 @@ expect 3 train --resume diverged --quiet
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "by heart"
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learned"
+# Far below the best possible loss of unknown sequences, and no leak.
+expect 0 train urn --overfit-batch --layers 2 --batch 1 --steps 1500 --quiet; out_has "loss 0.000"
 refuses 2 "leave out --out" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
 expect 0 gradcheck add --order 1 --oracle dual --layouts contiguous --json; is_json_line

@@ -40,7 +40,9 @@ void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Gen
   }
 }
 
-// Standard deviation of tok and pos.
+// Standard deviation of tok and pos. 0.5 against sqrt(0.5), over seeds 1 to 8 of induction: final
+// loss 1.0512 against 1.0515, accuracy 0.99988 against 0.99986, 99 % at step 140 against 148 on
+// average.
 double embedding_std(Init how) { return how == Init::kNormal ? 0.02 : how == Init::kMuP ? 1 : 0.5; }
 
 // q, k, v and o of a block, as matrices to be written.
@@ -122,7 +124,7 @@ Transformer::Options model_options(const RunConfig& c, std::int64_t vocab, std::
 }  // namespace
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
-  check_memory(c, vocab, classes);
+  check_model_memory(c, vocab, classes);
   Generator replaced;  // all inits but torch's draw every matrix anew: once, in order, from g
   Transformer model(model_options(c, vocab, classes), c.init == Init::kTorch ? g : replaced);
   draw_all(model, c, g);

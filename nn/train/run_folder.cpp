@@ -226,12 +226,13 @@ void Trainer::restore(const SafeTensors& state) {
 }
 
 Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Task> own,
-                        const std::string& text) {
+                        const std::string& moved) {
   RunConfig config = read_config(folder);
-  if (!text.empty()) {
-    check<ValueError>(!config.text.empty(), "text", "the run in ", folder.string(),
+  if (!moved.empty()) {
+    std::string& file = config.lines.empty() ? config.text : config.lines;
+    check<ValueError>(!file.empty(), "text", "the run in ", folder.string(),
                       " learns no text; leave out --text");
-    config.text = text;
+    file = moved;
   }
   const std::string path = (folder / kState).string();
   const SafeTensors file = load_safetensors(path);

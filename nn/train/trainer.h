@@ -95,10 +95,10 @@ class Trainer {
   void save_weights(const std::filesystem::path& file,
                     const std::map<std::string, std::string>& more = {}) const;
   /// Continues where save() stopped, bit for bit on the same binary and SIMD target; else see
-  /// warnings. A run on a task of one's `own` needs it again; `text`, if any, is where its text
-  /// lies now. IoError naming the file that does not fit, a text that changed included.
+  /// warnings. A run on a task of one's `own` needs it again; `moved`, if any, is where its text or
+  /// its lines are now. IoError naming the file that does not fit, a text that changed included.
   static Trainer resume(const std::filesystem::path& folder, std::unique_ptr<Task> own = nullptr,
-                        const std::string& text = "");
+                        const std::string& moved = "");
   /// All that decides the steps to come and the files of the run, by name: weights, moments, the
   /// best weights, the history. And the random streams and numbers beside them.
   std::vector<NamedTensor> state() const;

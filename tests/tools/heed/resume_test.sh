@@ -40,6 +40,12 @@ refuses 2 "learns no text; leave out --text" train --resume constant --text chan
 refuses 2 "not --lr" train --resume constant --lr 1
 refuses 2 "has done its 14 steps" train --resume constant
 
+for i in $(seq 60); do echo "$i fox"; done > lines.txt
+expect 0 train --lines lines.txt "${quick[@]}" --context 16 --steps 4 --out lines-run
+mv lines.txt elsewhere/
+refuses 4 "lines.txt" train --resume lines-run --steps 8
+expect 0 train --resume lines-run --lines elsewhere/lines.txt --steps 8 --quiet
+
 # --- what is missing after the last step is made up for
 long=(reverse --layers 2 --heads 4 --d-model 96 --batch 1 --eval-batch 4 --eval-every 2 --steps 4 --quiet --threads 1)
 expect 0 train "${long[@]}" --out whole

@@ -31,6 +31,8 @@ void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
   else if (e.standard_error)
     row("standard error", *e.standard_error, NAN);
   if (e.accuracy) print("  {:<24} {:>10}\n", facts.accuracy, percent(*e.accuracy));
+  for (const auto& [name, share] : facts.accuracy_references)
+    print("  {:<24} {:>10} {:>16}\n", name, "", percent(share));
   print("  measured on {} sequences, {} tokens that count\n", with_commas(e.sequences),
         with_commas(e.tokens));
 }
@@ -44,6 +46,7 @@ void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFac
   for (const auto& [name, loss] : e.references) object["references"][name] = loss;
   object["expected_optimal_loss"] = facts.optimal;  // NaN is printed as null
   object["expected_references"] = facts.references;
+  object["expected_accuracy_references"] = facts.accuracy_references;
   object["eval_sequences"] = e.sequences;
   object["eval_tokens"] = e.tokens;
 }

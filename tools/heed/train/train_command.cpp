@@ -50,18 +50,21 @@ void make_config(TrainArguments& a, const Command& c) {
 int resume(const TrainArguments& a, const Command& c) {
   constexpr std::array kAllowed = {
       "resume",  "steps", "eval-every", "save-every", "patience", "target-loss", "target-accuracy",
-      "threads", "simd",  "quiet",      "json",       "config",   "text"};
+      "threads", "simd",  "quiet",      "json",       "config",   "text",        "lines"};
   for (const std::string& key : nn::keys(c.settings))
     if (c.given(key) && std::find(kAllowed.begin(), kAllowed.end(), key) == kAllowed.end())
       usage_error(
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
           "--save-every, --patience, --target-loss, --target-accuracy, --threads, --simd, --quiet "
-          "and --text for a text that was moved, not {}; a new run like it: heed train "
+          "and --text or --lines for a file that was moved, not {}; a new run like it: heed train "
           "--config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
   const RunLock lock(folder);
-  nn::Trainer trainer = nn::Trainer::resume(folder, nullptr, c.given("text") ? a.config.text : "");
+  nn::Trainer trainer = nn::Trainer::resume(folder, nullptr,
+                                            c.given("lines")  ? a.config.lines
+                                            : c.given("text") ? a.config.text
+                                                              : "");
   for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
@@ -126,6 +129,10 @@ int train(TrainArguments& a, const Command& c) {
 
 void train_command(Command& c) {
   c.name = "train", c.what = "train a model on a task, or on your text";
+  c.json_keys =
+      "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
+      "expected_optimal_loss expected_references eval_sequences eval_tokens run parameters "
+      "seed stopped";
   c.examples =
       "  heed train\n"
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"

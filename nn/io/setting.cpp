@@ -154,7 +154,8 @@ std::string Setting::description() const {
     text += ", or " + autograd::join(names, " or ");
   else if (!names.empty())
     text += ": " + autograd::join(names, kind == Kind::kList ? ", " : " or ");
-  return shown.empty() ? text : text + " (default: " + shown + ")";
+  const std::string none = kind == Kind::kSwitch ? "no" : "none";
+  return text + " (default: " + (shown.empty() ? none : shown) + ")";
 }
 
 const Setting* find_setting(const std::vector<Setting>& settings, std::string_view key) {

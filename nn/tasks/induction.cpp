@@ -56,7 +56,7 @@ TaskFacts make_facts(const InductionOptions& o) {
   return {.name = "induction",
           .description = "a random block of tokens, repeated: look up what followed last time",
           .accuracy = "repeat tokens right",
-          .prompt = "the start of a sequence, such as abcdeabc; the ^ in front is added",
+          .prompt = "the start of a sequence, such as abcdabcd; the ^ in front is added",
           .vocabulary = vocabulary,
           .classes = o.vocabulary,
           .context = o.context,

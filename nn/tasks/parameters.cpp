@@ -40,7 +40,7 @@ std::vector<Setting> task_settings(TaskParameters& values) {
       std::vector<Use>& known = uses[key];
       if (known.empty()) {
         Setting& s = settings.emplace_back(parameter);
-        s.key = kPrefix + key, s.range = {}, s.shown = "";
+        s.key = kPrefix + key, s.range = {}, s.shown = "the task's";
         s.get = [&values, key] { return values.contains(key) ? values.at(key) : ""; };
         s.set_checked = [&values, key](const std::string& value) { values[key] = value; };
       }

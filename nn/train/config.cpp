@@ -7,7 +7,6 @@
 #include "autograd/base/utf8.h"
 #include "nn/io/toml.h"
 #include "nn/tasks/parameters.h"
-#include "nn/train/memory.h"
 
 namespace heed::nn {
 
@@ -211,7 +210,6 @@ void validate(const RunConfig& c) {
       "is looked at after each evaluation; give eval-every above 0");
   check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
   check_file(c);
-  check_memory(c, 1, 1);
 }
 
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra) {

@@ -176,9 +176,9 @@ RunConfig preset(std::string_view name);
 /// About how long heed train takes with it on 2 otherwise idle cores; 0: not known.
 int preset_seconds(std::string_view name);
 
-/// Throws ValueError naming key, value and range for anything out of range or contradictory, for
-/// more than about 16 GB, and for a path that is not UTF-8. Text and vocabulary are checked when
-/// task and model are made.
+/// Throws ValueError naming key, value and range for anything out of range or contradictory, and
+/// for a path that is not UTF-8. Text, vocabulary and memory are checked when task and model are
+/// made.
 void validate(const RunConfig& config);
 
 /// config.toml: a [train] section, doubles with 17 digits; the same text gives the same run bit for
@@ -195,7 +195,7 @@ TextOptions text_options(const RunConfig& config);
 Schedule schedule(const RunConfig& config);
 
 /// The model of a run on a task with these vocabulary sizes, drawn from `g` as config.init says.
-/// ValueError if that needs more than about 16 GB.
+/// ValueError if the machine's memory does not hold it.
 Transformer make_model(const RunConfig& config, std::int64_t vocab, std::int64_t classes,
                        Generator& g);
 

@@ -13,15 +13,6 @@ using namespace autograd;
 
 namespace {
 
-// Sequences per forward pass: as many as keep the scores of a layer and the logits, in float64 with
-// a copy or two, near 256 MB. A sequence's loss does not depend on it.
-std::int64_t chunk_size(const Transformer& model, const TaskFacts& facts) {
-  constexpr double kBytes = 256e6, kMost = 64;
-  const auto T = double(facts.context);
-  const double each = 3 * 8 * T * (T * double(model.options.heads) + double(facts.classes));
-  return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
-}
-
 // What is added up over all sequences, batch after batch.
 struct Sums {
   struct Row {
@@ -121,10 +112,19 @@ bool leaks(const Evaluation& e) {
          *e.optimal - e.loss > 4 * *e.standard_error;
 }
 
+// Sequences per forward pass: as many as keep the scores of a layer and the logits, in float64 with
+// a copy or two, near 256 MB. A sequence's loss does not depend on it.
+std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts) {
+  constexpr double kBytes = 256e6, kMost = 64;
+  const auto T = double(facts.context);
+  const double each = 3 * 8 * T * (T * double(model.options.heads) + double(facts.classes));
+  return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
+}
+
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
                     const EvaluationWatch& watch) {
   const NoGrad guard;
-  const std::int64_t chunk = chunk_size(model, task.facts());
+  const std::int64_t chunk = evaluation_chunk(model, task.facts());
   const std::int64_t size = task.evaluation_size();
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
   Sums sums;

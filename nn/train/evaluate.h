@@ -35,6 +35,9 @@ bool leaks(const Evaluation& e);
 /// ends the evaluation.
 using EvaluationWatch = std::function<void(std::int64_t done, std::int64_t total)>;
 
+/// Sequences that evaluate() runs at a time.
+std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts);
+
 /// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.
 /// Draws nothing from any stream: evaluating more or less often changes nothing else.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,

@@ -124,7 +124,7 @@ Transformer::Options model_options(const RunConfig& c, std::int64_t vocab, std::
 }  // namespace
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
-  check_memory(c, vocab, classes);
+  check_model_memory(c, vocab, classes);
   Generator replaced;  // all inits but torch's draw every matrix anew: once, in order, from g
   Transformer model(model_options(c, vocab, classes), c.init == Init::kTorch ? g : replaced);
   draw_all(model, c, g);

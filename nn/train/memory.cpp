@@ -1,30 +1,156 @@
 #include "nn/train/memory.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <thread>
+
+#include "autograd/base/text.h"
+#include "autograd/engine/engine.h"
 
 namespace heed::nn {
 
 using namespace autograd;
+namespace fs = std::filesystem;
 
-void check_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  constexpr double kLimit = 16e9;
-  const double bytes = double(element_size(c.dtype));
-  const auto d = double(c.d_model), layers = double(c.layers), tokens = double(c.batch * c.context);
+namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+std::string gigabytes(double bytes) { return fmt::format("{:.3g} GB", bytes / 1e9); }
+
+// The number behind `key` ("MemAvailable:") in a file of such lines, or in one that is a number.
+double number_in(const fs::path& file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string word; in >> word;)
+    if (key.empty() || word == key) {
+      if (!key.empty()) in >> word;
+      return parse_number<double>(word).value_or(kUnlimited);
+    }
+  return kUnlimited;
+}
+
+// What a cgroup's folder and those above it leave.
+double left_in(fs::path group, const fs::path& top, const char* limit, const char* used) {
+  double least = kUnlimited;
+  for (;; group = group.parent_path()) {
+    const double most = number_in(group / limit, ""), now = number_in(group / used, "");
+    if (std::isfinite(most)) least = std::min(least, most - (std::isfinite(now) ? now : 0));
+    if (group == top || !group.has_relative_path()) return std::max(least, 0.0);
+  }
+}
+
+double weight_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  const auto d = double(c.d_model), layers = double(c.layers);
   const double learned = c.positions == Positions::kLearned ? double(c.context) : 0;
-  const double weights =
-      4 * bytes * d *
-      ((c.mlp ? 12 : 4) * d * layers + learned + double(vocab) + (c.tied ? 0 : double(classes)));
-  const double scores = 3 * bytes * tokens * double(c.heads * c.context) * layers;
-  const double stream = 12 * bytes * tokens * d * layers;
+  return double(element_size(c.dtype)) * d *
+         ((c.mlp ? 12 : 4) * d * layers + learned + double(vocab) + (c.tied ? 0 : double(classes)));
+}
+
+}  // namespace
+
+double available_memory(const fs::path& root) {
+  double least = 1024 * number_in(root / "proc/meminfo", "MemAvailable:");
+  std::ifstream groups(root / "proc/self/cgroup");  // "0::/a/b", or "5:memory:/a/b" of v1
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const fs::path inside = fs::path(line.substr(second + 1)).relative_path();
+    const fs::path v2 = root / "sys/fs/cgroup", v1 = v2 / "memory";
+    if (controllers.empty())
+      least = std::min(least, left_in(v2 / inside, v2, "memory.max", "memory.current"));
+    if (controllers.find("memory") != std::string::npos)
+      least = std::min(least,
+                       left_in(v1 / inside, v1, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+  }
+  return least;
+}
+
+void check_model_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  const double limit = available_memory(), weights = weight_bytes(c, vocab, classes);
+  check<ValueError>(weights < limit, "d-model", "a model of ", c.layers, " layers of d-model ",
+                    c.d_model, " with ", vocab, " tokens needs about ", gigabytes(weights), "; ",
+                    gigabytes(limit), " of memory are free here. Lower d-model or layers");
+}
+
+void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
+  const double limit = available_memory(), bytes = double(element_size(c.dtype));
+  const double tokens = double(c.batch / c.accumulate) * double(c.context);
+  const double weights = 4 * weight_bytes(c, vocab, classes);
+  check<ValueError>(weights < limit, "d-model", "a model of ", c.layers, " layers of d-model ",
+                    c.d_model, " with ", vocab, " tokens needs about ", gigabytes(weights),
+                    " with its gradients and moments; ", gigabytes(limit),
+                    " of memory are free here. Lower d-model or layers");
+  const double stream = 8 * bytes * tokens * double(c.d_model) * double(c.layers);
   const double logits = 3 * bytes * tokens * double(classes);
-  const auto gb = [](double b) { return fmt::format("{:.3g} GB", b / 1e9); };
-  check<ValueError>(weights < kLimit, "d-model", "a model of ", c.layers, " layers of d-model ",
-                    c.d_model, " with ", vocab, " tokens needs about ", gb(weights),
-                    " with its gradients and moments; the limit is 16 GB. Lower d-model or layers");
-  const double all = weights + scores + stream + logits;
-  check<ValueError>(all < kLimit, "context", "batch ", c.batch, " x context ", c.context, " x ",
-                    c.layers, " layers of d-model ", c.d_model, " needs about ", gb(all),
-                    "; the limit is 16 GB. Lower batch, context or layers");
+  const double all = weights + stream + logits;
+  check<ValueError>(
+      all < limit, "context", "batch ", c.batch, " x context ", c.context, " x ", c.layers,
+      " layers of d-model ", c.d_model, " needs about ", gigabytes(all), "; ", gigabytes(limit),
+      " of memory are free here. Lower batch, context or layers, or raise accumulate");
+}
+
+double resident_peak(const std::function<void()>& f) {
+  if (f) {
+    std::ofstream("/proc/self/clear_refs") << "5";  // proc(5): resets VmHWM
+    f();
+  }
+  return 1024 * number_in("/proc/self/status", "VmHWM:");
+}
+
+double run_memory(Trainer& t, const std::function<void()>& pictures) {
+  const RunConfig& c = t.config();
+  const std::int64_t rows = c.batch / c.accumulate;
+  // Evaluations come in chunks and what is left, whose buffers are of other sizes.
+  const std::int64_t all = t.task->evaluation_size(), some = std::min(c.eval_batch, all);
+  const std::int64_t chunk = std::min(evaluation_chunk(t.model, t.task->facts()), all);
+  Generator g(1);
+  const auto part = [](double share, std::int64_t whole) {
+    return std::max<std::int64_t>(1, std::llround(share * double(whole)));
+  };
+  const auto pass = [&](double share) {
+    for (const std::int64_t n : {std::min(chunk, some), some % chunk, chunk, all % chunk})
+      if (n > 0) evaluate(t.model, *t.task, part(share, n));
+    const Batch batch = t.task->sample(part(share, rows), g);
+    const Tensor logits = t.model.forward(batch.inputs, {.training = true, .generator = &g});
+    backward(cross_entropy(logits, batch.targets));
+    pictures();
+  };
+  // In a thread of its own, whose end gives back what the pool keeps for it.
+  const auto measured = [&](double share) {
+    double peak = 0;
+    std::exception_ptr failed;
+    std::thread([&] {
+      try {
+        peak = resident_peak([&] { pass(share); });
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }).join();
+    malloc_trim(0);
+    if (failed) std::rethrow_exception(failed);
+    return peak;
+  };
+  double peak = measured(rows < 4 ? 1 : 0.5);
+  if (rows >= 4) {
+    const double low = double(rows / 4) / double(rows), high = 2 * low;
+    const double a = measured(low), b = measured(high);
+    peak = b + (b - a) / (high - low) * (1 - high);
+  }
+  double weights = 0;
+  for (const NamedTensor& p : parameters(t.model)) {
+    weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
+    p.tensor.zero_grad();
+  }
+  // Beside these a run keeps the best weights, and sums of shards where there are some.
+  const double copies = 1 + (c.accumulate > 1 ? std::log2(double(c.accumulate)) + 1 : 0);
+  return peak + copies * weights;
 }
 
 }  // namespace heed::nn

@@ -10,6 +10,7 @@
 #include "autograd/graph/gradient_trace.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/audit.h"
+#include "nn/train/memory.h"
 #include "nn/train/shards.h"
 
 namespace heed::nn {
@@ -41,6 +42,11 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer&
 
 // 0 stands for no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
+
+Transformer model_to_train(const RunConfig& config, const Task& task) {
+  check_run_memory(config, std::int64_t(task.facts().vocabulary.size()), task.facts().classes);
+  return make_model(config, task);
+}
 
 }  // namespace
 
@@ -74,7 +80,7 @@ Transformer make_model(const RunConfig& config, const Task& task) {
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
     : config_(effective(c, own.get())),
       task(own ? std::move(own) : make_task(config_)),
-      model(make_model(config_, *task)),
+      model(model_to_train(config_, *task)),
       data_(stream(config_.seed, Stream::kData)),
       dropout_(stream(config_.seed, Stream::kDropout)),
       optimizer_(make_optimizer(config_, model)) {}

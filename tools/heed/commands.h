@@ -14,6 +14,7 @@ void study_command(Command& c);
 void verify_command(Command& c);
 void bench_command(Command& c);
 void info_command(Command& c);
+void runs_command(Command& c);
 void completions_command(Command& c);
 
 }  // namespace heed

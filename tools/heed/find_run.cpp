@@ -12,22 +12,6 @@ namespace fs = std::filesystem;
 using autograd::fail;
 using autograd::IoError;
 
-namespace {
-
-// When a run was last written to, or nothing if it is none or never saved.
-std::optional<fs::file_time_type> last_written(const fs::path& folder) {
-  std::optional<fs::file_time_type> newest;
-  if (!is_run(folder) || !has_saved(folder)) return newest;
-  for (const fs::path& file : {folder / "config.toml", folder / "model.safetensors"}) {
-    std::error_code error;
-    const auto time = fs::last_write_time(file, error);
-    if (!error && (!newest || time > *newest)) newest = time;
-  }
-  return newest;
-}
-
-}  // namespace
-
 bool is_run(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / "config.toml", ignored);
@@ -37,6 +21,17 @@ bool has_saved(const fs::path& folder) {
   std::error_code ignored;
   return fs::exists(folder / "model.safetensors", ignored) ||
          fs::exists(folder / "state.safetensors", ignored);
+}
+
+std::optional<fs::file_time_type> last_written(const fs::path& folder) {
+  std::optional<fs::file_time_type> newest;
+  if (!is_run(folder) || !has_saved(folder)) return newest;
+  for (const fs::path& file : {folder / "config.toml", folder / "model.safetensors"}) {
+    std::error_code error;
+    const auto time = fs::last_write_time(file, error);
+    if (!error && (!newest || time > *newest)) newest = time;
+  }
+  return newest;
 }
 
 fs::path find_run(const std::string& given) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "nn/train/run_folder.h"
@@ -11,6 +12,9 @@ namespace heed {
 /// Whether the folder holds a config.toml, and whether its run got as far as its first save.
 bool is_run(const std::filesystem::path& folder);
 bool has_saved(const std::filesystem::path& folder);
+
+/// When a run was last saved; nothing if the folder holds none, or none that ever was.
+std::optional<std::filesystem::file_time_type> last_written(const std::filesystem::path& folder);
 
 /// RUN of eval, generate and info: `given`, or the newest run under runs/ if it is empty. IoError
 /// if it is no run, or there is none.

@@ -64,7 +64,6 @@ void with_enough_stack(F f) {
 }
 
 int run(int argc, char** argv) {
-  if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
   const Commands commands = all_commands();
   std::vector<char*> arguments(argv, argv + argc);
   char help[] = "--help";
@@ -77,12 +76,14 @@ int run(int argc, char** argv) {
     print("{}", line.help);
     return kOk;
   }
-  if (line.version) {
-    print("heed {}\nthreads  {}\n", version_text(), autograd::num_threads());
+  if (!line.command && !line.version) {
+    print("{}", kStart);
     return kOk;
   }
-  if (!line.command) {
-    print("{}", kStart);
+  // After help, which a wrong target must not keep from anyone.
+  if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
+  if (line.version) {
+    print("heed {}\nthreads  {}\n", version_text(), autograd::num_threads());
     return kOk;
   }
   Command& command = *line.command;

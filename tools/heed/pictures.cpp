@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
@@ -53,6 +54,10 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
 
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last) {
+  autograd::write_file(file.string(), loss_png(trainer, last));
+}
+
+std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last) {
   plot::Series train{"training batch", {}, {}}, evaluation{"evaluation", {}, {}};
   for (const auto& row : trainer.history()) {
     if (std::isfinite(row.loss)) {
@@ -79,11 +84,15 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
   }
   chart.log_y = spans_decades(train.y);
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
-  plot::write_png(file.string(), plot::draw_chart(chart), alt);
+  return plot::encode_png(plot::draw_chart(chart), alt);
 }
 
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps) {
+  autograd::write_file(file.string(), attention_png(model, task, steps));
+}
+
+std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps) {
   const autograd::NoGrad guard;
   nn::Generator generator(1);
   const nn::Batch example = task.example(generator);
@@ -105,7 +114,7 @@ void draw_attention(const std::filesystem::path& file, const nn::Transformer& mo
       fmt::format("Where each head looks: {}, after {} training steps", task.facts().name, steps);
   grid.caption = kHowToReadWeights;
   grid.value_name = "attention weight";
-  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
+  return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
 }
 
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,

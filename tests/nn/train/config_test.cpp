@@ -235,16 +235,4 @@ TEST_CASE("every init has the standard deviations that it states, and zero biase
   }
 }
 
-TEST_CASE("sizes beyond 16 GB are refused before memory is taken") {
-  RunConfig c;
-  c.mlp = true, c.layers = 100, c.d_model = 4096, c.heads = 1, c.batch = 1, c.context = 1;
-  CHECK_THROWS_WITH(validate(c), Contains("gradients and moments"));
-  RunConfig logits;
-  logits.layers = 1, logits.heads = 1, logits.d_model = 2, logits.batch = 4096, logits.context = 64;
-  logits.positions = Positions::kNone;
-  validate(logits);
-  Generator g(1);
-  CHECK_THROWS_AS(make_model(logits, 65536, 65536, g), ValueError);
-}
-
 }  // namespace

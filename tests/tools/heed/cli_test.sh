@@ -8,7 +8,7 @@ expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
 expect 0 train --help; cp out help; expect 0 help train; same out help
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate study gradcheck verify bench info completions; do
+for command in tasks train eval generate study gradcheck verify bench info runs completions; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
@@ -371,6 +371,24 @@ refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out
+
+# --- a study replaces no other unasked
+has_file runs/reverse-1/study-2/arrays.safetensors
+refuses 2 "--out looked holds a study already" study runs/reverse-1 --out looked
+expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
+
+# --- the list of runs
+mkdir -p runs/broken && echo 'steps = 1, 2' > runs/broken/config.toml
+expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "not readable: runs/broken/config.toml"
+printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # torn by a kill
+expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"steps":8,"loss":'
+refuses 4 "cannot read absent" runs --runs absent
+rm -r runs/broken
+
+# --- help comes before a wrong target
+HEED_SIMD=abacus expect 0 --help; out_has "Exit codes"
+HEED_SIMD=abacus expect 0; out_has "heed generate"
+HEED_SIMD=abacus refuses 2 "no 'abacus' here" tasks
 
 # --- numeric trouble: a norm of one number is constant, nothing before it matters; 16 layers of weights near 10 without
 # norms multiply any input beyond float32, whatever they began with

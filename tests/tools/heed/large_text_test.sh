@@ -10,7 +10,7 @@ peak_of() {
   "$heed" train --text text.txt --layers 1 --heads 1 --d-model 8 --batch 2 --steps 1 --eval-every 0 \
     --context 1024 --threads 1 --quiet --out "run-$1" > out 2> err &
   local pid=$! peak=0 now
-  while now=$(sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$pid/status" 2> /dev/null); [[ $now ]]; do
+  while now=$(sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$pid/status" 2> /dev/null); [[ $now ]]; do
     peak=$now
     sleep 0.05
   done
@@ -21,5 +21,7 @@ peak_of() {
 small=$(peak_of 5) large=$(peak_of "$megabytes")
 what="peak $small MB for 5 MB, $large MB for $megabytes MB"
 echo "$what"
+ok [ "$small" -gt 0 ]
+ok [ "$large" -ge "$megabytes" ]
 ok [ $(((large - small) * 10)) -le $(((megabytes - 5) * 13)) ]
 end_of_checks

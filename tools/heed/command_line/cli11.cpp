@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <sstream>
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
@@ -77,6 +78,21 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
       },
       ""));
   return option;
+}
+
+// The keys that --json prints, in lines of at most 90 columns.
+std::string json_help(const Command& command) {
+  if (command.json_keys.empty()) return "";
+  std::string text = "Keys of --json:", line;
+  std::istringstream words(command.json_keys);
+  for (std::string word; words >> word;) {
+    if (line.size() + 1 + word.size() > 88) {
+      text += "\n " + line;
+      line.clear();
+    }
+    line += " " + word;
+  }
+  return text + "\n " + line + "\n\n";
 }
 
 struct Parser {
@@ -169,7 +185,8 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     Parser& parser =
         parsers.emplace_back(Parser{app.add_subcommand(c->name, c->what), c.get(), {}});
     parser.app->group("Commands");
-    parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + "Examples:\n" + c->examples);
+    parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + json_help(*c) + "Examples:\n" +
+                       c->examples);
     for (std::size_t i = 0; i < c->settings.size(); ++i)
       parser.options.push_back(add_setting(*parser.app, c->settings[i], i < c->arguments));
   }

@@ -19,6 +19,9 @@ struct Command {
   std::string name, what;
   std::string examples;  ///< lines that can be pasted and run
   std::string notes;     ///< stand above the examples in help
+  /// Of --json, in help: "task heads (layer head)", the keys of an object's or list's entries in
+  /// parentheses. Names that are data (of references, metadata) are not listed.
+  std::string json_keys = {};
 
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
   std::size_t arguments = 0;          ///< the first so many settings can be given without names

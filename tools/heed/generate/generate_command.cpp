@@ -136,8 +136,8 @@ void generate_command(Command& c) {
   c.name = "generate", c.what = "let a run go on with a prompt, token by token";
   c.examples =
       "  heed generate\n"
-      "  heed generate --prompt abcdeabc --greedy --tokens 20\n"
-      "  heed generate --prompt abcdeabc --greedy --tokens 5 --probabilities\n"
+      "  heed generate --prompt abcdabcd --greedy --tokens 20\n"
+      "  heed generate --prompt abcdabcd --greedy --tokens 5 --probabilities\n"
       "  heed generate --temperature 0.8 --top-k 20 --seed 7";
   c.notes =
       "--json prints one object: run; prompt, with what the task adds to it; text, what was\n"

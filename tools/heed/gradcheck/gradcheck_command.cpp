@@ -42,6 +42,7 @@ struct nn::EnumNames<OracleChoice> {
 
 void gradcheck_command(Command& c) {
   c.name = "gradcheck", c.what = "check the derivative of every op and layer";
+  c.json_keys = "checked failed ops worst (name order error) skipped seconds seed rows failures";
   c.examples =
       "  heed gradcheck\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"

@@ -85,6 +85,9 @@ int info_on_file(const std::string& path, bool json) {
 void info_command(Command& c) {
   c.name = "info";
   c.what = "parameters, work and memory of a run; tensors of a .safetensors file";
+  c.json_keys =
+      "run task parameters flops_per_token parameter_bytes training_bytes "
+      "activation_bytes_per_sequence tensors (name shape std) attention";
   c.examples =
       "  heed info\n"
       "  heed info runs/induction-1/model.safetensors";

@@ -18,7 +18,7 @@ namespace {
 struct StudyArguments {
   std::string run, weights = "model.safetensors", prompt, of = "loss", out;
   std::int64_t sample = 0, at = 0;
-  bool ascii = false;
+  bool ascii = false, overwrite = false;
 };
 
 std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
@@ -100,6 +100,26 @@ nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::T
   return one;
 }
 
+constexpr const char* kArrays = "arrays.safetensors";
+
+// Where a study goes: as a run's --out, a folder that holds one already is not replaced unasked;
+// without --out it is the next free one of study, study-2, ... in the run.
+std::filesystem::path folder_of(const StudyArguments& a, const std::filesystem::path& run) {
+  const auto is_free = [](const std::filesystem::path& folder) {
+    std::error_code ignored;
+    return !std::filesystem::exists(folder / kArrays, ignored);
+  };
+  std::filesystem::path folder = a.out.empty() ? run / "study" : std::filesystem::path(a.out);
+  if (a.overwrite || is_free(folder)) return folder;
+  if (!a.out.empty())
+    usage_error(
+        "--out {} holds a study already; choose another folder, or replace it with "
+        "--overwrite",
+        a.out);
+  for (int n = 2; !is_free(folder); ++n) folder = run / fmt::format("study-{}", n);
+  return folder;
+}
+
 void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -152,9 +172,9 @@ int run_study(const StudyArguments& a, const Command& c) {
   const std::string of = words_of(objective, facts);
   std::vector<std::string> labels;
   for (const std::int64_t id : ids) labels.push_back(facts.vocabulary.label(id));
-  const std::filesystem::path out = a.out.empty() ? folder / "study" : std::filesystem::path(a.out);
+  const std::filesystem::path out = folder_of(a, folder);
   make_folder(out);
-  const std::filesystem::path arrays = out / "arrays.safetensors";
+  const std::filesystem::path arrays = out / kArrays;
   progress.at_work("draws, and writes the arrays");
   // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {
@@ -191,6 +211,9 @@ int run_study(const StudyArguments& a, const Command& c) {
 
 void study_command(Command& c) {
   c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
+  c.json_keys =
+      "run objective value tokens heads (layer head entropy previous_token duplicate_token "
+      "induction dq dk dv) files";
   c.examples =
       "  heed study\n"
       "  heed study --prompt abcab --of diff:c-d\n"
@@ -213,7 +236,9 @@ void study_command(Command& c) {
          {"of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B"},
          nn::Setting("at", a->at, {0}, "place of the logits, from 0, a BOS counted")
              .shows("the last"),
-         nn::Setting("out", a->out, "DIR", "folder for the files").shows("study/ in the run"),
+         nn::Setting("out", a->out, "DIR", "folder for the files")
+             .shows("study in the run, the next free of study-2, ..."),
+         {"overwrite", a->overwrite, "replace the study that --out, or study in the run, holds"},
          {"weights", a->weights, "FILE", "weights inside the folder"},
          {"ascii", a->ascii, "draw the weights in the terminal, too"}});
   c.settings[1].may_be_empty = true;

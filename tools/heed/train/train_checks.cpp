@@ -5,6 +5,8 @@
 #include <map>
 #include <sstream>
 
+#include "nn/train/memory.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
@@ -45,6 +47,56 @@ std::string with_batch(const autograd::Shape& shape, std::int64_t batch) {
   return out.str();
 }
 
+// Some steps that tell the course of the learning rate, from 0.
+std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
+  std::vector<std::int64_t> steps = {0, c.warmup};
+  for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
+  std::erase_if(steps, [&](std::int64_t s) { return s < 0 || s >= c.steps; });
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+// Every step of a short run, evenly spread ones of a long one, the last included.
+constexpr std::int64_t kCurve = 64;
+std::vector<std::int64_t> curve_steps(const nn::RunConfig& c) {
+  std::vector<std::int64_t> steps;
+  const std::int64_t points = std::min(kCurve, c.steps);
+  for (std::int64_t i = 0; i < points; ++i)
+    steps.push_back(
+        points == 1 ? 0 : std::llround(double(i) * double(c.steps - 1) / double(points - 1)));
+  return steps;
+}
+
+// The learning rate over the steps, as rows of text from its peak down to 0.
+std::string lr_plot(const nn::RunConfig& c) {
+  constexpr int kRows = 8;
+  const nn::Schedule schedule = nn::schedule(c);
+  const std::vector<std::int64_t> steps = curve_steps(c);
+  std::string text;
+  for (int row = kRows; row >= 0; --row) {
+    text += row == kRows ? fmt::format("  {:>8.2g} |", c.lr)
+            : row == 0   ? "         0 |"
+                         : "           |";
+    for (const std::int64_t s : steps)
+      text += std::lround(kRows * schedule.lr_at(s) / c.lr) == row ? '*' : row == 0 ? '_' : ' ';
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
+  }
+  const std::string last = std::to_string(c.steps);
+  const std::size_t width = std::max(steps.size(), last.size() + 2);
+  return text + "            1" + std::string(width - 1 - last.size(), ' ') + last + "\n";
+}
+
+// What does not fit is refused, with both numbers.
+int check_fit(double needed, double available) {
+  if (needed <= available) return kOk;
+  usage_error(
+      "this run needs about {}; {} of memory are free here. Lower batch, context or layers, or "
+      "raise --accumulate",
+      bytes_text(needed), bytes_text(available));
+}
+
 }  // namespace
 
 int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
@@ -53,26 +105,32 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   nn::Trainer t(config);
   const nn::RunConfig& c = t.config();
   const nn::Schedule schedule = nn::schedule(c);
-  const ModelReport report = report_on(t.model);
-  progress.clear();
   const double tokens = double(c.batch * c.context);
-  const double memory = report.training_bytes + double(c.batch) * report.activation_bytes;
-  std::vector<std::int64_t> steps = {0, c.warmup};
-  for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
-  std::erase_if(steps, [&](std::int64_t s) { return s < 0 || s >= c.steps; });
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  const double memory = past_input_checks([&] {
+    return nn::run_memory(t, [&] {
+      try {
+        loss_png(t, {});
+        attention_png(t.model, *t.task, 0);
+      } catch (const std::exception&) {  // too wide: it will be a warning of the run
+      }
+    });
+  });
+  const ModelReport report = report_on(t.model);  // after the measurement, as it stores scores
+  progress.clear();
+  const double available = nn::available_memory();
+  const std::vector<std::int64_t> steps = steps_shown(c);
 
   if (options.json) {
     nn::Json object = nn::Json::object({{"task", c.task}, {"steps", c.steps}});
     object.update(to_json(report));
     object["flops_per_step"] = report.flops_per_token * tokens;
     object["bytes"] = memory;
+    object["available_bytes"] = available;
     object["lr"] = nn::Json::array();
-    for (const std::int64_t s : steps)
+    for (const std::int64_t s : curve_steps(c))
       object["lr"].push_back(nn::Json::object({{"step", s + 1}, {"lr", schedule.lr_at(s)}}));
     print_json(object);
-    return kOk;
+    return check_fit(memory, available);
   }
   print("{}: {}\n\nparameters\n", c.task, t.task->facts().description);
   print_parameters(report);
@@ -82,13 +140,12 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   print("\nwork      {}FLOP per step, {}FLOP in all {} steps\n",
         si_text(report.flops_per_token * tokens) + " ",
         si_text(report.flops_per_token * tokens * double(c.steps)) + " ", c.steps);
-  print("memory    {}: {} of weights, gradients and moments, {} of activations\n",
-        bytes_text(memory), bytes_text(report.training_bytes),
-        bytes_text(double(c.batch) * report.activation_bytes));
+  print("memory    about {} at its peak; {} for weights, gradients and moments; {} are free here\n",
+        bytes_text(memory), bytes_text(report.training_bytes), bytes_text(available));
   print("lr        {}, by step:", nn::enum_name(c.schedule));
   for (const std::int64_t s : steps) print("  {}: {:.3g}", s + 1, schedule.lr_at(s));
-  print("\n\ndry run: no step taken, nothing written\n");
-  return kOk;
+  print("\n{}\ndry run: no step taken, nothing written\n", lr_plot(c));
+  return check_fit(memory, available);
 }
 
 int overfit_batch(nn::RunConfig config, const TrainOptions& options) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "nn/train/memory.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/evaluation_report.h"
 #include "tools/heed/report/output.h"
@@ -169,6 +170,7 @@ class Run {
     if (!options_.json && (loss || attention))
       print("pictures  {}{}{}\n", loss ? (folder_ / "loss.png").string() : "",
             loss && attention ? "  " : "", attention ? (folder_ / "attention.png").string() : "");
+    if (!options_.json) print("memory    {} at its peak\n", bytes_text(nn::resident_peak()));
     t_.save_weights(folder_ / kModel, {{kFinished, "yes"}});  // nothing is left for a resume to do
     return kOk;
   }

@@ -110,6 +110,7 @@ int verify_causality(const VerifyArguments& a, bool json) {
 
 void verify_command(Command& c) {
   c.name = "verify", c.what = "certify that a model is causal, or that a run resumes bit for bit";
+  c.json_keys = "ok run length seconds passes (weights pass ok leaks first_leak blind) files";
   c.examples =
       "  heed verify causality\n"
       "  heed verify resume runs/induction-1\n"

@@ -1,0 +1,72 @@
+// What a run needs of memory and what the machine has: refused with both numbers before it is
+// taken.
+#include "nn/train/memory.h"
+
+#include <cmath>
+
+#include "autograd/base/files.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::ValueError;
+using heed::autograd::write_file;
+namespace fs = std::filesystem;
+
+// A folder that looks like / to available_memory().
+class Machine {
+ public:
+  Machine() : root_(fs::temp_directory_path() / "heed_memory_test") { fs::remove_all(root_); }
+  Machine(const Machine&) = delete;
+  ~Machine() { fs::remove_all(root_); }
+  void put(const std::string& file, const std::string& text) const {
+    fs::create_directories((root_ / file).parent_path());
+    write_file((root_ / file).string(), text);
+  }
+  double available() const { return available_memory(root_); }
+
+ private:
+  fs::path root_;
+};
+
+TEST_CASE("available memory is the machine's, or what a cgroup leaves") {
+  const Machine m;
+  CHECK(std::isinf(m.available()));
+  m.put("proc/meminfo", "MemTotal:  4000 kB\nMemAvailable:   2000 kB\n");
+  CHECK(m.available() == 2000 * 1024);
+  m.put("proc/self/cgroup", "0::/job/step\n");
+  CHECK(m.available() == 2000 * 1024);
+  m.put("sys/fs/cgroup/job/step/memory.max", "max\n");
+  m.put("sys/fs/cgroup/job/memory.max", "1000000\n");  // of the group above
+  m.put("sys/fs/cgroup/job/memory.current", "250000\n");
+  CHECK(m.available() == 750000);
+  m.put("proc/self/cgroup", "9:cpu:/other\n5:memory:/old\n");
+  m.put("sys/fs/cgroup/memory/old/memory.limit_in_bytes", "600000");
+  m.put("sys/fs/cgroup/memory/old/memory.usage_in_bytes", "500000");
+  CHECK(m.available() == 100000);
+  m.put("sys/fs/cgroup/memory/old/memory.usage_in_bytes", "700000");
+  CHECK(m.available() == 0);
+}
+
+TEST_CASE("sizes that this machine cannot hold are refused before memory is taken") {
+  RunConfig c;
+  c.mlp = true, c.layers = 256, c.d_model = 16384, c.heads = 1, c.batch = 1;
+  Generator g(1);
+  CHECK_THROWS_WITH(check_run_memory(c, 32, 32), Contains("with its gradients and moments; "));
+  CHECK_THROWS_WITH(make_model(c, 32, 32, g), Contains("of memory are free here"));
+  CHECK_THROWS_AS(Trainer(c), ValueError);
+  RunConfig logits;
+  logits.layers = 1, logits.d_model = 2, logits.batch = 65536, logits.context = 65536;
+  CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("context: batch 65536"));
+  logits.accumulate = 65536;  // one row at a time
+  check_run_memory(logits, 32, 64);
+}
+
+TEST_CASE("scores are never stored, so long contexts are not refused") {
+  RunConfig c;
+  c.layers = 2, c.heads = 64, c.d_model = 64, c.context = 16384, c.batch = 1;
+  check_run_memory(c, 32, 32);  // its scores would be 270 GB
+}
+
+}  // namespace

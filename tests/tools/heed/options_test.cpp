@@ -1,0 +1,299 @@
+// Every option of every command, taken from the program's own tables: help states unit, range and
+// default, and a bad value ends in one line that names the option, with the right exit code. An
+// option that this test has no bad value for fails it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "autograd/base/files.h"
+#include "autograd/base/parallel.h"
+#include "nn/train/run_folder.h"
+#include "tests/support/catch.h"
+#include "tools/heed/command_line/command.h"
+#include "tools/heed/heed.h"
+#include "tools/heed/report/output.h"
+
+namespace {
+
+using namespace heed;
+using Kind = nn::Setting::Kind;
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+// While it lives, a stream goes into a file.
+class Redirected {
+ public:
+  Redirected(std::FILE* stream, const fs::path& file)
+      : stream_(stream), kept_(::dup(::fileno(stream))), file_(file) {
+    std::fflush(stream_);
+    const int to = ::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    ::dup2(to, ::fileno(stream_));
+    ::close(to);
+  }
+  Redirected(const Redirected&) = delete;
+  ~Redirected() {
+    std::fflush(stream_);
+    ::dup2(kept_, ::fileno(stream_));
+    ::close(kept_);
+  }
+
+ private:
+  std::FILE* stream_;
+  int kept_;
+  fs::path file_;
+};
+
+// A folder to run in, with a tiny run, which is gone at the end.
+class Place {
+ public:
+  Place() : before_(fs::current_path()), threads_(heed::autograd::num_threads()) {
+    folder_ = fs::temp_directory_path() / ("heed_options_test" + std::to_string(::getpid()));
+    fs::create_directories(folder_ / "directory");
+    fs::current_path(folder_);
+    nn::RunConfig c = nn::preset("reverse");
+    c.d_model = 16, c.steps = 2, c.batch = 4, c.eval_batch = 8;
+    nn::Trainer t(c);
+    t.step();
+    fs::create_directories("runs/reverse-1");
+    t.save("runs/reverse-1");
+    heed::autograd::write_file("file.txt", std::string_view("text"));
+  }
+  Place(const Place&) = delete;
+  ~Place() {
+    fs::current_path(before_);
+    fs::remove_all(folder_);
+    heed::autograd::set_num_threads(threads_);
+  }
+  static Outcome run(const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {"heed"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& a : all) argv.push_back(a.data());
+    Outcome o{};
+    {
+      const Redirected out(stdout, "out"), err(stderr, "err");
+      o.code = run_heed(int(argv.size()), argv.data());
+    }
+    o.out = heed::autograd::read_file("out"), o.err = heed::autograd::read_file("err");
+    return o;
+  }
+
+ private:
+  fs::path before_, folder_;
+  int threads_;
+};
+
+// A bad value, beside it what else the command line needs.
+struct Bad {
+  std::string value;
+  int code = kUsage;
+  std::vector<std::string> more = {};
+  std::string says = "";  // instead of the option's name
+};
+
+const std::string kRun = "runs/reverse-1";
+
+// Texts: what is wrong depends on what they mean. Keyed "command key", or "* key" for all.
+const std::map<std::string, std::vector<Bad>>& bad_texts() {
+  static const std::map<std::string, std::vector<Bad>> table = {
+      {"* config",
+       {{"absent.toml", kInputOutput, {}, "absent.toml"},
+        {"directory", kInputOutput, {}, "directory"}}},
+      {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
+      {"* run",
+       {{"absent", kInputOutput, {}, "absent"}, {"directory", kInputOutput, {}, "directory"}}},
+      {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
+      {"verify run",
+       {{"absent", kInputOutput, {"causality"}, "absent"},
+        {"directory", kInputOutput, {"causality"}, "directory"}}},
+      {"verify weights",
+       {{"absent.safetensors", kInputOutput, {"causality", "--run", kRun}, "absent.safetensors"}}},
+      {"train task-filler", {{"no-such", kUsage, {"--task", "recall"}}}},
+      {"train task-split", {{"no-such", kUsage, {"--task", "modadd"}}}},
+      {"generate stop", {{"?", kUsage, {kRun, "--prompt", "abcdefghijklmnop"}, "'?'"}}},
+      {"gradcheck op", {{"sofmax", kUsage, {}, "sofmax"}}},
+      {"train task", {{"indution"}}},
+      {"train text",
+       {{"absent.txt", kInputOutput, {}, "absent.txt"},
+        {"directory", kInputOutput, {}, "directory"}}},
+      {"train lines", {{"absent.txt", kInputOutput, {}, "absent.txt"}}},
+      {"train answer-after", {{"ab", kUsage, {"--lines", "file.txt"}}}},
+      {"train task-periods", {{"5..3"}}},
+      {"train out", {{"file.txt", kInputOutput, {}, "file.txt"}, {"directory/../runs", kUsage}}},
+      {"train resume", {{"absent", kInputOutput, {}, "absent"}}},
+      {"generate prompt", {{"?", kUsage, {kRun}, "?"}}},
+      {"study prompt", {{"?", kUsage, {kRun}, "?"}}},
+      {"study of", {{"gain", kUsage, {kRun}}, {"logit:??", kUsage, {kRun}}}},
+      {"study out", {{"file.txt", kInputOutput, {kRun}}}},
+      {"verify out", {{"file.txt", kInputOutput, {"causality", kRun}, "file.txt"}}},
+      {"gradcheck junit", {{"absent/file.xml", kInputOutput, {"exp", "--order", "1"}, "absent"}}},
+      {"gradcheck curve", {{"absent/file.png", kInputOutput, {"exp"}, "absent"}}},
+      {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
+  };
+  return table;
+}
+
+std::vector<Bad> bad_values(const std::string& command, const nn::Setting& s) {
+  std::vector<Bad> list = {{""}};  // no value at all
+  if (s.may_be_empty) list.clear();
+  if (s.kind == Kind::kSwitch) return {{"maybe"}};
+  if (s.kind == Kind::kInteger || s.kind == Kind::kReal) {
+    for (const char* value : {"x", "nan", "1e999", "12abc"}) list.push_back({value});
+    if (s.kind == Kind::kInteger) list.push_back({"0.5"});
+    if (std::isfinite(s.range.low)) list.push_back({fmt::format("{:.0f}", s.range.low - 1)});
+    if (std::isfinite(s.range.high)) list.push_back({fmt::format("{:.0f}", s.range.high + 1)});
+    if (s.range.above) list.push_back({fmt::format("{}", s.range.low)});
+    if (s.range.below) list.push_back({fmt::format("{}", s.range.high)});
+    return list;
+  }
+  if (!s.names.empty()) {
+    list.push_back({"no-such-name"});
+    return list;
+  }
+  const auto& table = bad_texts();
+  for (const std::string& key : {command + " " + s.key, "* " + s.key})
+    if (const auto found = table.find(key); found != table.end()) {
+      list.insert(list.end(), found->second.begin(), found->second.end());
+      return list;
+    }
+  return {};
+}
+
+TEST_CASE("a bad value for any option is one line that names it") {
+  const Place place;
+  int options = 0, values = 0;
+  for (const auto& command : all_commands())
+    for (const nn::Setting& s : command->settings) {
+      const std::vector<Bad> bad = bad_values(command->name, s);
+      ++options;
+      INFO("heed " << command->name << " --" << s.key);
+      CHECK(!bad.empty());
+      for (const Bad& b : bad) {
+        std::vector<std::string> arguments = {command->name};
+        arguments.insert(arguments.end(), b.more.begin(), b.more.end());
+        arguments.push_back("--" + s.key + "=" + b.value);
+        const Outcome o = Place::run(arguments);
+        ++values;
+        INFO("value '" << b.value << "', stdout: " << o.out << "stderr: " << o.err);
+        CHECK(o.code == b.code);
+        CHECK(o.out.empty());
+        CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
+        const bool named = o.err.find(s.key) != std::string::npos;
+        CHECK((named || (!b.says.empty() && o.err.find(b.says) != std::string::npos)));
+      }
+    }
+  CHECK(options > 90);
+  CHECK(values > 300);
+}
+
+TEST_CASE("help states of every option its unit, its range or names, and its default") {
+  const Place place;
+  for (const auto& command : all_commands()) {
+    const Outcome o = Place::run({command->name, "--help"});
+    CHECK(o.code == kOk);
+    std::string help;  // on one line
+    for (const char c : o.out)
+      if (c != '\n' && c != ' ')
+        help += c;
+      else if (help.empty() || help.back() != ' ')
+        help += ' ';
+    for (const nn::Setting& s : command->settings) {
+      INFO("heed " << command->name << " --" << s.key << ": " << s.description());
+      const std::string name = "--" + s.key;
+      CHECK(help.find(s.kind == Kind::kSwitch ? name : name + " " + s.unit) != std::string::npos);
+      CHECK(help.find(s.range.text()) != std::string::npos);
+      CHECK(s.description().find("(default: ") != std::string::npos);
+      for (const std::string& choice : s.names) CHECK(help.find(choice) != std::string::npos);
+      // A parameter that several tasks have says its range and default for each.
+      const bool of_tasks = s.key.starts_with("task-");
+      if ((s.kind == Kind::kInteger || s.kind == Kind::kReal) && !of_tasks)
+        CHECK((std::isfinite(s.range.low) || std::isfinite(s.range.high)));
+    }
+  }
+}
+
+// "a b (c d)" as {"a": {}, "b": {"c": {}, "d": {}}}.
+struct Keys {
+  std::map<std::string, Keys> inside;
+};
+Keys parse_keys(std::istringstream& words) {
+  Keys keys;
+  std::string last;
+  for (std::string word; words >> word;) {
+    const bool opens = word.starts_with('(');
+    bool closes = false;
+    if (opens) {  // puts the rest back, without the parenthesis
+      std::string rest;
+      std::getline(words, rest);
+      words.clear();
+      words.str(word.substr(1) + rest);
+      keys.inside[last] = parse_keys(words);
+      continue;
+    }
+    if (word.ends_with(')')) closes = true, word.pop_back();
+    keys.inside[last = word];
+    if (closes) break;
+  }
+  return keys;
+}
+
+// The printed keys are the documented ones; entries of lists and objects where they are documented.
+void check_keys(const Keys& keys, const nn::Json& printed) {
+  if (printed.kind() == nn::Json::Kind::kArray) {
+    for (const nn::Json& item : printed.items()) check_keys(keys, item);
+    return;
+  }
+  if (printed.kind() == nn::Json::Kind::kNull) return;
+  REQUIRE(printed.kind() == nn::Json::Kind::kObject);
+  for (const std::string& key : printed.keys()) {
+    INFO("printed: " << key);
+    CHECK(keys.inside.contains(key));
+  }
+  for (const auto& [key, more] : keys.inside) {
+    INFO("documented: " << key);
+    const nn::Json* value = printed.find(key);
+    CHECK(value);
+    if (value && !more.inside.empty()) check_keys(more, *value);
+  }
+}
+
+TEST_CASE("the keys of --json are those that help states") {
+  const Place place;
+  const std::map<std::string, std::vector<std::string>> calls = {
+      {"train",
+       {"reverse", "--layers", "1", "--d-model", "16", "--batch", "4", "--steps", "2",
+        "--eval-batch", "4", "--quiet", "--out", "json-run"}},
+      {"eval", {kRun, "--sequences", "4"}},
+      {"study", {kRun}},
+      {"verify", {"causality", kRun, "--length", "4"}},
+      {"info", {kRun}},
+      {"runs", {}},
+      {"gradcheck", {"exp", "--order", "1"}},
+  };
+  for (const auto& command : all_commands()) {
+    if (command->json_keys.empty()) continue;
+    INFO("heed " << command->name);
+    const auto call = calls.find(command->name);
+    REQUIRE(call != calls.end());
+    std::vector<std::string> arguments = {command->name};
+    arguments.insert(arguments.end(), call->second.begin(), call->second.end());
+    arguments.emplace_back("--json");
+    const Outcome o = Place::run(arguments);
+    INFO(o.err);
+    REQUIRE(o.code == kOk);
+    std::istringstream words(command->json_keys);
+    check_keys(parse_keys(words), nn::Json::parse(o.out.substr(0, o.out.find('\n'))));
+  }
+}
+
+}  // namespace

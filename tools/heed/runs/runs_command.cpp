@@ -1,0 +1,160 @@
+// heed runs: what lies in the folder of runs, the newest last.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <sstream>
+
+#include "autograd/base/files.h"
+#include "autograd/base/text.h"
+#include "nn/train/config.h"
+#include "nn/train/metrics.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/report/output.h"
+#include "tools/plot/text.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ListedRun {
+  fs::path folder;
+  fs::file_time_type time = {};
+  nn::RunConfig config;
+  std::int64_t step = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN(), optimal = loss;  // last evaluation's
+  std::string problem;  // why the rest is not known
+};
+
+std::vector<std::string> cells(const std::string& line) {
+  std::vector<std::string> list = {""};
+  for (const char c : line)
+    if (c == ',')
+      list.emplace_back();
+    else
+      list.back() += c;
+  return list;
+}
+
+// The last step and the last evaluation of metrics.csv. A last line that a kill has torn does not
+// count; a run that trains at this moment shows how far it is.
+void read_metrics(ListedRun& run) {
+  std::istringstream text(autograd::read_file((run.folder / "metrics.csv").string()));
+  std::string line;
+  std::getline(text, line);
+  const std::vector<std::string> names = cells(line);
+  while (std::getline(text, line) && !text.eof()) {
+    const std::vector<std::string> values = cells(line);
+    if (values.size() != names.size()) continue;
+    const auto number = [&](const char* name) {
+      const auto at = std::size_t(std::find(names.begin(), names.end(), name) - names.begin());
+      return at < values.size() ? autograd::parse_number<double>(values[at]) : std::nullopt;
+    };
+    run.step = std::int64_t(number("step").value_or(double(run.step)));
+    const auto loss = number("eval_loss");
+    if (!loss) continue;
+    run.loss = *loss;
+    run.optimal = number("eval_optimal").value_or(std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
+ListedRun read_run(const fs::path& folder) {
+  ListedRun run{.folder = folder};
+  std::error_code ignored;
+  run.time = last_written(folder).value_or(fs::last_write_time(folder, ignored));
+  try {
+    const std::string config = (folder / "config.toml").string();
+    run.config = nn::from_toml(autograd::read_file(config), config);
+    read_metrics(run);
+  } catch (const autograd::Error& e) {
+    run.problem = e.what();
+  }
+  return run;
+}
+
+std::string date_text(fs::file_time_type time) {
+  const std::time_t seconds =
+      std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(time));
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local)};
+}
+
+std::vector<ListedRun> runs_in(const std::string& given) {
+  const fs::path top = given.empty() ? "runs" : given;
+  std::vector<ListedRun> runs;
+  std::error_code error;
+  fs::directory_iterator it(top, error);
+  if (error && (!given.empty() || fs::exists(top)))
+    throw autograd::IoError(fmt::format("runs: cannot read {}: {}", top.string(), error.message()));
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error))
+    if (std::error_code ignored; it->is_directory(ignored)) runs.push_back(read_run(it->path()));
+  std::sort(runs.begin(), runs.end(), [](const ListedRun& a, const ListedRun& b) {
+    return std::pair(a.time, a.folder) < std::pair(b.time, b.folder);
+  });
+  return runs;
+}
+
+nn::Json runs_json(const std::vector<ListedRun>& runs) {
+  nn::Json list = nn::Json::array();
+  for (const ListedRun& r : runs) {
+    const bool known = r.problem.empty();
+    list.push_back(nn::Json::object({{"run", r.folder.string()},
+                                     {"task", known ? nn::Json(r.config.task) : nn::Json()},
+                                     {"step", known ? nn::Json(r.step) : nn::Json()},
+                                     {"steps", known ? nn::Json(r.config.steps) : nn::Json()},
+                                     {"loss", r.loss},
+                                     {"optimal_loss", r.optimal},
+                                     {"above_optimum", r.loss - r.optimal},
+                                     {"date", date_text(r.time)},
+                                     {"problem", known ? nn::Json() : nn::Json(r.problem)}}));
+  }
+  return list;
+}
+
+int list_runs(const std::string& folder, bool json) {
+  const std::vector<ListedRun> runs = runs_in(folder);
+  if (json) {
+    print_json(nn::Json::object({{"runs", runs_json(runs)}}));
+    return kOk;
+  }
+  if (runs.empty()) print("no run in {}; heed train makes one\n", folder.empty() ? "runs" : folder);
+  const auto number = [](double x) {
+    return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("-");
+  };
+  if (!runs.empty())
+    print("{:<24} {:<10} {:>15} {:>9} {:>9}  {}\n", "run", "task", "step", "eval loss", "above",
+          "saved");
+  for (const ListedRun& r : runs)
+    if (r.problem.empty())
+      print("{:<24} {:<10} {:>15} {:>9} {:>9}  {}\n", plot::visible_text(r.folder.string()),
+            plot::visible_text(r.config.task), fmt::format("{}/{}", r.step, r.config.steps),
+            number(r.loss), number(r.loss - r.optimal), date_text(r.time));
+    else
+      print("{:<24} not readable: {}\n", plot::visible_text(r.folder.string()),
+            plot::visible_text(r.problem));
+  return kOk;
+}
+
+}  // namespace
+
+void runs_command(Command& c) {
+  c.name = "runs", c.what = "list the runs here: task, step, loss above the best possible, date";
+  c.json_keys = "runs (run task step steps loss optimal_loss above_optimum date problem)";
+  c.examples =
+      "  heed runs\n"
+      "  heed runs --runs elsewhere/runs --json";
+  c.notes =
+      "The newest last. Losses, in nats per token, are those of the last evaluation; above: minus\n"
+      "the best possible one on the same sequences.";
+  auto folder = std::make_shared<std::string>();
+  c.add("Options", {nn::Setting("runs", *folder, "DIR", "folder of runs").shows("runs")});
+  c.add_common(Command::kJson);
+  c.run = [folder](const Command& command) { return list_runs(*folder, command.json); };
+}
+
+}  // namespace heed

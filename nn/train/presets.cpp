@@ -85,7 +85,7 @@ RunConfig dyck() {
   RunConfig c;
   c.task = "dyck";
   c.mlp = c.bias = true;
-  c.steps = 900, c.schedule = Decay::kCosine;
+  c.steps = 1300, c.schedule = Decay::kCosine;
   return c;
 }
 

@@ -10,11 +10,13 @@
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
+#include "tests/support/recipes.h"
 
 namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using heed::nn::testing::seeds_to;
 namespace fs = std::filesystem;
 
 // What group 1 of the pattern matches in a text.
@@ -95,7 +97,7 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
 
 TEST_CASE("every induction prompt shown is continued rightly, for seeds 1 to 5") {
   const std::set<std::string> prompts = shown_prompts();
-  for (const std::int64_t seed : {1, 2, 3, 4, 5}) {
+  for (const std::int64_t seed : seeds_to(5)) {
     std::cout << "seed " << seed << std::endl;
     const Trainer trainer = trained_induction(seed);
     for (const std::string& prompt : prompts) check_continues(trainer, prompt, 0.9);

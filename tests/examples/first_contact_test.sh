@@ -7,7 +7,7 @@ source "$root/tests/tools/heed/expect.sh" "$1"
 
 # The lines that begin with heed, without their comments; FILE is a text of this folder.
 commands() {
-  awk '/^    heed / { on = 1; print; next } on { exit }' "$root/README.md" |
+  awk '/^    heed / { on = 1; print; next } on { exit }' "$root"/README.md |
     sed 's/^    heed //; s/ *#.*//; s/FILE/notes.txt/'
 }
 for i in $(seq 200); do echo "note $i"; done > notes.txt

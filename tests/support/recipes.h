@@ -1,7 +1,11 @@
 // What the tests of the recipes share: a run to its end, and bounds that every one keeps.
 #pragma once
 
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
@@ -29,6 +33,15 @@ inline Trained trained(const RunConfig& config) {
     CHECK(gap(result) >= -4 * result.standard_error.value() - 1e-12);
   }
   return {std::move(trainer), result};
+}
+
+/// 1 to `count`; no more than HEED_SEEDS, by which tools/test asks for one, ctest -L tasks for all.
+inline std::vector<std::int64_t> seeds_to(std::int64_t count) {
+  const char* most = std::getenv("HEED_SEEDS");
+  if (most) count = std::min<std::int64_t>(count, std::stoll(most));
+  std::vector<std::int64_t> seeds;
+  for (std::int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
+  return seeds;
 }
 
 inline RunConfig seeded(const std::string& name, std::int64_t seed) {

@@ -20,12 +20,12 @@ using namespace heed::autograd;
 namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 
-// Of layers, whose checks are called nn.X; or of ops.
+// Of layers, whose checks are called nn.X or nn.X.WHAT; or of ops.
 Names registered(bool layers) {
   Names names;
   for (const Check* check : library_checks())
     if (const std::string name(check->name()); name.starts_with("nn.") == layers)
-      names.insert(layers ? name.substr(3) : name);
+      names.insert(layers ? name.substr(3, name.find('.', 3) - 3) : name);
   return names;
 }
 

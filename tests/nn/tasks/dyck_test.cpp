@@ -62,7 +62,7 @@ TEST_CASE("dyck: the optimum is Bayes over all sequences", "[tasks][dyck]") {
   }
 }
 
-TEST_CASE("dyck: tasks.md's constants, and what is drawn", "[tasks][dyck]") {
+TEST_CASE("dyck: known constants, and what is drawn", "[tasks][dyck]") {
   const auto optimal = [](std::int64_t types, std::int64_t depth, std::int64_t T) {
     return make_dyck({.types = types, .depth = depth, .context = T})->facts().optimal;
   };

@@ -69,7 +69,7 @@ TEST_CASE("markov: the optimum is Bayes over all paths", "[tasks][markov]") {
   REQUIRE(task->facts().references.at("unigram rule") == Approx(unigram).epsilon(1e-12));
 }
 
-TEST_CASE("markov: tasks.md's table, by the same sum in another order", "[tasks][markov]") {
+TEST_CASE("markov: a known table, by the same sum in another order", "[tasks][markov]") {
   // Differences of t * mean over 1 .. t are the losses by position.
   const auto mean_to = [](std::int64_t T) { return make_markov({.context = T})->facts().optimal; };
   const auto at = [&](std::int64_t t) {
@@ -119,7 +119,7 @@ TEST_CASE("markov: what is drawn has the expectations", "[tasks][markov]") {
           4 * standard_error(batch.optimal));
   REQUIRE(std::abs(mean(unigram) - task->facts().references.at("unigram rule")) <
           4 * standard_error(unigram));
-  // tasks.md, k = 3, Monte Carlo: 0.886 and 1.008.
+  // k = 3, by Monte Carlo: 0.886 and 1.008.
   const Batch three = make_markov({.symbols = 3})->sample(4000, g);
   REQUIRE(mean(three.optimal) == Approx(0.886).margin(1e-3 + 4 * standard_error(three.optimal)));
   REQUIRE(mean(three.references.at("unigram rule")) ==

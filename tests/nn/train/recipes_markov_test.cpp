@@ -18,7 +18,7 @@ double reference(const Evaluation& e, const std::string& name) {
 }  // namespace
 
 TEST_CASE("markov ends within 0.02 nats of Bayes, far below the unigram rule") {
-  for (const std::int64_t seed : {1, 2, 3}) {
+  for (const std::int64_t seed : seeds_to(3)) {
     const Evaluation e = trained(seeded("markov", seed)).result;
     CHECK(gap(e) <= 0.02);
     CHECK(e.loss < reference(e, "unigram rule") - 0.04);
@@ -26,7 +26,7 @@ TEST_CASE("markov ends within 0.02 nats of Bayes, far below the unigram rule") {
 }
 
 TEST_CASE("markov-phases rests at the unigram rule, then leaves it") {
-  for (const std::int64_t seed : {1, 2, 3}) {
+  for (const std::int64_t seed : seeds_to(3)) {
     Trainer t(seeded("markov-phases", seed));
     double nearest = 1;
     while (t.steps_done < t.config().steps) {

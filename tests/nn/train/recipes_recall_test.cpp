@@ -6,7 +6,7 @@ using namespace heed::nn::testing;
 
 // Seed 3 still is on the one-layer plateau at step 500 (loss 2.18, accuracy 0.124).
 TEST_CASE("recall is solved by two layers") {
-  for (const std::int64_t seed : {1, 2})
+  for (const std::int64_t seed : seeds_to(2))
     CHECK(*trained(seeded("recall", seed)).result.accuracy >= 0.99);
 }
 
@@ -18,7 +18,7 @@ TEST_CASE("recall with random filler is solved by two layers") {
 
 // The plateau is exact: accuracy 1/K = 0.125, loss ln K = 2.0794.
 TEST_CASE("recall with one layer knows the values but not whose, at twice the steps") {
-  for (const std::int64_t seed : {1, 2, 3}) {
+  for (const std::int64_t seed : seeds_to(3)) {
     RunConfig config = seeded("recall", seed);
     config.layers = 1, config.steps = 1000;
     const Evaluation e = trained(config).result;

@@ -69,7 +69,7 @@ void check_circuit(const Trained& t) {
 }
 
 TEST_CASE("induction is learned for seeds 1 to 5, never better than Bayes") {
-  for (const std::int64_t seed : {1, 2, 3, 4, 5}) {
+  for (const std::int64_t seed : seeds_to(5)) {
     const Trained t = trained(seeded("induction", seed));
     CHECK(*t.result.accuracy >= 0.99);
     CHECK(gap(t.result) <= 0.2);
@@ -78,7 +78,7 @@ TEST_CASE("induction is learned for seeds 1 to 5, never better than Bayes") {
 }
 
 TEST_CASE("induction with one layer stays at or below 0.25 at the same steps") {
-  for (const std::int64_t seed : {1, 2, 3}) {
+  for (const std::int64_t seed : seeds_to(3)) {
     RunConfig config = seeded("induction", seed);
     config.layers = 1;
     const Evaluation e = trained(config).result;
@@ -88,12 +88,12 @@ TEST_CASE("induction with one layer stays at or below 0.25 at the same steps") {
 }
 
 TEST_CASE("urn ends within 0.003 nats of the Bayes predictor on the same sequences") {
-  for (const std::int64_t seed : {1, 2, 3})
+  for (const std::int64_t seed : seeds_to(3))
     CHECK(gap(trained(seeded("urn", seed)).result) <= 0.003);
 }
 
 TEST_CASE("reverse reaches 100 % and attends on the anti-diagonal") {
-  for (const std::int64_t seed : {1, 2, 3}) {
+  for (const std::int64_t seed : seeds_to(3)) {
     const Trained t = trained(seeded("reverse", seed));
     CHECK(*t.result.accuracy == 1);
     // Row N + i predicts the mirror image of place i: with N = 16, column N - 1 - i.

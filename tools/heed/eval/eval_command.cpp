@@ -77,7 +77,8 @@ void eval_command(Command& c) {
   c.what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
   c.json_keys =
       "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
-      "expected_optimal_loss expected_references eval_sequences eval_tokens run weights "
+      "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
+      "eval_tokens run weights "
       "position_loss position_optimal";
   c.examples =
       "  heed eval\n"

@@ -62,7 +62,8 @@ void read_metrics(ListedRun& run) {
 }
 
 ListedRun read_run(const fs::path& folder) {
-  ListedRun run{.folder = folder};
+  ListedRun run;
+  run.folder = folder;
   std::error_code ignored;
   run.time = last_written(folder).value_or(fs::last_write_time(folder, ignored));
   try {

@@ -131,7 +131,8 @@ void train_command(Command& c) {
   c.name = "train", c.what = "train a model on a task, or on your text";
   c.json_keys =
       "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
-      "expected_optimal_loss expected_references eval_sequences eval_tokens run parameters "
+      "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
+      "eval_tokens run parameters "
       "seed stopped";
   c.examples =
       "  heed train\n"

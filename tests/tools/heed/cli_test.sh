@@ -92,7 +92,7 @@ refuses 2 "whole number" train --steps 99999999999999999999
 refuses 2 "steps" train --steps -4
 refuses 2 "layers" train --layers 1000000
 refuses 2 "context" train --context 60000 --batch 60000
-refuses 2 "of memory are free here" train --layers 100 --d-model 16384 --mlp --context 2 --batch 1
+refuses 2 "of memory are free here" train --layers 100 --d-model 16384 --mlp --batch 1
 refuses 2 "needs a number" train --lr nan
 refuses 2 "lr" train --lr -1
 refuses 2 "--lr needs a value" train --lr

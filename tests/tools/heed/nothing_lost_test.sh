@@ -77,7 +77,7 @@ expect 0 train reverse "${quick[@]}" --steps 12 --out unlimited
 same_run limited unlimited
 
 # --- a folder that is gone
-"$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --save-every 50 --quiet --out gone > out 2> err &
+timeout 60 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --save-every 50 --quiet --out gone > out 2> err &
 pid=$!
 for _ in $(seq 200); do [[ -e gone/checkpoints/000050.safetensors ]] && break; sleep 0.02; done
 mv gone away

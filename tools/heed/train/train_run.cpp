@@ -223,7 +223,7 @@ class Run {
   }
 
   void checkpoint() {
-    fs::create_directories(folder_ / "checkpoints");
+    fs::create_directory(folder_ / "checkpoints");  // not the run's own folder, if that is gone
     t_.save_weights(folder_ / checkpoint_name(t_.steps_done));
   }
 

@@ -158,17 +158,17 @@ Causality causality(const Transformer& model, std::int64_t length,
 }
 
 std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed) {
-  constexpr std::int64_t kSpots = 3;
   const std::int64_t length = std::min<std::int64_t>(model.options.context, 32);
   if (length < 2) return {};
   Generator random{std::uint64_t(seed)};
   const Tensor ids = randint(0, model.options.vocab, {1, length}, random);
-  const Tensor outputs = randint(0, length - 1, {kSpots}, random);  // the last one sees all
+  const std::int64_t spots = std::min<std::int64_t>(3, length - 1);  // the last output sees all
+  const Tensor outputs = contiguous(slice(randperm(length - 1, random), 0, 0, spots));
   const std::vector<double> derivatives =
       reach_of_outputs([&](const Tensor& e) { return model.forward_embedded(e); },
                        model.tok(ids).detach(), outputs, random);
   std::vector<Reach::Place> leaks;
-  for (std::int64_t i = 0; i < kSpots; ++i) {
+  for (std::int64_t i = 0; i < spots; ++i) {
     const std::int64_t output = outputs.to_vector<std::int64_t>()[std::size_t(i)];
     for (std::int64_t s = output + 1; s < length; ++s)
       if (const double value = derivatives[std::size_t(i * length + s)]; std::abs(value) > 0)

@@ -256,13 +256,13 @@ TextOptions text_options(const RunConfig& c) {
 }
 
 Schedule schedule(const RunConfig& c) {
-  return {
-      .decay = c.schedule,
-      .lr = c.lr,
-      .min_lr = c.min_lr,
-      .warmup_steps = c.warmup,
-      .total_steps = c.schedule_steps > 0 ? c.schedule_steps : c.steps,
-      .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<std::int64_t>(1, c.steps / 10)};
+  const std::int64_t total = c.schedule_steps > 0 ? c.schedule_steps : c.steps;
+  return {.decay = c.schedule,
+          .lr = c.lr,
+          .min_lr = c.min_lr,
+          .warmup_steps = c.warmup,
+          .total_steps = total,
+          .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<std::int64_t>(1, total / 10)};
 }
 
 }  // namespace heed::nn

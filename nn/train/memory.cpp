@@ -46,10 +46,17 @@ double left_in(fs::path group, const fs::path& top, const char* limit, const cha
 }
 
 double weight_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  const auto d = double(c.d_model), layers = double(c.layers);
+  const auto d = double(c.d_model), layers = double(c.layers), heads = double(c.heads);
+  const double d_head = c.d_head > 0 ? double(c.d_head) : d / heads;
+  const double d_value = c.d_value > 0 ? double(c.d_value) : d_head;
+  const double kv_heads = c.kv_heads > 0 ? double(c.kv_heads) : heads;
+  const double attention =
+      (heads + kv_heads) * (d_head + d_value);  // rows of q, k, v, columns of o
+  const double matrices = c.mlp_act == Activation::kSwiglu ? 3 : 2;
+  const double mlp = c.mlp ? matrices * c.mlp_ratio * d : 0;
   const double learned = c.positions == Positions::kLearned ? double(c.context) : 0;
   return double(element_size(c.dtype)) * d *
-         ((c.mlp ? 12 : 4) * d * layers + learned + double(vocab) + (c.tied ? 0 : double(classes)));
+         ((attention + mlp) * layers + learned + double(vocab) + (c.tied ? 0 : double(classes)));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ inline Trained trained(const RunConfig& config) {
 /// 1 to `count`; no more than HEED_SEEDS, by which tools/test asks for one, ctest -L tasks for all.
 inline std::vector<std::int64_t> seeds_to(std::int64_t count) {
   const char* most = std::getenv("HEED_SEEDS");
-  if (most) count = std::min<std::int64_t>(count, std::stoll(most));
+  if (most) count = std::clamp<std::int64_t>(std::stoll(most), 1, count);
   std::vector<std::int64_t> seeds;
   for (std::int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
   return seeds;

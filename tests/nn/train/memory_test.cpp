@@ -56,6 +56,14 @@ TEST_CASE("sizes that this machine cannot hold are refused before memory is take
   CHECK_THROWS_WITH(check_run_memory(c, 32, 32), Contains("with its gradients and moments; "));
   CHECK_THROWS_WITH(make_model(c, 32, 32, g), Contains("of memory are free here"));
   CHECK_THROWS_AS(Trainer(c), ValueError);
+  RunConfig wide;
+  wide.heads = 1024, wide.d_head = 16384, wide.layers = 256;
+  CHECK_THROWS_AS(check_run_memory(wide, 32, 32), ValueError);
+  RunConfig ratio;
+  ratio.mlp = true, ratio.d_model = 16384, ratio.mlp_ratio = 64, ratio.layers = 16;
+  CHECK_THROWS_AS(check_run_memory(ratio, 32, 32), ValueError);
+  ratio.mlp_ratio = 1e-4, ratio.kv_heads = 1, ratio.d_head = ratio.d_value = 1;
+  CHECK_NOTHROW(check_run_memory(ratio, 32, 32));
   RunConfig logits;
   logits.layers = 1, logits.d_model = 2, logits.batch = 65536, logits.context = 65536;
   CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("context: batch 65536"));

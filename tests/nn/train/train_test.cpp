@@ -469,6 +469,8 @@ TEST_CASE("a loss below the best possible one is a leak") {
   CHECK(!leaks(e));
   e.loss = 1.2, e.standard_error = 0.01;
   CHECK(!leaks(e));
+  e.loss = 0, e.standard_error = 0;  // all targets seen: every sequence has the same gap
+  CHECK(leaks(e));
   e.loss = 1.0, e.optimal.reset();
   CHECK(!leaks(e));
 }

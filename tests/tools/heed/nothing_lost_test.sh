@@ -21,9 +21,10 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   "$heed" train "${command[@]}" > out 2> err &
   pid=$!
   sleep "$(printf '0.%03d' $((RANDOM % 300)))"
-  kill -KILL $pid 2> /dev/null && killed=$((killed + 1))
+  kill -KILL $pid 2> /dev/null
   wait $pid 2> /dev/null
   code=$?
+  [[ $code == 137 ]] && killed=$((killed + 1))
   ok test $code == 137 -o $code == 0 -o $code == 2
   [[ $code == 2 ]] && { err_has "has done its"; rm -r killed; }  # from the start
   for file in killed/*.safetensors killed/checkpoints/*.safetensors; do

@@ -85,7 +85,8 @@ touch bare/model.safetensors.tmp"$dead".0 bare/checkpoints/000002.safetensors.tm
   bare/state.safetensors.tmp$$.0 bare/notes.tmp"$dead".0 bare/model.safetensors.tmp
 expect 0 train --resume bare --steps 5 --quiet
 ok test ! -e bare/model.safetensors.tmp"$dead".0; ok test ! -e bare/checkpoints/000002.safetensors.tmp"$dead".7
-ok test -e bare/state.safetensors.tmp$$.0; ok test -e bare/notes.tmp"$dead".0; ok test -e bare/model.safetensors.tmp
+ok test ! -e bare/state.safetensors.tmp$$.0;  # by number a living process, by the lock no writer
+ok test -e bare/notes.tmp"$dead".0; ok test -e bare/model.safetensors.tmp
 
 # --- one writer at a time; eval and info may read meanwhile
 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out busy > /dev/null 2>&1 &

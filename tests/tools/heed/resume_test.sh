@@ -7,7 +7,8 @@ same_run() {
 }
 
 # --- longer: the schedule keeps its end, and there is no row that the straight run lacks
-for schedule in cosine linear; do
+# (wsd, too, is made longer before its decay begins)
+for schedule in cosine linear wsd; do
   expect 0 train reverse "${quick[@]}" --schedule $schedule --min-lr 1e-4 --steps 10 --out longer-$schedule
   expect 0 train --resume longer-$schedule --steps 14 --quiet
   err_has "the $schedule schedule keeps its end at step 10: the steps after it run at min-lr 0.0001"

@@ -34,4 +34,5 @@ run severed 0
 says 'warning: no gradient reaches head.weight in step 1: head.weight: the gradient ends at linear, whose input 1 \[[0-9]+, 16\] is detached'
 run strict 3
 says '^heed: no gradient reaches head.weight in step 1: '
+grep -aq '"step":"1"' "$dir/strict/state.safetensors" || fail 'strict: step 1 was not saved'
 exit $failed

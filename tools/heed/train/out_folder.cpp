@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -86,11 +85,10 @@ void remove_new_run(const fs::path& folder) {
   fs::remove(folder, ignored);
 }
 
-// Who holds the lock is the only writer: a file of this very process id is of an earlier one.
+// Who holds the lock is the only writer: whatever is unfinished is of an earlier one.
 void sweep(const fs::path& folder) {
   for_each_inside(folder, [](const fs::path& path) {
-    const auto writer = writer_of(path);
-    if (!writer || (*writer != ::getpid() && (::kill(*writer, 0) == 0 || errno != ESRCH))) return;
+    if (!writer_of(path)) return;
     fs::is_directory(path) ? remove_new_run(path) : remove_file(path);
   });
 }
@@ -172,12 +170,16 @@ void begin_run(const fs::path& folder, const std::function<void(const fs::path&)
 RunLock::RunLock(const fs::path& folder) {
   make_directories(folder);
   directory_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory_ >= 0 && ::flock(directory_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (directory_ < 0)
+    out_fails("cannot open ", folder, std::error_code(errno, std::generic_category()));
+  const bool locked = ::flock(directory_, LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno == EWOULDBLOCK) {
     ::close(directory_);
     fail<IoError>("out", "another heed trains into ", folder.string(),
                   " at this moment; wait for it or stop it (Ctrl-C there saves), or train into "
                   "another folder with --out");
   }
+  if (!locked) return;  // a file system without locks: what is unfinished may be another's
   const fs::path real = fs::canonical(folder);
   sweep(real);
   sweep(real / kCheckpoints);

@@ -64,6 +64,15 @@ void print_result(nn::Trainer& t, const nn::Evaluation& e, const nn::Evaluation&
   print("\nrun       {}\n", folder.string());
 }
 
+// On a sequence of training that no stream of the run draws: an evaluation may first count n-grams
+// for seconds.
+double loss_of_one(const nn::Trainer& t) {
+  const autograd::NoGrad guard;
+  nn::Generator g(1);
+  const nn::Batch one = t.task->sample(1, g);
+  return cross_entropy(t.model(one.inputs), one.targets).item();
+}
+
 // One call of train_run.
 class Run {
  public:
@@ -138,7 +147,8 @@ class Run {
   }
 
   int stop() {
-    save();
+    // Not again what was saved before the last evaluation: a longer run would not have that one.
+    if (saved_ < t_.steps_done) save();
     picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
     progress_.warn(
         fmt::format("stopped after step {} of {}, saved; go on with\n"
@@ -202,7 +212,8 @@ class Run {
 
   // Weights that are not finite, or give no finite loss, never take the place of the last save.
   void save() {
-    check_finite(past_input_checks([&] { return nn::evaluate(t_.model, *t_.task, 1); }));
+    if (!std::isfinite(past_input_checks([&] { return loss_of_one(t_); })))
+      check_finite(past_input_checks([&] { return nn::evaluate(t_.model, *t_.task, 1); }));
     try {
       save_run(t_, folder_);
     } catch (const autograd::NumericError& e) {
@@ -274,7 +285,10 @@ class Run {
     if (!options_.strict && !first) return;
     const std::string text = missing_gradients(t_);
     if (text.empty()) return;
-    if (options_.strict) throw autograd::NumericError(text);
+    if (options_.strict) {
+      save();
+      throw autograd::NumericError(text);
+    }
     progress_.warn("warning: " + text + " (--strict stops there)");
   }
 

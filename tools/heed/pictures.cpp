@@ -174,7 +174,8 @@ void draw_reach(const std::filesystem::path& file, const nn::Causality& causalit
   }
   grid.panel_columns = 2;
   grid.title = "What each output depends on";
-  grid.caption = "Gray: exactly 0. Causal: gray above the diagonal, no gray on it.";
+  grid.caption = "Causal: gray above the diagonal, no gray on it.";
+  grid.gray = "exactly 0";
   grid.row_axis = "output";
   grid.col_axis = "input";
   grid.value_name = "derivative, in decades";

@@ -26,7 +26,8 @@ enum class ColorScale {
 /// at its left and the lowest panels; without them positions do.
 struct HeatmapGrid {
   std::string title = {};
-  std::string caption = {};  ///< how to read it, below the title
+  std::string caption = {};         ///< how to read it, below the title
+  std::string gray = "not finite";  ///< what values that are not finite, drawn gray, stand for
   std::vector<Panel> panels = {};
   int panel_columns = 1;
   std::vector<std::string> row_labels = {}, col_labels = {};  ///< [rows] and [cols], or empty

@@ -16,7 +16,7 @@ std::string full_caption(const HeatmapGrid& grid, bool gray, int block) {
   const std::string side = std::to_string(block);
   if (block > 1)
     add("Each pixel shows the value of largest magnitude in a " + side + " x " + side + " block.");
-  if (gray) add("Gray: not finite.");
+  if (gray) add("Gray: " + grid.gray + ".");
   return text;
 }
 

@@ -148,7 +148,8 @@ void train_command(Command& c) {
       "its\n"
       "loss is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN "
       "or\n"
-      "infinite (the op is named, weights are those before the step), or, with --strict, missing;\n"
+      "infinite (the op is named; weights before the step are saved if their loss is finite, else\n"
+      "the last save stays), or, with --strict, missing;\n"
       "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.";
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;

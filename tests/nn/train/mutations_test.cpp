@@ -115,6 +115,12 @@ void change_state(SafeTensors& state, std::mt19937& random) {
   }
 }
 
+#ifdef __SANITIZE_ADDRESS__  // keeps freed memory for a while: 256 MB of it
+constexpr long kMostKilobytes = 600'000;
+#else
+constexpr long kMostKilobytes = 200'000;
+#endif
+
 TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
   const Folder folder;
   RunConfig c = preset("reverse");
@@ -173,7 +179,7 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
   INFO(refused << " refused, " << same << " read as they were");
   CHECK(other == 0);
   CHECK(refused > most / 2);
-  CHECK(peak_kilobytes() - before < 200'000);
+  CHECK(peak_kilobytes() - before < kMostKilobytes);
   CHECK(image_of(Trainer::resume(folder.path)) == good_image);
 }
 

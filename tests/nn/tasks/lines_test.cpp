@@ -199,7 +199,7 @@ TEST_CASE("n-grams of lines know where a line starts, by a count of strings", "[
   };
   const Batch batch = task->evaluation(0, task->evaluation_size());
   const std::vector<Row> rows = rows_of(batch);
-  for (const std::size_t order : {2, 3}) {
+  for (const std::size_t order : {2u, 3u}) {
     const auto& losses = batch.references.at(std::to_string(order) + "-gram");
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::string line = line_of(*task, rows[i]) + "\n";

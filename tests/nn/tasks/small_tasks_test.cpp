@@ -91,7 +91,7 @@ TEST_CASE("adder: sums with the last digit first, by columns with a carry", "[ta
     for (const std::string& text : *part) {
       int carry = 0;
       std::string sum;
-      for (const std::size_t column : {1, 0}) {
+      for (const std::size_t column : {1u, 0u}) {
         const int digits = text[column] - '0' + text[column + 2] - '0' + carry;
         sum += char('0' + digits % 10);
         carry = digits / 10;

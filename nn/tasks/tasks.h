@@ -137,7 +137,7 @@ struct TextOptions {
   bool lines = false;
   Unit unit = Unit::kChar;
   std::int64_t max_words = 8192;  ///< words that are tokens, the most frequent; the rest: <unk>
-  /// With `lines`, one character: only what follows the first token that holds it counts, and the
+  /// With `lines`, one character: only what follows the first token that ends in it counts, and the
   /// accuracy is of whole answers. Lines without it are left out. Empty: all of a line counts.
   std::string answer_after = {};
 };

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "nn/train/first_non_finite.h"
 
 namespace heed::nn {
 
@@ -17,19 +17,6 @@ using namespace autograd;
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 13;  // elements a thread takes at once
-
-// "nan at [3, 5]" for the first element that is not finite, or "".
-std::string first_non_finite(const Tensor& x) {
-  const std::vector<double> values = to(x, float64).to_vector<double>();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i])) continue;
-    std::ostringstream text;
-    text << (std::isnan(values[i]) ? std::nan("") : values[i]) << " at "
-         << unravel(std::int64_t(i), x.shape());
-    return text.str();
-  }
-  return {};
-}
 
 [[noreturn]] void fail_non_finite(std::string_view op, const std::vector<NamedTensor>& parameters,
                                   double norm) {

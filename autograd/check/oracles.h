@@ -14,6 +14,7 @@ namespace heed::autograd::oracles {
 using Tensors = std::vector<Tensor>;
 using Values = std::vector<double>;
 
+/// The inner product of two lists of the same length.
 double dot(const Values& a, const Values& b);
 
 /// f(xs), unrecorded.

@@ -9,7 +9,7 @@
 namespace heed::autograd {
 namespace {
 
-// Row-major; empty unless float32 or float64.
+// Row-major; empty unless float32 or float64. By no op, which would be watched.
 std::vector<double> numbers(const Tensor& x) {
   if (x.dtype() == float64) return x.to_vector<double>();
   if (x.dtype() != float32) return {};

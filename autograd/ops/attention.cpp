@@ -1,5 +1,5 @@
-// Scaled dot-product attention: a composite of public ops, every part of it differentiable, and a
-// fused op whose definition it is.
+// Scaled dot-product attention, fused: memory O(T). Its definition, which takes what the kernel
+// does not: autograd/ops/attention_with_weights.cpp.
 #include "autograd/kernels/simd/attention.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/simd.h"
+#include "autograd/ops/attention_with_weights.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -94,115 +95,6 @@ const Op kAttention({.name = "attention",
                      .saves = Saves::kBoth,
                      .samples = attention_samples,
                      .no_sizes = needs_axis()});
-
-const Check kAttentionWithWeights(
-    "attention_with_weights",
-    [](SampleGen& g) -> Samples {
-      const auto f = [](Args t) {
-        const AttentionResult r = attention_with_weights(t[0], t[1], t[2], {.causal = true});
-        return matmul(r.dropped + r.raw_scores, t[2]) * r.output;
-      };
-      return {{"heads", f, {g.normal({2, 3, 4}), g.normal({2, 3, 4}), g.normal({2, 3, 5})}}};
-    },
-    needs_axis());
-
-// ---- the composite
-
-// Calls back with x now and with its gradient when that is complete.
-void watch(const Tensor& x, const AttentionWatch::Observer& value,
-           const AttentionWatch::Observer& gradient) {
-  if (value) value(x.detach());
-  if (gradient && x.needs_grad())
-    x.register_hook([gradient](const Tensor& g) {
-      gradient(g.detach());
-      return Tensor();
-    });
-}
-
-// Throws for the first row that may read nothing, by its index in reads_nothing [..., Tq].
-void refuse_rows(const Tensor& reads_nothing) {
-  const std::vector<bool> rows = reads_nothing.to_vector<bool>();
-  std::int64_t flat = std::find(rows.begin(), rows.end(), true) - rows.begin();
-  if (flat == std::ssize(rows)) return;
-  Dims index = reads_nothing.shape();
-  for (int i = index.rank() - 1; i >= 0; --i) {
-    const std::int64_t size = index[i];
-    index[i] = flat % size;
-    flat /= size;
-  }
-  fail<ValueError>("attention", "query ", index, " of [..., Tq] = ", reads_nothing.shape(),
-                   " may read no key; unmask one for it, or choose FullyMasked::kZero or kUniform");
-}
-
-// Rows of scores [..., Tq, Tk] whose largest is -inf, [..., Tq, 1].
-Tensor rows_of_nothing(const Tensor& scores) {
-  if (scores.size(-1) == 0) {
-    Shape rows = scores.shape();
-    rows[rows.rank() - 1] = 1;
-    return full(rows, 1, bool8);
-  }
-  return eq(max(scores.detach(), {-1}, true), -kInf);
-}
-
-Tensor soft_capped(const Tensor& scores, double cap) {
-  check<ValueError>(cap >= 0 && std::isfinite(cap), "attention", "needs soft_cap >= 0, got ", cap);
-  return cap == 0 ? scores : cap * tanh(scores / cap);
-}
-
-// `bias`: that of options, or what stands for it in a graph; `key`: dropout's.
-AttentionResult composite(const Tensor& q, const Tensor& k_in, const Tensor& v_in,
-                          const Tensor& bias, const AttentionOptions& options, std::uint64_t key) {
-  check(q.rank() >= 2 && k_in.rank() >= 2 && v_in.rank() >= 2 && q.size(-1) == k_in.size(-1) &&
-            k_in.size(-2) == v_in.size(-2),
-        "attention", "needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got ", q.shape(),
-        ", ", k_in.shape(), ", ", v_in.shape());
-  check<DTypeError>(
-      !bias.defined() || bias.dtype() == q.dtype() || bias.dtype() == dual64 || q.dtype() == dual64,
-      "attention", "needs a bias of the queries' ", q.dtype(), ", got ",
-      bias.defined() ? bias.dtype() : q.dtype());
-  const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
-  KeepMask mask = options.keep;
-  if (options.causal) mask = mask & KeepMask::causal(q.size(-2), k_in.size(-2), options.alignment);
-  const Tensor keep = mask.tensor();  // [..., Tq, Tk], or undefined: all may be read
-  // 0 * NaN is NaN: keys and values that no query reads are cleared, not multiplied away.
-  const auto cleared = [](const Tensor& x, const Tensor& unread) {  // [..., 1, Tk]
-    if (!unread.defined() || any(unread).item() == 0) return x;
-    const Tensor gone = mT(unread);  // [..., Tk, 1]
-    return masked_fill(expand(x, broadcast("attention", x.shape(), gone.shape())), gone, 0);
-  };
-  Tensor unread = keep.defined() ? logical_not(any(keep, {-2}, true)) : Tensor();
-  const Tensor k = cleared(k_in, unread);
-  AttentionResult r;
-  r.raw_scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
-  const Tensor capped = soft_capped(r.raw_scores, options.soft_cap);
-  r.scores = mask.apply(bias.defined() ? capped + bias : capped);
-  if (options.on_scores) r.scores = options.on_scores(r.scores);
-  watch(r.scores, options.watch.scores, options.watch.scores_grad);
-  Tensor logits = r.scores;
-  if (options.fully_masked != FullyMasked::kZero) {  // which is softmax's own rule
-    const Tensor nothing = rows_of_nothing(r.scores);
-    if (options.fully_masked == FullyMasked::kError) refuse_rows(squeeze(nothing, -1));
-    logits = masked_fill(r.scores, nothing, 0);
-    if (unread.defined())  // a uniform row reads the value of every key
-      unread = logical_and(unread, logical_not(any(nothing, {-2}, true)));
-  }
-  const Tensor v = cleared(v_in, unread);
-  r.pattern = softmax(logits, -1);
-  if (options.on_pattern) r.pattern = options.on_pattern(r.pattern);
-  watch(r.pattern, options.watch.pattern, options.watch.pattern_grad);
-  r.dropped = dropout(r.pattern, options.dropout, key);
-  watch(r.dropped, options.watch.dropped, {});
-  r.output = matmul(r.dropped, v);
-  return r;
-}
-
-// No dropout draws nothing.
-std::uint64_t draw_key(const AttentionOptions& options) {
-  if (options.dropout == 0) return 0;
-  return (options.generator ? *options.generator : default_generator()).next_u64();
-}
-
-// ---- the fused path: memory O(T)
 
 // [..., Tq, Tk]
 Shape scores_shape(const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -356,12 +248,13 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   call->options = options;
   call->options.generator = nullptr;  // drawn from, and never again
   if (options.keep.defined()) call->keep.emplace(kAttention, options.keep.tensor());
-  call->key = draw_key(options);
+  call->key = attention_dropout_key(options);
   call->scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   const Tensor bias = options.bias.tensor();
   call->options.bias = {};  // the graph keeps it
   const Tensor out = forward(Heads(q, k, v, bias), *call);
-  if (options.fully_masked == FullyMasked::kError) refuse_rows(reshape(eq(call->lse, -kInf), rows));
+  if (options.fully_masked == FullyMasked::kError)
+    refuse_rows_of_nothing(reshape(eq(call->lse, -kInf), rows));
   // Values are seen once; gradients by whichever backward runs.
   AttentionWatch& watch = call->options.watch;
   watch.scores = watch.pattern = watch.dropped = {};
@@ -370,7 +263,7 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
       [call](Args t) {
         AttentionOptions o = call->options;
         if (call->keep) o.keep = KeepMask(call->keep->get());
-        return composite(t[0], t[1], t[2], t[3], o, call->key).output;
+        return attention_definition(t[0], t[1], t[2], t[3], o, call->key).output;
       },
       [call](const Vjp& g) { return backward(g, *call); });
 }
@@ -393,11 +286,6 @@ Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, Attenti
 }
 
 }  // namespace
-
-AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
-                                       const AttentionOptions& options) {
-  return composite(q, k, v, options.bias.tensor(), options, draw_key(options));
-}
 
 std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, const Tensor& v,
                                             const AttentionOptions& options) {

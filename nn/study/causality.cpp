@@ -21,16 +21,14 @@ std::vector<double> largest_by_position(const Tensor& x) {
   return max(abs(flat), {2}).to_vector<double>();
 }
 
-using Done = std::function<void(std::int64_t)>;  // so many more outputs
-
 // With the tokens [begin, end) padding, which no query may read.
 Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin, std::int64_t end,
-                   const std::string& name, const Done& done) {
+                   const std::string& name, const WorkWatch& watch) {
   std::vector<bool> padding(std::size_t(x.size(1)), false);
   std::fill(padding.begin() + begin, padding.begin() + end, true);
   const KeepMask keep(logical_not(from_data(padding, {1, 1, 1, x.size(1)})));
   Reach r = reach([&](const Tensor& e) { return model.forward_embedded(e, {.keep = keep}); }, x,
-                  name, done);
+                  name, watch);
   r.padding = padding;
   return r;
 }
@@ -40,7 +38,7 @@ constexpr std::int64_t kBatch = 32;
 
 // Sequence s of all has another token at s, the last one of a batch none: what is not equal to the
 // last one's has moved with it.
-Reach cached_reach(const Transformer& model, const Tensor& ids, const Done& done) {
+Reach cached_reach(const Transformer& model, const Tensor& ids, const WorkWatch& watch) {
   const NoGrad guard;
   const std::int64_t length = ids.size(1), vocab = model.options.vocab, half = length / 2;
   const auto own = ids.to_vector<std::int64_t>();
@@ -58,7 +56,7 @@ Reach cached_reach(const Transformer& model, const Tensor& ids, const Done& done
     const Tensor logits = cat({first, second}, 1);
     const Tensor change = slice(logits, 0, 0, count) - slice(logits, 0, count, count + 1);
     for (const double moved : largest_by_position(change)) by_input.push_back(moved);
-    done(count);
+    watch(begin + count, length);
   }
   const Tensor square = from_data(by_input, {length, length});
   return {"with a KV cache", length, transpose(square, 0, 1).to_vector<double>()};
@@ -118,7 +116,7 @@ bool Causality::ok() const {
 }
 
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const std::string& name,
-            const Done& done) {
+            const WorkWatch& watch) {
   check(x.rank() >= 2 && x.size(0) == 1, "causality", "needs an x of [1, T, ...], got ", x.shape());
   const std::int64_t length = x.size(1);
   Generator random(1);
@@ -127,13 +125,12 @@ Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, cons
     const std::int64_t end = std::min(t + kBatch, length);
     for (const double derivative : reach_of_outputs(f, x, arange(double(t), double(end)), random))
       result.values.push_back(derivative);
-    if (done) done(end - t);
+    if (watch) watch(end, length);
   }
   return result;
 }
 
-Causality causality(const Transformer& model, std::int64_t length,
-                    const std::function<void(std::int64_t, std::int64_t)>& progress) {
+Causality causality(const Transformer& model, std::int64_t length, const WorkWatch& watch) {
   const Transformer::Options& o = model.options;
   if (length == 0) length = std::min<std::int64_t>(o.context, 32);
   check<ValueError>(length >= 2 && length <= o.context, "causality", "needs a length of 2 to ",
@@ -143,17 +140,15 @@ Causality causality(const Transformer& model, std::int64_t length,
   const Tensor x = model.tok(ids).detach();
   const std::int64_t padding = std::max<std::int64_t>(1, length / 4);
   constexpr std::int64_t kPasses = 4;
-  std::int64_t all_done = 0;
-  const auto done = [&](std::int64_t more) {
-    all_done += more;
-    if (progress) progress(all_done, kPasses * length);
-  };
   Causality c;
-  c.runs.push_back(padded_reach(model, x, 0, 0, "without padding", done));
+  const auto of_all = [&](std::int64_t done, std::int64_t) {
+    if (watch) watch(std::ssize(c.runs) * length + done, kPasses * length);
+  };
+  c.runs.push_back(padded_reach(model, x, 0, 0, "without padding", of_all));
   c.runs.push_back(
-      padded_reach(model, x, length - padding, length, "with padding at the end", done));
-  c.runs.push_back(padded_reach(model, x, 0, padding, "with padding at the start", done));
-  c.runs.push_back(cached_reach(model, ids, done));
+      padded_reach(model, x, length - padding, length, "with padding at the end", of_all));
+  c.runs.push_back(padded_reach(model, x, 0, padding, "with padding at the start", of_all));
+  c.runs.push_back(cached_reach(model, ids, of_all));
   return c;
 }
 

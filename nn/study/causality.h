@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/layers/transformer.h"
+#include "nn/train/work_watch.h"
 
 namespace heed::nn {
 
@@ -39,9 +40,9 @@ struct Reach {
 
 /// The reach of f at x [1, T, ...], float32 or float64: f maps [B, T, ...] to [B, T, ...] for any
 /// batch size B. Outputs are differentiated 32 at a time, in one backward of as many copies of x.
-/// `progress(n)` is called when n more outputs are done. ShapeError for another x or result.
+/// `watch` is told of outputs. ShapeError for another x or result.
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-            const std::string& name = "f", const std::function<void(std::int64_t)>& progress = {});
+            const std::string& name = "f", const WorkWatch& watch = {});
 
 struct Causality {
   std::vector<Reach> runs;
@@ -53,9 +54,8 @@ struct Causality {
 /// padding, and of a pass in two parts through a KV cache. A cache takes no gradients: there
 /// `values` are the largest changes of logits t when token s alone becomes another one, to the bit.
 /// ValueError for a length below 2 or above the context.
-/// `progress(done, total)` is called now and then, with outputs of all passes.
-Causality causality(const Transformer& model, std::int64_t length = 0,
-                    const std::function<void(std::int64_t, std::int64_t)>& progress = {});
+/// `watch` is told of outputs, those of all passes.
+Causality causality(const Transformer& model, std::int64_t length = 0, const WorkWatch& watch = {});
 
 /// Three outputs, at random by `seed`, of the first min(context, 32) random tokens: which later
 /// inputs their derivatives reach. Empty if none, as in a causal model. NaN proves nothing: weights

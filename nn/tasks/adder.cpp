@@ -4,7 +4,6 @@
 
 #include "autograd/base/error.h"
 #include "nn/tasks/answer_task.h"
-#include "nn/tasks/held_out.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -42,25 +41,17 @@ TaskFacts make_adder_facts(const AdderOptions& o) {
           .source = "karpathy/minGPT@37baab71, projects/adder/adder.py"};
 }
 
-class Adder : public AnswerTask {
- public:
-  explicit Adder(const AdderOptions& o)
-      : AnswerTask(make_adder_facts(o), o.context / 3 * 2),
-        base_(power_of_ten(o.context / 3)),
-        held_out_(base_ * base_, std::min<std::int64_t>(500, base_ * base_ / 5)) {}
+// How many numbers there are: one more than the largest.
+std::int64_t adder_base(const AdderOptions& o) { return power_of_ten(o.context / 3); }
 
-  std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
+class Adder : public NumberedTask {
+ public:
+  Adder(TaskFacts facts, const AdderOptions& o)
+      : NumberedTask(std::move(facts), o.context / 3 * 2, adder_base(o) * adder_base(o),
+                     std::min<std::int64_t>(500, adder_base(o) * adder_base(o) / 5)),
+        base_(adder_base(o)) {}
 
  private:
-  Sequence draw(Generator& g) const override { return problem(held_out_.draw_other(g)); }
-
-  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
-    std::vector<Sequence> sequences;
-    for (std::int64_t i = first; i < first + count; ++i)
-      sequences.push_back(problem(held_out_.list()[std::size_t(i)]));
-    return sequences;
-  }
-
   // The digits of a number, the last first.
   static std::vector<std::int64_t> digits_of(std::int64_t number, std::int64_t count) {
     std::vector<std::int64_t> digits;
@@ -69,10 +60,10 @@ class Adder : public AnswerTask {
   }
 
   // Number a * base + b stands for the digits of a and b.
-  Sequence problem(std::int64_t number) const {
-    std::vector<std::int64_t> question = digits_of(number, question_length());
-    std::ranges::reverse(question);
-    return with_answer(question);
+  std::vector<std::int64_t> question(std::int64_t number) const override {
+    std::vector<std::int64_t> digits = digits_of(number, question_length());
+    std::ranges::reverse(digits);
+    return digits;
   }
 
   std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const override {
@@ -81,8 +72,7 @@ class Adder : public AnswerTask {
     return digits_of(number / base_ + number % base_, question_length() / 2 + 1);
   }
 
-  std::int64_t base_;  // one more than the largest number
-  HeldOut held_out_;
+  std::int64_t base_;
 };
 
 }  // namespace
@@ -90,7 +80,8 @@ class Adder : public AnswerTask {
 std::vector<Setting> AdderOptions::parameters() { return {}; }
 
 std::unique_ptr<Task> make_adder(const AdderOptions& options) {
-  return std::make_unique<Adder>(options);
+  TaskFacts facts = make_adder_facts(options);  // first: they check the options
+  return std::make_unique<Adder>(std::move(facts), options);
 }
 
 }  // namespace heed::nn

@@ -50,4 +50,15 @@ void AnswerTask::mark_prompt(Sequence& s) const {
   std::fill_n(s.counted.begin(), ignored(), false);
 }
 
+Sequence NumberedTask::draw(Generator& g) const {
+  return with_answer(question(held_out_.draw_other(g)));
+}
+
+std::vector<Sequence> NumberedTask::draw_evaluation(std::int64_t first, std::int64_t count) const {
+  std::vector<Sequence> sequences;
+  for (std::int64_t i = first; i < first + count; ++i)
+    sequences.push_back(with_answer(question(held_out_.list()[std::size_t(i)])));
+  return sequences;
+}
+
 }  // namespace heed::nn

@@ -1,6 +1,7 @@
 // Tasks of a random question and the one answer that it has.
 #pragma once
 
+#include "nn/tasks/held_out.h"
 #include "nn/tasks/task.h"
 
 namespace heed::nn {
@@ -27,6 +28,25 @@ class AnswerTask : public Task {
 
   std::int64_t question_length_;
   std::optional<std::int64_t> separator_;
+};
+
+/// An AnswerTask whose questions are numbered 0 .. questions - 1, each as likely. Some are held
+/// out: training does not draw them, they are the evaluation set.
+class NumberedTask : public AnswerTask {
+ public:
+  std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
+
+ protected:
+  NumberedTask(TaskFacts facts, std::int64_t question_length, std::int64_t questions,
+               std::int64_t held_out)
+      : AnswerTask(std::move(facts), question_length), held_out_(questions, held_out) {}
+
+ private:
+  virtual std::vector<std::int64_t> question(std::int64_t number) const = 0;
+  Sequence draw(Generator& g) const override;
+  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override;
+
+  HeldOut held_out_;
 };
 
 }  // namespace heed::nn

@@ -55,7 +55,7 @@ std::string fnv1a(const InputFile& file) {
 }
 
 template <class F>
-void for_each_code_point(const InputFile& file, bool lines, const F& f) {
+void for_each_code_point(const InputFile& file, bool by_line, const F& f) {
   std::string rest;  // a piece, after what the one before left of a code point
   std::uint64_t read = 0;
   for_each_piece(file, [&](const std::string& piece) {
@@ -70,16 +70,16 @@ void for_each_code_point(const InputFile& file, bool lines, const F& f) {
                      read - rest.size() + start, " (value ",
                      int{static_cast<unsigned char>(rest[start])},
                      "): convert it, as with iconv -f latin1 -t utf-8");
-      if (!lines || *c != U'\r') f(*c);
+      if (!by_line || *c != U'\r') f(*c);
     }
     rest.erase(0, at);
   });
 }
 
 template <class F>
-void for_each_word(const InputFile& file, bool lines, const F& f) {
+void for_each_word(const InputFile& file, bool by_line, const F& f) {
   UnitSplitter splitter(Unit::kWord);
-  for_each_code_point(file, lines, [&](char32_t c) { splitter.put(c, f); });
+  for_each_code_point(file, by_line, [&](char32_t c) { splitter.put(c, f); });
   splitter.end(f);
 }
 
@@ -87,24 +87,24 @@ void check_unchanged(bool unchanged, const InputFile& file) {
   check<IoError>(unchanged, "text", "'", file.path(), "' was changed while it was read");
 }
 
-void read_characters(Corpus& corpus, const InputFile& file, bool lines) {
+void read_characters(Corpus& corpus, const InputFile& file, bool by_line) {
   std::vector<bool> seen(kCodePoints);
   std::size_t length = 0;
-  for_each_code_point(file, lines, [&](char32_t c) { seen[c] = true, ++length; });
+  for_each_code_point(file, by_line, [&](char32_t c) { seen[c] = true, ++length; });
   std::vector<std::int32_t> ids(kCodePoints, -1);
   std::vector<std::string> symbols;
   const auto add = [&](char32_t c) {
     ids[c] = std::int32_t(symbols.size());
     symbols.push_back(to_utf8(c));
   };
-  if (lines) add(U'\n');
+  if (by_line) add(U'\n');
   for (char32_t c = 0; c < kCodePoints; ++c)
     if (seen[c] && ids[c] < 0) add(c);
   check<IoError>(symbols.size() <= kMaxSymbols, "text", "'", file.path(), "' has ", symbols.size(),
                  " different characters, more than ", kMaxSymbols);
   corpus.tokens = TokenArray(std::int64_t(symbols.size()));
   corpus.tokens.reserve(length);
-  for_each_code_point(file, lines, [&](char32_t c) {
+  for_each_code_point(file, by_line, [&](char32_t c) {
     check_unchanged(ids[c] >= 0 && corpus.tokens.size() < length, file);
     corpus.tokens.push_back(ids[c]);
   });
@@ -125,22 +125,22 @@ std::vector<std::string> ranked(const std::unordered_map<std::string, std::int64
 void read_words(Corpus& corpus, const InputFile& file, const TextOptions& o) {
   std::unordered_map<std::string, std::int64_t> counts;
   std::size_t length = 0;
-  for_each_word(file, o.lines, [&](const std::string& word) { ++counts[word], ++length; });
+  for_each_word(file, o.by_line, [&](const std::string& word) { ++counts[word], ++length; });
   bool leaves_out = counts.erase(kUnknown) > 0;
-  if (o.lines) counts.erase("\n");
+  if (o.by_line) counts.erase("\n");
   std::vector<std::string> symbols = ranked(counts);
   if (symbols.size() > std::size_t(o.max_words)) {
     leaves_out = true;
     symbols.resize(std::size_t(o.max_words));
   }
-  if (o.lines) symbols.insert(symbols.begin(), "\n");
+  if (o.by_line) symbols.insert(symbols.begin(), "\n");
   if (leaves_out) symbols.push_back(kUnknown);
   corpus.vocabulary = Vocabulary(symbols, Unit::kWord);
   corpus.data["vocabulary"] = Json(symbols).dump();
   const auto unknown = corpus.vocabulary.find(kUnknown);
   corpus.tokens = TokenArray(corpus.vocabulary.size());
   corpus.tokens.reserve(length);
-  for_each_word(file, o.lines, [&](const std::string& word) {
+  for_each_word(file, o.by_line, [&](const std::string& word) {
     const auto found = corpus.vocabulary.find(word);
     check_unchanged((found || unknown) && corpus.tokens.size() < length, file);
     corpus.unknown += !found || found == unknown;
@@ -160,7 +160,7 @@ Corpus read_corpus(const TextOptions& o) {
   Corpus corpus;
   corpus.data = {{"text_size", std::to_string(file.size())}, {"text_hash", fnv1a(file)}};
   if (o.unit == Unit::kChar)
-    read_characters(corpus, file, o.lines);
+    read_characters(corpus, file, o.by_line);
   else
     read_words(corpus, file, o);
   return corpus;

@@ -31,7 +31,7 @@ class TokenArray {
 struct Corpus {
   TokenArray tokens;
   /// Characters in the order of their code points; words from the most frequent to the rarest, and
-  /// kUnknown last if some are left out. With TextOptions::lines, "\n" is token 0.
+  /// kUnknown last if some are left out. With TextOptions::by_line, "\n" is token 0.
   Vocabulary vocabulary;
   std::map<std::string, std::string> data;  ///< TaskFacts::data
   std::int64_t unknown = 0;                 ///< tokens that are kUnknown
@@ -41,7 +41,7 @@ struct Corpus {
 inline constexpr const char* kUnknown = "<unk>";
 
 /// Reads a file piece by piece, so that no more of it is in memory than its tokens. With
-/// TextOptions::lines carriage returns are dropped. IoError naming path and reason.
+/// TextOptions::by_line carriage returns are dropped. IoError naming path and reason.
 Corpus read_corpus(const TextOptions& options);
 
 /// The vocabulary that TaskFacts::data keeps. IoError if there is none.

@@ -15,20 +15,20 @@ TaskFacts file_facts(const TextOptions& o, const Vocabulary& vocabulary,
                      const std::map<std::string, std::string>& data, const std::string& description,
                      const std::string& note) {
   const std::string units = o.unit == Unit::kChar ? "characters" : "words";
-  TaskFacts facts{.name = o.lines ? "lines" : "text",
+  TaskFacts facts{.name = o.by_line ? "lines" : "text",
                   .description = description,
                   .accuracy = o.answer_after.empty() ? units + " right" : "whole answers right",
-                  .prompt = o.lines
+                  .prompt = o.by_line
                                 ? "the start of a line; the newline before it is added"
                                 : "any text in the " + units + " of the file; a newline if empty",
                   .vocabulary = vocabulary,
                   .classes = vocabulary.size(),
                   .context = o.context,
-                  .endless = !o.lines,
+                  .endless = !o.by_line,
                   .whole_answers = !o.answer_after.empty(),
                   .note = note,
                   .data = data};
-  if (o.lines) facts.bos = facts.stop = 0;
+  if (o.by_line) facts.bos = facts.stop = 0;
   return facts;
 }
 
@@ -40,7 +40,7 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   const auto c = next_code_point(o.answer_after, at);
   check<ValueError>(c && at == o.answer_after.size(), "answer-after", "needs one character, got '",
                     o.answer_after, "'");
-  check<ValueError>(o.lines, "answer-after", "what follows '", o.answer_after,
+  check<ValueError>(o.by_line, "answer-after", "what follows '", o.answer_after,
                     "' counts in a line of a file: give one as --lines");
   std::vector<bool> marks;
   // Inside a word the mark would leave a part of the answer in the same token.
@@ -59,7 +59,7 @@ FilePrompts::FilePrompts(const TextOptions& o, const Vocabulary& vocabulary,
                          const std::map<std::string, std::string>& data,
                          const std::string& description, const std::string& note)
     : Task(file_facts(o, vocabulary, data, description, note)),
-      lines_(o.lines),
+      by_line_(o.by_line),
       marks_(answer_marks(o, vocabulary)) {
   check<ValueError>(o.context >= 1, "text", "needs a context of at least 1, got ", o.context);
   check<ValueError>(o.ngrams >= 0, "text", "needs ngrams of 0 or more, got ", o.ngrams);
@@ -70,7 +70,7 @@ Sequence FilePrompts::draw(Generator&) const {
 }
 
 std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) const {
-  if (lines_) return Task::prompt_inputs(text);  // with the start token
+  if (by_line_) return Task::prompt_inputs(text);  // with the start token
   const Vocabulary& v = facts().vocabulary;
   if (text.empty()) return {v.find("\n").value_or(0)};
   return v.encode(text);
@@ -108,7 +108,7 @@ void FileTask::add_ngrams(std::vector<Sequence>& sequences) const {
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options) {
   return std::make_unique<FilePrompts>(options, vocabulary_of(data, options.unit), data,
-                                       options.lines ? "a line of a file" : "the next of a text",
+                                       options.by_line ? "a line of a file" : "the next of a text",
                                        "");
 }
 

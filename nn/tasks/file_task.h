@@ -32,7 +32,7 @@ class FilePrompts : public Task {
   void mark_answer(Sequence& s) const;
 
  private:
-  bool lines_;
+  bool by_line_;
   std::vector<bool> marks_;  // answer_marks
 };
 
@@ -58,7 +58,7 @@ class FileTask : public FilePrompts {
   mutable std::once_flag counted_;
 };
 
-/// Lines as sequences; `lines` is set.
+/// Lines as sequences; `by_line` is set.
 std::unique_ptr<Task> make_lines(const TextOptions& options);
 
 }  // namespace heed::nn

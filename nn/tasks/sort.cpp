@@ -5,7 +5,6 @@
 
 #include "autograd/base/error.h"
 #include "nn/tasks/answer_task.h"
-#include "nn/tasks/held_out.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -45,30 +44,18 @@ TaskFacts make_sort_facts(const SortOptions& o) {
           .source = "karpathy/minGPT@37baab71, demo.ipynb"};
 }
 
-class Sort : public AnswerTask {
+class Sort : public NumberedTask {
  public:
-  explicit Sort(const SortOptions& o)
-      : AnswerTask(make_sort_facts(o), sort_length(o)),
-        digits_(o.digits),
-        held_out_(count_inputs(o), count_inputs(o) / 4) {}
-
-  std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
+  Sort(TaskFacts facts, const SortOptions& o)
+      : NumberedTask(std::move(facts), sort_length(o), count_inputs(o), count_inputs(o) / 4),
+        digits_(o.digits) {}
 
  private:
-  Sequence draw(Generator& g) const override { return input(held_out_.draw_other(g)); }
-
-  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
-    std::vector<Sequence> sequences;
-    for (std::int64_t i = first; i < first + count; ++i)
-      sequences.push_back(input(held_out_.list()[std::size_t(i)]));
-    return sequences;
-  }
-
-  Sequence input(std::int64_t number) const {
-    std::vector<std::int64_t> question;
+  std::vector<std::int64_t> question(std::int64_t number) const override {
+    std::vector<std::int64_t> digits;
     for (std::int64_t i = 0; i < question_length(); ++i, number /= digits_)
-      question.push_back(number % digits_);
-    return with_answer(question);
+      digits.push_back(number % digits_);
+    return digits;
   }
 
   std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const override {
@@ -77,7 +64,6 @@ class Sort : public AnswerTask {
   }
 
   std::int64_t digits_;
-  HeldOut held_out_;
 };
 
 }  // namespace
@@ -87,7 +73,8 @@ std::vector<Setting> SortOptions::parameters() {
 }
 
 std::unique_ptr<Task> make_sort(const SortOptions& options) {
-  return std::make_unique<Sort>(options);
+  TaskFacts facts = make_sort_facts(options);  // first: they check the options
+  return std::make_unique<Sort>(std::move(facts), options);
 }
 
 }  // namespace heed::nn

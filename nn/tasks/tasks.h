@@ -123,10 +123,11 @@ std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 
 /// A UTF-8 text of one's own. Tokens are its code points in order, or words
 /// (nn/tasks/vocabulary.h). As a stream: windows of `context` tokens, the first 90 % of the text
-/// train, the rest validate (nanoGPT's shakespeare_char). Or `lines`: each is a sequence that
-/// starts and stops with the token \n; the stop counts, padding does not (makemore). A tenth of the
-/// lines, 1000 at most, is held out, drawn with a fixed seed: whatever a run's seed, it is measured
-/// on the same lines. Empty lines are no lines; TaskFacts::note says which others are left out.
+/// train, the rest validate (nanoGPT's shakespeare_char). Or `by_line`: each line is a sequence
+/// that starts and stops with the token \n; the stop counts, padding does not (makemore). A tenth
+/// of the lines, 1000 at most, is held out, drawn with a fixed seed: whatever a run's seed, it is
+/// measured on the same lines. Empty lines are no lines; TaskFacts::note says which others are left
+/// out.
 struct TextOptions {
   std::string path;
   std::int64_t context = 64;
@@ -134,11 +135,11 @@ struct TextOptions {
   /// first 4 million tokens that train and told no more than the model ("4-gram" in
   /// Sequence::references). 0: without. Counting takes about 0.2 s per order and million tokens.
   std::int64_t ngrams = 0;
-  bool lines = false;
+  bool by_line = false;
   Unit unit = Unit::kChar;
   std::int64_t max_words = 8192;  ///< words that are tokens, the most frequent; the rest: <unk>
-  /// With `lines`, one character: only what follows the first token that ends in it counts, and the
-  /// accuracy is of whole answers. Lines without it are left out. Empty: all of a line counts.
+  /// With `by_line`, one character: only what follows the first token that ends in it counts, and
+  /// the accuracy is of whole answers. Lines without it are left out. Empty: all of a line counts.
   std::string answer_after = {};
 };
 /// IoError unless `path` is a regular file that can be read, of valid UTF-8 and at most 1 GiB;

@@ -86,7 +86,7 @@ class TextTask : public FileTask {
 }  // namespace
 
 std::unique_ptr<Task> make_text(const TextOptions& options) {
-  if (options.lines) return make_lines(options);
+  if (options.by_line) return make_lines(options);
   return std::make_unique<TextTask>(options, read_corpus(options));
 }
 

@@ -48,113 +48,135 @@ void check_file(const RunConfig& c) {
                     " reads no file; --text or --lines name one");
 }
 
+// Settings as config.toml and help have them, a group at a time.
+
+std::vector<Setting> data_settings(RunConfig& c) {
+  std::vector<Setting> list = {
+      {"task", c.task, "NAME", "what to learn; see heed tasks"},
+      {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
+      {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
+      {"answer-after", c.answer_after, "CHAR",
+       "of --lines: only what follows the first CHAR (of words: the first that ends in it) counts"},
+      {"unit", c.unit, "of --text, --lines: what a token is"},
+      {"max-words",
+       c.max_words,
+       {1, 65534},
+       "of --unit word: the most frequent are tokens, the rest <unk>"}};
+  for (Setting& s : list)
+    s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
+  const std::vector<Setting> parameters = task_settings(c.task_parameters);
+  list.insert(list.end(), parameters.begin(), parameters.end());
+  return list;
+}
+
+std::vector<Setting> model_settings(RunConfig& c) {
+  return {
+      {"layers", c.layers, {1, 256}, "blocks"},
+      {"heads",
+       c.heads,
+       {1, 1024},
+       "attention heads per block; divides d-model, unless d-head is set"},
+      {"d-model", c.d_model, {1, 16384}, "width of the residual stream"},
+      {"context", c.context, {1, 65536}, "longest sequence, tokens"},
+      {"d-head", c.d_head, {0, 16384}, "width of a head's queries and keys; 0: d-model / heads"},
+      {"d-value", c.d_value, {0, 16384}, "width of a head's values; 0: as d-head"},
+      {"kv-heads",
+       c.kv_heads,
+       {0, 1024},
+       "heads of keys and values, shared by groups of heads; 0: heads"},
+      {"scale", c.scale, {0, 1000}, "q k^T times this"},
+      {"qk-norm", c.qk_norm, "RMSNorm of q and k, before the rotation"},
+      {"soft-cap", c.soft_cap, {0, 10000}, "scores S become C tanh(S / C); 0: as they are"},
+      {"sink", c.sink, "a score of no token in each softmax: 0, or learned per head"},
+      {"window", c.window, {0, 65536}, "tokens a query sees, its own included; 0: all before it"},
+      {"mlp", c.mlp, "an MLP after each attention"},
+      {"mlp-act", c.mlp_act, "its activation; swiglu has a third matrix"},
+      {"mlp-ratio", c.mlp_ratio, {0, 64, true}, "its width, times d-model"},
+      {"bias", c.bias, "biases in linear layers"},
+      {"q-bias", c.q_bias, "as-bias", "bias of queries"},
+      {"k-bias", c.k_bias, "as-bias", "bias of keys"},
+      {"v-bias", c.v_bias, "as-bias", "bias of values"},
+      {"o-bias", c.o_bias, "as-bias", "bias of attention's output"},
+      {"norm-bias", c.norm_bias, "biases in LayerNorms"},
+      {"tied", c.tied, "the output layer is the token embedding"},
+      {"positions", c.positions, "how the model knows where a token stands"},
+      {"norm", c.norm, "normalize before (pre) or after (post) each sublayer"},
+      {"norm-kind", c.norm_kind, "what normalizes"},
+      {"residual-scale", c.residual_scale, {0, 100, true}, "what each sublayer adds, times this"},
+      {"form", c.form, "how q, k, v are stored"},
+      {"init", c.init, "how weights are drawn"},
+      {"q-init", c.q_init, "as-init", "weights of queries"},
+      {"k-init", c.k_init, "as-init", "weights of keys"},
+      {"v-init", c.v_init, "as-init", "weights of values"},
+      {"o-init", c.o_init, "as-init", "weights of attention's output"},
+      {"dropout", c.dropout, kShare, "probability"},
+      {"dtype", c.dtype, "of weights and arithmetic"}};
+}
+
+std::vector<Setting> optimization_settings(RunConfig& c) {
+  return {{"batch", c.batch, {1, 65536}, "sequences per step"},
+          {"accumulate",
+           c.accumulate,
+           {1, 65536},
+           "parts of the batch that run one after the other, for less memory; a power of two that "
+           "divides batch"},
+          {"steps", c.steps, kSteps, "optimizer steps"},
+          {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
+          {"schedule", c.schedule, "course of the learning rate after the warm-up"},
+          {"schedule-steps", c.schedule_steps, kStepsOrNone,
+           "where the schedule ends, min-lr from there on; 0: with the run"},
+          {"lr", c.lr, {0, 10, true}, "peak learning rate"},
+          {"min-lr", c.min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
+          {"decay-steps", c.decay_steps, kStepsOrNone,
+           "steps that wsd (warm-up, stable, decay) decays at the end; 0: a tenth of all"},
+          {"optimizer", c.optimizer, "what makes a step of a gradient"},
+          {"beta1", c.beta1, kShare, "adamw: decay of the mean of gradients"},
+          {"beta2", c.beta2, kShare, "adamw: decay of the mean of squares"},
+          {"eps", c.eps, {0, 1, true}, "adamw: added to the root"},
+          {"momentum", c.momentum, kShare, "sgd: share of the last step that goes on"},
+          {"weight-decay", c.weight_decay, {0, 10}, "decoupled, on matrices only"},
+          {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"},
+          {"clip-value",
+           c.clip_value,
+           {0},
+           "largest element of a gradient, before clip; 0: no clipping"}};
+}
+
+std::vector<Setting> run_settings(RunConfig& c) {
+  return {
+      {"seed", c.seed, {0, 0xffffffff}, "of initialization, data and dropout, each its own stream"},
+      {"eval-every", c.eval_every, kStepsOrNone, "steps between evaluations; 0: only at the end"},
+      {"eval-batch",
+       c.eval_batch,
+       {1, 1 << 20},
+       "sequences of an evaluation (text: windows; the last takes all)"},
+      {"save-every", c.save_every, kStepsOrNone,
+       "steps between checkpoints/NNNNNN.safetensors; 0: none"},
+      {"patience", c.patience, kStepsOrNone,
+       "ends after so many evaluations in a row without a lower loss; 0: never"},
+      {"target-loss", c.target_loss, {0}, "ends at an evaluation of this loss, nats; 0: never"},
+      {"target-accuracy",
+       c.target_accuracy,
+       {0, 1},
+       "ends at an evaluation of this accuracy, a share; 0: never"}};
+}
+
 }  // namespace
 
 std::vector<Setting> RunConfig::settings() {
-  std::vector<Setting> list = {
-      {"task", task, "NAME", "what to learn; see heed tasks"},
-      {"text", text, "FILE", "UTF-8 file to learn from, for the task text"},
-      {"lines", lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
-      {"answer-after", answer_after, "CHAR",
-       "of --lines: only what follows the first CHAR (of words: the first that ends in it) counts"},
-      {"unit", unit, "of --text, --lines: what a token is"},
-      {"max-words",
-       max_words,
-       {1, 65534},
-       "of --unit word: the most frequent are tokens, the rest <unk>"},
-      {"layers", layers, {1, 256}, "blocks"},
-      {"heads",
-       heads,
-       {1, 1024},
-       "attention heads per block; divides d-model, unless d-head is set"},
-      {"d-model", d_model, {1, 16384}, "width of the residual stream"},
-      {"context", context, {1, 65536}, "longest sequence, tokens"},
-      {"d-head", d_head, {0, 16384}, "width of a head's queries and keys; 0: d-model / heads"},
-      {"d-value", d_value, {0, 16384}, "width of a head's values; 0: as d-head"},
-      {"kv-heads",
-       kv_heads,
-       {0, 1024},
-       "heads of keys and values, shared by groups of heads; 0: heads"},
-      {"scale", scale, {0, 1000}, "q k^T times this"},
-      {"qk-norm", qk_norm, "RMSNorm of q and k, before the rotation"},
-      {"soft-cap", soft_cap, {0, 10000}, "scores S become C tanh(S / C); 0: as they are"},
-      {"sink", sink, "a score of no token in each softmax: 0, or learned per head"},
-      {"window", window, {0, 65536}, "tokens a query sees, its own included; 0: all before it"},
-      {"mlp", mlp, "an MLP after each attention"},
-      {"mlp-act", mlp_act, "its activation; swiglu has a third matrix"},
-      {"mlp-ratio", mlp_ratio, {0, 64, true}, "its width, times d-model"},
-      {"bias", bias, "biases in linear layers"},
-      {"q-bias", q_bias, "as-bias", "bias of queries"},
-      {"k-bias", k_bias, "as-bias", "bias of keys"},
-      {"v-bias", v_bias, "as-bias", "bias of values"},
-      {"o-bias", o_bias, "as-bias", "bias of attention's output"},
-      {"norm-bias", norm_bias, "biases in LayerNorms"},
-      {"tied", tied, "the output layer is the token embedding"},
-      {"positions", positions, "how the model knows where a token stands"},
-      {"norm", norm, "normalize before (pre) or after (post) each sublayer"},
-      {"norm-kind", norm_kind, "what normalizes"},
-      {"residual-scale", residual_scale, {0, 100, true}, "what each sublayer adds, times this"},
-      {"form", form, "how q, k, v are stored"},
-      {"init", init, "how weights are drawn"},
-      {"q-init", q_init, "as-init", "weights of queries"},
-      {"k-init", k_init, "as-init", "weights of keys"},
-      {"v-init", v_init, "as-init", "weights of values"},
-      {"o-init", o_init, "as-init", "weights of attention's output"},
-      {"dropout", dropout, kShare, "probability"},
-      {"dtype", dtype, "of weights and arithmetic"},
-      {"batch", batch, {1, 65536}, "sequences per step"},
-      {"accumulate",
-       accumulate,
-       {1, 65536},
-       "parts of the batch that run one after the other, for less memory; a power of two that "
-       "divides batch"},
-      {"steps", steps, kSteps, "optimizer steps"},
-      {"warmup", warmup, kStepsOrNone, "steps of linear warm-up"},
-      {"schedule", schedule, "course of the learning rate after the warm-up"},
-      {"schedule-steps", schedule_steps, kStepsOrNone,
-       "where the schedule ends, min-lr from there on; 0: with the run"},
-      {"lr", lr, {0, 10, true}, "peak learning rate"},
-      {"min-lr", min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
-      {"decay-steps", decay_steps, kStepsOrNone,
-       "steps that wsd (warm-up, stable, decay) decays at the end; 0: a tenth of all"},
-      {"optimizer", optimizer, "what makes a step of a gradient"},
-      {"beta1", beta1, kShare, "adamw: decay of the mean of gradients"},
-      {"beta2", beta2, kShare, "adamw: decay of the mean of squares"},
-      {"eps", eps, {0, 1, true}, "adamw: added to the root"},
-      {"momentum", momentum, kShare, "sgd: share of the last step that goes on"},
-      {"weight-decay", weight_decay, {0, 10}, "decoupled, on matrices only"},
-      {"clip", clip, {0}, "largest global gradient norm; 0: no clipping"},
-      {"clip-value", clip_value, {0}, "largest element of a gradient, before clip; 0: no clipping"},
-      {"seed", seed, {0, 0xffffffff}, "of initialization, data and dropout, each its own stream"},
-      {"eval-every", eval_every, kStepsOrNone, "steps between evaluations; 0: only at the end"},
-      {"eval-batch",
-       eval_batch,
-       {1, 1 << 20},
-       "sequences of an evaluation (text: windows; the last takes all)"},
-      {"save-every", save_every, kStepsOrNone,
-       "steps between checkpoints/NNNNNN.safetensors; 0: none"},
-      {"patience", patience, kStepsOrNone,
-       "ends after so many evaluations in a row without a lower loss; 0: never"},
-      {"target-loss", target_loss, {0}, "ends at an evaluation of this loss, nats; 0: never"},
-      {"target-accuracy",
-       target_accuracy,
-       {0, 1},
-       "ends at an evaluation of this accuracy, a share; 0: never"}};
-  const std::vector<Setting> parameters = task_settings(task_parameters);
-  list.insert(list.begin() + (find_setting(list, "layers") - list.data()), parameters.begin(),
-              parameters.end());
-  std::string group;
-  for (Setting& s : list) {
-    if (s.key == "task") group = "Data";
-    if (s.key == "layers") group = "Model";
-    if (s.key == "batch") group = "Optimization";
-    if (s.key == "seed") group = "Run";
-    s.group = group;
-    if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
-  }
-  for (Setting& s : list)
-    s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
-  return list;
+  std::vector<Setting> all;
+  const auto add = [&all](const char* group, const std::vector<Setting>& list) {
+    for (Setting s : list) {
+      s.group = group;
+      if (s.kind == Setting::Kind::kSwitch) s.shown = s.get() == "true" ? "yes" : "no";
+      all.push_back(std::move(s));
+    }
+  };
+  add("Data", data_settings(*this));
+  add("Model", model_settings(*this));
+  add("Optimization", optimization_settings(*this));
+  add("Run", run_settings(*this));
+  return all;
 }
 
 namespace {
@@ -250,7 +272,7 @@ TextOptions text_options(const RunConfig& c) {
   return {.path = lines ? c.lines : c.text,
           .context = c.context,
           .ngrams = 5,
-          .lines = lines,
+          .by_line = lines,
           .unit = c.unit,
           .max_words = c.max_words,
           .answer_after = c.answer_after};

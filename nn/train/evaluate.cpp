@@ -122,7 +122,7 @@ std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts) 
 }
 
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
-                    const EvaluationWatch& watch) {
+                    const WorkWatch& watch) {
   const NoGrad guard;
   const std::int64_t chunk = evaluation_chunk(model, task.facts());
   const std::int64_t size = task.evaluation_size();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "nn/layers/transformer.h"
 #include "nn/tasks/task.h"
+#include "nn/train/work_watch.h"
 
 namespace heed::nn {
 
@@ -31,16 +31,13 @@ struct Evaluation {
 /// sees its targets can be.
 bool leaks(const Evaluation& e);
 
-/// Called between the parts of a long evaluation: sequences done, of how many. It may throw, which
-/// ends the evaluation.
-using EvaluationWatch = std::function<void(std::int64_t done, std::int64_t total)>;
-
 /// Sequences that evaluate() runs at a time.
 std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts);
 
 /// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.
-/// Draws nothing from any stream: evaluating more or less often changes nothing else.
+/// Draws nothing from any stream: evaluating more or less often changes nothing else. `watch` is
+/// told of sequences.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
-                    const EvaluationWatch& watch = {});
+                    const WorkWatch& watch = {});
 
 }  // namespace heed::nn

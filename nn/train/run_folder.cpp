@@ -11,6 +11,7 @@
 #include "nn/io/safetensors.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/build.h"
+#include "nn/train/first_non_finite.h"
 
 namespace heed::nn {
 
@@ -26,13 +27,6 @@ constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // of t
 
 std::string no_checksum(const std::string& path) {
   return path + " has no checksum, so damage to it would not be seen";
-}
-
-bool is_finite(const Tensor& x) {
-  return dispatch_parameter(x, [&]<class T> {
-    const T* values = x.data<T>();
-    return std::all_of(values, values + x.numel(), [](T v) { return std::isfinite(v); });
-  });
 }
 
 std::string metadata_of(const SafeTensors& file, const std::string& path, const std::string& key) {
@@ -153,8 +147,9 @@ std::map<std::string, std::string> Trainer::streams() const {
 void Trainer::save(const std::filesystem::path& folder,
                    const std::vector<std::string>& notes) const {
   for (const NamedTensor& p : parameters(model))
-    check<NumericError>(is_finite(p.tensor), "save", p.name, " is not finite after step ",
-                        steps_done, "; lower lr (now ", config_.lr, ") or weight-decay");
+    check<NumericError>(first_non_finite(p.tensor).empty(), "save", p.name,
+                        " is not finite after step ", steps_done, "; lower lr (now ", config_.lr,
+                        ") or weight-decay");
   write_file((folder / kConfig).string(), std::string_view(to_toml(config_, notes)));
   std::map<std::string, std::string> facts = metadata(steps_done);
   facts.merge(streams());

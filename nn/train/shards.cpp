@@ -5,20 +5,13 @@
 #include "autograd/base/error.h"
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
+#include "nn/train/streams.h"
 
 namespace heed::nn {
 
 using namespace autograd;
 
 namespace {
-
-// splitmix64's finalizer (Steele et al. 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 double targets_of(const Batch& batch) {
   const auto targets = batch.targets.to_vector<std::int64_t>();
@@ -50,8 +43,7 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
 }
 
 Generator shard_dropout(std::int64_t seed, std::int64_t step, std::int64_t shard) {
-  return Generator(mix(mix(mix(std::uint64_t(seed)) + std::uint64_t(step)) + std::uint64_t(shard)) &
-                   0xffffffffu);
+  return stream_of(mix(mix(std::uint64_t(seed)) + std::uint64_t(step)) + std::uint64_t(shard));
 }
 
 ShardGradients sum_shards(std::int64_t first, std::int64_t last,

@@ -12,6 +12,7 @@
 #include "nn/train/audit.h"
 #include "nn/train/memory.h"
 #include "nn/train/shards.h"
+#include "nn/train/streams.h"
 
 namespace heed::nn {
 
@@ -21,13 +22,9 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Independent streams from one seed (splitmix64's finalizer, Steele et al. 2014).
 enum class Stream : std::uint64_t { kInit, kData, kDropout };
 Generator stream(std::int64_t seed, Stream which) {
-  std::uint64_t z = std::uint64_t(seed) * 4 + std::uint64_t(which) + 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return Generator((z ^ (z >> 31)) & 0xffffffffu);
+  return stream_of(std::uint64_t(seed) * 4 + std::uint64_t(which));
 }
 
 bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
@@ -218,7 +215,7 @@ bool Trainer::evaluated() const {
          !std::isnan(history_.back().eval_loss);
 }
 
-Evaluation Trainer::evaluate(bool all, const EvaluationWatch& watch) {
+Evaluation Trainer::evaluate(bool all, const WorkWatch& watch) {
   Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, watch);
   MetricsRow& row = row_of(steps_done);
   row.eval_loss = e.loss;

@@ -20,8 +20,9 @@ std::unique_ptr<Task> make_task(const RunConfig& config);
 /// Its model, drawn from config.seed. ValueError if its context is not the task's.
 Transformer make_model(const RunConfig& config, const Task& task);
 
-/// The configuration as a run keeps it in config.toml: checked, the text by its whole path, the
-/// name of a task of one's `own`. Errors as validate().
+/// What a run of `config` writes into its config.toml: checked; a text or lines by the whole path,
+/// which also chooses the task; the name of a task of one's `own`, if there is one, as the task.
+/// Errors as validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
 struct StepReport {
@@ -50,7 +51,7 @@ class Trainer {
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
-  Evaluation evaluate(bool all, const EvaluationWatch& watch = {});
+  Evaluation evaluate(bool all, const WorkWatch& watch = {});
   /// Whether the history has an evaluation after the last step.
   bool evaluated() const;
 

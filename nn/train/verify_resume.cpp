@@ -119,7 +119,7 @@ Trainer through_checkpoint(const Trainer& trainer, const std::filesystem::path& 
 }
 
 ResumeCheck verify_resume(RunConfig config, const std::filesystem::path& folder,
-                          const EvaluationWatch& watch, const Checkpoint& checkpoint) {
+                          const WorkWatch& watch, const Checkpoint& checkpoint) {
   if (config.schedule != Decay::kConstant)
     config.schedule_steps = schedule(config).total_steps;  // as in the whole run
   config.eval_batch = std::min(config.eval_batch, kMostSequences);

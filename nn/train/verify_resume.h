@@ -33,7 +33,7 @@ Trainer through_checkpoint(const Trainer& trainer, const std::filesystem::path& 
 /// and between the two of one rhythm the best weights, too. `watch` is told of steps done, of all.
 /// Errors as Trainer.
 ResumeCheck verify_resume(RunConfig config, const std::filesystem::path& folder,
-                          const EvaluationWatch& watch = {},
+                          const WorkWatch& watch = {},
                           const Checkpoint& checkpoint = through_checkpoint);
 
 }  // namespace heed::nn

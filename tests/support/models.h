@@ -19,6 +19,9 @@ M random_module(const typename M::Options& o, std::int64_t seed = 3) {
     copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
   return module;
 }
+inline MultiHeadAttention random_layer(const MultiHeadAttention::Options& o) {
+  return random_module<MultiHeadAttention>(o);
+}
 inline Transformer random_model(const Transformer::Options& o) {
   return random_module<Transformer>(o);
 }

@@ -5,6 +5,7 @@
 
 #include "autograd/base/error.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/train/out_folder.h"
 
 namespace heed {
 
@@ -37,6 +38,7 @@ std::optional<fs::file_time_type> last_written(const fs::path& folder) {
 fs::path find_run(const std::string& given) {
   std::error_code error;
   if (!given.empty()) {
+    settle_run(given);
     if (is_run(given) && has_saved(given)) return given;
     if (is_run(given))
       fail<IoError>("run", "'", given, "': this run never saved; start it again with --overwrite: ",
@@ -47,6 +49,7 @@ fs::path find_run(const std::string& given) {
   fs::path newest;
   std::optional<fs::file_time_type> newest_time;
   for (fs::directory_iterator it("runs", error), end; !error && it != end; it.increment(error)) {
+    settle_run(it->path());
     const auto time = last_written(it->path());
     if (!time || (newest_time && *time <= *newest_time)) continue;
     newest = it->path();

@@ -9,18 +9,19 @@
 
 namespace heed {
 
-/// Whether the folder holds a config.toml, and whether its run got as far as its first save.
+/// Whether the folder holds a config.toml, as every run's does from its start.
 bool is_run(const std::filesystem::path& folder);
+/// Whether it holds weights, final or of a state: its run got as far as its first save.
 bool has_saved(const std::filesystem::path& folder);
 
-/// When a run was last saved; nothing if the folder holds none, or none that ever was.
+/// When the run in this folder was last saved; nothing if there is no run, or it never was.
 std::optional<std::filesystem::file_time_type> last_written(const std::filesystem::path& folder);
 
-/// RUN of eval, generate and info: `given`, or the newest run under runs/ if it is empty. IoError
-/// if it is no run, or there is none.
+/// The folder that RUN on a command line means: `given`, or, if that is empty, the run under runs/
+/// that was saved last. IoError if `given` is no run or never saved, or there is none to choose.
 std::filesystem::path find_run(const std::string& given);
 
-/// nn::load_run; on stderr, what a user should know of the file.
+/// nn::load_run, and on stderr the note that it makes of the file.
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
                        nn::Use use);
 

@@ -1,14 +1,11 @@
 // Safetensors files: round trips, every reason to refuse one, damage at random, loading into
-// parameters; and write_file, on which they stand.
+// parameters.
 #include "nn/io/safetensors.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cmath>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,23 +16,14 @@
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 
 namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
 namespace fs = std::filesystem;
-
-// A directory of its own, gone at the end.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("heed_safetensors_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  std::size_t files() const {
-    return std::size_t(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
-  }
-};
+using heed::testing::Folder;
 
 std::string length_of(const std::string& header) {
   const std::uint64_t n = header.size();
@@ -164,7 +152,7 @@ TEST_CASE("files that are not safetensors are refused with the reason") {
   const Folder folder;
   const auto bytes = [&](const std::string& b) { return refusal_of_bytes(folder, b); };
   CHECK_THAT(refusal(folder / "missing"), Contains("missing: No such file"));
-  CHECK_THAT(refusal(folder.path.string()), Contains("it is a directory"));
+  CHECK_THAT(refusal(folder.path().string()), Contains("it is a directory"));
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK_THAT(refusal(folder / "pipe"), Contains("not a regular file"));
   CHECK_THAT(bytes(""), Contains("it has 0 bytes"));
@@ -273,7 +261,7 @@ TEST_CASE("any bit that is not as it was written is found") {
     std::string bytes = good;
     bytes[bit / 8] = char(bytes[bit / 8] ^ (1 << bit % 8));
     const std::string text = refusal_of_bytes(folder, bytes);
-    if (text.find(folder.path.string()) == std::string::npos) FAIL("bit " << bit << ": " << text);
+    if (text.find(folder.path().string()) == std::string::npos) FAIL("bit " << bit << ": " << text);
   }
 }
 
@@ -375,51 +363,6 @@ TEST_CASE("load_parameters fits all or writes nothing") {
   for (const NamedTensor& p : model) CHECK(max(p.tensor.detach()).item() == 0);
   load({head, ln});
   for (const NamedTensor& p : model) CHECK(min(p.tensor.detach()).item() == 1);
-}
-
-TEST_CASE("write_file replaces a file, or leaves it and nothing else") {
-  const Folder folder;
-  const std::string path = folder / "f";
-  write_file(path, std::string_view("old"));
-  CHECK(read_file(path) == "old");
-  write_file(path, std::string_view(""));
-  CHECK(read_file(path).empty());
-  write_file(path, std::string_view("old"));
-  fs::create_symlink("f", folder / "link");
-  write_file(folder / "link", std::string_view("new"));
-  CHECK(fs::is_symlink(folder / "link"));
-  CHECK(read_file(path) == "new");
-  CHECK(folder.files() == 2);
-
-  CHECK_THROWS_WITH(write_file(folder / "no/f", std::string_view("x")),
-                    Contains("no/f: No such file or directory"));
-  CHECK_THROWS_WITH(write_file(folder / "f/g", std::string_view("x")), Contains("Not a directory"));
-  CHECK_THROWS_WITH(write_file(folder.path.string(), std::string_view("x")),
-                    Contains("it is a directory"));
-  CHECK_THROWS_WITH(write_file("/dev/null", std::string_view("x")), Contains("regular file"));
-  CHECK(folder.files() == 2);
-}
-
-TEST_CASE("a write that fails half way keeps the old file") {
-  const Folder folder;
-  save_safetensors(folder / "f", {{"x", ones({4})}});
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // write() then fails with EFBIG
-  rlimit small = before;
-  small.rlim_cur = 1000;
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  std::string text;
-  try {
-    save_safetensors(folder / "f", {{"x", zeros({10000})}});
-  } catch (const IoError& e) {
-    text = e.what();
-  }
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
-  CHECK_THAT(text, Contains("cannot write") && Contains("File too large"));
-  CHECK(load_safetensors(folder / "f").find("x").to_vector<float>() == std::vector<float>(4, 1));
-  CHECK(folder.files() == 1);
 }
 
 }  // namespace

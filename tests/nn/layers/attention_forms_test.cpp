@@ -18,14 +18,12 @@ using heed::autograd::testing::close;
 using heed::autograd::testing::draw;
 using heed::autograd::testing::largest;
 using heed::autograd::testing::same_bits;
+using heed::nn::testing::random_layer;
 using Options = MultiHeadAttention::Options;
 using enum AttentionForm;
 
 constexpr AttentionForm kForms[] = {kPackedQKV, kSeparate, kPackedHeads, kPerHead};
 
-MultiHeadAttention random_layer(const Options& o) {
-  return heed::nn::testing::random_module<MultiHeadAttention>(o);
-}
 MultiHeadAttention converted(const MultiHeadAttention& layer, AttentionForm to) {
   Options o = layer.options;
   o.form = to;

@@ -12,14 +12,9 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::testing::close;
-using heed::autograd::testing::draw;
-using heed::autograd::testing::same_bits;
+using namespace heed::autograd::testing;
+using heed::nn::testing::random_layer;
 using Options = MultiHeadAttention::Options;
-
-MultiHeadAttention random_layer(const Options& o) {
-  return heed::nn::testing::random_module<MultiHeadAttention>(o);
-}
 
 TEST_CASE("d_head and d_value are free") {
   const MultiHeadAttention layer =

@@ -13,17 +13,12 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::testing::close;
-using heed::autograd::testing::draw;
-using heed::autograd::testing::same_bits;
-using heed::nn::testing::variant_models;
+using namespace heed::autograd::testing;
+using namespace heed::nn::testing;
 using Options = MultiHeadAttention::Options;
 
 constexpr std::int64_t kTokens = 5;
 
-MultiHeadAttention random_layer(const Options& o) {
-  return heed::nn::testing::random_module<MultiHeadAttention>(o);
-}
 Options base() { return {.d_model = 8, .heads = 2, .causal = true, .dtype = float64}; }
 
 // As close(), where entries may be -inf.

@@ -9,6 +9,7 @@
 #include "nn/tasks/corpus.h"
 #include "nn/tasks/ngram.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 #include "tests/support/files.h"
 #include "tests/support/tasks.h"
 
@@ -17,24 +18,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-namespace fs = std::filesystem;
-
-// A file in a folder of its own, gone at the end.
-class File {
- public:
-  explicit File(const std::string& bytes)
-      : path_((fs::temp_directory_path() /
-               ("heed_lines_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this))))
-                  .string()) {
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  File(const File&) = delete;
-  ~File() { fs::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using heed::testing::File;
 
 // The line of one row: its inputs behind the start, up to the first newline.
 std::string line_of(const Task& task, const Row& row) {
@@ -63,7 +47,7 @@ std::string text_error(const TextOptions& options) {
 
 TEST_CASE("a line starts and stops with a newline, the stop counts, padding does not", "[lines]") {
   const File file("\nab\r\n\nabc\nb\n" + numbers(7) + "last");
-  const auto task = make_text({.path = file.path(), .context = 6, .lines = true});
+  const auto task = make_text({.path = file.path(), .context = 6, .by_line = true});
   const Vocabulary& v = task->facts().vocabulary;
   CHECK(v.symbols()[0] == "\n");
   CHECK(v.summary() == "\\n 0-6 a b c l s t");  // no \r
@@ -98,17 +82,18 @@ TEST_CASE("a line starts and stops with a newline, the stop counts, padding does
 
 TEST_CASE("a tenth of the lines is held out, 1000 at most, and they are everywhere", "[lines]") {
   const File small(numbers(400));
-  const auto task = make_text({.path = small.path(), .context = 8, .lines = true});
+  const auto task = make_text({.path = small.path(), .context = 8, .by_line = true});
   CHECK(task->evaluation_size() == 40);
   const std::set<std::string> lines = held_out(*task);
   CHECK(lines.size() == 40);
-  CHECK(lines == held_out(*make_text({.path = small.path(), .context = 9, .lines = true})));
+  CHECK(lines == held_out(*make_text({.path = small.path(), .context = 9, .by_line = true})));
   int first_half = 0;
   for (const std::string& line : lines) first_half += std::stoi(line) < 200;
   CHECK(first_half > 8);
   CHECK(first_half < 32);
   const File large(numbers(20000));
-  CHECK(make_text({.path = large.path(), .context = 8, .lines = true})->evaluation_size() == 1000);
+  CHECK(make_text({.path = large.path(), .context = 8, .by_line = true})->evaluation_size() ==
+        1000);
 }
 
 TEST_CASE("after the mark only the answer counts, and whole answers are right or wrong",
@@ -118,7 +103,8 @@ TEST_CASE("after the mark only the answer counts, and whole answers are right or
     for (int b = 0; b < 5; ++b)
       sums += std::to_string(a) + "+" + std::to_string(b) + "=" + std::to_string(a * b) + "=\n";
   const File file(sums + "no answer\n" + "111+222=333333333333\n");
-  const TextOptions options{.path = file.path(), .context = 10, .lines = true, .answer_after = "="};
+  const TextOptions options{
+      .path = file.path(), .context = 10, .by_line = true, .answer_after = "="};
   const auto task = make_text(options);
   CHECK(task->facts().whole_answers);
   CHECK(task->facts().accuracy == "whole answers right");
@@ -158,7 +144,7 @@ TEST_CASE("words are restorable, the rarest are unknown", "[lines][words]") {
   CHECK(kept == v);
 
   const Corpus corpus =
-      read_corpus({.path = file.path(), .lines = false, .unit = Unit::kWord, .max_words = 3});
+      read_corpus({.path = file.path(), .by_line = false, .unit = Unit::kWord, .max_words = 3});
   CHECK(corpus.vocabulary.size() == 4);
   CHECK(corpus.vocabulary.symbols()[3] == kUnknown);
   std::int64_t unknown = 0;
@@ -170,7 +156,7 @@ TEST_CASE("words are restorable, the rarest are unknown", "[lines][words]") {
 
 TEST_CASE("n-grams of lines know where a line starts, by a count of strings", "[lines][ngram]") {
   const File file(numbers(150));
-  const auto task = make_text({.path = file.path(), .context = 6, .ngrams = 3, .lines = true});
+  const auto task = make_text({.path = file.path(), .context = 6, .ngrams = 3, .by_line = true});
   // The training lines, as all that are not held out.
   const std::set<std::string> test = held_out(*task);
   std::map<std::string, double> count;  // of every string, the start written as ^
@@ -213,18 +199,18 @@ TEST_CASE("n-grams of lines know where a line starts, by a count of strings", "[
 
 TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
   const File few("a\nb\nc\n");
-  CHECK(text_error({.path = few.path(), .lines = true}) ==
+  CHECK(text_error({.path = few.path(), .by_line = true}) ==
         "lines: '" + few.path() +
             "' has 3 lines to use: needs 10 or more, of which a tenth is held out");
   const File longer(numbers(9) + std::string(20, '7') + "\n" + std::string(30, '8'));
-  CHECK(text_error({.path = longer.path(), .context = 16, .lines = true}) ==
+  CHECK(text_error({.path = longer.path(), .context = 16, .by_line = true}) ==
         "lines: '" + longer.path() +
             "' has 9 lines to use (2 of 11 lines are longer than 15 tokens (context less the stop) "
             "and left out; --context 31 takes all): needs 10 or more, of which a tenth is held "
             "out");
   const File many(numbers(100));
   const auto error = [&](bool lines, const std::string& mark) {
-    return text_error({.path = many.path(), .lines = lines, .answer_after = mark});
+    return text_error({.path = many.path(), .by_line = lines, .answer_after = mark});
   };
   CHECK(error(true, "=").starts_with("answer-after: '=' never occurs in"));
   CHECK(error(true, "==").starts_with("answer-after: needs one character"));
@@ -236,8 +222,11 @@ TEST_CASE("among words the mark ends one, and <unk> is none", "[lines]") {
   std::string text;
   for (int i = 0; i < 30; ++i) text += three[std::size_t(i) % 3] + "\n";
   const File file(text + "rare so=\n");
-  TextOptions options{
-      .path = file.path(), .context = 10, .lines = true, .unit = Unit::kWord, .answer_after = "="};
+  TextOptions options{.path = file.path(),
+                      .context = 10,
+                      .by_line = true,
+                      .unit = Unit::kWord,
+                      .answer_after = "="};
   for (const std::string& mark : {std::string("="), std::string(":")}) {
     options.answer_after = mark;
     options.max_words = mark == "=" ? 100 : 10;

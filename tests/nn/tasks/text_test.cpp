@@ -14,6 +14,7 @@
 #include "nn/tasks/task.h"
 #include "nn/tasks/tasks.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 #include "tests/support/files.h"
 
 namespace {
@@ -23,25 +24,8 @@ using namespace heed::nn;
 using heed::autograd::IoError;
 using heed::autograd::ValueError;
 using Ids = std::vector<std::int64_t>;
+using heed::testing::File;
 namespace fs = std::filesystem;
-
-// A file that is gone at the end of the test.
-class TextFile {
- public:
-  explicit TextFile(const std::string& bytes)
-      : path_((fs::temp_directory_path() /
-               ("heed_text_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this))))
-                  .string()) {
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  TextFile(const TextFile&) = delete;
-  TextFile& operator=(const TextFile&) = delete;
-  ~TextFile() { fs::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 template <class E, class F>
 std::string error_of(F&& f) {
@@ -107,7 +91,7 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   std::string content;  // 37 characters, 2 of them wide
   for (int i = 0; i < 35; ++i) content += char('a' + i * i / 5 % 11);
   content = "é" + content + "€";
-  const TextFile file(content);
+  const File file(content);
   const auto task = make_text({.path = file.path(), .context = 3});
   const Vocabulary& v = task->facts().vocabulary;
   REQUIRE(v.symbols().size() == 12);
@@ -166,16 +150,16 @@ TEST_CASE("a text that cannot be used says why", "[text]") {
   REQUIRE(error_of<IoError>(folder, 4) ==
           "read_file: cannot read " + folder + ": it is a directory");
   REQUIRE(contains(error_of<IoError>("", 4), "cannot read : No such file"));
-  const TextFile empty("");
+  const File empty("");
   REQUIRE(error_of<IoError>(empty.path(), 4) == "text: '" + empty.path() + "' is empty");
-  const TextFile latin1("caf\xE9 au lait");
+  const File latin1("caf\xE9 au lait");
   REQUIRE(error_of<IoError>(latin1.path(), 4) ==
           "text: '" + latin1.path() +
               "' is not UTF-8 at byte 3 (value 233): convert it, as with iconv -f latin1 -t utf-8");
-  const TextFile truncated("abc\xE2\x82");
+  const File truncated("abc\xE2\x82");
   REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 at byte 3"));
 
-  const TextFile brief(std::string(100, 'x'));
+  const File brief(std::string(100, 'x'));
   REQUIRE(error_of<ValueError>(brief.path(), 64) ==
           "text: '" + brief.path() +
               "' has 100 characters, 90 to train and 10 to validate: too few for context 64, each "
@@ -184,10 +168,10 @@ TEST_CASE("a text that cannot be used says why", "[text]") {
   REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 10}), ValueError);
   REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 0}), ValueError);
   REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = -1}), ValueError);
-  const TextFile one("x");
+  const File one("x");
   REQUIRE(contains(error_of<ValueError>(one.path(), 1), "Use a longer text"));
 
-  const TextFile locked(std::string(100, 'x'));
+  const File locked(std::string(100, 'x'));
   fs::permissions(locked.path(), fs::perms::none);
   if (std::ifstream(locked.path()).is_open())
     WARN("skipped: this user (root?) reads files without permission");

@@ -3,11 +3,11 @@
 
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 
 namespace {
 
 using namespace heed::nn;
-namespace fs = std::filesystem;
 
 RunConfig tiny() {
   RunConfig c = preset("reverse");
@@ -60,8 +60,7 @@ TEST_CASE("patience counts the evaluations since the best one, also through a re
     if (row.eval_loss < best) best = row.eval_loss, at = row.step;
   CHECK(end == at + 3 * c.eval_every);
 
-  const fs::path folder = fs::temp_directory_path() / "heed_early_stop_test";
-  fs::create_directories(folder);
+  const heed::testing::Folder folder;
   {
     Trainer cut(c);
     while (cut.steps_done < end - 2) {
@@ -69,20 +68,19 @@ TEST_CASE("patience counts the evaluations since the best one, also through a re
       if (cut.steps_done % c.eval_every == 0) cut.evaluate(false);
     }
     CHECK(cut.stop_reason().empty());
-    cut.save(folder);
+    cut.save(folder.path());
   }
-  Trainer resumed = Trainer::resume(folder);
+  Trainer resumed = Trainer::resume(folder.path());
   CHECK(run(resumed) == end);
   CHECK(resumed.stop_reason() == straight.stop_reason());
-  resumed.save(folder);
-  Trainer ended = Trainer::resume(folder);
+  resumed.save(folder.path());
+  Trainer ended = Trainer::resume(folder.path());
   CHECK(ended.stop_reason() == straight.stop_reason());
   ended.set_stop_rules(0, 0, 0);  // goes on
   CHECK(ended.stop_reason().empty());
   ended.step();
-  ended.save(folder);
-  CHECK(Trainer::resume(folder).steps_done == end + 1);
-  fs::remove_all(folder);
+  ended.save(folder.path());
+  CHECK(Trainer::resume(folder.path()).steps_done == end + 1);
 }
 
 TEST_CASE("an early end needs evaluations") {

@@ -6,6 +6,7 @@
 
 #include "autograd/base/files.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 
 namespace {
 
@@ -17,17 +18,14 @@ namespace fs = std::filesystem;
 // A folder that looks like / to available_memory().
 class Machine {
  public:
-  Machine() : root_(fs::temp_directory_path() / "heed_memory_test") { fs::remove_all(root_); }
-  Machine(const Machine&) = delete;
-  ~Machine() { fs::remove_all(root_); }
   void put(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    write_file((root_ / file).string(), text);
+    fs::create_directories((folder_ / file).parent_path());
+    write_file((folder_ / file).string(), text);
   }
-  double available() const { return available_memory(root_); }
+  double available() const { return available_memory(folder_.path()); }
 
  private:
-  fs::path root_;
+  heed::testing::Folder folder_;
 };
 
 TEST_CASE("available memory is the machine's, or what a cgroup leaves") {

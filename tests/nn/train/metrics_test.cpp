@@ -9,6 +9,7 @@
 #include "nn/io/json.h"
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 
 namespace {
 
@@ -41,8 +42,8 @@ TEST_CASE("rows in CSV and JSON lines") {
 }
 
 TEST_CASE("while a run trains its rows are in the files; saving rewrites them; resume goes on") {
-  const fs::path folder = fs::temp_directory_path() / "heed_metrics_test";
-  fs::create_directories(folder);
+  const heed::testing::Folder made;
+  const fs::path folder = made.path();
   const auto csv = [&] { return read_file((folder / "metrics.csv").string()); };
   const auto jsonl = [&] { return read_file((folder / "metrics.jsonl").string()); };
   RunConfig c = preset("reverse");

@@ -1,6 +1,5 @@
 // Damaged run folders: refused in words, or read as they were; nothing else, and no more memory.
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -11,19 +10,13 @@
 #include "autograd/base/files.h"
 #include "nn/train/run_folder.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 
 namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("heed_mutations_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string operator/(const char* name) const { return (path / name).string(); }
-};
+using heed::testing::Folder;
 
 // HEED_FUZZ=100000 for a longer search: ctest -L soak does it.
 int rounds() {
@@ -133,7 +126,7 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
       t.step();
       if (t.steps_done % 3 == 0) t.evaluate(false);
     }
-    t.save(folder.path);
+    t.save(folder.path());
     good_image = image_of(t);
   }
   const SafeTensors good_state = load_safetensors(folder / "state.safetensors");
@@ -156,15 +149,15 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
         put(folder / file, mutated(good, random, 6000));
       }
       if (which == 2) {
-        const LoadedRun run = load_run(folder.path, file, Use::kSequences);
-        Trainer t = Trainer::resume(folder.path);
+        const LoadedRun run = load_run(folder.path(), file, Use::kSequences);
+        Trainer t = Trainer::resume(folder.path());
         const auto x = parameters(run.model), y = parameters(t.model);
         bool equal = run.step == 6 && run.note.empty();
         for (std::size_t i = 0; i < x.size(); ++i)
           equal = equal && x[i].tensor.to_vector<float>() == y[i].tensor.to_vector<float>();
         (equal ? same : other) += 1;
       } else {
-        const Trainer t = Trainer::resume(folder.path);
+        const Trainer t = Trainer::resume(folder.path());
         // What an editor with the right checksum writes may be another run, but a whole one.
         if (which == 3)
           CHECK((t.steps_done == 6 && t.history().size() == 6));
@@ -180,7 +173,7 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
   CHECK(other == 0);
   CHECK(refused > most / 2);
   CHECK(peak_kilobytes() - before < kMostKilobytes);
-  CHECK(image_of(Trainer::resume(folder.path)) == good_image);
+  CHECK(image_of(Trainer::resume(folder.path())) == good_image);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "autograd/base/parallel.h"
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 
 namespace {
 
@@ -96,11 +97,9 @@ TEST_CASE("a run in parts resumes bit for bit, dropout included") {
   Trainer straight(c), cut(c);
   for (int i = 0; i < 6; ++i) straight.step();
   for (int i = 0; i < 3; ++i) cut.step();
-  const auto folder = std::filesystem::temp_directory_path() / "heed_shards_test";
-  std::filesystem::create_directories(folder);
-  cut.save(folder);
-  Trainer resumed = Trainer::resume(folder);
-  std::filesystem::remove_all(folder);
+  const heed::testing::Folder folder;
+  cut.save(folder.path());
+  Trainer resumed = Trainer::resume(folder.path());
   for (int i = 0; i < 3; ++i) resumed.step();
   CHECK(largest_difference(straight.model, resumed.model) == 0);
 }

@@ -1,36 +1,31 @@
 // verify_resume: holds for what there is, and names what a checkpoint forgets.
 #include "nn/train/verify_resume.h"
 
-#include <unistd.h>
-
 #include "autograd/base/files.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/runs.h"
 
 namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using heed::testing::Folder;
 namespace fs = std::filesystem;
 
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("heed_verify_resume_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
-
+// Longer than what is verified.
 RunConfig tiny(const char* task) {
-  RunConfig c = preset(task);
-  c.d_model = 16, c.heads = 2, c.context = 8, c.batch = 8, c.eval_batch = 16, c.dropout = 0.1;
-  c.steps = 100, c.warmup = 2, c.schedule = Decay::kCosine;
+  RunConfig c = heed::nn::testing::tiny_run(task);
+  c.steps = 100;
   return c;
 }
 
 TEST_CASE("a resumed run is verified, whatever it learns and however long it is") {
   const Folder folder;
   for (const char* task : {"reverse", "copy", "urn"}) {
-    const ResumeCheck check = verify_resume(tiny(task), folder.path);
+    const ResumeCheck check = verify_resume(tiny(task), folder.path());
     INFO(task);
     CHECK(check.ok());
     CHECK(check.steps == 40);
@@ -40,17 +35,17 @@ TEST_CASE("a resumed run is verified, whatever it learns and however long it is"
   }
   RunConfig c = tiny("reverse");
   c.steps = 1;
-  CHECK(verify_resume(c, folder.path).ok());
-  const std::uint32_t one = verify_resume(c, folder.path).legs[0].hash;
+  CHECK(verify_resume(c, folder.path()).ok());
+  const std::uint32_t one = verify_resume(c, folder.path()).legs[0].hash;
   c.seed = 2;
-  CHECK(verify_resume(c, folder.path).legs[0].hash != one);
+  CHECK(verify_resume(c, folder.path()).legs[0].hash != one);
 }
 
 // The difference that a checkpoint which does this to its state makes.
 std::string difference_after(const std::function<void(SafeTensors&)>& forget) {
   const Folder folder;
   const ResumeCheck check = verify_resume(
-      tiny("reverse"), folder.path, {}, [&](const Trainer& t, const fs::path& inside) {
+      tiny("reverse"), folder.path(), {}, [&](const Trainer& t, const fs::path& inside) {
         t.save(inside);
         const std::string path = (inside / "state.safetensors").string();
         SafeTensors state = load_safetensors(path);

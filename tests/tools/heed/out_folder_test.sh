@@ -58,6 +58,26 @@ for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
 done
 expect 0 train --resume old --steps 5 --quiet
 ok test -z "$(find old -name '*.tmp*')"
+
+# --- and a kill while the new run moves into its place leaves what any command can finish
+expect 0 train reverse "${small[@]}" --seed 5 --save-every 2 --out earlier
+expect 0 train reverse "${tiny[@]}" --steps 5 --quiet --threads 1 --out later
+rm later/audit.txt later/attention.png  # those of the earlier run must go, too
+for command in info eval "train --resume" runs; do
+  for moved in 0 1 2 5; do
+    rm -rf runs
+    mkdir runs && cp -r earlier runs/mix && cp -r later runs/mix/new-run.whole
+    files=(config.toml model.safetensors best.safetensors state.safetensors metrics.csv)
+    for file in "${files[@]:0:moved}"; do mv runs/mix/new-run.whole/$file runs/mix/; done
+    if [[ $moved != 0 ]]; then rm -r runs/mix/{audit.txt,attention.png,checkpoints}; fi
+    if [[ $command == runs ]]; then expect 0 runs; out_has "5/5"; else
+      # shellcheck disable=SC2086
+      expect "$([[ $command == train* ]] && echo 2 || echo 0)" $command runs/mix
+    fi
+    ok diff -r later runs/mix
+  done
+done
+rm -r runs
 # Slow to start, so that a kill is sure to come before the first save.
 "$heed" train reverse --layers 24 --heads 16 --d-model 1024 --out old --overwrite > /dev/null 2>&1 &
 pid=$!
@@ -81,6 +101,7 @@ mkdir foreign && touch foreign/model.safetensors.tmp foreign/new-run.tmpx.0
 refuses 2 "holds no run" train reverse "${small[@]}" --out foreign
 
 # --- unfinished files of the dead are swept, those of the living and of others are not
+mkdir bare/checkpoints
 touch bare/model.safetensors.tmp"$dead".0 bare/checkpoints/000002.safetensors.tmp"$dead".7 \
   bare/state.safetensors.tmp$$.0 bare/notes.tmp"$dead".0 bare/model.safetensors.tmp
 expect 0 train --resume bare --steps 5 --quiet

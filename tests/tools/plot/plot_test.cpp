@@ -9,6 +9,7 @@
 
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 #include "tests/support/pictures.h"
 
 #define STB_IMAGE_IMPLEMENTATION
@@ -20,17 +21,6 @@ namespace heed::plot {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A fresh directory, gone at the end of the test.
-struct TemporaryDirectory {
-  fs::path path;
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "heed-plot-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~TemporaryDirectory() { fs::remove_all(path); }
-};
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -137,8 +127,8 @@ TEST_CASE("drawing outside of the picture is clipped", "[plot]") {
 }
 
 TEST_CASE("write_png: structure, description, pixels", "[plot]") {
-  const TemporaryDirectory directory;
-  const std::string path = (directory.path / "a.png").string();
+  const testing::Folder directory;
+  const std::string path = (directory.path() / "a.png").string();
   Image image(37, 21, Rgb{1, 2, 3});
   image.rect(5, 6, 7, 8, Rgb{200, 100, 50});
   image.line(0, 0, 37, 21, kInk, 2);
@@ -170,20 +160,20 @@ TEST_CASE("write_png: structure, description, pixels", "[plot]") {
   CHECK(channels == 3);
   CHECK(std::equal(image.data(), image.data() + 3 * 37 * 21, pixels));
   stbi_image_free(pixels);
-  CHECK(std::distance(fs::directory_iterator(directory.path), {}) == 1);
+  CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
 }
 
 TEST_CASE("write_png names an unwritable path and leaves nothing behind", "[plot]") {
-  const TemporaryDirectory directory;
+  const testing::Folder directory;
   const Image image(2, 2);
-  const std::string missing = (directory.path / "no" / "a.png").string();
+  const std::string missing = (directory.path() / "no" / "a.png").string();
   CHECK_THROWS_AS(write_png(missing, image, ""), autograd::IoError);
   CHECK(contains(error_text([&] { write_png(missing, image, ""); }), missing));
 
-  const fs::path occupied = directory.path / "b.png";  // the last step fails: it is a directory
+  const fs::path occupied = directory.path() / "b.png";  // the last step fails: it is a directory
   fs::create_directories(occupied / "inside");
   CHECK_THROWS_AS(write_png(occupied.string(), image, ""), autograd::IoError);
-  CHECK(std::distance(fs::directory_iterator(directory.path), {}) == 1);
+  CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
 }
 
 TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {

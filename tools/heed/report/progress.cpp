@@ -133,4 +133,8 @@ InterruptGuard::~InterruptGuard() {
 
 bool InterruptGuard::interrupted() const { return interrupt_seen != 0; }
 
+void InterruptGuard::check() const {
+  if (interrupted()) throw Interrupted();
+}
+
 }  // namespace heed

@@ -57,6 +57,9 @@ class Progress {
   std::jthread heart_;
 };
 
+/// The user wants no more of it.
+struct Interrupted {};
+
 /// While it lives, Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was closed) only set a flag; a
 /// second SIGINT or SIGTERM ends the program as usual. Under nohup SIGHUP stays ignored. SIGPIPE is
 /// ignored from then on: what nobody reads ends no training, and results get an error when written.
@@ -66,6 +69,8 @@ class InterruptGuard {
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   bool interrupted() const;
+  /// Throws Interrupted if it is: in the middle of long work.
+  void check() const;
 };
 
 }  // namespace heed

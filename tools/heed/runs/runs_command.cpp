@@ -13,6 +13,7 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/train/out_folder.h"
 #include "tools/plot/text.h"
 
 namespace heed {
@@ -64,15 +65,16 @@ void read_metrics(ListedRun& run) {
 ListedRun read_run(const fs::path& folder) {
   ListedRun run;
   run.folder = folder;
-  std::error_code ignored;
-  run.time = last_written(folder).value_or(fs::last_write_time(folder, ignored));
   try {
+    settle_run(folder);
     const std::string config = (folder / "config.toml").string();
     run.config = nn::from_toml(autograd::read_file(config), config);
     read_metrics(run);
   } catch (const autograd::Error& e) {
     run.problem = e.what();
   }
+  std::error_code ignored;
+  run.time = last_written(folder).value_or(fs::last_write_time(folder, ignored));
   return run;
 }
 

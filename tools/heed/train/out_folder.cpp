@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "autograd/base/error.h"
@@ -27,6 +29,7 @@ namespace {
 
 constexpr std::string_view kCheckpoints = "checkpoints", kWeights = ".safetensors";
 constexpr std::string_view kNewRun = "new-run";  // the folder of a first save, as new-run.tmp12.0
+constexpr std::string_view kWholeRun = "new-run.whole";  // its name from then on, until moved out
 constexpr std::array<std::string_view, 9> kFiles = {
     "config.toml",   "model.safetensors", "best.safetensors", "state.safetensors", "metrics.csv",
     "metrics.jsonl", "audit.txt",         "loss.png",         "attention.png"};
@@ -76,7 +79,7 @@ void remove_file(const fs::path& path) {
   if (fs::remove(path, error); error) out_fails("cannot remove ", path, error);
 }
 
-// A first save, unfinished or moved away but for its folder.
+// An unfinished first save.
 void remove_new_run(const fs::path& folder) {
   for_each_inside(folder, [](const fs::path& path) {
     if (is_run_file(path.filename().string()) || writer_of(path)) remove_file(path);
@@ -93,6 +96,29 @@ void sweep(const fs::path& folder) {
   });
 }
 
+// Moves a whole first save out of its folder, in the place of an earlier run. The first file of
+// kFiles leaves it first: while it is there, all of these files outside are the earlier run's. So a
+// kill at any moment leaves what the next call can finish.
+void move_out(const fs::path& folder) {
+  const fs::path whole = folder / kWholeRun;
+  if (fs::exists(whole / kFiles[0])) {
+    for_each_inside(folder / kCheckpoints, [](const fs::path& path) {
+      if (is_checkpoint(path.filename().string()) && !fs::is_directory(path)) remove_file(path);
+    });
+    for (const std::string_view name : kFiles)
+      if (!fs::exists(whole / name)) remove_file(folder / name);
+  }
+  for (const std::string_view name : kFiles) {
+    std::error_code error;
+    fs::rename(whole / name, folder / name, error);
+    if (error && error != std::errc::no_such_file_or_directory)
+      out_fails("cannot replace ", folder / name, error);
+  }
+  std::error_code not_empty;
+  fs::remove(whole, not_empty);
+  fs::remove(folder / kCheckpoints, not_empty);
+}
+
 // Whether all that is in the folder are unfinished files, also in checkpoints/.
 bool holds_nothing(const fs::path& folder) {
   bool nothing = true;
@@ -101,6 +127,11 @@ bool holds_nothing(const fs::path& folder) {
     nothing = nothing && (checkpoints ? holds_nothing(path) : writer_of(path).has_value());
   });
   return nothing;
+}
+
+bool is_unsettled(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder / kWholeRun, ignored);
 }
 
 void make_directories(const fs::path& folder) {
@@ -121,6 +152,7 @@ fs::path make_next_run(const std::string& task) {
 }
 
 void check_out(const fs::path& folder, bool overwrite) {
+  settle_run(folder);
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status)) return;
@@ -153,18 +185,15 @@ void begin_run(const fs::path& folder, const std::function<void(const fs::path&)
     remove_new_run(inside);
     throw;
   }
-  for_each_inside(real / kCheckpoints, [](const fs::path& path) {
-    if (is_checkpoint(path.filename().string()) && !fs::is_directory(path)) remove_file(path);
-  });
-  for (const std::string_view name : kFiles) {
-    std::error_code error;
-    if (fs::exists(inside / name))
-      fs::rename(inside / name, real / name, error);
-    else
-      fs::remove(real / name, error);
-    if (error) out_fails("cannot replace ", real / name, error);
-  }
-  remove_new_run(inside);
+  std::error_code error;
+  if (fs::rename(inside, real / kWholeRun, error); error) out_fails("cannot move ", inside, error);
+  move_out(real);
+}
+
+void settle_run(const fs::path& folder) {
+  if (!is_unsettled(folder)) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // its writer may live, and go on
+  if (is_unsettled(folder)) const RunLock settles(folder);
 }
 
 RunLock::RunLock(const fs::path& folder) {
@@ -179,14 +208,14 @@ RunLock::RunLock(const fs::path& folder) {
                   " at this moment; wait for it or stop it (Ctrl-C there saves), or train into "
                   "another folder with --out");
   }
-  if (!locked) return;  // a file system without locks: what is unfinished may be another's
   const fs::path real = fs::canonical(folder);
-  sweep(real);
-  sweep(real / kCheckpoints);
+  if (locked) {  // else what is unfinished may be another's
+    sweep(real);
+    sweep(real / kCheckpoints);
+  }
+  if (is_unsettled(real)) move_out(real);
 }
 
-RunLock::~RunLock() {
-  if (directory_ >= 0) ::close(directory_);
-}
+RunLock::~RunLock() { ::close(directory_); }
 
 }  // namespace heed

@@ -23,9 +23,6 @@ constexpr double kLongestUnsaved = 60;
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kFinished = "finished";  // metadata of the last model.safetensors
 
-// Ctrl-C, in the middle of an evaluation.
-struct Interrupted {};
-
 std::vector<std::string> config_notes() {
   return {fmt::format("heed train --config THIS-FILE runs this again; written by heed {}",
                       version_text())};
@@ -245,9 +242,9 @@ class Run {
             pace_.left(config_.steps - t_.steps_done)};
   }
 
-  nn::EvaluationWatch watch(const std::string& what) {
+  nn::WorkWatch watch(const std::string& what) {
     return [this, what](std::int64_t done, std::int64_t total) {
-      if (interrupt_.interrupted()) throw Interrupted();
+      interrupt_.check();
       progress_.at_work(fmt::format("{}: {} of {}", what, done, total));
     };
   }

@@ -17,8 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct StoppedByUser {};
-
 // A folder that is gone at the end.
 class TemporaryFolder {
  public:
@@ -48,7 +46,7 @@ nn::ResumeCheck check_resume(const fs::path& folder) {
   Progress progress(false);
   return past_input_checks([&] {
     return nn::verify_resume(config, temporary.path(), [&](std::int64_t done, std::int64_t all) {
-      if (interrupt.interrupted()) throw StoppedByUser();
+      interrupt.check();
       progress.at_work(fmt::format("step {} of {}", done, all));
     });
   });
@@ -61,7 +59,7 @@ int verify_resume(const std::string& run, bool json) {
   nn::ResumeCheck check;
   try {
     check = check_resume(folder);
-  } catch (const StoppedByUser&) {
+  } catch (const Interrupted&) {
     return kInterrupted;
   }
   const std::string hash = fmt::format("{:08x}", check.legs[0].hash);

@@ -1,0 +1,252 @@
+// load_safetensors: a header of checked size, entries that tile the data, and every byte under the
+// checksum if there is one.
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <span>
+#include <tuple>
+
+#include "autograd/base/files.h"
+#include "autograd/ops/ops.h"
+#include "nn/io/json.h"
+#include "nn/io/safetensors.h"
+#include "nn/io/safetensors_format.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+using namespace safetensors;
+
+namespace {
+
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
+
+struct Entry {
+  std::string name;
+  const Format* format;
+  Shape shape;
+  std::uint64_t begin, end;
+};
+
+template <class... Parts>
+[[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
+  fail<IoError>("load_safetensors", "cannot read ", path, ": ", parts...);
+}
+
+std::string shown(const Json& value) {
+  std::string text = value.dump(true);
+  if (text.size() > 80) text.replace(80, std::string::npos, "...");
+  return text;
+}
+
+// As the format needs it: anything deeper or longer could fill the memory.
+Json parse_header(const std::string& path, const std::string& text) {
+  try {
+    return Json::parse(text, {.depth = 3, .length = kMaxRank});
+  } catch (const JsonError& e) {
+    refuse(path, "its header ", e.what(), "; damaged, or no safetensors file of rank 0 to ",
+           kMaxRank);
+  }
+}
+
+Shape parse_shape(const std::string& path, const std::string& name, const Json& sizes) {
+  const auto bad = [&](std::string_view need) {
+    refuse(path, "tensor ", quoted(name), " has shape ", shown(sizes), "; heed needs ", need);
+  };
+  if (sizes.kind() != Json::Kind::kArray || sizes.items().size() > kMaxRank)
+    bad("a list of at most 8 sizes");
+  Shape shape;
+  std::uint64_t elements = 1;  // a size of 0 counts as 1: strides must not overflow either
+  for (const Json& size : sizes.items()) {
+    if (!size.is_count()) bad("integer sizes >= 0");
+    const auto n = size.count();
+    if (n > kMaxElements || (n > 0 && elements > kMaxElements / n)) bad("at most 2^40 elements");
+    elements *= std::max<std::uint64_t>(n, 1);
+    shape.push_back(std::int64_t(n));
+  }
+  return shape;
+}
+
+Entry parse_entry(const std::string& path, const std::string& name, const Json& info) {
+  const Json *dtype = info.find("dtype"), *sizes = info.find("shape"),
+             *offsets = info.find("data_offsets");
+  if (!dtype || !sizes || !offsets)
+    refuse(path, "tensor ", quoted(name), " lacks dtype, shape or data_offsets; damaged");
+  const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) {
+    return dtype->kind() == Json::Kind::kText && dtype->text() == f.name;
+  });
+  if (format == std::end(kFormats))
+    refuse(path, "tensor ", quoted(name), " has dtype ", shown(*dtype),
+           "; convert it to one of F32, F64, F16, BF16, I64, BOOL");
+  const std::vector<Json>& pair = offsets->items();
+  if (offsets->kind() != Json::Kind::kArray || pair.size() != 2 || !pair[0].is_count() ||
+      !pair[1].is_count())
+    refuse(path, "tensor ", quoted(name), " has data_offsets ", shown(*offsets),
+           ", needs [begin, end]; damaged");
+  const Shape shape = parse_shape(path, name, *sizes);
+  const auto begin = pair[0].count(), end = pair[1].count();
+  const std::uint64_t need = std::uint64_t(shape.numel()) * format->bytes;
+  if (end < begin || end - begin != need)
+    refuse(path, "tensor ", quoted(name), ", ", format->name, " ", shape, ", needs ", need,
+           " bytes, its data_offsets are ", shown(*offsets), "; damaged");
+  return {name, format, shape, begin, end};
+}
+
+// The entries must tile [0, size): no overlap, no hole, nothing after.
+void check_tiling(const std::string& path, const std::vector<Entry>& entries, std::uint64_t size) {
+  std::uint64_t at = 0;
+  for (const Entry& e : entries) {
+    if (e.end > size)
+      refuse(path, "tensor ", quoted(e.name), " ends at byte ", e.end, " of the data, which has ",
+             size, ": the file was cut off; copy it again");
+    if (e.begin != at)
+      refuse(path, "tensor ", quoted(e.name), " starts at byte ", e.begin, " of the data, needs ",
+             at, (e.begin < at ? ": tensors overlap" : ": there is a hole before it"), "; damaged");
+    at = e.end;
+  }
+  if (at != size)
+    refuse(path, size - at, " bytes follow the last tensor; damaged, or not written by a program");
+}
+
+float from_half(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 31u;
+  const std::uint32_t fraction = half & 0x3ffu;
+  if (exponent == 0) {  // subnormal: fraction * 2^-24, exact in float
+    const float value = float(fraction) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
+}
+
+float from_bfloat(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t(half) << 16); }
+
+Tensor read_halves(const Entry& e, std::span<const std::byte> bytes) {
+  Tensor x = empty(e.shape, float32);
+  float* out = x.mutable_data<float>();
+  for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
+    std::uint16_t half;
+    std::memcpy(&half, &bytes[2 * i], 2);
+    out[i] = e.format->name == "F16" ? from_half(half) : from_bfloat(half);
+  }
+  return x;
+}
+
+// The elements as they are in memory.
+std::span<std::byte> writable_bytes(const Tensor& x) {
+  return dispatch_any(x.dtype(), [&]<class T> {
+    return std::as_writable_bytes(std::span(x.mutable_data<T>(), std::size_t(x.numel())));
+  });
+}
+
+Tensor read_tensor(const InputFile& file, std::uint64_t data, const Entry& e, Crc32c& sum) {
+  const auto read = [&](std::span<std::byte> bytes) {
+    file.read(data + e.begin, bytes);
+    sum.add(bytes);
+  };
+  try {
+    if (e.format->bytes == 2) {
+      std::vector<std::byte> bytes(std::size_t(e.end - e.begin));
+      read(bytes);
+      return read_halves(e, bytes);
+    }
+    Tensor x = empty(e.shape, e.format->dtype);
+    const std::span<std::byte> bytes = writable_bytes(x);
+    read(bytes);
+    for (std::size_t i = 0; e.format->dtype == bool8 && i < bytes.size(); ++i)
+      if (std::to_integer<int>(bytes[i]) > 1)
+        refuse(file.path(), "tensor ", quoted(e.name), " is BOOL but element ", i, " is the byte ",
+               std::to_integer<int>(bytes[i]), ", not 0 or 1; damaged");
+    return x;
+  } catch (const std::bad_alloc&) {
+    refuse(file.path(), "tensor ", quoted(e.name), ", ", e.format->name, " ", e.shape, ", needs ",
+           e.end - e.begin, " bytes of memory, more than there is");
+  }
+}
+
+// The header's text, its size known to fit the file.
+std::string read_header(const InputFile& file) {
+  const std::string& path = file.path();
+  if (file.size() < 8)
+    refuse(path, "it has ", file.size(),
+           " bytes, a safetensors file has at least 8: cut off? copy it again");
+  std::uint64_t length = 0;
+  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > file.size() - 8)
+    refuse(path, "its first 8 bytes say a header of ", length, " bytes, ", file.size() - 8,
+           " follow: no safetensors file, or cut off");
+  if (length > kMaxHeader)
+    refuse(path, "its header has ", length, " bytes, the limit is ", kMaxHeader);
+  std::string text(std::size_t(length), '\0');
+  file.read(8, std::as_writable_bytes(std::span(text)));
+  if (text.empty() || text[0] != '{')
+    refuse(path, "its header is not a JSON object: no safetensors file");
+  if (text.find('\0') != std::string::npos)  // where the parser would stop, and call it the end
+    refuse(path, "its header holds a zero byte: no safetensors file, or damaged");
+  return text;
+}
+
+void read_metadata(const std::string& path, const Json& info,
+                   std::map<std::string, std::string>& metadata) {
+  if (info.kind() != Json::Kind::kObject)
+    refuse(path, "its __metadata__ is not an object of strings");
+  for (std::size_t j = 0; j < info.items().size(); ++j) {
+    const std::string& key = info.keys()[j];
+    const Json& value = info.items()[j];
+    if (value.kind() != Json::Kind::kText)
+      refuse(path, "its __metadata__ ", quoted(key), " is ", shown(value), ", not a string");
+    metadata[key] = value.text();
+  }
+}
+
+// Takes the checksum out of the metadata; "" if there is none. A key without such a value, or a
+// value without the key, is what damage leaves of one.
+std::string take_checksum(const std::string& path, const std::string& header,
+                          std::map<std::string, std::string>& metadata) {
+  std::string text;
+  for (const auto& [key, value] : metadata) {
+    if (key != kChecksumKey && !value.starts_with(kChecksumPrefix)) continue;
+    const std::size_t at = find_checksum(header);
+    text = value.substr(std::min(value.size(), kChecksumPrefix.size()));
+    if (key != kChecksumKey || at == std::string::npos || text.size() != kNoChecksum.size() ||
+        header.compare(at, text.size(), text) != 0)
+      refuse(path, "its metadata ", quoted(key), " is ", quoted(value), ", needs ", kChecksumKey,
+             " crc32c: and 8 digits; damaged");
+  }
+  metadata.erase(kChecksumKey);
+  return text;
+}
+
+}  // namespace
+
+SafeTensors load_safetensors(const std::string& path) {
+  const InputFile file(path);
+  const std::string text = read_header(file);
+  SafeTensors result{path, {}, {}};
+  std::vector<Entry> entries;
+  const Json header = parse_header(path, text);
+  for (std::size_t i = 0; i < header.items().size(); ++i) {
+    const Json& info = header.items()[i];
+    if (header.keys()[i] == "__metadata__")
+      read_metadata(path, info, result.metadata);
+    else
+      entries.push_back(parse_entry(path, header.keys()[i], info));
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  const std::uint64_t data = 8 + text.size();
+  check_tiling(path, entries, file.size() - data);
+  result.checksum = take_checksum(path, text, result.metadata);
+  Crc32c sum = checksum_of_header(text);
+  for (const Entry& e : entries)
+    result.tensors.push_back({e.name, read_tensor(file, data, e, sum)});
+  if (!result.checksum.empty() && checksum_text(sum) != result.checksum)
+    refuse(path, "its checksum is ", result.checksum, ", its bytes give ", checksum_text(sum),
+           ": it was damaged, or changed by another program (which should leave ", kChecksumKey,
+           " out); take a copy of it");
+  return result;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "autograd/base/files.h"
+#include "autograd/base/utf8.h"
+#include "autograd/ops/ops.h"
+#include "nn/io/json.h"
+#include "nn/io/safetensors.h"
+#include "nn/io/safetensors_format.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+using namespace safetensors;
+
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  const auto need = [](bool ok, const auto&... what) {
+    check<ValueError>(ok, "save_safetensors", what...);
+  };
+  std::map<std::string, Json> header;  // by name, as the reference implementation writes it
+  for (const auto& [key, value] : metadata)
+    need(is_utf8(key) && is_utf8(value), "metadata ", quoted(key), " is not UTF-8");
+  std::map<std::string, std::string> facts = metadata;
+  facts[kChecksumKey] = std::string(kChecksumPrefix) + std::string(kNoChecksum);
+  header["__metadata__"] = facts;
+  // By falling element size every tensor is aligned; the header is padded to 8 bytes below.
+  std::vector<NamedTensor> sorted = tensors;
+  for (const auto& [name, x] : sorted) {
+    need(is_utf8(name), "the name ", quoted(name), " is not UTF-8");
+    need(x.defined(), "tensor ", quoted(name), " is undefined");
+    check<DTypeError>(x.dtype() != dual64, "save_safetensors", quoted(name), " is dual64, which ",
+                      "lives inside jvp only");
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const NamedTensor& a, const NamedTensor& b) {
+    return element_size(a.tensor.dtype()) > element_size(b.tensor.dtype());
+  });
+  std::uint64_t end = 0;
+  for (const auto& [name, x] : sorted) {
+    need(name != "__metadata__", "\"__metadata__\" cannot be a tensor's name");
+    need(!header.contains(name), "two tensors are named ", quoted(name));
+    const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& f) {
+      return f.dtype == x.dtype();  // F32 precedes F16 and BF16
+    });
+    const std::uint64_t begin = end;
+    end += std::uint64_t(x.numel() * element_size(x.dtype()));
+    header[name] =
+        Json::object({{"data_offsets", std::vector{begin, end}},
+                      {"dtype", format->name},
+                      {"shape", std::vector<std::int64_t>(x.shape().begin(), x.shape().end())}});
+  }
+
+  std::string text = Json(header).dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = text.size();
+  Crc32c sum = checksum_of_header(text);
+  std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(&length, 1)),
+                                                   std::as_bytes(std::span(text))};
+  for (NamedTensor& named : sorted) {
+    Tensor& x = named.tensor;
+    x = contiguous(x.detach());
+    dispatch_any(x.dtype(), [&]<class T> {
+      parts.push_back(std::as_bytes(std::span(x.template data<T>(), std::size_t(x.numel()))));
+    });
+    sum.add(parts.back());
+  }
+  text.replace(find_checksum(text), kNoChecksum.size(), checksum_text(sum));
+  write_file(path, parts);
+}
+
+}  // namespace heed::nn

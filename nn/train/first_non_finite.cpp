@@ -1,0 +1,29 @@
+#include "nn/train/first_non_finite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <sstream>
+
+#include "autograd/base/shape.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/module.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+std::string first_non_finite(const Tensor& x) {
+  const Tensor row_major = contiguous(x.detach());
+  return dispatch_parameter(row_major, [&]<class T> {
+    const std::span values(row_major.data<T>(), std::size_t(x.numel()));
+    const auto bad = std::ranges::find_if_not(values, [](T v) { return std::isfinite(v); });
+    std::ostringstream text;
+    if (bad != values.end())
+      text << (std::isnan(*bad) ? std::nan("") : double(*bad)) << " at "
+           << unravel(bad - values.begin(), x.shape());
+    return text.str();
+  });
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,63 @@
+// A task of one's own, from outside of the library.
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/runs.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::testing::Folder;
+
+// 0 1 2 3 4 0 1 ..., from anywhere on.
+TaskFacts facts_of() {
+  TaskFacts f;
+  f.name = "counting", f.vocabulary = Vocabulary::of("01234"), f.classes = 5, f.context = 8;
+  return f;
+}
+class Counting : public Task {
+ public:
+  Counting() : Task(facts_of()) {}
+
+ private:
+  Sequence draw(Generator& g) const override {
+    std::int64_t at = 0;
+    g.randint({&at, 1}, 0, 5);
+    Sequence s;
+    for (; s.inputs.size() < 8; ++at) {
+      s.inputs.push_back(at % 5);
+      s.targets.push_back((at + 1) % 5);
+    }
+    s.counted.assign(8, true);
+    return s;
+  }
+};
+
+TEST_CASE("a task of one's own trains, and resumes where it is given again") {
+  RunConfig c = tiny_run();
+  c.lr = 1e-2, c.steps = 60;
+  Folder straight, folder;
+  {
+    Trainer t(c, std::make_unique<Counting>());
+    run_to(t, 20, 0);
+    t.save(folder.path());
+    run_to(t, 60, 0);
+    const Evaluation e = t.evaluate(true);
+    CHECK(e.accuracy == 1.0);
+    CHECK(!e.optimal);
+    t.save(straight.path());
+  }
+  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains("there is no task 'counting'"));
+  Trainer t = Trainer::resume(folder.path(), std::make_unique<Counting>());
+  run_to(t, 60, 0);
+  t.evaluate(true);
+  t.save(folder.path());
+  for (const char* file : {"model.safetensors", "state.safetensors", "config.toml"})
+    CHECK(bytes_of(folder / file) == bytes_of(straight / file));
+  c.context = 10;
+  CHECK_THROWS_WITH(Trainer(c, std::make_unique<Counting>()),
+                    Contains("counting has sequences of 8 tokens, not 10"));
+}
+
+}  // namespace

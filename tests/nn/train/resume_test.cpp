@@ -1,0 +1,88 @@
+// A run that is interrupted, or made longer, is the one that was not: bit for bit.
+#include "autograd/base/parallel.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/runs.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::testing::Folder;
+
+TEST_CASE("the length of a run can change, but not its schedule") {
+  Trainer t(tiny_run());
+  const Schedule before = schedule(t.config());
+  t.set_length(24, 3, 4);
+  CHECK((t.config().steps == 24 && t.config().eval_every == 3 && t.config().save_every == 4));
+  for (std::int64_t step = 0; step < 24; ++step)
+    CHECK(schedule(t.config()).lr_at(step) == before.lr_at(step));
+  CHECK_THROWS_AS(t.set_length(0, 3, 4), ValueError);
+  CHECK(t.config().steps == 24);
+  t.set_length(48, 3, 4);
+  CHECK(schedule(t.config()).total_steps == 12);
+  RunConfig constant = tiny_run();
+  constant.schedule = Decay::kConstant;
+  Trainer u(constant);
+  u.set_length(24, 3, 4);
+  CHECK(u.config().schedule_steps == 0);  // nothing that another run would have to copy
+}
+
+TEST_CASE("a run that is made longer is one that was started so") {
+  Folder straight, longer;
+  RunConfig c = tiny_run();
+  c.steps = 20, c.schedule_steps = 12, c.min_lr = 1e-4;
+  Trainer t(c);
+  run_to(t, 20, 5);
+  t.save(straight.path());
+  c.steps = 12, c.schedule_steps = 0;
+  Trainer first(c);
+  run_to(first, 12, 5);
+  first.save(longer.path());
+  first.evaluate(false);  // of its end, which the longer run does not have
+  first.save_results(longer.path());
+  CHECK(bytes_of(longer / "metrics.csv").find("\n12,") != std::string::npos);
+  Trainer second = Trainer::resume(longer.path());
+  second.set_length(20, 50, 0);
+  run_to(second, 20, 5);
+  second.save(longer.path());
+  for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
+                           "metrics.csv", "config.toml"}) {
+    INFO(file);
+    CHECK(bytes_of(longer / file) == bytes_of(straight / file));
+  }
+}
+
+TEST_CASE("a resumed run is the straight one, bit for bit, at any number of threads") {
+  const int threads = heed::autograd::num_threads();
+  Folder straight;
+  {
+    Trainer t(tiny_run());
+    run_to(t, 12, 3);
+    t.save(straight.path());
+  }
+  for (const int n : {1, 2})
+    for (const std::int64_t stop : {0, 5, 6}) {
+      heed::autograd::set_num_threads(n);
+      Folder folder;
+      {
+        Trainer t(tiny_run());
+        run_to(t, stop, 3);
+        t.save(folder.path());
+      }
+      Trainer t = Trainer::resume(folder.path());
+      CHECK(t.steps_done == stop);
+      CHECK(t.warnings.empty());
+      run_to(t, 12, 3);
+      t.save(folder.path());
+      for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
+                               "metrics.csv", "config.toml"}) {
+        INFO(file << ", " << n << " threads, stopped after " << stop);
+        CHECK(bytes_of(folder / file) == bytes_of(straight / file));
+      }
+    }
+  heed::autograd::set_num_threads(threads);
+}
+
+}  // namespace

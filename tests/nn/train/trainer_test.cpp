@@ -1,0 +1,116 @@
+// The training loop: it learns, evaluates without a trace, takes failed steps back, and has the
+// same bits at any number of threads.
+#include "nn/train/trainer.h"
+
+#include <cmath>
+
+#include "autograd/base/parallel.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
+#include "nn/io/safetensors.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/runs.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::testing::Folder;
+namespace fs = std::filesystem;
+
+TEST_CASE("a tiny model learns one batch by heart") {
+  RunConfig c = tiny_run();
+  c.d_model = 32, c.dropout = 0, c.lr = 1e-2, c.schedule = Decay::kConstant, c.batch = 4,
+  c.steps = 400;
+  Trainer t(c);
+  Generator g(3);
+  const Batch batch = t.task->sample(c.batch, g);
+  double loss = t.step(&batch).loss;
+  CHECK(loss == Approx(std::log(16.0)).margin(0.5));  // it begins by guessing
+  while (!(loss < 1e-3) && t.steps_done < c.steps) loss = t.step(&batch).loss;
+  INFO("after " << t.steps_done << " steps");
+  // Four sequences of reverse begin apart, and only answers count: nothing is left to chance.
+  CHECK(loss < 1e-3);
+}
+
+TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
+  RunConfig c;  // induction, large enough that every op and product is shared out
+  c.mlp = c.bias = true;
+  c.dropout = 0.1;
+  c.batch = 48, c.steps = kSanitized ? 1 : 3, c.eval_batch = 16;
+  const auto trained = [&] {
+    Trainer t(c);
+    run_to(t, c.steps, 2);
+    std::vector<std::vector<float>> weights;
+    for (const auto& p : heed::nn::parameters(t.model))
+      weights.push_back(p.tensor.to_vector<float>());
+    return std::pair(metrics_csv(t.history()), weights);
+  };
+  const int before = heed::autograd::num_threads();
+  heed::autograd::set_num_threads(1);
+  const auto [log, weights] = trained();
+  for (const int n : {2, 3, 8}) {
+    heed::autograd::set_num_threads(n);
+    const auto [same_log, same_weights] = trained();
+    INFO(n << " threads");
+    CHECK(same_log == log);
+    CHECK(same_weights == weights);
+  }
+  heed::autograd::set_num_threads(before);
+}
+
+TEST_CASE("evaluating more often changes no weight") {
+  Folder folder;
+  Trainer never(tiny_run()), often(tiny_run());
+  run_to(never, 6, 0);
+  run_to(often, 6, 1);
+  never.save_weights(folder / "never");
+  often.save_weights(folder / "often");
+  CHECK(bytes_of(folder / "never") == bytes_of(folder / "often"));
+}
+
+TEST_CASE("a step that fails takes the same batch again") {
+  Folder folder;
+  Trainer t(tiny_run());
+  t.step();
+  t.save(folder / ".");
+  const std::string before = bytes_of(folder / "state.safetensors");
+  const Tensor weight = parameters(t.model)[0].tensor;
+  const Tensor kept = to(weight.detach() * 1.0, weight.dtype());
+  {
+    const NoGrad guard;
+    copy_(weight, full(weight.shape(), std::nan(""), weight.dtype()));
+  }
+  CHECK_THROWS_AS(t.step(), NumericError);
+  {
+    const NoGrad guard;
+    copy_(weight, kept);
+  }
+  t.save(folder / ".");
+  CHECK(bytes_of(folder / "state.safetensors") == before);
+}
+
+TEST_CASE("a loss that is not finite is never the best") {
+  Folder folder;
+  Trainer t(tiny_run());
+  const Tensor weight = parameters(t.model)[0].tensor;
+  const Tensor kept = to(weight.detach() * 1.0, weight.dtype());
+  const auto set = [&](const Tensor& x) {
+    const NoGrad guard;
+    copy_(weight, x);
+  };
+  set(full(weight.shape(), std::nan(""), weight.dtype()));
+  CHECK(!std::isfinite(t.evaluate(false).loss));
+  CHECK_THROWS_WITH(t.save(folder.path()), Contains("tok.weight is not finite after step 0"));
+  CHECK_THROWS_AS(t.save(folder.path()), NumericError);
+  CHECK(fs::is_empty(folder.path()));
+  set(kept);
+  t.step();
+  CHECK(std::isfinite(t.evaluate(false).loss));
+  t.save(folder.path());
+  CHECK(load_safetensors((folder / "best.safetensors").string()).metadata.at("step") == "1");
+}
+
+}  // namespace

@@ -1,0 +1,75 @@
+// What tests do to the disk, undone at their end.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+namespace heed::testing {
+
+/// A fresh folder; it goes with all that is in it.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "heed-test-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder " + name);
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  /// How many entries it has.
+  std::size_t files() const {
+    return std::size_t(std::distance(std::filesystem::directory_iterator(path_),
+                                     std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A file of these bytes, in a folder of its own.
+class File {
+ public:
+  explicit File(const std::string& bytes) : path_((folder_ / "file.txt").string()) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  Folder folder_;
+  std::string path_;
+};
+
+/// While it lives, no file can grow beyond some bytes: a write fails in the middle (EFBIG).
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) throw std::runtime_error("no limit of files");
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+}  // namespace heed::testing

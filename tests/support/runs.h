@@ -1,0 +1,32 @@
+// Runs that tests train in no time, and what is left of them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "autograd/base/files.h"
+#include "nn/train/trainer.h"
+
+namespace heed::nn::testing {
+
+/// 12 steps with everything that a resumed run must keep: moments, a schedule, dropout.
+inline RunConfig tiny_run(const char* task = "reverse") {
+  RunConfig c = preset(task);
+  c.d_model = 16, c.heads = 2, c.context = 8, c.batch = 8, c.eval_batch = 16;
+  c.steps = 12, c.warmup = 2, c.schedule = Decay::kCosine, c.dropout = 0.1;
+  return c;
+}
+
+/// Trains to this step, evaluating every `eval_every` steps; 0: never.
+inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
+  while (t.steps_done < step) {
+    t.step();
+    if (eval_every > 0 && t.steps_done % eval_every == 0) t.evaluate(false);
+  }
+}
+
+inline std::string bytes_of(const std::filesystem::path& file) {
+  return autograd::read_file(file.string());
+}
+
+}  // namespace heed::nn::testing

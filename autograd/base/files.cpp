@@ -18,10 +18,10 @@ namespace {
 std::string reason(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void cannot_write(const std::string& path, const std::string& why) {
-  fail<IoError>("write_file", "cannot write ", path, ": ", why);
+  fail<IoError>("file", "cannot write ", path, ": ", why);
 }
 [[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
-  fail<IoError>("read_file", "cannot read ", path, ": ", why);
+  fail<IoError>("file", "cannot read ", path, ": ", why);
 }
 
 // A new file beside `path`; stale ones of a killed process may be in the way.

@@ -31,7 +31,7 @@ Sequence AnswerTask::with_answer(const std::vector<std::int64_t>& question) cons
 }
 
 std::vector<std::int64_t> AnswerTask::prompt_inputs(const std::string& text) const {
-  std::vector<std::int64_t> ids = facts().vocabulary.encode(text);
+  std::vector<std::int64_t> ids = facts().vocabulary.encode(text, "prompt");
   if (!separator_) {
     check<ValueError>(std::ssize(ids) >= question_length_, facts().name, "a prompt needs at least ",
                       question_length_, " tokens, the question, got ", ids.size());

@@ -73,7 +73,7 @@ std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) co
   if (by_line_) return Task::prompt_inputs(text);  // with the start token
   const Vocabulary& v = facts().vocabulary;
   if (text.empty()) return {v.find("\n").value_or(0)};
-  return v.encode(text);
+  return v.encode(text, "prompt");
 }
 
 void FilePrompts::mark_answer(Sequence& s) const {
@@ -90,18 +90,24 @@ FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& des
       tokens_(std::move(corpus.tokens)),
       ngrams_(o.ngrams) {}
 
-void FileTask::add_ngrams(std::vector<Sequence>& sequences) const {
+void FileTask::prepare_evaluation(const std::function<void()>& poll) const {
   if (ngrams_ == 0) return;
   // Counted when first needed: most uses of a text never evaluate.
   std::call_once(counted_, [&] {
     model_.emplace(facts().vocabulary.size(), ngrams_);
-    counted_all_ = count_training(*model_);
+    counted_all_ = count_training(*model_, poll);
   });
+}
+
+void FileTask::add_ngrams(std::vector<Sequence>& sequences) const {
+  if (ngrams_ == 0) return;
+  prepare_evaluation([] {});
+  const bool whole = std::int64_t(model_->order()) == ngrams_;
   for (Sequence& s : sequences) {
     const std::vector<double> losses = model_->losses(s.inputs, s.targets);
     for (std::size_t n = 2; n <= losses.size(); ++n)
-      s.references[std::to_string(n) + (counted_all_ ? "-gram" : "-gram of first 4M")] =
-          losses[n - 1];
+      s.references[std::to_string(n) + (counted_all_ ? "-gram" : "-gram of first 4M") +
+                   (whole || n < losses.size() ? "" : ", longer: over 4M entries")] = losses[n - 1];
   }
 }
 

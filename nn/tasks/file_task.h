@@ -1,6 +1,7 @@
 // What the tasks on a file of one's own share: nn/tasks/text.cpp, nn/tasks/lines.cpp.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -43,13 +44,16 @@ class FileTask : public FilePrompts {
            const std::string& note);
 
   const TokenArray& tokens() const { return tokens_; }
+  void prepare_evaluation(const std::function<void()>& poll) const override;
   /// The losses of n-grams on each sequence, into its references.
   void add_ngrams(std::vector<Sequence>& sequences) const;
   static constexpr std::int64_t kMostCounted = 4'000'000;
+  static constexpr std::int64_t kPolled = 1 << 14;  ///< tokens between polls
 
  private:
-  /// Counts what trains, kMostCounted tokens of it at most; returns whether that was all.
-  virtual bool count_training(NgramModel& model) const = 0;
+  /// Counts what trains, kMostCounted tokens of it at most, calling poll() now and then; returns
+  /// whether that was all.
+  virtual bool count_training(NgramModel& model, const std::function<void()>& poll) const = 0;
 
   TokenArray tokens_;
   std::int64_t ngrams_;  // the highest order, 0: none

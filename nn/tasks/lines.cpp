@@ -60,8 +60,9 @@ class LinesTask : public FileTask {
     return s;
   }
 
-  bool count_training(NgramModel& model) const override {
+  bool count_training(NgramModel& model, const std::function<void()>& poll) const override {
     for (std::int64_t line = 0; line < std::ssize(starts_); ++line) {
+      if (line % kPolled == 0) poll();
       if (held_out_.contains(line)) continue;
       if (model.counted() >= kMostCounted) return false;
       model.start(kNewline);

@@ -124,7 +124,7 @@ class Modadd : public Task {
   }
 
   std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
-    std::vector<std::int64_t> ids = facts().vocabulary.encode(text);
+    std::vector<std::int64_t> ids = facts().vocabulary.encode(text, "prompt");
     if (ids.size() == 2) ids.push_back(options_.modulus);
     const auto equals = std::find(ids.begin(), ids.end(), options_.modulus) - ids.begin();
     check<ValueError>(ids.size() == 3 && equals == 2, facts().name,

@@ -1,5 +1,6 @@
 #include "nn/tasks/ngram.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/base/error.h"
@@ -8,43 +9,57 @@ namespace heed::nn {
 
 using namespace autograd;
 
-NgramModel::NgramModel(std::int64_t vocabulary, std::int64_t order)
-    : vocabulary_(vocabulary), order_(std::size_t(order)), nodes_(1) {
+NgramModel::NgramModel(std::int64_t vocabulary, std::int64_t order, std::size_t most)
+    : vocabulary_(vocabulary),
+      most_(most),
+      levels_(std::size_t(std::max<std::int64_t>(order, 0) + 1)) {
   check<ValueError>(order >= 1, "n-gram", "needs an order of 1 or more, got ", order);
   check<ValueError>(vocabulary >= 1 && vocabulary <= 1 << 16, "n-gram",
                     "needs 1 to 65536 symbols, got ", vocabulary);
+  levels_[0].nodes.emplace_back();
   start();
 }
 
-NgramModel::Node NgramModel::child(Node context, std::int64_t token) {
-  const auto [found, is_new] = children_.try_emplace(key(context, token), Node(nodes_.size()));
-  if (is_new) nodes_.emplace_back();
+NgramModel::Node NgramModel::child(std::size_t length, Node context, std::int64_t token) {
+  std::vector<Counts>& longer = levels_[length + 1].nodes;
+  const auto [found, is_new] =
+      levels_[length].children.try_emplace(key(context, token), Node(longer.size()));
+  if (is_new) longer.emplace_back(), ++entries_;
   return found->second;
 }
 
 void NgramModel::start(std::int64_t token) {
   contexts_ = {0};
-  if (token >= 0 && order_ > 1) contexts_.push_back(child(0, token));
+  if (token >= 0 && order() > 1) contexts_.push_back(child(0, 0, token));
 }
 
 void NgramModel::count(std::int64_t token) {
   std::vector<Node> next = {0};
-  for (const Node context : contexts_) {
-    const Node node = child(context, token);
-    ++nodes_[context].total;
-    if (++nodes_[node].count == 1) ++nodes_[context].distinct;
-    if (next.size() < order_) next.push_back(node);
+  for (std::size_t length = 0; length < contexts_.size(); ++length) {
+    const Node node = child(length, contexts_[length], token);
+    Counts& context = levels_[length].nodes[contexts_[length]];
+    ++context.total;
+    if (++levels_[length + 1].nodes[node].count == 1) ++context.distinct;
+    if (next.size() < order()) next.push_back(node);
   }
   contexts_.swap(next);
   ++counted_;
+  while (entries_ > most_ && order() > 1) drop_longest();
+}
+
+void NgramModel::drop_longest() {
+  entries_ -= levels_.back().nodes.size();
+  levels_.pop_back();
+  levels_.back().children = {};
+  if (contexts_.size() > order()) contexts_.resize(order());
 }
 
 std::vector<NgramModel::Node> NgramModel::advanced(const std::vector<Node>& contexts,
                                                    std::int64_t token) const {
   std::vector<Node> next = {0};
-  for (const Node context : contexts) {
-    const auto found = children_.find(key(context, token));
-    if (found == children_.end() || next.size() == order_) break;
+  for (std::size_t length = 0; length < contexts.size() && next.size() < order(); ++length) {
+    const auto found = levels_[length].children.find(key(contexts[length], token));
+    if (found == levels_[length].children.end()) break;
     next.push_back(found->second);
   }
   return next;
@@ -52,22 +67,24 @@ std::vector<NgramModel::Node> NgramModel::advanced(const std::vector<Node>& cont
 
 std::vector<double> NgramModel::losses(std::span<const std::int64_t> inputs,
                                        std::span<const std::int64_t> targets) const {
-  std::vector<double> nats(order_);
+  std::vector<double> nats(order());
   std::vector<Node> contexts = {0};
   double tokens = 0;
   for (std::size_t t = 0; t < inputs.size(); ++t) {
     contexts = advanced(contexts, inputs[t]);
     if (targets[t] < 0) continue;
     double p = 1 / double(vocabulary_);
-    for (std::size_t n = 1; n <= order_; ++n) {
+    for (std::size_t n = 0; n < order(); ++n) {  // tokens before
+      const Level& level = levels_[n];
       // Not enough tokens yet, or never followed: the shorter context decides.
-      if (n <= contexts.size() && nodes_[contexts[n - 1]].total > 0) {
-        const Counts& context = nodes_[contexts[n - 1]];
-        const auto found = children_.find(key(contexts[n - 1], targets[t]));
-        const double count = found == children_.end() ? 0 : nodes_[found->second].count;
+      if (n < contexts.size() && level.nodes[contexts[n]].total > 0) {
+        const Counts& context = level.nodes[contexts[n]];
+        const auto found = level.children.find(key(contexts[n], targets[t]));
+        const double count =
+            found == level.children.end() ? 0 : levels_[n + 1].nodes[found->second].count;
         p = (count + context.distinct * p) / (double(context.total) + context.distinct);
       }
-      nats[n - 1] -= std::log(p);
+      nats[n] -= std::log(p);
     }
     ++tokens;
   }

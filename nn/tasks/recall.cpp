@@ -78,7 +78,7 @@ class Recall : public Task {
   }
 
   std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
-    std::vector<std::int64_t> ids = facts().vocabulary.encode(text);
+    std::vector<std::int64_t> ids = facts().vocabulary.encode(text, "prompt");
     bool pairs = std::ssize(ids) > 2 * options_.pairs;
     for (std::int64_t i = 0; pairs && i < 2 * options_.pairs; i += 2)
       pairs = is_key(ids[std::size_t(i)]) && ids[std::size_t(i) + 1] >= kFirstValue;

@@ -125,7 +125,7 @@ std::vector<Sequence> Task::draw_evaluation(std::int64_t first, std::int64_t cou
 Batch Task::example(Generator& g) const { return make_batch({draw_example(g)}); }
 
 std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
-  std::vector<std::int64_t> ids = facts_.vocabulary.encode(text);
+  std::vector<std::int64_t> ids = facts_.vocabulary.encode(text, "prompt");
   if (facts_.bos && (ids.empty() || ids[0] != *facts_.bos)) ids.insert(ids.begin(), *facts_.bos);
   return ids;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -99,6 +100,9 @@ class Task {
   /// of their own. ValueError outside [0, evaluation_size()).
   Batch evaluation(std::int64_t first, std::int64_t count) const;
   virtual std::int64_t evaluation_size() const { return 1024; }
+  /// Does what the first evaluation() would take long for, calling poll() now and then, which may
+  /// throw: then nothing is done.
+  virtual void prepare_evaluation(const std::function<void()>& /*poll*/) const {}
 
   /// One sequence that shows in a picture what the task is about. [1, T]
   Batch example(Generator& g) const;

@@ -74,9 +74,12 @@ class TextTask : public FileTask {
     return s;
   }
 
-  bool count_training(NgramModel& model) const override {
+  bool count_training(NgramModel& model, const std::function<void()>& poll) const override {
     const std::int64_t count = std::min(cut_, kMostCounted);
-    for (std::int64_t i = 0; i < count; ++i) model.count(tokens()[std::size_t(i)]);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i % kPolled == 0) poll();
+      model.count(tokens()[std::size_t(i)]);
+    }
     return count == cut_;
   }
 

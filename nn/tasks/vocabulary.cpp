@@ -56,24 +56,34 @@ std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
+// What to do about a word that is no symbol.
+std::string Vocabulary::advice(const std::string& word) const {
+  if (word.find("<unk>") != std::string::npos)
+    return "; <unk> stands for words that --max-words left out, and spells none: leave it out";
+  if (find(" " + word)) return "; with a space before it, it is: write ' " + word + "'";
+  if (word.starts_with(' ') && find(word.substr(1)))
+    return "; without the space before it, it is: write '" + word.substr(1) + "'";
+  return "";
+}
+
+std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::string_view what) const {
   std::vector<std::int64_t> ids;
   const auto add = [&](const std::string& symbol) {
     const auto id = find(symbol);
     if (!id && unit_ == Unit::kWord)
-      fail<ValueError>("encode", "'", printable_word(symbol), "' (word ", ids.size() + 1,
-                       ", with the space before it) is not in the vocabulary: ", summary());
+      fail<ValueError>(what, "'", printable_word(symbol), "' (word ", ids.size() + 1,
+                       ", with the space before it) is not in the vocabulary: ", summary(),
+                       advice(symbol));
     if (!id)
-      fail<ValueError>("encode", "'", printable_word(symbol), "' (",
-                       code_point_name(first_of(symbol)), ", character ", ids.size() + 1,
-                       ") is not in the vocabulary: ", summary());
+      fail<ValueError>(what, "'", printable_word(symbol), "' (", code_point_name(first_of(symbol)),
+                       ", character ", ids.size() + 1, ") is not in the vocabulary: ", summary());
     ids.push_back(*id);
   };
   UnitSplitter splitter(unit_);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = at;
     const auto c = next_code_point(text, at);
-    check<ValueError>(c.has_value(), "encode", "byte ", start, " is not UTF-8");
+    check<ValueError>(c.has_value(), what, "byte ", start, " is not UTF-8");
     splitter.put(*c, add);
   }
   splitter.end(add);

@@ -36,8 +36,8 @@ class Vocabulary {
   bool operator==(const Vocabulary& other) const { return symbols_ == other.symbols_; }
 
   /// The ids of a UTF-8 text. ValueError naming the first unit that is no symbol, or the
-  /// offset of the first invalid byte.
-  std::vector<std::int64_t> encode(std::string_view text) const;
+  /// offset of the first invalid byte; it begins with `what`, the text is in an error.
+  std::vector<std::int64_t> encode(std::string_view text, std::string_view what = "encode") const;
   /// The text of some ids. ValueError on an id outside [0, size()).
   std::string decode(std::span<const std::int64_t> ids) const;
   /// The symbol of one id as an axis label: \n for a newline.
@@ -47,6 +47,7 @@ class Vocabulary {
 
  private:
   std::string summary_of_words() const;
+  std::string advice(const std::string& word) const;
 
   std::vector<std::string> symbols_;
   Unit unit_ = Unit::kChar;

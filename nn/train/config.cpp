@@ -272,8 +272,8 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
   const std::vector<Setting> settings = config.settings();
   std::vector<std::string> given;
   for (const TomlItem& item : read_toml(text, file)) {
-    check<ValueError>(item.section == "train", item.where, "'", item.key, "' in [", item.section,
-                      "] is not a key of [train]");
+    check<ValueError>(item.section == "train", item.where, "there is no section [", item.section,
+                      "]; that of a run is [train]");
     if (item.key.empty()) continue;
     setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
     given.push_back(item.key);

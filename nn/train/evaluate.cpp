@@ -127,6 +127,9 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
   const std::int64_t chunk = evaluation_chunk(model, task.facts());
   const std::int64_t size = task.evaluation_size();
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
+  task.prepare_evaluation([&] {
+    if (watch) watch(0, total);
+  });
   Sums sums;
   sums.whole_answers = task.facts().whole_answers;
   std::string trouble;

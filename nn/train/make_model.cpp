@@ -124,6 +124,10 @@ Transformer::Options model_options(const RunConfig& c, std::int64_t vocab, std::
 }  // namespace
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
+  check<ValueError>(!c.tied || vocab == classes, "tied", "the model reads ", vocab,
+                    " tokens and predicts ", classes,
+                    " (not what starts or parts a sequence), so its output layer is no embedding; "
+                    "leave out tied");
   check_model_memory(c, vocab, classes);
   Generator replaced;  // all inits but torch's draw every matrix anew: once, in order, from g
   Transformer model(model_options(c, vocab, classes), c.init == Init::kTorch ? g : replaced);

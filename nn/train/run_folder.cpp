@@ -45,14 +45,31 @@ std::int64_t count_of(const SafeTensors& file, const std::string& path, const st
   return *value;
 }
 
+// How a run learns where its file is now.
+std::string moved_advice(const std::filesystem::path& folder, const RunConfig& config) {
+  return fmt::format("heed train --resume {} --{} NEW", folder.string(), config.task);
+}
+
+// What f() makes of a run's data, whose file may have been moved.
+template <class F>
+auto read_data(const std::filesystem::path& folder, const RunConfig& config, const F& f) {
+  try {
+    return f();
+  } catch (const IoError& e) {
+    if (!learns_file(config)) throw;
+    fail<IoError>(config.task, e.what(), "; if it was moved: ", moved_advice(folder, config));
+  }
+}
+
 // Sequences of another text would mean other characters, or be training data.
-void check_same_text(const RunConfig& config, const Task& task, const SafeTensors& file,
-                     const std::string& path) {
+void check_same_text(const std::filesystem::path& folder, const RunConfig& config, const Task& task,
+                     const SafeTensors& file, const std::string& path) {
   for (const auto& [key, now] : task.facts().data) {
     const std::string then = metadata_of(file, path, key);
     check<IoError>(now == then, "text", "'", text_options(config).path,
                    "' is no longer the text of this run: ", key, " was ", then.substr(0, 80),
-                   ", is ", now.substr(0, 80), "; put the old one back (", path, ")");
+                   ", is ", now.substr(0, 80), "; put the old one back (", path,
+                   "), or name it: ", moved_advice(folder, config));
   }
 }
 
@@ -233,8 +250,8 @@ Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Tas
   const std::string path = (folder / kState).string();
   const SafeTensors file = load_safetensors(path);
   check_recipe(folder, config, path, metadata_of(file, path, "recipe"));
-  Trainer t(config, std::move(own));
-  check_same_text(t.config_, *t.task, file, path);
+  Trainer t = read_data(folder, config, [&] { return Trainer(config, std::move(own)); });
+  check_same_text(folder, t.config_, *t.task, file, path);
   t.restore(file);
   if (file.checksum.empty()) t.warnings.push_back(no_checksum(path));
   for (const auto& [key, now] :
@@ -257,8 +274,8 @@ LoadedRun load_run(const std::filesystem::path& folder, const std::string& weigh
     metadata_of(file, path, "vocabulary");
     task = make_text_prompts(file.metadata, text_options(config));
   } else {
-    task = make_task(config);
-    check_same_text(config, *task, file, path);
+    task = read_data(folder, config, [&] { return make_task(config); });
+    check_same_text(folder, config, *task, file, path);
   }
   Transformer model = make_model(config, *task);
   load_parameters(parameters(model), file);

@@ -5,6 +5,7 @@
 
 #include "autograd/base/error.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/train/out_folder.h"
 
 namespace heed {
@@ -60,7 +61,10 @@ fs::path find_run(const std::string& given) {
 }
 
 nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::Use use) {
+  Progress progress(false);
+  progress.at_work("reads " + folder.string());
   nn::LoadedRun run = nn::load_run(folder, weights, use);
+  progress.clear();
   if (!run.note.empty()) print_error("note: " + run.note);
   return run;
 }

@@ -114,7 +114,8 @@ int exit_code_of(const std::function<int()>& command) {
     code = kUsage;
   } catch (const std::bad_alloc&) {
     print_error(
-        "out of memory; heed train --dry-run says what a run needs. Lower batch or context");
+        "out of memory; heed train --dry-run says what a run needs and what is free. Lower batch, "
+        "context, d-model or layers, or raise --accumulate");
     code = kInputOutput;
   } catch (const std::system_error& e) {  // the file system, a closed stdout
     const bool thread = e.code() == std::errc::resource_unavailable_try_again;

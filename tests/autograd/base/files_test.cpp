@@ -38,7 +38,7 @@ TEST_CASE("read_file reads a pipe to its end, and no more than the limit") {
   CHECK(read(100) == kText);
   CHECK(read(kText.size()) == kText);
   CHECK(read(kText.size() - 1).ends_with("it has more than 10 bytes"));
-  CHECK_THROWS_WITH(read_file("/"), "read_file: cannot read /: Is a directory");
+  CHECK_THROWS_WITH(read_file("/"), "file: cannot read /: Is a directory");
 }
 
 TEST_CASE("write_file replaces a file, or leaves it and nothing else") {

@@ -92,10 +92,10 @@ TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
   REQUIRE(rows_of(task->prompt("a^b"))[0].targets == Ids{0, kIgnored, 1, kIgnored});
 
   REQUIRE(error_of([&] { task->prompt("abcé"); }) ==
-          "encode: 'é' (U+00E9, character 4) is not in the vocabulary: a-z A-F ^");
+          "prompt: 'é' (U+00E9, character 4) is not in the vocabulary: a-z A-F ^");
   REQUIRE(error_of([&] { task->prompt("ab\n"); }) ==
-          "encode: '\\n' (U+000A, character 3) is not in the vocabulary: a-z A-F ^");
-  REQUIRE(error_of([&] { task->prompt("ab\xff"); }) == "encode: byte 2 is not UTF-8");
+          "prompt: '\\n' (U+000A, character 3) is not in the vocabulary: a-z A-F ^");
+  REQUIRE(error_of([&] { task->prompt("ab\xff"); }) == "prompt: byte 2 is not UTF-8");
   REQUIRE(error_of([&] { task->prompt(std::string(48, 'a')); }) ==
           "induction: the prompt has 49 tokens with the ones added to it, a sequence has 48: "
           "shorten it");

@@ -145,10 +145,9 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
 
 TEST_CASE("a text that cannot be used says why", "[text]") {
   REQUIRE(error_of<IoError>("/nonexistent/file.txt", 4) ==
-          "read_file: cannot read /nonexistent/file.txt: No such file or directory");
+          "file: cannot read /nonexistent/file.txt: No such file or directory");
   const std::string folder = fs::temp_directory_path().string();
-  REQUIRE(error_of<IoError>(folder, 4) ==
-          "read_file: cannot read " + folder + ": it is a directory");
+  REQUIRE(error_of<IoError>(folder, 4) == "file: cannot read " + folder + ": it is a directory");
   REQUIRE(contains(error_of<IoError>("", 4), "cannot read : No such file"));
   const File empty("");
   REQUIRE(error_of<IoError>(empty.path(), 4) == "text: '" + empty.path() + "' is empty");
@@ -177,7 +176,7 @@ TEST_CASE("a text that cannot be used says why", "[text]") {
     WARN("skipped: this user (root?) reads files without permission");
   else
     REQUIRE(error_of<IoError>(locked.path(), 4) ==
-            "read_file: cannot read " + locked.path() + ": Permission denied");
+            "file: cannot read " + locked.path() + ": Permission denied");
 }
 
 NgramModel counted(const Ids& text, std::int64_t vocabulary, std::int64_t order) {
@@ -217,7 +216,33 @@ TEST_CASE("n-grams by hand", "[text][ngram]") {
   REQUIRE(model.losses(Ids{0, 1}, Ids{1, 0})[2] ==
           Approx((nats({0}, 1, 3) + nats({0, 1}, 0, 3)) / 2));
   REQUIRE_THROWS_AS(NgramModel(3, 0), ValueError);
+  // 2 + 3 + 3 different n-grams of 1, 2 and 3 tokens: with fewer the highest order is forgotten,
+  // and the others are what they would be without it.
+  for (const auto& [most, order] : {std::pair{8, 3}, {7, 2}, {5, 2}, {4, 1}, {0, 1}}) {
+    NgramModel bounded(3, 3, std::size_t(most));
+    for (const std::int64_t id : text) bounded.count(id);
+    REQUIRE(bounded.order() == std::size_t(order));
+    const auto losses = bounded.losses(Ids{0, 1, 2}, Ids{1, 0, 0});
+    std::vector<double> expected = model.losses(Ids{0, 1, 2}, Ids{1, 0, 0});
+    expected.resize(std::size_t(order));
+    REQUIRE(losses == expected);
+  }
   REQUIRE_THROWS_AS(NgramModel(65537, 5), ValueError);
+}
+
+TEST_CASE("counting n-grams can be stopped, and done again", "[text][ngram]") {
+  const File file(std::string(2000, 'a') + std::string(2000, 'b'));
+  const auto task = make_text({.path = file.path(), .context = 8, .ngrams = 3});
+  int polls = 0;
+  const auto stop = [&] {
+    ++polls;
+    throw std::runtime_error("stop");
+  };
+  REQUIRE_THROWS_AS(task->prepare_evaluation(stop), std::runtime_error);
+  REQUIRE(polls == 1);
+  task->prepare_evaluation([&] { ++polls; });
+  REQUIRE(polls == 2);
+  REQUIRE(task->evaluation(0, 1).references.contains("3-gram"));
 }
 
 TEST_CASE("tiny shakespeare", "[text]") {

@@ -17,6 +17,9 @@ less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: 
 
 ops=$("$heed" bench ops --json)
 less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"
+for key in $("$heed" bench --help | sed -n '/^Keys of --json, ops:/,/^$/p' | tail -n +2 | tr -d '()'); do
+  grep -q "\"$key\":" <<< "$ops" || fail "bench ops: no key $key in $ops"
+done
 # Attention's memory grows as T: eight times from 1024 to 8192, where T^2 would be 64 times.
 extra() { grep -o "\"length\":$1,[^}]*" <<< "$ops" | number extra_bytes; }
 less "$(extra 8192)" "$(awk -v a="$(extra 1024)" 'BEGIN { print 10 * a }')" ||

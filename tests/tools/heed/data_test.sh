@@ -13,7 +13,9 @@ mv sums.txt moved.txt
 expect 0 generate sums --prompt 3+4= --greedy --json; is_json_line; out_has '"prompt":"\n3+4="'
 for key in run prompt text tokens stopped seconds tokens_per_s; do out_has "\"$key\":"; done
 expect 0 study sums --prompt 3+4= --of diff:7-8
-refuses 4 "sums.txt" eval sums
+refuses 4 "if it was moved: heed train --resume sums --lines NEW" eval sums
+refuses 4 "if it was moved: heed train --resume sums --lines NEW" study sums
+refuses 4 "file: cannot read" eval sums
 mv moved.txt sums.txt
 expect 0 train --resume sums --steps 8 --quiet
 echo "9+9=19" >> sums.txt
@@ -37,6 +39,10 @@ expect 0 train --text words.txt --unit word --max-words 7 "${small[@]}" --contex
 err_has "words are <unk>"
 expect 0 generate words --prompt "line" --tokens 3 --json; out_has '"prompt":"line"'
 refuses 2 "'zebra' (word 1" generate words --prompt zebra
+err_has "prompt: 'zebra'"
+refuses 2 "with a space before it, it is: write ' brown'" generate words --prompt brown
+refuses 2 "without the space before it, it is: write 'line'" generate words --prompt " line"
+refuses 2 "<unk> stands for words that --max-words left out" generate words --prompt "line<unk>"
 expect 0 eval words; out_has "words right"
 
 # --- what is no regular file is refused before anything hangs
@@ -68,7 +74,17 @@ ok [ "$(grep -o '"probabilities":\[[^]]*\]' out | tr ',' '\n' | wc -l)" = 16 ]
 out_has '"runner_up_symbols":["'; out_has '"runner_up_probabilities":['
 expect 0 "${prompt[@]}" --probabilities; out_has "runner-up"
 ok [ "$(wc -l < out)" = 18 ]
-refuses 2 "'!'" "${prompt[@]}" --stop '!'
+refuses 2 "stop: '!'" "${prompt[@]}" --stop '!'
+refuses 2 "give it as --prompt: " generate reverse
+for task in text lines; do
+  expect 0 tasks $task; out_has "heed train --$task FILE"
+  expect 0 tasks $task --json; is_json_line; out_has "\"task\":\"$task\""
+done
+refuses 2 "tied: the model reads 17 tokens and predicts 16" train reverse --tied "${small[@]}"
+err_has "leave out tied"
+expect 0 train reverse "${small[@]}" --out trein
+sed -i 's/\[train\]/[trein]/' trein/config.toml
+refuses 4 "there is no section [trein]; that of a run is [train]" eval trein
 refuses 2 "above 0 to 1000" "${prompt[@]}" --temperature 0
 refuses 2 "above 0 to 1" "${prompt[@]}" --top-p 0
 end_of_checks

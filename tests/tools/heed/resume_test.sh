@@ -34,6 +34,13 @@ mkdir elsewhere && mv text.txt elsewhere/new.txt
 refuses 4 "text.txt" train --resume text-run --steps 8
 expect 0 train --resume text-run --text elsewhere/new.txt --steps 8 --quiet
 ok grep -q 'elsewhere/new.txt' text-run/config.toml
+mv elsewhere/new.txt elsewhere/newer.txt  # of a run that is done: nothing to train
+cp text-run/state.safetensors kept
+expect 0 train --resume text-run --text elsewhere/newer.txt; err_has "text-run has its text at the new place now"
+ok grep -q 'elsewhere/newer.txt' text-run/config.toml; same kept text-run/state.safetensors
+expect 0 eval text-run --sequences 4; refuses 2 "has done its 8 steps" train --resume text-run
+mv elsewhere/newer.txt elsewhere/new.txt
+expect 0 train --resume text-run --text elsewhere/new.txt
 expect 0 eval text-run --sequences 4
 sed 's/quick/quack/' elsewhere/new.txt > changed.txt
 refuses 4 "is no longer the text of this run" train --resume text-run --text changed.txt --steps 12

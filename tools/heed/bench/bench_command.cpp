@@ -27,6 +27,13 @@ int bench(const BenchArguments& a, const Command& c) {
 
 void bench_command(Command& c) {
   c.name = "bench", c.what = "time matrix products, ops or training steps";
+  c.json_keys["gemm"] =
+      "rows (m n k trans_a trans_b threads gflops reference_gflops openblas_gflops)";
+  c.json_keys["ops"] =
+      "threads add (forward_ns backward_ns) rows (op us gb_per_s us_with_grad) "
+      "attention (length ms extra_bytes composite_ms composite_extra_bytes)";
+  c.json_keys["train"] =
+      "rows (preset threads ms_per_step tokens_per_s mfu peak_bytes mallocs_per_step peak_gflops)";
   c.examples =
       "  heed bench train\n"
       "  heed bench train --preset chargpt --threads 1\n"

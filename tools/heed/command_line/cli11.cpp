@@ -82,17 +82,21 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
 
 // The keys that --json prints, in lines of at most 90 columns.
 std::string json_help(const Command& command) {
-  if (command.json_keys.empty()) return "";
-  std::string text = "Keys of --json:", line;
-  std::istringstream words(command.json_keys);
-  for (std::string word; words >> word;) {
-    if (line.size() + 1 + word.size() > 88) {
-      text += "\n " + line;
-      line.clear();
+  std::string text;
+  for (const auto& [with, keys] : command.json_keys) {
+    text += "Keys of --json" + (with.empty() ? "" : ", " + with) + ":";
+    std::string line;
+    std::istringstream words(keys);
+    for (std::string word; words >> word;) {
+      if (line.size() + 1 + word.size() > 88) {
+        text += "\n " + line;
+        line.clear();
+      }
+      line += " " + word;
     }
-    line += " " + word;
+    text += "\n " + line + "\n\n";
   }
-  return text + "\n " + line + "\n\n";
+  return text;
 }
 
 struct Parser {

@@ -21,7 +21,8 @@ struct Command {
   std::string notes;     ///< stand above the examples in help
   /// Of --json, in help: "task heads (layer head)", the keys of an object's or list's entries in
   /// parentheses. Names that are data (of references, metadata) are not listed.
-  std::string json_keys = {};
+  /// By what else is given: "", "resume", "--dry-run".
+  std::map<std::string, std::string> json_keys = {};
 
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
   std::size_t arguments = 0;          ///< the first so many settings can be given without names

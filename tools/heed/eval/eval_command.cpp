@@ -78,7 +78,7 @@ int eval(const EvalArguments& a, bool json) {
 void eval_command(Command& c) {
   c.name = "eval";
   c.what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
-  c.json_keys =
+  c.json_keys[""] =
       "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
       "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
       "eval_tokens run weights "
@@ -88,7 +88,7 @@ void eval_command(Command& c) {
       "  heed eval --weights best.safetensors --json";
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
-  c.add("Options", {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+  c.add("Options", {nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
                     {"weights", a->weights, "FILE", "weights inside the folder"},
                     nn::Setting("sequences", a->sequences, {1, 1 << 20},
                                 "of the evaluation set; text: of its validation part")

@@ -1,4 +1,6 @@
 // heed generate: a model goes on with a prompt.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -79,6 +81,15 @@ std::string summary(const nn::TaskFacts& facts, std::int64_t count, double secon
   return text;
 }
 
+std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task& task) {
+  try {
+    return task.prompt(a.prompt).inputs.to_vector<std::int64_t>();
+  } catch (const autograd::ValueError& e) {
+    if (!a.prompt.empty()) throw;
+    usage_error("{}; give it as --prompt: {}", e.what(), task.facts().prompt);
+  }
+}
+
 int generate(const GenerateArguments& a, bool json) {
   if (a.sample.greedy && (a.sample.top_k > 0 || a.sample.top_p < 1))
     usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
@@ -86,8 +97,8 @@ int generate(const GenerateArguments& a, bool json) {
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const nn::TaskFacts& facts = run.task->facts();
   const nn::Vocabulary& vocabulary = facts.vocabulary;
-  const auto ids = run.task->prompt(a.prompt).inputs.to_vector<std::int64_t>();
-  std::vector<std::int64_t> stops = vocabulary.encode(a.stop);
+  const auto ids = prompt_ids(a, *run.task);
+  std::vector<std::int64_t> stops = vocabulary.encode(a.stop, "stop");
   if (facts.stop) stops.push_back(*facts.stop);
 
   // A task's sequence ends at its context; text goes on.
@@ -98,17 +109,20 @@ int generate(const GenerateArguments& a, bool json) {
   bool stopped = false;
   Narrator narrator(facts, json, a.probabilities);
   narrator.prompt(ids);
+  Progress progress(!json && ::isatty(STDOUT_FILENO) != 0);  // where the text does not tell
   const Stopwatch clock;
   past_input_checks([&] {
     nn::generate(run.model, ids, most, a.sample, g, [&](const nn::GeneratedToken& token) {
       tokens.push_back(token);
       narrator.token(token);
+      progress.at_work(fmt::format("{} of {} tokens", tokens.size(), most));
       stopped = std::find(stops.begin(), stops.end(), token.id) != stops.end();
       return !stopped;
     });
   });
   const double seconds = clock.seconds();
   const auto count = std::ssize(tokens);
+  progress.clear();
   narrator.end();
   if (!json) {
     const bool ended = most < a.tokens;
@@ -134,6 +148,10 @@ int generate(const GenerateArguments& a, bool json) {
 
 void generate_command(Command& c) {
   c.name = "generate", c.what = "let a run go on with a prompt, token by token";
+  const std::string keys = "run prompt text tokens stopped seconds tokens_per_s";
+  c.json_keys[""] = keys;
+  c.json_keys["--probabilities"] =
+      keys + " symbols probabilities runner_up_symbols runner_up_probabilities";
   c.examples =
       "  heed generate\n"
       "  heed generate --prompt abcdabcd --greedy --tokens 20\n"
@@ -150,7 +168,7 @@ void generate_command(Command& c) {
   nn::SampleOptions& sample = a->sample;
   c.arguments = 1;
   c.add("Options",
-        {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+        {nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
          {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
          {"tokens", a->tokens, {1, 1e8}, "most tokens to generate"},
          {"stop", a->stop, "CHARS", "stop after any of these tokens; lines stop at their end"},

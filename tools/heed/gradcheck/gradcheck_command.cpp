@@ -42,7 +42,14 @@ struct nn::EnumNames<OracleChoice> {
 
 void gradcheck_command(Command& c) {
   c.name = "gradcheck", c.what = "check the derivative of every op and layer";
-  c.json_keys = "checked failed ops worst (name order error) skipped seconds seed rows failures";
+  c.json_keys[""] =
+      "checked failed ops worst (name order error) skipped seconds seed rows failures";
+  c.json_keys["--mutants"] = "mutants killed equivalent survivors equivalents";
+  c.json_keys["--curve"] = "curves (name sample steps) seed file";
+  c.json_keys["--run"] =
+      "run parameters failed error message entries seconds "
+      "float32 (ok target entries error_of_bound message) "
+      "tensors (name parameters entries digits_dual digits_differences message)";
   c.examples =
       "  heed gradcheck\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"

@@ -64,8 +64,9 @@ std::vector<autograd::Tensor> weights_of(const nn::LoadedRun& run) {
 }
 
 // Every tensor by itself: one direction through all its entries and one entry by each oracle, again
-// and again with other seeds until the time is up.
-std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const GradcheckRequest& request) {
+// and again with other seeds until request.seconds of the clock are up.
+std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const GradcheckRequest& request,
+                                        const Stopwatch& clock) {
   const std::vector<autograd::Tensor> values = weights_of(run);
   std::vector<Parameter> parameters;
   for (const nn::NamedTensor& p : nn::parameters(run.model))
@@ -77,7 +78,6 @@ std::vector<Parameter> check_parameters(const nn::LoadedRun& run, const Gradchec
   how.use_dual = request.dual;
   how.dual_entries = how.difference_entries = 1;
   Progress progress(false);
-  const Stopwatch clock;
   for (std::int64_t round = 0; round == 0 || clock.seconds() < double(request.seconds); ++round)
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (round > 0 && clock.seconds() >= double(request.seconds)) break;
@@ -139,8 +139,8 @@ int report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run =
       open_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
   const Stopwatch clock;
-  const std::vector<Parameter> parameters = check_parameters(run, request);
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, request);
+  const std::vector<Parameter> parameters = check_parameters(run, request, clock);
   std::int64_t failed = 0, entries = 0, count = 0;
   double fewest = 16;
   std::string message;

@@ -7,6 +7,7 @@
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/plot/text.h"
 
 namespace heed {
@@ -43,7 +44,10 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
 }
 
 int info_on_file(const std::string& path, bool json) {
+  Progress progress(false);
+  progress.at_work("reads " + path);
   const nn::SafeTensors file = nn::load_safetensors(path);
+  progress.clear();
   const std::string checksum = file.checksum.empty() ? "none" : "crc32c " + file.checksum;
   std::int64_t count = 0;
   nn::Json list = nn::Json::array();
@@ -85,16 +89,17 @@ int info_on_file(const std::string& path, bool json) {
 void info_command(Command& c) {
   c.name = "info";
   c.what = "parameters, work and memory of a run; tensors of a .safetensors file";
-  c.json_keys =
+  c.json_keys[""] =
       "run task parameters flops_per_token parameter_bytes training_bytes "
       "activation_bytes_per_sequence tensors (name shape std) attention";
+  c.json_keys["of a file"] = "file checksum numbers tensors (name dtype shape) metadata";
   c.examples =
       "  heed info\n"
       "  heed info runs/induction-1/model.safetensors";
   auto run = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options",
-        {{"run", *run, "PATH", "run folder or file (default: the newest run under runs/)"}});
+        {nn::Setting("run", *run, "PATH", "run folder or file").shows("the newest under runs/")});
   c.add_common(Command::kJson);
   c.run = [run](const Command& command) {
     std::error_code ignored;

@@ -161,7 +161,7 @@ int list_runs(const std::string& folder, bool json) {
 
 void runs_command(Command& c) {
   c.name = "runs", c.what = "list the runs here: task, step, loss above the best possible, date";
-  c.json_keys =
+  c.json_keys[""] =
       "runs (run task step saved_step steps loss optimal_loss above_optimum date problem)";
   c.examples =
       "  heed runs\n"

@@ -207,7 +207,7 @@ int run_study(const StudyArguments& a, const Command& c) {
 
 void study_command(Command& c) {
   c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
-  c.json_keys =
+  c.json_keys[""] =
       "run objective value tokens heads (layer head entropy previous_token duplicate_token "
       "induction dq dk dv) files";
   c.examples =
@@ -225,7 +225,7 @@ void study_command(Command& c) {
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 1;
   c.add("Options",
-        {{"run", a->run, "DIR", "run folder (default: the newest run under runs/)"},
+        {nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
              .shows(""),

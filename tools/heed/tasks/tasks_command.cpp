@@ -135,7 +135,32 @@ nn::Json explanation(const std::string& name, const nn::Task& task) {
   return object;
 }
 
+// text and lines, of which nothing is known before there is a file.
+int explain_file_task(const std::string& name, bool json) {
+  const bool lines = name == "lines";
+  const std::string what =
+      lines ? "each line of a file of your own is a sequence; a tenth, 1000 at most, is held out"
+            : "the next character of a file of your own; its last tenth is held out";
+  const std::string preset = lines ? "names" : "shakespeare-cpu";
+  if (json) {
+    print_json(nn::Json::object({{"task", name},
+                                 {"description", what},
+                                 {"optimal_loss", nn::Json()},
+                                 {"presets", std::vector<std::string>{preset}}}));
+    return kOk;
+  }
+  print("{}: {}\n\n", name, what);
+  print(
+      "best possible  unknown; beside the loss stand those of n-grams counted on the same file\n");
+  print("tokens    characters; --unit word: words, the most frequent --max-words of them\n");
+  if (lines)
+    print("answers   --answer-after CHAR: only what follows the first CHAR of a line counts\n");
+  print("train     heed train --{} FILE: the preset {}\n", name, preset);
+  return kOk;
+}
+
 int explain_task(const std::string& name, bool json) {
+  if (name == "text" || name == "lines") return explain_file_task(name, json);
   const auto task = nn::make_task(name);
   if (json)
     print_json(explanation(name, *task));
@@ -144,14 +169,27 @@ int explain_task(const std::string& name, bool json) {
   return kOk;
 }
 
+std::vector<std::string> explained() {
+  std::vector<std::string> names = nn::task_names();
+  names.insert(names.end(), {"text", "lines"});
+  return names;
+}
+
 }  // namespace
 
 void tasks_command(Command& c) {
   c.name = "tasks", c.what = "list the built-in tasks, or explain one";
+  const std::string keys =
+      "task description vocabulary symbols context optimal_loss references accuracy steps "
+      "expected_seconds";
+  c.json_keys[""] = "tasks (" + keys + ") text_expected_seconds";
+  c.json_keys["TASK"] = keys +
+                        " optimum source prompt accuracy_references "
+                        "example (inputs targets counted) parameters (option default help) presets";
   c.examples = "  heed tasks\n  heed tasks induction\n  heed tasks --json";
   auto task = std::make_shared<std::string>();
   c.arguments = 1;
-  c.add("Options", {nn::Setting("task", *task, nn::task_names(), "explain this one").shows("")});
+  c.add("Options", {nn::Setting("task", *task, explained(), "explain this one").shows("")});
   c.add_common(Command::kJson);
   c.run = [task](const Command& command) {
     return task->empty() ? list_tasks(command.json) : explain_task(*task, command.json);

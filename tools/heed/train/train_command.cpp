@@ -7,6 +7,7 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 #include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_checks.h"
 #include "tools/heed/train/train_run.h"
@@ -77,14 +78,24 @@ int resume(const TrainArguments& a, const Command& c) {
           key == "task" ? "a task" : "--" + key, a.resume);
   const std::filesystem::path folder = find_run(a.resume);
   const RunLock lock(folder);
+  Progress progress(a.run.quiet);
+  progress.at_work("reads " + folder.string());
   nn::Trainer trainer = nn::Trainer::resume(folder, nullptr,
                                             c.given("lines")  ? a.config.lines
                                             : c.given("text") ? a.config.text
                                                               : "");
+  progress.clear();
   for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
   const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
+  if (c.given("text") || c.given("lines")) {  // said once, for eval and study, too
+    save_config(trainer, folder);
+    if (steps == planned && trainer.steps_done >= planned && is_finished(folder, trainer)) {
+      print_error(fmt::format("{} has its text at the new place now", folder.string()));
+      return kOk;
+    }
+  }
   if (steps < planned && trainer.steps_done < planned)
     usage_error(
         "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
@@ -132,7 +143,11 @@ int train(TrainArguments& a, const Command& c) {
   if (a.print_config) return print_config(config, c.json);
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
-  nn::Trainer trainer(config);
+  nn::Trainer trainer = [&] {
+    Progress progress(a.run.quiet);
+    progress.at_work("reads the data and makes the model");
+    return nn::Trainer(config);
+  }();
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
   const std::filesystem::path out = a.run.out;
@@ -154,11 +169,16 @@ int train(TrainArguments& a, const Command& c) {
 
 void train_command(Command& c) {
   c.name = "train", c.what = "train a model on a task, or on your text";
-  c.json_keys =
+  c.json_keys[""] =
       "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
       "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
       "eval_tokens run parameters "
       "seed stopped";
+  c.json_keys["--dry-run"] =
+      "task steps parameters attention flops_per_token parameter_bytes training_bytes "
+      "activation_bytes_per_sequence tensors (name shape std) flops_per_step bytes "
+      "available_bytes lr (step lr)";
+  c.json_keys["--overfit-batch"] = "task steps seconds loss least_loss learned";
   c.examples =
       "  heed train\n"
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "autograd/base/files.h"
 #include "nn/train/memory.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/evaluation_report.h"
@@ -171,11 +172,13 @@ class Run {
     const std::string reason = t_.steps_done < config_.steps ? t_.stop_reason() : "";
     print_result(t_, all, comparable, folder_, clock_.seconds(), pace_, reason, options_.json);
     std::fflush(stdout);  // pictures may fail in any way: they cost no result
+    progress_.at_work("draws the pictures");
     const bool loss =
         picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
     const bool attention = picture("attention.png", [&](const fs::path& file) {
       draw_attention(file, t_.model, *t_.task, t_.steps_done);
     });
+    progress_.clear();
     if (!options_.json && (loss || attention))
       print("pictures  {}{}{}\n", loss ? (folder_ / "loss.png").string() : "",
             loss && attention ? "  " : "", attention ? (folder_ / "attention.png").string() : "");
@@ -311,6 +314,11 @@ class Run {
 
 void save_run(const nn::Trainer& trainer, const fs::path& folder) {
   trainer.save(folder, config_notes());
+}
+
+void save_config(const nn::Trainer& trainer, const fs::path& folder) {
+  autograd::write_file((folder / "config.toml").string(),
+                       nn::to_toml(trainer.config(), config_notes()));
 }
 
 bool is_finished(const fs::path& folder, const nn::Trainer& trainer) {

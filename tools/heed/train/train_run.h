@@ -15,6 +15,8 @@ struct TrainOptions {
 
 /// Saves the trainer as it is.
 void save_run(const nn::Trainer& trainer, const std::filesystem::path& folder);
+/// Saves its configuration alone: its text was moved.
+void save_config(const nn::Trainer& trainer, const std::filesystem::path& folder);
 /// Whether nothing is left to do for the run in `folder` that was read into `trainer`: its last
 /// evaluation and its pictures are there, too.
 bool is_finished(const std::filesystem::path& folder, const nn::Trainer& trainer);

@@ -123,7 +123,9 @@ int verify_causality(const VerifyArguments& a, bool json) {
 
 void verify_command(Command& c) {
   c.name = "verify", c.what = "certify that a model is causal, or that a run resumes bit for bit";
-  c.json_keys = "ok run length seconds passes (weights pass ok leaks first_leak blind) files";
+  c.json_keys["causality"] =
+      "ok run length seconds passes (weights pass ok leaks first_leak blind) files";
+  c.json_keys["resume"] = "ok hash run steps legs (leg hash difference)";
   c.examples =
       "  heed verify causality\n"
       "  heed verify resume runs/induction-1\n"
@@ -149,7 +151,7 @@ void verify_command(Command& c) {
         {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume"},
                      "what to certify")
              .shows(""),
-         {"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+         nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
          {"weights", a->weights, "FILE", "weights inside the folder"},
          nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
          nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});

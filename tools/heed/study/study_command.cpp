@@ -229,7 +229,7 @@ void study_command(Command& c) {
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 1;
   c.add("Options",
-        {{"run", a->run, "DIR", "run folder (default: the newest run under runs/)"},
+        {run_setting(a->run),
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
              .shows(""),

@@ -73,6 +73,12 @@ struct Setting {
   std::string group;               ///< heading in help
   bool may_be_empty = false;       ///< of a text
 
+  /// What a value needs beside it to have an effect: "--optimizer sgd". No function: nothing.
+  struct Need {
+    std::string what;
+    std::function<bool()> is_met;
+  } need = {};
+
   std::function<std::string()> get;                     ///< as a file has it, without quotes
   std::function<void(const std::string&)> set_checked;  ///< a list grows by one
 
@@ -141,6 +147,8 @@ struct Setting {
   std::string problem(const std::string& where, const std::string& text) const;
   /// Sets the variable; a list takes the words between commas. ValueError with the problem.
   void set(const std::string& where, const std::string& text) const;
+  /// "" if what it needs is there, else the sentence for a user who gave it at `where`.
+  std::string unmet_need(const std::string& where) const;
   /// For help: what it is, its range or names, its default.
   std::string description() const;
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "autograd/ops/map.h"
+
 namespace heed::nn {
 
 using namespace autograd;
@@ -35,13 +37,14 @@ bool ParameterAudit::in_trouble() const {
 }
 
 StepAudit::StepAudit(const Transformer& model) {
-  for (const NamedTensor& p : parameters(model)) weights_.push_back(values_of(p.tensor));
+  const NoGrad guard;
+  for (const NamedTensor& p : parameters(model)) weights_.push_back(detached_copy(p.tensor));
 }
 
 std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
   std::vector<ParameterAudit> audit;
   for (const NamedTensor& p : parameters(model)) {
-    const std::vector<double>& before = weights_[audit.size()];
+    const std::vector<double> before = values_of(weights_[audit.size()]);
     std::vector<double> change = values_of(p.tensor);
     for (std::size_t i = 0; i < change.size(); ++i) change[i] -= before[i];
     const Tensor g = p.tensor.is_leaf() && p.tensor.needs_grad() ? p.tensor.grad() : Tensor();

@@ -32,7 +32,7 @@ class StepAudit {
   std::vector<ParameterAudit> after(const Transformer& model) const;
 
  private:
-  std::vector<std::vector<double>> weights_;
+  std::vector<Tensor> weights_;
 };
 
 /// The ledger as a table, a parameter a line.

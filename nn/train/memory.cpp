@@ -155,8 +155,9 @@ double run_memory(Trainer& t, const std::function<void()>& pictures) {
     weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
     p.tensor.zero_grad();
   }
-  // Beside these a run keeps the best weights, and sums of shards where there are some.
-  const double copies = 1 + (c.accumulate > 1 ? std::log2(double(c.accumulate)) + 1 : 0);
+  // Beside these a run keeps the best weights, those before its first step (StepAudit), and sums of
+  // shards where there are some.
+  const double copies = 2 + (c.accumulate > 1 ? std::log2(double(c.accumulate)) + 1 : 0);
   return peak + copies * weights;
 }
 

@@ -99,6 +99,7 @@ double Optimizer::step(double lr, double max_norm, double max_value) {
   }
   const double scale = std::min(1.0, max_norm / (clipped_norm_ + 1e-6));
   clipped_norm_ *= scale;
+  if (!std::isfinite(size_)) size_ = size_of_parameters();
   std::vector<Tensor> before;
   if (!stays_finite(lr))
     for (const NamedTensor& x : all_state()) before.push_back(detached_copy(x.tensor));
@@ -109,10 +110,7 @@ double Optimizer::step(double lr, double max_norm, double max_value) {
   }
   for_each_chunk([&](const Slot& slot, Chunk& c) {
     update(slot, c.begin, c.end, lr, scale);
-    const Tensor& p = slot.parameter.tensor;
-    c.squares = dispatch_parameter(p, [&]<class T> {  // while it is in the cache
-      return kernels::sum_of_squares(p.data<T>() + c.begin, c.end - c.begin);
-    });
+    c.squares = squares_in(slot.parameter.tensor, c);  // while it is in the cache
   });
   size_ = norm_of_chunks();
   for (Slot& slot : slots_) slot.grad = {};
@@ -156,13 +154,20 @@ double Optimizer::norm_of_chunks() const {
   return std::sqrt(sum);
 }
 
+double Optimizer::squares_in(const Tensor& x, const Chunk& c) {
+  return dispatch_parameter(
+      x, [&]<class T> { return kernels::sum_of_squares(x.data<T>() + c.begin, c.end - c.begin); });
+}
+
+double Optimizer::size_of_parameters() {
+  for_each_chunk(
+      [](const Slot& slot, Chunk& c) { c.squares = squares_in(slot.parameter.tensor, c); });
+  return norm_of_chunks();
+}
+
 // The global norm of the gradients; forgets them and throws if it is not finite.
 double Optimizer::measure() {
-  for_each_chunk([](const Slot& slot, Chunk& c) {
-    c.squares = dispatch_parameter(slot.grad, [&]<class T> {
-      return kernels::sum_of_squares(slot.grad.data<T>() + c.begin, c.end - c.begin);
-    });
-  });
+  for_each_chunk([](const Slot& slot, Chunk& c) { c.squares = squares_in(slot.grad, c); });
   const double norm = norm_of_chunks();
   if (std::isfinite(norm)) return norm;
   std::vector<NamedTensor> parameters;

@@ -79,7 +79,9 @@ class Optimizer {
   // f(slot, chunk) in parallel, for those that have a gradient.
   template <class F>
   void for_each_chunk(F f);
+  static double squares_in(const Tensor& x, const Chunk& chunk);
   double norm_of_chunks() const;
+  double size_of_parameters();
   double measure();
   bool stays_finite(double lr) const;
   std::vector<NamedTensor> all_state() const;
@@ -90,7 +92,7 @@ class Optimizer {
   std::vector<Chunk> chunks_;
   std::vector<std::string> skipped_;
   double clipped_norm_ = 0, divisor_;
-  double size_ = std::numeric_limits<double>::infinity();  // of the parameters, after a step
+  double size_ = std::numeric_limits<double>::infinity();  // of the parameters; infinite: unknown
 };
 
 struct SGDOptions {

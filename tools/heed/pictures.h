@@ -10,6 +10,9 @@
 
 namespace heed {
 
+/// The folder of --out, made if need be. IoError.
+void make_folder(const std::filesystem::path& folder);
+
 /// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
 /// the sequences that were evaluated last, if any. The axis is logarithmic where the largest loss
 /// is more than ten times the smallest.

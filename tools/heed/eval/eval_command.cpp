@@ -36,6 +36,9 @@ void print_positions(const nn::Evaluation& e) {
 int eval(const EvalArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
+  if (a.sequences > run.task->evaluation_size())
+    usage_error("--sequences needs 1 to {}, the size of the set, got {}",
+                run.task->evaluation_size(), a.sequences);
   const Stopwatch clock;
   Progress progress(false);
   const nn::Evaluation e = past_input_checks([&] {

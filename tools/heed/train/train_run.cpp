@@ -70,8 +70,10 @@ class Run {
 
   void begin() {
     const bool fresh = t_.steps_done == 0;
-    progress_.line(fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task,
-                               fresh ? "trains" : "goes on", folder_.string()));
+    const std::string what =
+        fresh ? "trains" : fmt::format("resuming at step {} of {}", t_.steps_done, config_.steps);
+    progress_.line(
+        fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task, what, folder_.string()));
     for (const std::string& line : start_lines(t_)) progress_.line(line);
     if (fresh)
       log_.restart(folder_, t_.history().size());  // saved by who made the trainer

@@ -43,12 +43,16 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   check<ValueError>(o.by_line, "answer-after", "what follows '", o.answer_after,
                     "' counts in a line of a file: give one as --lines");
   std::vector<bool> marks;
+  // Inside a word the mark would leave a part of the answer in the same token.
   for (const std::string& symbol : vocabulary.symbols())
-    marks.push_back(symbol.find(o.answer_after) != std::string::npos);
-  check<ValueError>(std::find(marks.begin(), marks.end(), true) != marks.end(), "answer-after", "'",
-                    o.answer_after, "' never occurs in '", o.path,
-                    "'; its characters: ", vocabulary.summary());
-  return marks;
+    marks.push_back(symbol != kUnknown && symbol.ends_with(o.answer_after));
+  if (std::find(marks.begin(), marks.end(), true) != marks.end()) return marks;
+  check<ValueError>(o.unit == Unit::kChar, "answer-after", "no word that is a token ends in '",
+                    o.answer_after, "' in '", o.path,
+                    "'; put a space behind it there, or leave out --unit word; the words: ",
+                    vocabulary.summary());
+  fail<ValueError>("answer-after", "'", o.answer_after, "' never occurs in '", o.path,
+                   "'; its characters: ", vocabulary.summary());
 }
 
 FilePrompts::FilePrompts(const TextOptions& o, const Vocabulary& vocabulary,

@@ -62,6 +62,7 @@ class Modadd : public Task {
                       " sums leaves nothing to ", train_.empty() ? "train on" : "test");
   }
 
+  std::int64_t training_size() const override { return std::ssize(train_); }
   std::int64_t evaluation_size() const override { return std::ssize(test_); }
 
  private:
@@ -106,7 +107,7 @@ class Modadd : public Task {
   std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const override {
     std::vector<std::int64_t> order(train_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = std::int64_t(i);
-    if (batch < std::ssize(train_)) {
+    if (batch < training_size()) {
       g.randperm(order);
       order.resize(std::size_t(batch));
     }

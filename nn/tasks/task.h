@@ -90,6 +90,8 @@ class Task {
   /// `batch` training sequences from g; all of them if the task has no more. ValueError unless
   /// batch >= 1.
   Batch sample(std::int64_t batch, Generator& g) const;
+  /// How many different training sequences there are, at most.
+  virtual std::int64_t training_size() const { return std::numeric_limits<std::int64_t>::max(); }
 
   /// Sequences first .. first + count - 1 of the fixed evaluation set, whatever was drawn before.
   /// Text: the whole validation part in windows of T that do not overlap, or the lines held out,

@@ -138,8 +138,8 @@ struct TextOptions {
   bool by_line = false;
   Unit unit = Unit::kChar;
   std::int64_t max_words = 8192;  ///< words that are tokens, the most frequent; the rest: <unk>
-  /// With `by_line`, one character: only what follows the first token that holds it counts, and the
-  /// accuracy is of whole answers. Lines without it are left out. Empty: all of a line counts.
+  /// With `by_line`, one character: only what follows the first token that ends in it counts, and
+  /// the accuracy is of whole answers. Lines without it are left out. Empty: all of a line counts.
   std::string answer_after = {};
 };
 /// IoError unless `path` is a regular file that can be read, of valid UTF-8 and at most 1 GiB;

@@ -56,7 +56,7 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
       {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
       {"answer-after", c.answer_after, "CHAR",
-       "of --lines: only what follows the first CHAR counts"},
+       "of --lines: only what follows the first CHAR (of words: the first that ends in it) counts"},
       {"unit", c.unit, "of --text, --lines: what a token is"},
       {"max-words",
        c.max_words,

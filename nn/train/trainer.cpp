@@ -40,7 +40,19 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer&
 // 0 stands for no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
 
-Transformer model_to_train(const RunConfig& config, const Task& task) {
+// A batch is of different sequences: where there are fewer than asked for, it is all of them, and
+// config.toml and tokens/s go by that.
+void fit_batch(RunConfig& config, const Task& task) {
+  const std::int64_t all = task.training_size();
+  if (config.batch <= all) return;
+  config.batch = all;
+  check<ValueError>(all % config.accumulate == 0, "accumulate", config.accumulate,
+                    " does not divide ", all, ", the training sequences of ", task.facts().name,
+                    ", which are a batch here; lower accumulate");
+}
+
+Transformer model_to_train(RunConfig& config, const Task& task) {
+  fit_batch(config, task);
   check_run_memory(config, std::int64_t(task.facts().vocabulary.size()), task.facts().classes);
   return make_model(config, task);
 }

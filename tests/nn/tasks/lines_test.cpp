@@ -217,6 +217,37 @@ TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
   CHECK(error(false, "1").find("give one as --lines") != std::string::npos);
 }
 
+TEST_CASE("among words the mark ends one, and <unk> is none", "[lines]") {
+  const std::vector<std::string> three = {"3 + 4 = 7 8", "a=b sum: 7 8", "a=b 7 8"};
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += three[std::size_t(i) % 3] + "\n";
+  const File file(text + "rare so=\n");
+  TextOptions options{.path = file.path(),
+                      .context = 10,
+                      .by_line = true,
+                      .unit = Unit::kWord,
+                      .answer_after = "="};
+  for (const std::string& mark : {std::string("="), std::string(":")}) {
+    options.answer_after = mark;
+    options.max_words = mark == "=" ? 100 : 10;
+    const auto task = make_text(options);
+    Generator g(3);
+    for (const Row& row : rows_of(task->sample(20, g))) {
+      std::string counted;
+      for (std::size_t t = 0; t < row.targets.size(); ++t)
+        if (row.counted[t])
+          counted += task->facts().vocabulary.symbols()[std::size_t(row.targets[t])];
+      CHECK((counted == " 7 8\n" || (mark == "=" && counted == "\n")));
+    }
+    CHECK(task->facts().note.find(mark == "="
+                                      ? "20 of 31 lines have no word that ends in '=' and are"
+                                      : "21 of 31 lines have no word that ends in ':' and are") !=
+          std::string::npos);
+  }
+  options.answer_after = "k", options.max_words = 10;  // of <unk> alone
+  CHECK(text_error(options).starts_with("answer-after: no word that is a token ends in 'k' in"));
+}
+
 TEST_CASE("a text may have 65,536 different characters, and no more", "[lines][text]") {
   std::string text;
   char32_t c = 1;

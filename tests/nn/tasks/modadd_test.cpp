@@ -40,6 +40,7 @@ TEST_CASE("modadd: every sum is on one side, batches do not repeat", "[tasks][mo
   const Pairs some = pairs_of(task->sample(1000, g), 53);
   REQUIRE(some.size() == 1000);
   for (const auto& pair : some) REQUIRE(train.contains(pair));
+  REQUIRE(task->training_size() == 1404);
   REQUIRE(task->sample(5000, g).inputs.size(0) == 1404);
 
   // Who knows the training sums and that a + b = b + a.

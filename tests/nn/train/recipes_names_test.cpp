@@ -15,9 +15,12 @@ TEST_CASE("names: makemore's transformer at 3000 steps") {
   }
   RunConfig config = preset("names");
   config.lines = path;
-  const Evaluation e = trained(config).result;
-  CHECK(e.loss <= 2.15);
-  CHECK(e.loss >= 1.8);  // lower: padding counts, or a leak
-  CHECK(e.references.at(0).first == "2-gram");
-  CHECK(e.references.at(0).second == Approx(2.4540).margin(0.03));
+  // Below 1.8 padding would count, or a target be seen.
+  const Goal goal = [](const Evaluation& e) { return e.loss <= 2.15 && e.loss >= 1.8; };
+  for (const std::int64_t seed : seeds_to(3)) {
+    config.seed = seed;
+    const Evaluation e = trained(config, goal).result;
+    CHECK(e.references.at(0).first == "2-gram");
+    CHECK(e.references.at(0).second == Approx(2.4540).margin(0.03));
+  }
 }

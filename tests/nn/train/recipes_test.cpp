@@ -88,8 +88,8 @@ TEST_CASE("induction with one layer stays at or below 0.25 at the same steps") {
 }
 
 TEST_CASE("urn ends within 0.003 nats of the Bayes predictor on the same sequences") {
-  for (const std::int64_t seed : seeds_to(3))
-    CHECK(gap(trained(seeded("urn", seed)).result) <= 0.003);
+  const Goal goal = [](const Evaluation& e) { return gap(e) <= 0.003; };
+  for (const std::int64_t seed : seeds_to(3)) trained(seeded("urn", seed), goal);
 }
 
 TEST_CASE("reverse reaches 100 % and attends on the anti-diagonal") {
@@ -104,9 +104,13 @@ TEST_CASE("reverse reaches 100 % and attends on the anti-diagonal") {
 }
 
 TEST_CASE("copy reaches 100 % and attends on the diagonal") {
-  const Trained t = trained(preset("copy"));
-  CHECK(*t.result.accuracy == 1);
-  CHECK(mean_attention(t.trainer, [](std::int64_t row) { return row - 16; }) >= 0.95);
+  for (const std::int64_t seed : seeds_to(3)) {
+    const Trained t = trained(seeded("copy", seed));
+    CHECK(*t.result.accuracy == 1);
+    const double attention = mean_attention(t.trainer, [](std::int64_t row) { return row - 16; });
+    std::cout << "mean attention on the diagonal " << attention << std::endl;
+    CHECK(attention >= 0.95);
+  }
 }
 
 TEST_CASE("tiny shakespeare, nanoGPT's CPU recipe", "[.][shakespeare]") {

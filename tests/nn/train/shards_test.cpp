@@ -114,4 +114,16 @@ TEST_CASE("accumulate is a power of two that divides the batch") {
   CHECK_THROWS_AS(validate(c), ValueError);
 }
 
+TEST_CASE("a batch above a table's size is the table, and accumulate goes by it") {
+  RunConfig c = preset("modadd");
+  c.task_parameters = {{"modulus", "7"}};  // 24 sums to train on
+  c.batch = 64, c.accumulate = 8;
+  Trainer t(c);
+  CHECK(t.config().batch == 24);
+  CHECK(std::isfinite(t.step().loss));
+  c.accumulate = 16;
+  CHECK_THROWS_WITH(Trainer(c),
+                    Contains("16 does not divide 24, the training sequences of modadd"));
+}
+
 }  // namespace

@@ -36,6 +36,8 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
 /// before memory is taken, and a checksum, if the file has one, against all of its bytes: then any
 /// bit that is not as it was written is found.
 SafeTensors load_safetensors(const std::string& path);
+/// Its metadata alone: reads no tensors, so that a checksum is not compared. IoError likewise.
+std::map<std::string, std::string> load_metadata(const std::string& path);
 
 /// Copies the file's tensors into these, by name: parameters(model), or an optimizer's state().
 /// IoError listing every tensor that is missing, unexpected (with the nearest name) or of another

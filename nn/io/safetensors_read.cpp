@@ -220,6 +220,13 @@ std::string take_checksum(const std::string& path, const std::string& header,
 
 }  // namespace
 
+std::map<std::string, std::string> load_metadata(const std::string& path) {
+  const Json header = parse_header(path, read_header(InputFile(path)));
+  std::map<std::string, std::string> metadata;
+  if (const Json* info = header.find("__metadata__")) read_metadata(path, *info, metadata);
+  return metadata;
+}
+
 SafeTensors load_safetensors(const std::string& path) {
   const InputFile file(path);
   const std::string text = read_header(file);

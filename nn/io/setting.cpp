@@ -147,6 +147,12 @@ void Setting::set(const std::string& where, const std::string& text) const {
   for (const std::string& word : words(text, kind)) set_checked(word);
 }
 
+std::string Setting::unmet_need(const std::string& where) const {
+  if (!need.is_met || need.is_met()) return "";
+  return where + " needs " + need.what +
+         ", without which it has no effect; add that, or leave out " + key;
+}
+
 std::string Setting::description() const {
   std::string text = help;
   if (const std::string allowed = range.text(); !allowed.empty()) text += "; " + allowed;

@@ -29,6 +29,13 @@ std::vector<std::string> enum_names() {
 }
 
 template <class E>
+std::optional<E> enum_value(std::string_view name) {
+  for (const auto& [value, known] : EnumNames<E>::kTable)
+    if (known == name) return value;
+  return {};
+}
+
+template <class E>
 std::string enum_name(E value) {
   for (const auto& [known, name] : EnumNames<E>::kTable)
     if (known == value) return name;
@@ -66,6 +73,12 @@ struct Setting {
   std::string group;               ///< heading in help
   bool may_be_empty = false;       ///< of a text
 
+  /// What a value needs beside it to have an effect: "--optimizer sgd". No function: nothing.
+  struct Need {
+    std::string what;
+    std::function<bool()> is_met;
+  } need = {};
+
   std::function<std::string()> get;                     ///< as a file has it, without quotes
   std::function<void(const std::string&)> set_checked;  ///< a list grows by one
 
@@ -88,10 +101,7 @@ struct Setting {
     names = enum_names<E>();
     unit = "NAME";
     get = [&value] { return enum_name(value); };
-    set_checked = [&value](const std::string& text) {
-      for (const auto& [known, name] : EnumNames<E>::kTable)
-        if (text == name) value = known;
-    };
+    set_checked = [&value](const std::string& text) { value = enum_value<E>(text).value(); };
     shown = get();
   }
 
@@ -106,9 +116,11 @@ struct Setting {
       return named ? enum_name(*named) : real_text(std::get<double>(value));
     };
     set_checked = [&value](const std::string& text) {
-      if (const auto number = autograd::parse_number<double>(text)) value = *number;
-      for (const auto& [known, name] : EnumNames<E>::kTable)
-        if (text == name) value = known;
+      const auto number = autograd::parse_number<double>(text);
+      if (number)
+        value = *number;
+      else
+        value = enum_value<E>(text).value();
     };
     shown = get();
   }
@@ -120,11 +132,7 @@ struct Setting {
     names.insert(names.begin(), unset);
     unit = "NAME";
     get = [&value, unset] { return value ? enum_name(*value) : unset; };
-    set_checked = [&value](const std::string& text) {
-      value.reset();
-      for (const auto& [known, name] : EnumNames<E>::kTable)
-        if (text == name) value = known;
-    };
+    set_checked = [&value](const std::string& text) { value = enum_value<E>(text); };
     shown = get();
   }
 
@@ -139,6 +147,8 @@ struct Setting {
   std::string problem(const std::string& where, const std::string& text) const;
   /// Sets the variable; a list takes the words between commas. ValueError with the problem.
   void set(const std::string& where, const std::string& text) const;
+  /// "" if what it needs is there, else the sentence for a user who gave it at `where`.
+  std::string unmet_need(const std::string& where) const;
   /// For help: what it is, its range or names, its default.
   std::string description() const;
 

@@ -7,8 +7,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <span>
 
 #include "autograd/base/error.h"
+#include "autograd/base/files.h"
 #include "nn/io/nearest.h"
 
 namespace heed::nn {
@@ -86,6 +88,16 @@ std::vector<TomlItem> read_toml(const std::string& text, const std::string& file
                      "not TOML: ", e.description());
   }
   return items;
+}
+
+std::string read_toml_text(const std::string& file) {
+  constexpr std::uint64_t kMost = 1'000'000;
+  const autograd::InputFile input(file);
+  check<autograd::IoError>(input.size() <= kMost, file, "has ", input.size(),
+                           " bytes; a file of settings has at most ", kMost);
+  std::string text(std::size_t(input.size()), '\0');
+  input.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings) {

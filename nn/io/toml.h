@@ -22,6 +22,10 @@ struct TomlItem {
 /// and for values other than true, false, numbers, texts and lists of texts.
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file);
 
+/// The text of a file of settings. IoError unless it is a regular file of at most 1 MB, which can
+/// be read.
+std::string read_toml_text(const std::string& file);
+
 /// The setting that `item` names. ValueError with file, line, key and the nearest key if there is
 /// none, or it needs a value of another type, or fewer of them.
 const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings);

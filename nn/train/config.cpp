@@ -161,6 +161,23 @@ std::vector<Setting> run_settings(RunConfig& c) {
        "ends at an evaluation of this accuracy, a share; 0: never"}};
 }
 
+// What some settings need to have an effect.
+void add_needs(std::vector<Setting>& list, const RunConfig& c) {
+  const auto need = [&list](const std::vector<std::string>& keys, const std::string& what,
+                            const std::function<bool()>& is_met) {
+    for (Setting& s : list)
+      if (std::find(keys.begin(), keys.end(), s.key) != keys.end()) s.need = {what, is_met};
+  };
+  need({"beta1", "beta2", "eps"}, "--optimizer adamw",
+       [&c] { return c.optimizer == OptimizerKind::kAdamW; });
+  need({"momentum"}, "--optimizer sgd", [&c] { return c.optimizer == OptimizerKind::kSGD; });
+  need({"min-lr", "schedule-steps"}, "--schedule linear, cosine or wsd",
+       [&c] { return c.schedule != Decay::kConstant; });
+  need({"decay-steps"}, "--schedule wsd", [&c] { return c.schedule == Decay::kWsd; });
+  need({"warmup"}, "at least as many --steps", [&c] { return c.warmup <= c.steps; });
+  need({"max-words"}, "--unit word", [&c] { return c.unit == Unit::kWord; });
+}
+
 }  // namespace
 
 std::vector<Setting> RunConfig::settings() {
@@ -176,6 +193,7 @@ std::vector<Setting> RunConfig::settings() {
   add("Model", model_settings(*this));
   add("Optimization", optimization_settings(*this));
   add("Run", run_settings(*this));
+  add_needs(all, *this);
   return all;
 }
 
@@ -235,6 +253,11 @@ void validate(const RunConfig& c) {
   check_file(c);
 }
 
+std::vector<std::string> written_keys(const RunConfig& config) {
+  RunConfig copy = completed(config);
+  return keys(own_settings(copy));
+}
+
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra) {
   std::string text;
   for (const std::string& line : extra) text += "# " + line + "\n";
@@ -256,7 +279,7 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
     given.push_back(item.key);
   }
   RunConfig whole = completed(config);
-  std::vector<std::string> missing = keys(own_settings(whole));
+  std::vector<std::string> missing = written_keys(whole);
   std::erase_if(missing, [&](const std::string& key) {
     return std::find(given.begin(), given.end(), key) != given.end();
   });

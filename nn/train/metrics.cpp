@@ -78,10 +78,17 @@ void MetricsLog::restart(const std::filesystem::path& folder, std::size_t rows) 
 }
 
 void MetricsLog::append(const std::vector<MetricsRow>& history) {
+  if (rows_ < history.size()) csv_.check_there();
   for (; rows_ < history.size(); ++rows_) {
     csv_.append(csv_line(history[rows_]));
     jsonl_.append(jsonl_line(history[rows_]));
   }
+}
+
+void MetricsLog::File::check_there() const {
+  autograd::check<autograd::IoError>(::access(path.c_str(), F_OK) == 0, path,
+                                     "is gone: ", std::strerror(errno),
+                                     "; the run's folder was moved or removed while it trains");
 }
 
 void MetricsLog::File::append(const std::string& text) const {

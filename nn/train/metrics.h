@@ -59,6 +59,7 @@ class MetricsLog {
     std::string path;
     int descriptor = -1;
     void append(const std::string& text) const;
+    void check_there() const;  // a file that was removed still takes rows
   };
   File csv_, jsonl_;
   std::size_t rows_ = 0;

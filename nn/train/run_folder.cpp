@@ -9,6 +9,7 @@
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
+#include "nn/io/toml.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/build.h"
 #include "nn/train/first_non_finite.h"
@@ -92,7 +93,7 @@ void check_recipe(const std::filesystem::path& folder, const RunConfig& config,
 
 // A run's own config.toml. IoError with its path unless it is as it was written.
 RunConfig read_config(const std::filesystem::path& folder) {
-  const std::string path = (folder / kConfig).string(), text = read_file(path);
+  const std::string path = (folder / kConfig).string(), text = read_toml_text(path);
   try {
     RunConfig config = from_toml(text, path);
     validate(config);

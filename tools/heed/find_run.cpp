@@ -35,6 +35,10 @@ std::optional<fs::file_time_type> last_written(const fs::path& folder) {
   return newest;
 }
 
+nn::Setting run_setting(std::string& run) {
+  return {"run", run, "DIR", "run folder (default: the newest under runs/)"};
+}
+
 fs::path find_run(const std::string& given) {
   std::error_code error;
   if (!given.empty()) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
@@ -51,6 +52,14 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
 }
 
 }  // namespace
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder))
+    throw autograd::IoError(fmt::format("--out: cannot make the folder {}: {}", folder.string(),
+                                        error ? error.message() : "it is a file"));
+}
 
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last) {

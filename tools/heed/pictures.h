@@ -10,6 +10,9 @@
 
 namespace heed {
 
+/// The folder of --out, made if need be. IoError.
+void make_folder(const std::filesystem::path& folder);
+
 /// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
 /// the sequences that were evaluated last, if any. The axis is logarithmic where the largest loss
 /// is more than ten times the smallest.
@@ -20,7 +23,7 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
 /// on its first 256 tokens.
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
-// The bytes of these files.
+/// The bytes of these files.
 std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last);
 std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps);
 

@@ -246,6 +246,9 @@ expect 0 train --resume runs/reverse-2 --steps 16 --quiet; out_has "reverse: 16 
 same straight/model.safetensors runs/reverse-2/model.safetensors
 same straight/metrics.csv runs/reverse-2/metrics.csv
 
+expect 0 train --resume runs/reverse-2 --steps 17
+err_has "reverse resuming at step 16 of 17 in runs/reverse-2; Ctrl-C"
+
 # --- Ctrl-C, a closed terminal, and two trainings into one folder
 # train_into DIR: in the background and for long; returns when it has saved once and taken a step
 train_into() {
@@ -350,9 +353,16 @@ expect 0 train --resume text-run --steps 8 --quiet
 expect 0 verify causality runs/reverse-1; out_has "causal"; out_has "with a KV cache"
 has_file runs/reverse-1/causality.png
 expect 0 verify causality runs/reverse-1 --length 4 --json; is_json_line; out_has '"ok":true'
+expect 0 verify causality runs/reverse-1 --length 4 --out new/folder; has_file new/folder/causality.png
+mkdir -p blocked/causality.png  # in the picture's way
+expect 4 verify causality runs/reverse-1 --length 4 --out blocked
+out_has "trained weights, without padding"; out_has "no picture"; err_has "blocked/causality.png"
+expect 4 verify causality runs/reverse-1 --length 4 --out blocked --json; is_json_line
+out_has '"ok":true'; out_has '"files":[]'
 refuses 2 "try heed verify causality" verify
 refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: nothing to measure, as no token occurs twice"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
 expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out looked; out_has "diff:a-b at 1"
@@ -381,7 +391,11 @@ expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
 mkdir -p runs/broken && echo 'steps = 1, 2' > runs/broken/config.toml
 expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "not readable: runs/broken/config.toml"
 printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # torn by a kill
-expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"steps":8,"loss":'
+expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
+printf '9,1.5,0.0,,,,,\n' >> runs/reverse-1/metrics.csv  # a step that was never saved
+sed -i 's/^9,1.5,0.09,/9,/' runs/reverse-1/metrics.csv
+expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
+expect 0 runs; out_has "9/8"; out_has "  8, 20"
 refuses 4 "cannot read absent" runs --runs absent
 rm -r runs/broken
 

@@ -32,6 +32,21 @@ done <<'BAD'
 BAD
 cp kept.toml run/config.toml
 
+# --- what never ends, or is no file of settings
+for file in /dev/zero /dev/urandom; do
+  what="heed train --config $file"
+  timeout 20 "$heed" train --config $file > out 2> err
+  ok test $? == 4; err_has "$file: it is not a regular file"
+done
+mkfifo pipe.toml
+what="heed train --config pipe.toml"
+timeout 20 "$heed" train --config pipe.toml > out 2> err; ok test $? == 4; err_has "not a regular file"
+head -c 1000001 /dev/zero | tr '\0' '#' > long.toml
+refuses 4 "long.toml: has 1000001 bytes; a file of settings has at most 1000000" train --config long.toml
+mv run/config.toml kept; cp long.toml run/config.toml
+refuses 4 "has at most 1000000" eval run
+mv kept run/config.toml
+
 # --- a configuration that asks for more than the weights: refused before any of it is made
 sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
 under "ulimit -v 1000000" refuses 4 "says 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run

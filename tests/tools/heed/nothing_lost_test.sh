@@ -51,9 +51,9 @@ full_disk() { # FOLDER REASON: training that goes on there fails
   ok test "$(saved_step "$1")" -ge 6
   expect 0 eval "$1" --sequences 4
 }
-mkdir disk
+mkdir disk full
 if mount -t tmpfs -o size=600k tmpfs disk 2> /dev/null; then
-  trap 'umount -l "$dir/disk" 2> /dev/null; rm -rf "$dir"' EXIT
+  trap 'umount -l "$dir/disk" "$dir/full" 2> /dev/null; rm -rf "$dir"' EXIT
   cp -r start disk/run
   full_disk disk/run "No space left on device"
   rm -rf disk/run/checkpoints
@@ -66,6 +66,14 @@ if mount -t tmpfs -o size=600k tmpfs disk 2> /dev/null; then
   expect 0 train --resume disk/run --save-every 0 --quiet
   expect 0 train reverse "${quick[@]}" --steps 60 --out unhindered
   for file in model.safetensors metrics.csv; do same unhindered/$file disk/run/$file; done
+  # Before its first save: no folder is left of it, but one that was there.
+  mount -t tmpfs -o size=8k tmpfs full
+  (cd full && refuses 4 "No space left on device" train "${recipe[@]:0:1}" "${quick[@]}")
+  ok test -z "$(ls full/runs)"
+  refuses 4 "No space left on device" train reverse "${quick[@]}" --out full/run; ok test ! -e full/run
+  mkdir full/mine
+  refuses 4 "No space left on device" train reverse "${quick[@]}" --out full/mine; ok test -d full/mine
+  umount full
   umount disk
 else
   echo "no tmpfs here: a limit of file sizes takes its place"
@@ -86,6 +94,13 @@ wait $pid; code=$?
 what="heed train, whose folder was moved away"
 ok test $code == 4; err_has "gone"; err_has "No such file or directory"
 expect 0 info away/state.safetensors
+timeout 60 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --quiet --out removed > out 2> err &
+pid=$!
+for _ in $(seq 200); do [[ -e removed/audit.txt ]] && break; sleep 0.02; done
+rm -r removed
+wait $pid; code=$?
+what="heed train, whose folder was removed"
+ok test $code == 4; err_has "removed/metrics.csv: is gone: No such file or directory"
 
 # --- saved at least once a minute (with 200 kills only: it takes that long)
 if ((kills >= 200)); then

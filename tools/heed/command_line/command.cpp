@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "autograd/base/files.h"
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
 #include "tools/heed/commands.h"
@@ -34,7 +33,7 @@ void Command::read_config_file(const Commands& all) {
   const std::string file = values["config"].back().text;
   std::vector<std::string> sections;
   for (const auto& c : all) sections.push_back(c->name);
-  std::vector<nn::TomlItem> items = nn::read_toml(autograd::read_file(file), file);
+  std::vector<nn::TomlItem> items = nn::read_toml(nn::read_toml_text(file), file);
   std::erase_if(items, [&](const nn::TomlItem& item) {
     if (item.section.empty())
       usage_error("{}: '{}' stands outside a section; put it under [{}]", item.where, item.key,
@@ -56,7 +55,7 @@ void Command::read_config_file(const Commands& all) {
   });
   for (const nn::TomlItem& item : items)
     for (const std::string& value : item.values)
-      values[item.key].push_back({item.where + ": " + item.key, value});
+      values[item.key].push_back({item.where + ": " + item.key, value, true});
 }
 
 void Command::assign() const {

@@ -42,6 +42,7 @@ struct Command {
   /// Values in the order given, and by what: "--lr", "my.toml:3: lr".
   struct Value {
     std::string where, text;
+    bool in_file = false;
   };
   std::map<std::string, std::vector<Value>> values;  ///< by key
   bool given(const std::string& key) const { return values.contains(key); }

@@ -36,6 +36,9 @@ void print_positions(const nn::Evaluation& e) {
 int eval(const EvalArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
+  if (a.sequences > run.task->evaluation_size())
+    usage_error("--sequences needs 1 to {}, the size of the set, got {}",
+                run.task->evaluation_size(), a.sequences);
   const Stopwatch clock;
   Progress progress(false);
   const nn::Evaluation e = past_input_checks([&] {
@@ -85,7 +88,7 @@ void eval_command(Command& c) {
       "  heed eval --weights best.safetensors --json";
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
-  c.add("Options", {{"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+  c.add("Options", {run_setting(a->run),
                     {"weights", a->weights, "FILE", "weights inside the folder"},
                     nn::Setting("sequences", a->sequences, {1, 1 << 20},
                                 "of the evaluation set; text: of its validation part")

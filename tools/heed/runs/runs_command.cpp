@@ -4,10 +4,13 @@
 #include <cmath>
 #include <ctime>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "nn/io/safetensors.h"
+#include "nn/io/toml.h"
 #include "nn/train/config.h"
 #include "nn/train/metrics.h"
 #include "tools/heed/commands.h"
@@ -25,7 +28,8 @@ struct ListedRun {
   fs::path folder;
   fs::file_time_type time = {};
   nn::RunConfig config;
-  std::int64_t step = 0;
+  std::int64_t step = 0;  // of metrics.csv
+  std::optional<std::int64_t> saved;
   double loss = std::numeric_limits<double>::quiet_NaN(), optimal = loss;  // last evaluation's
   std::string problem;  // why the rest is not known
 };
@@ -62,14 +66,22 @@ void read_metrics(ListedRun& run) {
   }
 }
 
+// The step that --resume goes on from.
+std::optional<std::int64_t> saved_step(const fs::path& folder) {
+  const auto facts = nn::load_metadata((folder / "state.safetensors").string());
+  const auto step = facts.find("step");
+  return step == facts.end() ? std::nullopt : autograd::parse_number<std::int64_t>(step->second);
+}
+
 ListedRun read_run(const fs::path& folder) {
   ListedRun run;
   run.folder = folder;
   try {
     settle_run(folder);
     const std::string config = (folder / "config.toml").string();
-    run.config = nn::from_toml(autograd::read_file(config), config);
+    run.config = nn::from_toml(nn::read_toml_text(config), config);
     read_metrics(run);
+    run.saved = saved_step(folder);
   } catch (const autograd::Error& e) {
     run.problem = e.what();
   }
@@ -109,6 +121,7 @@ nn::Json runs_json(const std::vector<ListedRun>& runs) {
     list.push_back(nn::Json::object({{"run", r.folder.string()},
                                      {"task", known ? nn::Json(r.config.task) : nn::Json()},
                                      {"step", known ? nn::Json(r.step) : nn::Json()},
+                                     {"saved_step", r.saved ? nn::Json(*r.saved) : nn::Json()},
                                      {"steps", known ? nn::Json(r.config.steps) : nn::Json()},
                                      {"loss", r.loss},
                                      {"optimal_loss", r.optimal},
@@ -131,12 +144,13 @@ int list_runs(const std::string& folder, bool json) {
   };
   if (!runs.empty())
     print("{:<24} {:<10} {:>15} {:>9} {:>9}  {}\n", "run", "task", "step", "eval loss", "above",
-          "saved");
+          "saved: step, date");
   for (const ListedRun& r : runs)
     if (r.problem.empty())
       print("{:<24} {:<10} {:>15} {:>9} {:>9}  {}\n", plot::visible_text(r.folder.string()),
             plot::visible_text(r.config.task), fmt::format("{}/{}", r.step, r.config.steps),
-            number(r.loss), number(r.loss - r.optimal), date_text(r.time));
+            number(r.loss), number(r.loss - r.optimal),
+            fmt::format("{}, {}", r.saved ? std::to_string(*r.saved) : "-", date_text(r.time)));
     else
       print("{:<24} not readable: {}\n", plot::visible_text(r.folder.string()),
             plot::visible_text(r.problem));
@@ -147,12 +161,16 @@ int list_runs(const std::string& folder, bool json) {
 
 void runs_command(Command& c) {
   c.name = "runs", c.what = "list the runs here: task, step, loss above the best possible, date";
-  c.json_keys = "runs (run task step steps loss optimal_loss above_optimum date problem)";
+  c.json_keys =
+      "runs (run task step saved_step steps loss optimal_loss above_optimum date problem)";
   c.examples =
       "  heed runs\n"
       "  heed runs --runs elsewhere/runs --json";
   c.notes =
-      "The newest last. Losses, in nats per token, are those of the last evaluation; above: minus\n"
+      "The newest last. A run that trains, or was killed, has come further than its last save, "
+      "from\n"
+      "which --resume goes on. Losses, in nats per token, are those of the last evaluation; above: "
+      "minus\n"
       "the best possible one on the same sequences.";
   auto folder = std::make_shared<std::string>();
   c.add("Options", {nn::Setting("runs", *folder, "DIR", "folder of runs").shows("runs")});

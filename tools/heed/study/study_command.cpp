@@ -120,14 +120,6 @@ std::filesystem::path folder_of(const StudyArguments& a, const std::filesystem::
   return folder;
 }
 
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error || !std::filesystem::is_directory(folder))
-    throw autograd::IoError(fmt::format("--out: cannot make the folder {}: {}", folder.string(),
-                                        error ? error.message() : "it is a file"));
-}
-
 nn::Json heads_json(const nn::Study& s) {
   nn::Json heads = nn::Json::array();
   for (const nn::HeadReport& h : s.heads)
@@ -150,6 +142,10 @@ void print_heads(const nn::Study& s) {
     print("L{}H{:<4} {:>7.3f} {:>9} {:>10} {:>10} {:>10.3g} {:>10.3g} {:>10.3g}\n", h.layer, h.head,
           h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
           score_text(h.induction), h.dq, h.dk, h.dv);
+  const bool unscored = std::any_of(s.heads.begin(), s.heads.end(), [](const nn::HeadReport& h) {
+    return !std::isfinite(h.previous_token + h.duplicate_token + h.induction);
+  });
+  if (unscored) print("-: nothing to measure, as no token occurs twice here\n");
 }
 
 int run_study(const StudyArguments& a, const Command& c) {
@@ -229,7 +225,7 @@ void study_command(Command& c) {
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 1;
   c.add("Options",
-        {{"run", a->run, "DIR", "run folder (default: the newest run under runs/)"},
+        {run_setting(a->run),
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
              .shows(""),

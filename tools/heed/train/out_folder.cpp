@@ -116,7 +116,8 @@ void move_out(const fs::path& folder) {
   }
   std::error_code not_empty;
   fs::remove(whole, not_empty);
-  fs::remove(folder / kCheckpoints, not_empty);
+  if (fs::symlink_status(folder / kCheckpoints, not_empty).type() == fs::file_type::directory)
+    fs::remove(folder / kCheckpoints, not_empty);
 }
 
 // Whether all that is in the folder are unfinished files, also in checkpoints/.

@@ -21,6 +21,21 @@ struct TrainArguments {
   TrainOptions run;
 };
 
+// Refuses what was asked for and has no effect. A file that gives every value is one that heed
+// wrote: its values were not all asked for.
+void check_needs(const nn::RunConfig& config, const Command& c) {
+  const std::vector<std::string> written = nn::written_keys(config);
+  const bool whole = std::all_of(written.begin(), written.end(), [&](const std::string& key) {
+    return c.given(key) || nn::find_setting(c.settings, key)->kind == nn::Setting::Kind::kText;
+  });
+  for (const nn::Setting& s : c.settings) {
+    if (!c.given(s.key)) continue;
+    const Command::Value& value = c.values.at(s.key).back();
+    if (value.in_file && whole) continue;
+    if (const std::string need = s.unmet_need(value.where); !need.empty()) throw UsageError(need);
+  }
+}
+
 // Precedence: option > config file > preset > default; the first two are settled in c.values.
 void make_config(TrainArguments& a, const Command& c) {
   std::string task = c.given("task") ? a.config.task : "";
@@ -45,6 +60,7 @@ void make_config(TrainArguments& a, const Command& c) {
     usage_error("{} learns a file: add --{} FILE",
                 a.preset.empty() ? "the task " + task : "the preset " + a.preset, a.config.task);
   nn::validate(a.config);
+  check_needs(a.config, c);
 }
 
 int resume(const TrainArguments& a, const Command& c) {
@@ -108,6 +124,8 @@ int train(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = a.config;
   if (a.overfit && !a.run.out.empty())
     usage_error("--overfit-batch is a check and writes no run; leave out --out");
+  if (a.overfit && a.dry_run)
+    usage_error("--dry-run takes no step, --overfit-batch many; leave out one");
   if (a.overwrite && a.run.out.empty())
     usage_error("--overwrite says that --out DIR may be replaced; give --out");
   if (!a.run.out.empty() && !a.dry_run && !a.print_config) check_out(a.run.out, a.overwrite);
@@ -118,10 +136,17 @@ int train(TrainArguments& a, const Command& c) {
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
   const std::filesystem::path out = a.run.out;
+  std::error_code ignored;
+  const bool is_new = out.empty() || !std::filesystem::exists(out, ignored);
   const std::filesystem::path folder = out.empty() ? make_next_run(config.task) : out;
   const RunLock lock(folder);
   if (!out.empty()) check_out(out, a.overwrite);  // once more: a run may have begun and ended since
-  begin_run(folder, [&](const std::filesystem::path& inside) { save_run(trainer, inside); });
+  try {
+    begin_run(folder, [&](const std::filesystem::path& inside) { save_run(trainer, inside); });
+  } catch (...) {
+    if (is_new) std::filesystem::remove(folder, ignored);  // empty: nothing was saved
+    throw;
+  }
   return train_run(trainer, folder, a.run);
 }
 
@@ -144,6 +169,9 @@ void train_command(Command& c) {
       "Alone it learns the task induction. Each task and preset has defaults of its own; those\n"
       "shown are induction's. An option overrides the config file, which overrides the preset.\n"
       "Losses are in nats per token.\n"
+      "It saves at evaluations 15 s after the last save, every 60 s, with --save-every at each of\n"
+      "its checkpoints, at the end, and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP) stops "
+      "it.\n"
       "What ends it early, saved: exit 1, the model sees later inputs (tried at each start) or "
       "its\n"
       "loss is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN "

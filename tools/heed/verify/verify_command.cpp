@@ -54,8 +54,25 @@ nn::Json to_json(const std::vector<Verified>& all) {
   return passes;
 }
 
+void print_causality(const std::vector<Verified>& all, const std::filesystem::path& run,
+                     const std::string& picture, double seconds) {
+  const std::vector<nn::Reach>& trained = all[0].causality.runs;
+  print("{}: what each output depends on, {} tokens\n\n", run.string(), trained[0].length);
+  for (const Verified& v : all)
+    for (const nn::Reach& r : v.causality.runs)
+      print("{} weights, {:<25} {}\n", v.weights, r.name, verdict(r));
+  const auto failed =
+      std::find_if(trained.begin(), trained.end(), [](const nn::Reach& r) { return !r.ok(); });
+  const nn::Reach& shown = failed == trained.end() ? trained[0] : *failed;
+  print("\nTrained weights, {}: a line an output, a column an input;\n# depends, . exactly 0",
+        shown.name);
+  print("{}\n\n{}\n{} ({:.0f} ms)\n", shown.ok() ? "" : ", ! leaks, ? does not see its own",
+        shown.text(), picture, 1e3 * seconds);
+}
+
 int verify_causality(const VerifyArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
+  if (!a.out.empty()) make_folder(a.out);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const std::int64_t context = run.model.options.context;
   if (a.length > context) usage_error("--length: needs 2 to {}, got {}", context, a.length);
@@ -80,29 +97,25 @@ int verify_causality(const VerifyArguments& a, bool json) {
   const double seconds = clock.seconds();
   const bool ok =
       std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
-  const nn::Reach& plain = all[0].causality.runs[0];
   const auto file = (a.out.empty() ? folder : std::filesystem::path(a.out)) / "causality.png";
-  draw_reach(file, all[0].causality);
-  if (json) {
-    print_json(nn::Json::object({{"ok", ok},
-                                 {"run", folder.string()},
-                                 {"length", plain.length},
-                                 {"seconds", seconds},
-                                 {"passes", to_json(all)},
-                                 {"files", std::vector<std::string>{file.string()}}}));
-    return ok ? kOk : kCheckFailed;
+  std::string no_picture;
+  try {
+    draw_reach(file, all[0].causality);
+  } catch (const autograd::IoError& e) {
+    no_picture = e.what();
   }
-  print("{}: what each output depends on, {} tokens\n\n", folder.string(), plain.length);
-  for (const Verified& v : all)
-    for (const nn::Reach& r : v.causality.runs)
-      print("{} weights, {:<25} {}\n", v.weights, r.name, verdict(r));
-  const auto failed = std::find_if(all[0].causality.runs.begin(), all[0].causality.runs.end(),
-                                   [](const nn::Reach& r) { return !r.ok(); });
-  const nn::Reach& shown = failed == all[0].causality.runs.end() ? plain : *failed;
-  print("\nTrained weights, {}: a line an output, a column an input;\n# depends, . exactly 0",
-        shown.name);
-  print("{}\n\n{}\n{} ({:.0f} ms)\n", shown.ok() ? "" : ", ! leaks, ? does not see its own",
-        shown.text(), file.string(), 1e3 * seconds);
+  if (json)
+    print_json(nn::Json::object(
+        {{"ok", ok},
+         {"run", folder.string()},
+         {"length", all[0].causality.runs[0].length},
+         {"seconds", seconds},
+         {"passes", to_json(all)},
+         {"files", no_picture.empty() ? std::vector{file.string()} : std::vector<std::string>{}}}));
+  else
+    print_causality(all, folder, no_picture.empty() ? file.string() : "no picture", seconds);
+  if (!no_picture.empty() && ok) throw autograd::IoError(no_picture);
+  if (!no_picture.empty()) print_error(no_picture);
   return ok ? kOk : kCheckFailed;
 }
 
@@ -127,14 +140,16 @@ void verify_command(Command& c) {
       "with\n"
       "2, evaluated and saved at other steps: every row, weight, moment and random stream must be\n"
       "the same bit for bit. Prints one hash. Works in a temporary folder; the run is only read.\n"
-      "Exit code 1 if one of them does not hold.";
+      "Exit code 1 if one of them does not hold; 4, after the verdict, if it does and the picture "
+      "cannot\n"
+      "be written.";
   auto a = std::make_shared<VerifyArguments>();
   c.arguments = 2;
   c.add("Options",
         {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume"},
                      "what to certify")
              .shows(""),
-         {"run", a->run, "DIR", "run folder (default: the newest under runs/)"},
+         run_setting(a->run),
          {"weights", a->weights, "FILE", "weights inside the folder"},
          nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
          nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});

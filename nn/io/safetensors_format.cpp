@@ -1,5 +1,7 @@
 #include "nn/io/safetensors_format.h"
 
+#include <fmt/format.h>
+
 #include <span>
 
 #include "nn/io/json.h"
@@ -29,11 +31,6 @@ Crc32c checksum_of_header(std::string header) {
   return sum;
 }
 
-std::string checksum_text(const Crc32c& sum) {
-  const std::uint32_t x = sum.value();
-  std::string text;
-  for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[(x >> shift) & 15];
-  return text;
-}
+std::string checksum_text(const Crc32c& sum) { return fmt::format("{:08x}", sum.value()); }
 
 }  // namespace heed::nn::safetensors

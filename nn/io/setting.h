@@ -29,6 +29,13 @@ std::vector<std::string> enum_names() {
 }
 
 template <class E>
+std::optional<E> enum_value(std::string_view name) {
+  for (const auto& [value, known] : EnumNames<E>::kTable)
+    if (known == name) return value;
+  return {};
+}
+
+template <class E>
 std::string enum_name(E value) {
   for (const auto& [known, name] : EnumNames<E>::kTable)
     if (known == value) return name;
@@ -94,10 +101,7 @@ struct Setting {
     names = enum_names<E>();
     unit = "NAME";
     get = [&value] { return enum_name(value); };
-    set_checked = [&value](const std::string& text) {
-      for (const auto& [known, name] : EnumNames<E>::kTable)
-        if (text == name) value = known;
-    };
+    set_checked = [&value](const std::string& text) { value = enum_value<E>(text).value(); };
     shown = get();
   }
 
@@ -112,9 +116,11 @@ struct Setting {
       return named ? enum_name(*named) : real_text(std::get<double>(value));
     };
     set_checked = [&value](const std::string& text) {
-      if (const auto number = autograd::parse_number<double>(text)) value = *number;
-      for (const auto& [known, name] : EnumNames<E>::kTable)
-        if (text == name) value = known;
+      const auto number = autograd::parse_number<double>(text);
+      if (number)
+        value = *number;
+      else
+        value = enum_value<E>(text).value();
     };
     shown = get();
   }
@@ -126,11 +132,7 @@ struct Setting {
     names.insert(names.begin(), unset);
     unit = "NAME";
     get = [&value, unset] { return value ? enum_name(*value) : unset; };
-    set_checked = [&value](const std::string& text) {
-      value.reset();
-      for (const auto& [known, name] : EnumNames<E>::kTable)
-        if (text == name) value = known;
-    };
+    set_checked = [&value](const std::string& text) { value = enum_value<E>(text); };
     shown = get();
   }
 

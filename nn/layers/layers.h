@@ -84,6 +84,7 @@ struct RMSNorm : Module {
   }
 };
 
+/// What a Norm is.
 enum class NormKind { kLayerNorm, kRMSNorm };
 
 /// One of the two over the last axis, under their parameters' names.

@@ -81,12 +81,12 @@ struct Transformer : Module {
     NormPlacement norm = NormPlacement::kPre;
     NormKind norm_kind = NormKind::kLayerNorm;
     AttentionForm form = AttentionForm::kPackedQKV;
-    std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
+    std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;  ///< down to window: as its
     bool qk_norm = false;
     double soft_cap = 0;
     Sink sink = Sink::kNone;
-    std::int64_t window = 0;
-    std::variant<ResidualRule, double> residual_scale = 1.0;
+    std::int64_t window = 0;                                  ///< tokens
+    std::variant<ResidualRule, double> residual_scale = 1.0;  ///< of each sublayer's output
     double dropout = 0;
     DType dtype = float32;
   } options;

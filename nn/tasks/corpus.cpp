@@ -1,6 +1,8 @@
 // Every file is read three times, a piece at a time: for its hash, for its symbols, for its tokens.
 #include "nn/tasks/corpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <unordered_map>
@@ -49,9 +51,7 @@ std::string fnv1a(const InputFile& file) {
   for_each_piece(file, [&](const std::string& piece) {
     for (const char c : piece) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   });
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
-  return digits;
+  return fmt::format("{:016x}", hash);
 }
 
 template <class F>

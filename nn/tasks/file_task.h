@@ -10,8 +10,8 @@
 
 namespace heed::nn {
 
-/// Which tokens hold the character that an answer follows; empty without answer_after. ValueError
-/// where that cannot be.
+/// Which tokens of the vocabulary hold the character answer_after; empty if that is. ValueError
+/// unless it is one character, which some token holds, and the task is by_line.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
 /// What is known of a file without its text: enough to read a prompt.
@@ -23,16 +23,15 @@ class FilePrompts : public Task {
 
   std::int64_t evaluation_size() const override { return 0; }
 
- private:
-  Sequence draw(Generator&) const override;
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
-  void mark_prompt(Sequence& s) const override { mark_answer(s); }
-
  protected:
   /// With answer_after: ignores the targets before the answer.
   void mark_answer(Sequence& s) const;
 
  private:
+  Sequence draw(Generator&) const override;
+  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
+  void mark_prompt(Sequence& s) const override { mark_answer(s); }
+
   bool by_line_;
   std::vector<bool> marks_;  // answer_marks
 };

@@ -50,7 +50,7 @@ std::vector<Setting> task_settings(TaskParameters& values) {
   for (Setting& s : settings) {
     for (const Use& use : uses[s.key.substr(std::string(kPrefix).size())])
       s.help += "; " + join(use.tasks) + ": " + use.values;
-    if (!s.names.empty()) s.names.clear();  // the help has them; complete_parameters() checks
+    s.names.clear();  // the help has them; complete_parameters() checks
   }
   return settings;
 }

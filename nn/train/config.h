@@ -121,6 +121,7 @@ struct EnumNames<Unit> {
                                                             {Unit::kWord, "word"}};
 };
 
+/// What each value means, its unit and range: settings(), in config.cpp.
 struct RunConfig {
   // what is learned
   std::string task = "induction";  ///< "text", "lines": the file of that name below

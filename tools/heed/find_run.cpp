@@ -36,6 +36,10 @@ std::optional<fs::file_time_type> last_written(const fs::path& folder) {
   return newest;
 }
 
+nn::Setting run_setting(std::string& run) {
+  return nn::Setting("run", run, "DIR", "run folder").shows("the newest under runs/");
+}
+
 fs::path find_run(const std::string& given) {
   std::error_code error;
   if (!given.empty()) {

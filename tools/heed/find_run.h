@@ -17,6 +17,9 @@ bool has_saved(const std::filesystem::path& folder);
 /// When the run in this folder was last saved; nothing if there is no run, or it never was.
 std::optional<std::filesystem::file_time_type> last_written(const std::filesystem::path& folder);
 
+/// The setting RUN, for find_run().
+nn::Setting run_setting(std::string& run);
+
 /// The folder that RUN on a command line means: `given`, or, if that is empty, the run under runs/
 /// that was saved last. IoError if `given` is no run or never saved, or there is none to choose.
 std::filesystem::path find_run(const std::string& given);

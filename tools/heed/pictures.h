@@ -23,7 +23,7 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
 /// on its first 256 tokens.
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
-// The bytes of these files.
+/// The bytes of these files.
 std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last);
 std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps);
 

@@ -1,11 +1,61 @@
 // What an evaluation says of a model.
 #include "nn/train/evaluate.h"
 
+#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/models.h"
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
+
+// Random bits, of which an answer is the first two; half of the sequences have none.
+class Bits : public Task {
+ public:
+  explicit Bits(bool whole_answers) : Task(facts_of(whole_answers)) {}
+  std::int64_t evaluation_size() const override { return 100; }
+
+ private:
+  static TaskFacts facts_of(bool whole_answers) {
+    TaskFacts f;
+    f.name = "bits", f.vocabulary = Vocabulary::of("01"), f.classes = 2, f.context = 4;
+    f.whole_answers = whole_answers;
+    return f;
+  }
+  Sequence draw(Generator& g) const override {
+    Sequence s;
+    s.inputs.resize(4), s.targets.resize(4);
+    g.randint(s.inputs, 0, 2), g.randint(s.targets, 0, 2);
+    const bool asks = s.inputs[0] == 0;
+    s.counted = {asks, asks, false, false};
+    return s;
+  }
+};
+
+TEST_CASE("accuracy is of positions, or of whole answers where there are some") {
+  const Transformer model = heed::nn::testing::random_model(
+      {.vocab = 2, .d_model = 8, .heads = 2, .layers = 1, .context = 4});
+  const Bits by_position(false), by_answer(true);
+  const Batch all = by_answer.evaluation(0, 100);
+  const auto guesses = argmax(model(all.inputs), -1).to_vector<std::int64_t>();
+  const auto targets = all.targets.to_vector<std::int64_t>();
+  const auto counted = all.counted.to_vector<bool>();
+  int answers = 0, right_answers = 0, right_positions = 0;
+  for (std::size_t b = 0; b < 400; b += 4) {
+    if (!counted[b]) continue;
+    const bool first = guesses[b] == targets[b], second = guesses[b + 1] == targets[b + 1];
+    ++answers;
+    right_answers += first && second;
+    right_positions += first + second;
+  }
+  CHECK(answers > 30);
+  CHECK(answers < 70);
+  CHECK(right_answers > 0);
+  CHECK(2 * right_answers < right_positions);
+  CHECK(evaluate(model, by_answer).accuracy.value() == right_answers / double(answers));
+  CHECK(evaluate(model, by_position).accuracy.value() == right_positions / double(2 * answers));
+}
 
 TEST_CASE("a loss below the best possible one is a leak") {
   Evaluation e;

@@ -1,10 +1,13 @@
 // The choice of the next token.
 #include "nn/train/generate.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/models.h"
 
 namespace {
 
@@ -20,6 +23,51 @@ TEST_CASE("a temperature near 0 takes the likeliest") {
 TEST_CASE("a logit that is not a number is no choice") {
   CHECK_THROWS_WITH(sample_token(full({3}, std::nan("")), {.greedy = true}, default_generator()),
                     Contains("the logit of token 0 is nan"));
+}
+
+// The model's probabilities of the token after these.
+std::vector<double> next_of(const Transformer& model, const std::vector<std::int64_t>& ids) {
+  const auto length = std::min(std::ssize(ids), std::ptrdiff_t(model.options.context));
+  const std::vector<std::int64_t> window(ids.end() - length, ids.end());
+  const Tensor logits = model(from_data(window, {1, length}));
+  return softmax(to(select(select(logits, 0, 0), 0, -1), float64), 0).to_vector<double>();
+}
+
+TEST_CASE(
+    "a token has the model's own probability, whatever it was drawn by, and the runner-up's") {
+  const NoGrad guard;
+  const Transformer model = heed::nn::testing::random_model(
+      {.vocab = 7, .d_model = 8, .heads = 2, .layers = 1, .context = 6});
+  std::vector<std::int64_t> ids = {3};
+  std::vector<GeneratedToken> tokens;
+  Generator g(2);
+  generate(model, ids, 12, {.temperature = 3, .top_k = 4}, g, [&](const GeneratedToken& t) {
+    tokens.push_back(t);
+    return true;
+  });
+  REQUIRE(tokens.size() == 12);
+  int likeliest = 0;
+  for (const GeneratedToken& t : tokens) {
+    const std::vector<double> p = next_of(model, ids);
+    CHECK(t.probability == Approx(p[std::size_t(t.id)]).epsilon(1e-4));
+    CHECK(t.runner_up != t.id);
+    CHECK(t.runner_up_probability == Approx(p[std::size_t(t.runner_up)]).epsilon(1e-4));
+    for (std::int64_t i = 0; i < 7; ++i)
+      if (i != t.id) CHECK(p[std::size_t(i)] <= t.runner_up_probability + 1e-6);
+    likeliest += t.probability > t.runner_up_probability;
+    ids.push_back(t.id);
+  }
+  CHECK(likeliest > 0);
+  CHECK(likeliest < 12);
+}
+
+TEST_CASE("generation ends with the token after which emit says no") {
+  const Transformer model =
+      heed::nn::testing::random_model({.vocab = 7, .d_model = 8, .heads = 2, .context = 6});
+  int tokens = 0;
+  Generator g(2);
+  generate(model, {3}, 12, {}, g, [&](const GeneratedToken&) { return ++tokens < 4; });
+  CHECK(tokens == 4);
 }
 
 }  // namespace

@@ -12,6 +12,11 @@ expect 0 eval sums --json; is_json_line; out_has '"4-gram":'; out_has '"eval_seq
 mv sums.txt moved.txt
 expect 0 generate sums --prompt 3+4= --greedy --json; is_json_line; out_has '"prompt":"\n3+4="'
 for key in run prompt text tokens stopped seconds tokens_per_s; do out_has "\"$key\":"; done
+for seed in 1 2 3 4; do  # so hot that every token is as likely, the newline that ends a line included
+  expect 0 generate sums --prompt 3 --temperature 1000 --seed $seed --json; cat out >> drawn
+done
+ok grep -q '"stopped":true' drawn
+ok [ "$(grep -o '"text":"[^"]*"' drawn | grep -c '\\n[^"]')" = 0 ]
 expect 0 study sums --prompt 3+4= --of diff:7-8
 refuses 4 "if it was moved: heed train --resume sums --lines NEW" eval sums
 refuses 4 "if it was moved: heed train --resume sums --lines NEW" study sums
@@ -69,6 +74,7 @@ expect 0 "${prompt[@]}" --threads 3; out_has "|$text"
 expect 0 "${prompt[@]}" --stop "${text:4:1}"; out_has "|${text%%"${text:4:1}"*}${text:4:1}"
 ok [ "$(tail -c 2 out)" = "${text:4:1}" ]
 err_has "; stopped"
+expect 0 "${prompt[@]}" --stop "${text:4:1}" --json; out_has '"stopped":true'
 expect 0 "${prompt[@]}" --probabilities --json; is_json_line
 ok [ "$(grep -o '"probabilities":\[[^]]*\]' out | tr ',' '\n' | wc -l)" = 16 ]
 out_has '"runner_up_symbols":["'; out_has '"runner_up_probabilities":['

@@ -1,9 +1,7 @@
 // Every option of every command, taken from the program's own tables: help states unit, range and
 // default, and a bad value ends in one line that names the option, with the right exit code. An
 // option that this test has no bad value for fails it.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -15,6 +13,8 @@
 #include "autograd/base/parallel.h"
 #include "nn/train/run_folder.h"
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/redirected.h"
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"
@@ -30,36 +30,12 @@ struct Outcome {
   std::string out, err;
 };
 
-// While it lives, a stream goes into a file.
-class Redirected {
- public:
-  Redirected(std::FILE* stream, const fs::path& file)
-      : stream_(stream), kept_(::dup(::fileno(stream))), file_(file) {
-    std::fflush(stream_);
-    const int to = ::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
-    ::dup2(to, ::fileno(stream_));
-    ::close(to);
-  }
-  Redirected(const Redirected&) = delete;
-  ~Redirected() {
-    std::fflush(stream_);
-    ::dup2(kept_, ::fileno(stream_));
-    ::close(kept_);
-  }
-
- private:
-  std::FILE* stream_;
-  int kept_;
-  fs::path file_;
-};
-
 // A folder to run in, with a tiny run, which is gone at the end.
 class Place {
  public:
   Place() : before_(fs::current_path()), threads_(heed::autograd::num_threads()) {
-    folder_ = fs::temp_directory_path() / ("heed_options_test" + std::to_string(::getpid()));
     fs::create_directories(folder_ / "directory");
-    fs::current_path(folder_);
+    fs::current_path(folder_.path());
     nn::RunConfig c = nn::preset("reverse");
     c.d_model = 16, c.steps = 2, c.batch = 4, c.eval_batch = 8;
     nn::Trainer t(c);
@@ -71,7 +47,6 @@ class Place {
   Place(const Place&) = delete;
   ~Place() {
     fs::current_path(before_);
-    fs::remove_all(folder_);
     heed::autograd::set_num_threads(threads_);
   }
   static Outcome run(const std::vector<std::string>& arguments) {
@@ -81,7 +56,7 @@ class Place {
     for (std::string& a : all) argv.push_back(a.data());
     Outcome o{};
     {
-      const Redirected out(stdout, "out"), err(stderr, "err");
+      const heed::testing::Redirected out(stdout, "out"), err(stderr, "err");
       o.code = run_heed(int(argv.size()), argv.data());
     }
     o.out = heed::autograd::read_file("out"), o.err = heed::autograd::read_file("err");
@@ -89,7 +64,8 @@ class Place {
   }
 
  private:
-  fs::path before_, folder_;
+  fs::path before_;
+  heed::testing::Folder folder_;
   int threads_;
 };
 

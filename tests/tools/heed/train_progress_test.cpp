@@ -73,6 +73,7 @@ TEST_CASE("what a run says once fits into 80 columns, for every preset") {
       e.references.emplace_back(reference, 1.5);
     const std::vector<std::string> lines = evaluation_facts(e, *t.task);
     CHECK(lines.size() > 3);
+    CHECK(lines[1].find("best possible loss there 1.2346;") != std::string::npos);
     for (const std::string& line : lines) {
       INFO(line);
       CHECK(line.size() <= 80);

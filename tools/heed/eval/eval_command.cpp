@@ -88,7 +88,7 @@ void eval_command(Command& c) {
       "  heed eval --weights best.safetensors --json";
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
-  c.add("Options", {nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
+  c.add("Options", {run_setting(a->run),
                     {"weights", a->weights, "FILE", "weights inside the folder"},
                     nn::Setting("sequences", a->sequences, {1, 1 << 20},
                                 "of the evaluation set; text: of its validation part")

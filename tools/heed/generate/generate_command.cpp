@@ -168,7 +168,7 @@ void generate_command(Command& c) {
   nn::SampleOptions& sample = a->sample;
   c.arguments = 1;
   c.add("Options",
-        {nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
+        {run_setting(a->run),
          {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
          {"tokens", a->tokens, {1, 1e8}, "most tokens to generate"},
          {"stop", a->stop, "CHARS", "stop after any of these tokens; lines stop at their end"},

@@ -16,8 +16,6 @@ volatile std::sig_atomic_t interrupt_seen = 0;
 
 void on_interrupt(int) { interrupt_seen = 1; }
 
-constexpr double kSilence = 8;  // seconds between plain lines
-
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 // nohup's wish.
@@ -41,7 +39,8 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(at_terminal()) {
+Progress::Progress(bool quiet, double silence)
+    : quiet_(quiet), terminal_(at_terminal()), silence_(silence) {
   const char* no_color = std::getenv("NO_COLOR");
   color_ = terminal_ && !(no_color && *no_color);
   if (quiet_) return;
@@ -62,14 +61,14 @@ void Progress::beat(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     wake_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
     const double now = clock_.seconds();
-    if (stop.stop_requested() || now_.empty() || now - said_at_ < kSilence + 1) continue;
+    if (stop.stop_requested() || now_.empty() || now - said_at_ < silence_ + 1) continue;
     put_now(now_ + "  (" + std::to_string(std::int64_t(now - now_since_)) + " s)");
   }
 }
 
 bool Progress::is_due() const {
   const std::lock_guard lock(mutex_);
-  return !quiet_ && clock_.seconds() - said_at_ > (terminal_ ? 0.1 : kSilence);
+  return !quiet_ && clock_.seconds() - said_at_ > (terminal_ ? 0.1 : silence_);
 }
 
 void Progress::at_work(const std::string& text) {

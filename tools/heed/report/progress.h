@@ -25,11 +25,12 @@ class Stopwatch {
 /// (its terminal was closed) stops no training. To be used by one thread.
 class Progress {
  public:
-  explicit Progress(bool quiet);
+  /// `silence`: seconds between plain lines.
+  explicit Progress(bool quiet, double silence = 8);
   ~Progress();
   Progress(const Progress&) = delete;
 
-  /// Whether at_work() would be seen now: at a terminal ten times a second, elsewhere after eight
+  /// Whether at_work() would be seen now: at a terminal ten times a second, elsewhere after the
   /// seconds of silence.
   bool is_due() const;
   /// What a long command does now, until clear(): live at a terminal, cut to its width; elsewhere a
@@ -49,6 +50,7 @@ class Progress {
   void beat(const std::stop_token& stop);
 
   bool quiet_, terminal_, color_, shown_ = false;
+  double silence_;
   Stopwatch clock_;
   std::string now_;                     // at work
   double now_since_ = 0, said_at_ = 0;  // by clock_

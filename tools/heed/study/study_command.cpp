@@ -225,7 +225,7 @@ void study_command(Command& c) {
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 1;
   c.add("Options",
-        {nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
+        {run_setting(a->run),
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
              .shows(""),

@@ -33,35 +33,6 @@ std::string checkpoint_name(std::int64_t step) {
   return fmt::format("checkpoints/{:06}.safetensors", step);
 }
 
-void print_result(nn::Trainer& t, const nn::Evaluation& e, const nn::Evaluation& while_training,
-                  const fs::path& folder, double seconds, const Pace& pace,
-                  const std::string& stopped, bool json) {
-  const std::int64_t parameters = nn::count_parameters(t.model);
-  if (json) {
-    nn::Json object = nn::Json::object({{"task", t.config().task},
-                                        {"steps", t.steps_done},
-                                        {"seconds", seconds},
-                                        {"tokens_per_s", pace.tokens_per_second()}});
-    add_evaluation(object, e, t.task->facts());
-    object["run"] = folder.string();
-    object["parameters"] = parameters;
-    object["seed"] = t.config().seed;
-    object["stopped"] = stopped.empty() ? nn::Json() : nn::Json(stopped);
-    print_json(object);
-    return;
-  }
-  const std::string part =
-      pace.steps() < t.steps_done ? fmt::format(", the last {}", pace.steps()) : "";
-  print("{}: {} steps{} in {}, {} tokens/s, {} parameters\n\n", t.config().task, t.steps_done, part,
-        seconds_text(seconds), si_text(pace.tokens_per_second()), with_commas(parameters));
-  print_evaluation(e, t.task->facts());
-  if (while_training.sequences != e.sequences && while_training.optimal)
-    print("  while training: the first {} of them; best possible there {:.4f}\n",
-          with_commas(while_training.sequences), *while_training.optimal);
-  if (!stopped.empty()) print("\nstopped   {}", stopped);
-  print("\nrun       {}\n", folder.string());
-}
-
 // On a sequence of training that no stream of the run draws: an evaluation may first count n-grams
 // for seconds.
 double loss_of_one(const nn::Trainer& t) {
@@ -121,7 +92,7 @@ class Run {
 
   void step(bool first) {
     std::optional<nn::StepAudit> audit;
-    if (first) audit.emplace(t_.model);
+    if (t_.steps_done == 0) audit.emplace(t_.model);
     const double started = clock_.seconds();
     try {
       report_ = past_input_checks([&] { return t_.step(); });
@@ -169,8 +140,7 @@ class Run {
         [&] { return nn::evaluate(t_.model, *t_.task, 0, watch("evaluates all sequences")); });
     check(all);
     progress_.clear();
-    const std::string reason = t_.steps_done < config_.steps ? t_.stop_reason() : "";
-    print_result(t_, all, comparable, folder_, clock_.seconds(), pace_, reason, options_.json);
+    print_result(all, comparable);
     std::fflush(stdout);  // pictures may fail in any way: they cost no result
     progress_.at_work("draws the pictures");
     const bool loss =
@@ -185,6 +155,36 @@ class Run {
     if (!options_.json) print("memory    {} at its peak\n", bytes_text(nn::resident_peak()));
     t_.save_weights(folder_ / kModel, {{kFinished, "yes"}});  // nothing is left for a resume to do
     return kOk;
+  }
+
+  // `e`: on all sequences.
+  void print_result(const nn::Evaluation& e, const nn::Evaluation& while_training) {
+    const double seconds = clock_.seconds();
+    const std::string stopped = t_.steps_done < config_.steps ? t_.stop_reason() : "";
+    const std::int64_t parameters = nn::count_parameters(t_.model);
+    if (options_.json) {
+      nn::Json object = nn::Json::object({{"task", config_.task},
+                                          {"steps", t_.steps_done},
+                                          {"seconds", seconds},
+                                          {"tokens_per_s", pace_.tokens_per_second()}});
+      add_evaluation(object, e, t_.task->facts());
+      object["run"] = folder_.string();
+      object["parameters"] = parameters;
+      object["seed"] = config_.seed;
+      object["stopped"] = stopped.empty() ? nn::Json() : nn::Json(stopped);
+      print_json(object);
+      return;
+    }
+    const std::string part =
+        pace_.steps() < t_.steps_done ? fmt::format(", the last {}", pace_.steps()) : "";
+    print("{}: {} steps{} in {}, {} tokens/s, {} parameters\n\n", config_.task, t_.steps_done, part,
+          seconds_text(seconds), si_text(pace_.tokens_per_second()), with_commas(parameters));
+    print_evaluation(e, t_.task->facts());
+    if (while_training.sequences != e.sequences && while_training.optimal)
+      print("  while training: the first {} of them; best possible there {:.4f}\n",
+            with_commas(while_training.sequences), *while_training.optimal);
+    if (!stopped.empty()) print("\nstopped   {}", stopped);
+    print("\nrun       {}\n", folder_.string());
   }
 
   // Draws one; false, with a warning, if that cannot be done.

@@ -9,8 +9,10 @@
 namespace heed {
 
 struct TrainOptions {
-  std::string out;
-  bool strict = false, quiet = false, json = false;
+  std::string out;      ///< the run's folder; empty: the next free runs/TASK-N
+  bool strict = false;  ///< a parameter without gradient ends the run, NumericError
+  bool quiet = false;   ///< no progress, only warnings
+  bool json = false;    ///< the result as one JSON object
 };
 
 /// Saves the trainer as it is.

@@ -151,7 +151,7 @@ void verify_command(Command& c) {
         {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume"},
                      "what to certify")
              .shows(""),
-         nn::Setting("run", a->run, "DIR", "run folder").shows("the newest under runs/"),
+         run_setting(a->run),
          {"weights", a->weights, "FILE", "weights inside the folder"},
          nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
          nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});

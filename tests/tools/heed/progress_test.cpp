@@ -1,0 +1,137 @@
+// Progress on stderr: plain lines into a file, one live line at a terminal, and no long silence.
+#include "tools/heed/report/progress.h"
+
+#include <sys/ioctl.h>
+#include <termios.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "autograd/base/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/redirected.h"
+
+namespace {
+
+using heed::Progress;
+using heed::testing::Folder;
+using heed::testing::Redirected;
+
+void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// What f writes to stderr, a file.
+template <class F>
+std::string written_by(F f) {
+  const Folder folder;
+  {
+    const Redirected err(stderr, folder / "err");
+    f();
+  }
+  return heed::autograd::read_file((folder / "err").string());
+}
+
+// What f writes to stderr, a terminal of 40 columns. Its text must fit the terminal's buffer.
+template <class F>
+std::string shown_by(F f) {
+  const int screen = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(screen >= 0);
+  REQUIRE(::grantpt(screen) == 0);
+  REQUIRE(::unlockpt(screen) == 0);
+  const int line = ::open(::ptsname(screen), O_RDWR | O_NOCTTY);
+  REQUIRE(line >= 0);
+  const int keeps_open = ::dup(line);  // what was written goes with the last one that closes
+  winsize size{};
+  size.ws_row = 5, size.ws_col = 40;
+  ::ioctl(line, TIOCSWINSZ, &size);
+  termios raw{};
+  ::tcgetattr(line, &raw);
+  ::cfmakeraw(&raw);
+  ::tcsetattr(line, TCSANOW, &raw);
+  {
+    const Redirected err(stderr, line);
+    f();
+  }
+  ::fcntl(screen, F_SETFL, O_NONBLOCK);
+  std::string text(4096, '\0');
+  const ssize_t n = ::read(screen, text.data(), text.size());
+  ::close(keeps_open);
+  ::close(screen);
+  text.resize(n > 0 ? std::size_t(n) : 0);
+  return text;
+}
+
+// While it lives, a variable of the environment has this value, or with nullptr none.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) kept_ = old, had_ = true;
+    value ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { had_ ? ::setenv(name_, kept_.c_str(), 1) : ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::string kept_;
+  bool had_ = false;
+};
+
+TEST_CASE("in a file what is at work is a line when it is due, and again while it lasts") {
+  const std::string text = written_by([] {
+    Progress p(false, 0.2);
+    p.at_work("too early");
+    wait(0.3);
+    p.at_work("counts: 1 of 2");
+    wait(2.4);
+    p.clear();
+    wait(1.4);  // nothing is at work: nothing is said
+  });
+  INFO(text);
+  CHECK(text.starts_with("counts: 1 of 2\ncounts: 1 of 2  ("));
+  CHECK(text.ends_with(" s)\n"));
+  CHECK(text.size() < 100);
+}
+
+TEST_CASE("quiet leaves warnings") {
+  const Variable term("TERM", "xterm"), color("NO_COLOR", nullptr);
+  const auto talk = [](bool quiet) {
+    return written_by([quiet] {
+      Progress p(quiet, 0);
+      wait(0.01);
+      p.at_work("works");
+      p.line("a line");
+      p.warn("trouble");
+    });
+  };
+  CHECK(talk(true) == "trouble\n");
+  CHECK(talk(false) == "works\na line\ntrouble\n");  // and no color: this is no terminal
+}
+
+TEST_CASE("at a terminal one line is live, cut to its width, and warnings are red") {
+  if (::access("/dev/ptmx", R_OK | W_OK) != 0) {
+    WARN("skipped: no pseudo-terminals here");
+    return;
+  }
+  const Variable term("TERM", "xterm");
+  const auto talk = [] {
+    return shown_by([] {
+      Progress p(false);
+      wait(0.15);
+      p.at_work(std::string(50, 'x'));
+      p.line("a line");
+      p.warn("trouble");
+    });
+  };
+  const std::string wipe = "\r\033[K", live = wipe + std::string(39, 'x');
+  {
+    const Variable color("NO_COLOR", nullptr);
+    CHECK(talk() == live + wipe + "a line\n\033[31mtrouble\033[0m\n");
+  }
+  const Variable color("NO_COLOR", "1");
+  CHECK(talk() == live + wipe + "a line\ntrouble\n");
+}
+
+}  // namespace

@@ -38,6 +38,7 @@ ok grep -q 'seed = 4' run/config.toml
 # --- the old run is there until the new one is saved, however early a kill comes
 expect 0 train reverse "${small[@]}" --out old
 cp -r old saved
+audit=$(cksum < old/audit.txt)
 replaced=0
 for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
   what="heed train --overwrite, killed after $milliseconds ms"
@@ -57,6 +58,7 @@ for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
   fi
 done
 expect 0 train --resume old --steps 5 --quiet
+ok test "$(cksum < old/audit.txt)" == "$audit"  # of the first step, not of the first after a resume
 ok test -z "$(find old -name '*.tmp*')"
 
 # --- and a kill while the new run moves into its place leaves what any command can finish

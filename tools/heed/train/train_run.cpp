@@ -91,7 +91,7 @@ class Run {
 
   void step(bool first) {
     std::optional<nn::StepAudit> audit;
-    if (first) audit.emplace(t_.model);
+    if (t_.steps_done == 0) audit.emplace(t_.model);
     const double started = clock_.seconds();
     try {
       report_ = past_input_checks([&] { return t_.step(); });

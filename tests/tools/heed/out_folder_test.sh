@@ -47,9 +47,10 @@ for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
   sleep "$(printf '0.%03d' $milliseconds)"
   kill -KILL $pid
   wait $pid 2> /dev/null
+  expect 0 info old  # settles what the kill interrupted
   if grep -q 'seed = 5' old/config.toml; then
     replaced=$((replaced + 1))
-    expect 0 info old; expect 0 info old/state.safetensors
+    expect 0 info old/state.safetensors; expect 0 eval old --sequences 4
     rm -r old; cp -r saved old
   else
     for file in model.safetensors best.safetensors state.safetensors config.toml metrics.csv loss.png; do

@@ -88,16 +88,15 @@ std::string lr_plot(const nn::RunConfig& c) {
   return text + "            1" + std::string(width - 1 - last.size(), ' ') + last + "\n";
 }
 
-// What does not fit is refused, with both numbers.
-int check_fit(double needed, double available) {
-  if (needed <= available) return kOk;
+}  // namespace
+
+void check_fit(double needed, double available) {
+  if (needed <= available) return;
   usage_error(
       "this run needs about {}; {} of memory are free here. Lower batch, context or layers, or "
       "raise --accumulate",
       bytes_text(needed), bytes_text(available));
 }
-
-}  // namespace
 
 int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   Progress progress(options.quiet);
@@ -130,7 +129,8 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
     for (const std::int64_t s : curve_steps(c))
       object["lr"].push_back(nn::Json::object({{"step", s + 1}, {"lr", schedule.lr_at(s)}}));
     print_json(object);
-    return check_fit(memory, available);
+    check_fit(memory, available);
+    return kOk;
   }
   print("{}: {}\n\nparameters\n", c.task, t.task->facts().description);
   print_parameters(report);
@@ -145,7 +145,8 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   print("lr        {}, by step:", nn::enum_name(c.schedule));
   for (const std::int64_t s : steps) print("  {}: {:.3g}", s + 1, schedule.lr_at(s));
   print("\n{}\ndry run: no step taken, nothing written\n", lr_plot(c));
-  return check_fit(memory, available);
+  check_fit(memory, available);
+  return kOk;
 }
 
 int overfit_batch(nn::RunConfig config, const TrainOptions& options) {

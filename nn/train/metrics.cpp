@@ -86,8 +86,8 @@ void MetricsLog::append(const std::vector<MetricsRow>& history) {
 }
 
 void MetricsLog::File::check_there() const {
-  autograd::check<autograd::IoError>(::access(path.c_str(), F_OK) == 0, path,
-                                     "is gone: ", std::strerror(errno),
+  const bool there = ::access(path.c_str(), F_OK) == 0;
+  autograd::check<autograd::IoError>(there, path, "is gone: ", std::strerror(errno),
                                      "; the run's folder was moved or removed while it trains");
 }
 

@@ -81,7 +81,8 @@ struct Transformer : Module {
     NormPlacement norm = NormPlacement::kPre;
     NormKind norm_kind = NormKind::kLayerNorm;
     AttentionForm form = AttentionForm::kPackedQKV;
-    std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;  ///< down to window: as its
+    std::variant<ScaleRule, double> scale =
+        ScaleRule::kInvSqrtHead;  ///< these to window: its options
     bool qk_norm = false;
     double soft_cap = 0;
     Sink sink = Sink::kNone;

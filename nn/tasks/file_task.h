@@ -10,8 +10,8 @@
 
 namespace heed::nn {
 
-/// Which tokens of the vocabulary hold the character answer_after; empty if that is. ValueError
-/// unless it is one character, which some token holds, and the task is by_line.
+/// Which tokens of the vocabulary end in the character answer_after (<unk> does not); empty if that
+/// is. ValueError unless it is one character, in which some token ends, and the task is by_line.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
 /// What is known of a file without its text: enough to read a prompt.

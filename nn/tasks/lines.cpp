@@ -61,8 +61,12 @@ class LinesTask : public FileTask {
   }
 
   bool count_training(NgramModel& model, const std::function<void()>& poll) const override {
+    std::int64_t polled = 0;
     for (std::int64_t line = 0; line < std::ssize(starts_); ++line) {
-      if (line % kPolled == 0) poll();
+      if (line == 0 || model.counted() - polled >= kPolled) {
+        poll();
+        polled = model.counted();
+      }
       if (held_out_.contains(line)) continue;
       if (model.counted() >= kMostCounted) return false;
       model.start(kNewline);

@@ -174,7 +174,6 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
   need({"min-lr", "schedule-steps"}, "--schedule linear, cosine or wsd",
        [&c] { return c.schedule != Decay::kConstant; });
   need({"decay-steps"}, "--schedule wsd", [&c] { return c.schedule == Decay::kWsd; });
-  need({"warmup"}, "at least as many --steps", [&c] { return c.warmup <= c.steps; });
   need({"max-words"}, "--unit word", [&c] { return c.unit == Unit::kWord; });
 }
 
@@ -253,11 +252,6 @@ void validate(const RunConfig& c) {
   check_file(c);
 }
 
-std::vector<std::string> written_keys(const RunConfig& config) {
-  RunConfig copy = completed(config);
-  return keys(own_settings(copy));
-}
-
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra) {
   std::string text;
   for (const std::string& line : extra) text += "# " + line + "\n";
@@ -279,7 +273,7 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
     given.push_back(item.key);
   }
   RunConfig whole = completed(config);
-  std::vector<std::string> missing = written_keys(whole);
+  std::vector<std::string> missing = keys(own_settings(whole));
   std::erase_if(missing, [&](const std::string& key) {
     return std::find(given.begin(), given.end(), key) != given.end();
   });

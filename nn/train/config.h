@@ -182,8 +182,6 @@ int preset_seconds(std::string_view name);
 /// made.
 void validate(const RunConfig& config);
 
-/// The keys that to_toml writes: all but those of other tasks.
-std::vector<std::string> written_keys(const RunConfig& config);
 /// config.toml: a [train] section, doubles with 17 digits; the same text gives the same run bit for
 /// bit. `extra` goes above as comments (compiler, SIMD target).
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});

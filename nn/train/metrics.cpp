@@ -78,16 +78,17 @@ void MetricsLog::restart(const std::filesystem::path& folder, std::size_t rows) 
 }
 
 void MetricsLog::append(const std::vector<MetricsRow>& history) {
-  if (rows_ < history.size()) csv_.check_there();
+  if (rows_ < history.size()) check_folder();
   for (; rows_ < history.size(); ++rows_) {
     csv_.append(csv_line(history[rows_]));
     jsonl_.append(jsonl_line(history[rows_]));
   }
 }
 
-void MetricsLog::File::check_there() const {
-  const bool there = ::access(path.c_str(), F_OK) == 0;
-  autograd::check<autograd::IoError>(there, path, "is gone: ", std::strerror(errno),
+void MetricsLog::check_folder() const {
+  const std::string folder = std::filesystem::path(csv_.path).parent_path().string();
+  const bool there = ::access(folder.c_str(), F_OK) == 0;
+  autograd::check<autograd::IoError>(there, folder, "is gone: ", std::strerror(errno),
                                      "; the run's folder was moved or removed while it trains");
 }
 

@@ -55,11 +55,11 @@ class MetricsLog {
 
  private:
   void close();
+  void check_folder() const;  // files of a folder that is gone still take rows
   struct File {
     std::string path;
     int descriptor = -1;
     void append(const std::string& text) const;
-    void check_there() const;  // a file that was removed still takes rows
   };
   File csv_, jsonl_;
   std::size_t rows_ = 0;

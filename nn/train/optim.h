@@ -92,7 +92,8 @@ class Optimizer {
   std::vector<Chunk> chunks_;
   std::vector<std::string> skipped_;
   double clipped_norm_ = 0, divisor_;
-  double size_ = std::numeric_limits<double>::infinity();  // of the parameters; infinite: unknown
+  // The norm of the parameters that are updated; infinite: not known.
+  double size_ = std::numeric_limits<double>::infinity();
 };
 
 struct SGDOptions {

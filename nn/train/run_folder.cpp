@@ -229,7 +229,12 @@ void Trainer::restore(const SafeTensors& state) {
   targets.pop_back();
   load_parameters(targets, weights);
   for (const NamedTensor& s : optimizer_->state()) {
-    if (s.tensor.dtype() != int64) continue;
+    if (s.tensor.dtype() != int64) {
+      const std::string bad = first_non_finite(s.tensor);
+      check<IoError>(bad.empty(), state.path, "optimizer.", s.name, " is ", bad,
+                     "; it was changed");
+      continue;
+    }
     const std::int64_t updates = *s.tensor.data<std::int64_t>();
     check<IoError>(updates >= 0 && updates <= steps_done, state.path, "optimizer.", s.name, " is ",
                    updates, ", needs 0 to ", steps_done, ", the steps done; one was changed");

@@ -40,8 +40,8 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer&
 // 0 stands for no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
 
-// A batch is of different sequences: where there are fewer than asked for, it is all of them, and
-// config.toml and tokens/s go by that.
+// Where a task has fewer sequences than a batch asks for, a batch is all of them (Task::sample),
+// and config.toml and tokens/s go by that.
 void fit_batch(RunConfig& config, const Task& task) {
   const std::int64_t all = task.training_size();
   if (config.batch <= all) return;

@@ -20,7 +20,8 @@ std::unique_ptr<Task> make_task(const RunConfig& config);
 /// Its model, drawn from config.seed. ValueError if its context is not the task's.
 Transformer make_model(const RunConfig& config, const Task& task);
 
-/// What a run of `config` writes into its config.toml: checked; a text or lines by the whole path,
+/// What a run of `config` writes into its config.toml (but for a batch of more sequences than the
+/// task has, which becomes all of them): checked; a text or lines by the whole path,
 /// which also chooses the task; the name of a task of one's `own`, if there is one, as the task.
 /// Errors as validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);

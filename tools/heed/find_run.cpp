@@ -54,7 +54,10 @@ fs::path find_run(const std::string& given) {
   fs::path newest;
   std::optional<fs::file_time_type> newest_time;
   for (fs::directory_iterator it("runs", error), end; !error && it != end; it.increment(error)) {
-    settle_run(it->path());
+    try {
+      settle_run(it->path());
+    } catch (const IoError&) {  // of another user, or in use: as it is
+    }
     const auto time = last_written(it->path());
     if (!time || (newest_time && *time <= *newest_time)) continue;
     newest = it->path();

@@ -144,6 +144,10 @@ TEST_CASE("what a state says must fit together") {
   for (const std::int64_t updates : {std::int64_t(-1), std::int64_t(7), INT64_MAX})
     CHECK_THAT(with_tensor("optimizer.tok.weight.step", from_data(std::vector{updates}, {})),
                Contains("optimizer.tok.weight.step is"));
+  Tensor moment = good.find("optimizer.tok.weight.exp_avg") * 1.0;
+  moment.mutable_data<float>()[1] = INFINITY;
+  CHECK_THAT(with_tensor("optimizer.tok.weight.exp_avg", moment),
+             Contains("optimizer.tok.weight.exp_avg is inf at [0, 1]"));
   for (const double step : {std::nan(""), 1e300, -1.0, 2.0, 0.5}) {
     Tensor rows = good.find("history") * 1.0;
     *rows.mutable_data<double>() = step;

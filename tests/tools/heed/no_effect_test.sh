@@ -19,17 +19,18 @@ done << 'END'
 --schedule-steps 3|--schedule-steps needs --schedule linear, cosine or wsd,
 --decay-steps 3|--decay-steps needs --schedule wsd,
 --decay-steps 3 --schedule cosine|--decay-steps needs --schedule wsd,
---warmup 5|--warmup needs at least as many --steps,
 END
 refuses 2 "--max-words needs --unit word" train --text text.txt --max-words 9
 expect 0 train "${quick[@]}" --schedule wsd --decay-steps 2 --min-lr 1e-4 --warmup 4 --optimizer sgd --momentum 0.5 --dry-run
 
-# A user's file counts; that of a run, or of --print-config, has every key and goes with any option.
+# What a user's file changes counts; that of a run, or of --print-config, has every key.
 printf '[train]\nmomentum = 0.5\noptimizer = "adamw"\n' > mine.toml
 refuses 2 "mine.toml:2: momentum needs --optimizer sgd" train "${quick[@]}" --config mine.toml
 expect 0 train "${quick[@]}" --config mine.toml --optimizer sgd --dry-run
 expect 0 train "${quick[@]}" --out run
 expect 0 train --config run/config.toml --optimizer sgd --schedule cosine --dry-run
+grep -v '^seed' run/config.toml > shorter.toml
+expect 0 train --config shorter.toml --dry-run
 refuses 2 "--beta1 needs" train --config run/config.toml --optimizer sgd --beta1 0.5
 expect 0 train --text text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out text-run
 expect 0 train --config text-run/config.toml --steps 5 --dry-run
@@ -37,5 +38,8 @@ expect 0 train --resume run --steps 5
 
 refuses 2 "--sequences needs 1 to " eval run --sequences 1000000
 err_has "the size of the set, got 1000000"
-refuses 2 "leave out one" train --dry-run --overfit-batch
+for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--print-config --overfit-batch"; do
+  # shellcheck disable=SC2086
+  refuses 2 "exclude each other; choose one" train $two
+done
 end_of_checks

@@ -281,6 +281,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"runs ", {}},
       {"tasks ", {}},
       {"tasks TASK", {"recall"}},
+      {"tasks text or lines", {"lines"}},
       {"gradcheck ", {"exp", "--order", "1"}},
       {"gradcheck --mutants", {"exp", "--mutants"}},
       {"gradcheck --curve", {"exp", "--curve", "exp.png"}},

@@ -66,8 +66,10 @@ void read_metrics(ListedRun& run) {
   }
 }
 
-// The step that --resume goes on from.
+// The step that --resume goes on from, if it can.
 std::optional<std::int64_t> saved_step(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder / "state.safetensors", ignored)) return {};
   const auto facts = nn::load_metadata((folder / "state.safetensors").string());
   const auto step = facts.find("step");
   return step == facts.end() ? std::nullopt : autograd::parse_number<std::int64_t>(step->second);

@@ -183,6 +183,7 @@ void tasks_command(Command& c) {
       "task description vocabulary symbols context optimal_loss references accuracy steps "
       "expected_seconds";
   c.json_keys[""] = "tasks (" + keys + ") text_expected_seconds";
+  c.json_keys["text or lines"] = "task description optimal_loss presets";
   c.json_keys["TASK"] = keys +
                         " optimum source prompt accuracy_references "
                         "example (inputs targets counted) parameters (option default help) presets";

@@ -30,6 +30,7 @@ namespace {
 constexpr std::string_view kCheckpoints = "checkpoints", kWeights = ".safetensors";
 constexpr std::string_view kNewRun = "new-run";  // the folder of a first save, as new-run.tmp12.0
 constexpr std::string_view kWholeRun = "new-run.whole";  // its name from then on, until moved out
+constexpr std::chrono::milliseconds kMoment(20);
 constexpr std::array<std::string_view, 9> kFiles = {
     "config.toml",   "model.safetensors", "best.safetensors", "state.safetensors", "metrics.csv",
     "metrics.jsonl", "audit.txt",         "loss.png",         "attention.png"};
@@ -101,12 +102,13 @@ void sweep(const fs::path& folder) {
 // kill at any moment leaves what the next call can finish.
 void move_out(const fs::path& folder) {
   const fs::path whole = folder / kWholeRun;
-  if (fs::exists(whole / kFiles[0])) {
+  std::error_code ignored;
+  if (fs::exists(whole / kFiles[0], ignored)) {
     for_each_inside(folder / kCheckpoints, [](const fs::path& path) {
       if (is_checkpoint(path.filename().string()) && !fs::is_directory(path)) remove_file(path);
     });
     for (const std::string_view name : kFiles)
-      if (!fs::exists(whole / name)) remove_file(folder / name);
+      if (!fs::exists(whole / name, ignored)) remove_file(folder / name);
   }
   for (const std::string_view name : kFiles) {
     std::error_code error;
@@ -114,10 +116,9 @@ void move_out(const fs::path& folder) {
     if (error && error != std::errc::no_such_file_or_directory)
       out_fails("cannot replace ", folder / name, error);
   }
-  std::error_code not_empty;
-  fs::remove(whole, not_empty);
-  if (fs::symlink_status(folder / kCheckpoints, not_empty).type() == fs::file_type::directory)
-    fs::remove(folder / kCheckpoints, not_empty);
+  fs::remove(whole, ignored);
+  if (fs::symlink_status(folder / kCheckpoints, ignored).type() == fs::file_type::directory)
+    fs::remove(folder / kCheckpoints, ignored);  // if it is empty
 }
 
 // Whether all that is in the folder are unfinished files, also in checkpoints/.
@@ -132,7 +133,7 @@ bool holds_nothing(const fs::path& folder) {
 
 bool is_unsettled(const fs::path& folder) {
   std::error_code ignored;
-  return fs::is_directory(folder / kWholeRun, ignored);
+  return fs::symlink_status(folder / kWholeRun, ignored).type() == fs::file_type::directory;
 }
 
 void make_directories(const fs::path& folder) {
@@ -192,9 +193,14 @@ void begin_run(const fs::path& folder, const std::function<void(const fs::path&)
 }
 
 void settle_run(const fs::path& folder) {
-  if (!is_unsettled(folder)) return;
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // its writer may live, and go on
-  if (is_unsettled(folder)) const RunLock settles(folder);
+  for (int tries = 1; is_unsettled(folder); ++tries) {
+    try {
+      const RunLock settles(folder);
+    } catch (const IoError&) {
+      if (tries == 100) throw;
+      std::this_thread::sleep_for(kMoment);  // its writer may live, and be at it
+    }
+  }
 }
 
 RunLock::RunLock(const fs::path& folder) {
@@ -214,6 +220,9 @@ RunLock::RunLock(const fs::path& folder) {
     sweep(real);
     sweep(real / kCheckpoints);
   }
+  // Without locks its writer may live, and be at it.
+  for (int i = 0; i < 100 && !locked && is_unsettled(real); ++i)
+    std::this_thread::sleep_for(kMoment);
   if (is_unsettled(real)) move_out(real);
 }
 

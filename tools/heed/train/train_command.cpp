@@ -22,17 +22,19 @@ struct TrainArguments {
   TrainOptions run;
 };
 
-// Refuses what was asked for and has no effect. A file that gives every value is one that heed
-// wrote: its values were not all asked for.
-void check_needs(const nn::RunConfig& config, const Command& c) {
-  const std::vector<std::string> written = nn::written_keys(config);
-  const bool whole = std::all_of(written.begin(), written.end(), [&](const std::string& key) {
-    return c.given(key) || nn::find_setting(c.settings, key)->kind == nn::Setting::Kind::kText;
-  });
+// Refuses what was asked for and has no effect. Nobody asked for a file's value that is the
+// preset's or the default: heed writes all of them.
+void check_needs(nn::RunConfig preset, const Command& c) {
+  nn::RunConfig none;
+  const std::vector<nn::Setting> presets = preset.settings(), defaults = none.settings();
   for (const nn::Setting& s : c.settings) {
     if (!c.given(s.key)) continue;
     const Command::Value& value = c.values.at(s.key).back();
-    if (value.in_file && whole) continue;
+    const auto is_in = [&](const std::vector<nn::Setting>& list) {
+      const nn::Setting* other = nn::find_setting(list, s.key);
+      return other && other->get() == s.get();
+    };
+    if (value.in_file && (is_in(presets) || is_in(defaults))) continue;
     if (const std::string need = s.unmet_need(value.where); !need.empty()) throw UsageError(need);
   }
 }
@@ -55,13 +57,14 @@ void make_config(TrainArguments& a, const Command& c) {
                         : task == "lines" ? "names"
                         : task.empty()    ? "induction"
                                           : task);
+  const nn::RunConfig preset = a.config;
   c.assign();
   if (!task.empty()) a.config.task = task;
   if (nn::learns_file(a.config) && file != a.config.task)
     usage_error("{} learns a file: add --{} FILE",
                 a.preset.empty() ? "the task " + task : "the preset " + a.preset, a.config.task);
   nn::validate(a.config);
-  check_needs(a.config, c);
+  check_needs(preset, c);
 }
 
 int resume(const TrainArguments& a, const Command& c) {
@@ -90,8 +93,16 @@ int resume(const TrainArguments& a, const Command& c) {
   const std::int64_t planned = config.steps;
   const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
   if (c.given("text") || c.given("lines")) {  // said once, for eval and study, too
+    constexpr std::array kLonger = {"steps",    "eval-every",  "save-every",
+                                    "patience", "target-loss", "target-accuracy"};
+    const bool goes_on =
+        std::any_of(kLonger.begin(), kLonger.end(), [&](const char* key) { return c.given(key); });
+    const bool only_moved = !goes_on && is_finished(folder, trainer);
+    if (only_moved && a.run.json)
+      usage_error("--json: {} is finished, so that there is no result; leave it out",
+                  folder.string());
     save_config(trainer, folder);
-    if (steps == planned && trainer.steps_done >= planned && is_finished(folder, trainer)) {
+    if (only_moved) {
       print_error(fmt::format("{} has its text at the new place now", folder.string()));
       return kOk;
     }
@@ -135,8 +146,8 @@ int train(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = a.config;
   if (a.overfit && !a.run.out.empty())
     usage_error("--overfit-batch is a check and writes no run; leave out --out");
-  if (a.overfit && a.dry_run)
-    usage_error("--dry-run takes no step, --overfit-batch many; leave out one");
+  if (int(a.overfit) + int(a.dry_run) + int(a.print_config) > 1)
+    usage_error("--dry-run, --overfit-batch and --print-config exclude each other; choose one");
   if (a.overwrite && a.run.out.empty())
     usage_error("--overwrite says that --out DIR may be replaced; give --out");
   if (!a.run.out.empty() && !a.dry_run && !a.print_config) check_out(a.run.out, a.overwrite);

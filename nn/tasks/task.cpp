@@ -6,6 +6,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
+#include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "nn/io/nearest.h"
 #include "nn/tasks/parameters.h"
@@ -122,7 +123,17 @@ std::vector<Sequence> Task::draw_evaluation(std::int64_t first, std::int64_t cou
   return sequences;
 }
 
-Batch Task::example(Generator& g) const { return make_batch({draw_example(g)}); }
+Batch without_padding(Batch one) {
+  const auto targets = one.targets.to_vector<std::int64_t>();
+  auto length = std::int64_t(targets.size());
+  while (length > 1 && targets[std::size_t(length - 1)] == kIgnored) --length;
+  for (Tensor* x : {&one.inputs, &one.targets, &one.counted})
+    *x = contiguous(slice(*x, 1, 0, length));
+  if (!one.position_optimal.empty()) one.position_optimal.resize(std::size_t(length));
+  return one;
+}
+
+Batch Task::example(Generator& g) const { return without_padding(make_batch({draw_example(g)})); }
 
 std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
   std::vector<std::int64_t> ids = facts_.vocabulary.encode(text, "prompt");

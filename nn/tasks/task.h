@@ -50,6 +50,9 @@ struct Batch {
 /// ValueError unless there is a sequence and all are of one length.
 Batch make_batch(const std::vector<Sequence>& sequences);
 
+/// Of one sequence [1, T], the tokens up to its last target: what follows is padding.
+Batch without_padding(Batch one);
+
 /// What does not change during a run.
 struct TaskFacts {
   std::string name;          ///< "induction"

@@ -67,9 +67,9 @@ void check_same_text(const std::filesystem::path& folder, const RunConfig& confi
   for (const auto& [key, now] : task.facts().data) {
     const std::string then = metadata_of(file, path, key);
     check<IoError>(now == then, "text", "'", text_options(config).path,
-                   "' is no longer the text of this run: ", key, " was ", then.substr(0, 80),
-                   ", is ", now.substr(0, 80), "; put the old one back (", path,
-                   "), or name it: ", moved_advice(folder, config));
+                   "' is not the text of this run: ", key, " was ", then.substr(0, 80), " (", path,
+                   "), is ", now.substr(0, 80),
+                   "; put the right one there, or name it: ", moved_advice(folder, config));
   }
 }
 

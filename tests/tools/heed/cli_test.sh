@@ -371,6 +371,7 @@ expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
 for key in objective value heads layer head entropy previous_token duplicate_token induction dq dk dv files; do
   out_has "\"$key\":"
 done
+refuses 2 "is 0 whatever the model does" study runs/reverse-1 --of diff:a-a
 refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c

@@ -6,6 +6,7 @@ small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 # --- --overwrite removes what a run wrote, and nothing else
 expect 0 train reverse "${small[@]}" --save-every 2 --out run
 touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
+expect 0 verify causality run; has_file run/causality.png  # of the run that goes
 mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
 refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
 refuses 2 "--overwrite" train reverse "${small[@]}" --out run
@@ -15,7 +16,7 @@ for kept in mine checkpoints/mine.safetensors checkpoints/notes.txt checkpoints/
   ok test -e run/$kept
 done
 for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
-ok grep -q 'seed = 2' run/config.toml
+ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png
 
 # --- nothing through a symbolic link
 mkdir outside && cp run/model.safetensors outside/000002.safetensors && touch outside/notes

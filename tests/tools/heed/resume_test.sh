@@ -44,7 +44,7 @@ expect 0 train --resume text-run --text elsewhere/new.txt
 refuses 2 "there is no result; leave it out" train --resume text-run --text elsewhere/new.txt --json
 expect 0 eval text-run --sequences 4
 sed 's/quick/quack/' elsewhere/new.txt > changed.txt
-refuses 4 "is no longer the text of this run" train --resume text-run --text changed.txt --steps 12
+refuses 4 "is not the text of this run" train --resume text-run --text changed.txt --steps 12
 refuses 2 "learns no text; leave out --text" train --resume constant --text changed.txt --steps 20
 refuses 2 "not --lr" train --resume constant --lr 1
 refuses 2 "has done its 14 steps" train --resume constant
@@ -87,6 +87,7 @@ for run in straight copy induction text-run; do
   find $run -type f -exec md5sum {} + | sort > after
   same before after
 done
+TMPDIR=/nonexistent refuses 4 "TMPDIR names no folder" verify resume straight
 refuses 2 "leave out --length" verify resume straight --length 4
 ok test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'heed-verify-*' -newer before 2> /dev/null)"
 

@@ -49,6 +49,8 @@ nn::Objective objective_of(const StudyArguments& a, const nn::TaskFacts& facts,
   o.kind = nn::Objective::kDifference;
   o.a = token_of(facts, pair.substr(0, dash));
   o.b = token_of(facts, pair.substr(dash + 1));
+  if (o.a == o.b)
+    usage_error("--of: {} is 0 whatever the model does; name two different tokens", a.of);
   return o;
 }
 
@@ -90,7 +92,7 @@ nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::T
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
   nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
-                  : c.given("sample") ? task.evaluation(a.sample, 1)
+                  : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
                                       : task.example(generator);
   const std::int64_t length = one.inputs.numel();
   if (length > task.facts().context)

@@ -31,9 +31,9 @@ constexpr std::string_view kCheckpoints = "checkpoints", kWeights = ".safetensor
 constexpr std::string_view kNewRun = "new-run";  // the folder of a first save, as new-run.tmp12.0
 constexpr std::string_view kWholeRun = "new-run.whole";  // its name from then on, until moved out
 constexpr std::chrono::milliseconds kMoment(20);
-constexpr std::array<std::string_view, 9> kFiles = {
+constexpr std::array<std::string_view, 10> kFiles = {
     "config.toml",   "model.safetensors", "best.safetensors", "state.safetensors", "metrics.csv",
-    "metrics.jsonl", "audit.txt",         "loss.png",         "attention.png"};
+    "metrics.jsonl", "audit.txt",         "loss.png",         "attention.png",     "causality.png"};
 
 [[noreturn]] void out_fails(const char* what, const fs::path& path, const std::error_code& error) {
   fail<IoError>("out", what, path.string(), ": ", error.message());

@@ -23,7 +23,7 @@ refuses 4 "if it was moved: heed train --resume sums --lines NEW" study sums
 refuses 4 "file: cannot read" eval sums
 mv moved.txt sums.txt
 expect 0 study sums; out_has "on 6 tokens"  # of 8: what follows the line is padding
-expect 0 study sums --sample 3; out_has "on 6 tokens"
+expect 0 study sums --sample 3; out_has "on 7 tokens"
 expect 0 train --resume sums --steps 8 --quiet
 echo "9+9=19" >> sums.txt
 refuses 4 "is not the text of this run" eval sums

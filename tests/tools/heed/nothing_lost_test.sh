@@ -100,7 +100,7 @@ for _ in $(seq 200); do [[ -e removed/audit.txt ]] && break; sleep 0.02; done
 rm -r removed
 wait $pid; code=$?
 what="heed train, whose folder was removed"
-ok test $code == 4; err_has "removed/metrics.csv: is gone: No such file or directory"
+ok test $code == 4; err_has "removed: is gone: No such file or directory"
 
 # --- saved at least once a minute (with 200 kills only: it takes that long)
 if ((kills >= 200)); then

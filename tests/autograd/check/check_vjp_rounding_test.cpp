@@ -26,7 +26,8 @@ TEST_CASE("in float no right gradient is refused by a step that seemed exact by 
                             }};
   Arrays<float> x(1);
   for (std::size_t j = 0; j < kEntries; ++j) x[0].push_back(7 * std::sin(float(j)));
-  for (std::uint64_t seed = 1; seed <= (kSanitized ? 1 : 3); ++seed) CHECK(check_pair(bump, x, {.seed = seed}).ok());
+  for (std::uint64_t seed = 1; seed <= (kSanitized ? 1 : 3); ++seed)
+    CHECK(check_pair(bump, x, {.seed = seed}).ok());
 }
 
 TEST_CASE("a function whose rounding hides its gradient proves nothing") {

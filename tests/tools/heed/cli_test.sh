@@ -234,7 +234,7 @@ checks=$((checks + 1))
   fail "metrics.csv and metrics.jsonl have a row per step"
 
 # --- pictures cost no result
-expect 0 train reverse "${tiny[@]}" --d-model 1024 --heads 1024 --positions none --steps 1 --out wide
+expect 0 train reverse "${tiny[@]}" --heads 1024 --d-head 1 --context 2 --positions none --steps 1 --out wide
 out_has "best possible"; err_has "warning: no attention.png"; has_file wide/loss.png
 
 # --- resume

@@ -51,15 +51,10 @@ Tensor soft_capped(const Tensor& scores, double cap) {
 
 void refuse_rows_of_nothing(const Tensor& reads_nothing) {
   const std::vector<bool> rows = reads_nothing.to_vector<bool>();
-  std::int64_t flat = std::find(rows.begin(), rows.end(), true) - rows.begin();
+  const std::int64_t flat = std::find(rows.begin(), rows.end(), true) - rows.begin();
   if (flat == std::ssize(rows)) return;
-  Dims index = reads_nothing.shape();
-  for (int i = index.rank() - 1; i >= 0; --i) {
-    const std::int64_t size = index[i];
-    index[i] = flat % size;
-    flat /= size;
-  }
-  fail<ValueError>("attention", "query ", index, " of [..., Tq] = ", reads_nothing.shape(),
+  fail<ValueError>("attention", "query ", unravel(flat, reads_nothing.shape()),
+                   " of [..., Tq] = ", reads_nothing.shape(),
                    " may read no key; unmask one for it, or choose FullyMasked::kZero or kUniform");
 }
 

@@ -172,6 +172,8 @@ struct RunConfig {
 /// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", "names", and the speed
 /// presets micro, toy, chargpt, small (nn/train/README.md).
 std::vector<std::string> preset_names();
+/// The name of the preset that a task starts from: its own, or for a file one of its kind.
+std::string preset_of(const std::string& task);
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);
 /// About how long heed train takes with it on 2 otherwise idle cores; 0: not known.

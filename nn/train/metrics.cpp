@@ -68,6 +68,7 @@ void MetricsLog::close() {
 void MetricsLog::restart(const std::filesystem::path& folder, std::size_t rows) {
   close();
   rows_ = rows;
+  folder_ = folder.string();
   csv_.path = (folder / "metrics.csv").string();
   jsonl_.path = (folder / "metrics.jsonl").string();
   for (File* file : {&csv_, &jsonl_}) {
@@ -86,9 +87,8 @@ void MetricsLog::append(const std::vector<MetricsRow>& history) {
 }
 
 void MetricsLog::check_folder() const {
-  const std::string folder = std::filesystem::path(csv_.path).parent_path().string();
-  const bool there = ::access(folder.c_str(), F_OK) == 0;
-  autograd::check<autograd::IoError>(there, folder, "is gone: ", std::strerror(errno),
+  const bool there = ::access(folder_.c_str(), F_OK) == 0;
+  autograd::check<autograd::IoError>(there, folder_, "is gone: ", std::strerror(errno),
                                      "; the run's folder was moved or removed while it trains");
 }
 

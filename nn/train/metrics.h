@@ -61,6 +61,7 @@ class MetricsLog {
     int descriptor = -1;
     void append(const std::string& text) const;
   };
+  std::string folder_;
   File csv_, jsonl_;
   std::size_t rows_ = 0;
 };

@@ -184,6 +184,10 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
+std::string preset_of(const std::string& task) {
+  return task == "text" ? "shakespeare-cpu" : task == "lines" ? "names" : task;
+}
+
 RunConfig preset(std::string_view name) {
   for (const Preset& p : presets())
     if (p.name == name) return p.config;

@@ -141,7 +141,7 @@ int explain_file_task(const std::string& name, bool json) {
   const std::string what =
       lines ? "each line of a file of your own is a sequence; a tenth, 1000 at most, is held out"
             : "the next character of a file of your own; its last tenth is held out";
-  const std::string preset = lines ? "names" : "shakespeare-cpu";
+  const std::string preset = nn::preset_of(name);
   if (json) {
     print_json(nn::Json::object({{"task", name},
                                  {"description", what},

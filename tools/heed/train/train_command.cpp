@@ -52,11 +52,8 @@ void make_config(TrainArguments& a, const Command& c) {
   }
   if (!file.empty() && file != task)
     usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);
-  a.config = nn::preset(!a.preset.empty() ? a.preset
-                        : task == "text"  ? "shakespeare-cpu"
-                        : task == "lines" ? "names"
-                        : task.empty()    ? "induction"
-                                          : task);
+  a.config =
+      nn::preset(!a.preset.empty() ? a.preset : nn::preset_of(task.empty() ? "induction" : task));
   const nn::RunConfig preset = a.config;
   c.assign();
   if (!task.empty()) a.config.task = task;
@@ -67,18 +64,43 @@ void make_config(TrainArguments& a, const Command& c) {
   check_needs(preset, c);
 }
 
-int resume(const TrainArguments& a, const Command& c) {
-  constexpr std::array kAllowed = {
-      "resume",  "steps", "eval-every", "save-every", "patience", "target-loss", "target-accuracy",
-      "threads", "simd",  "quiet",      "json",       "config",   "text",        "lines"};
+// What may change when a run goes on.
+constexpr std::array kOfLength = {"steps",    "eval-every",  "save-every",
+                                  "patience", "target-loss", "target-accuracy"};
+
+void check_resume(const TrainArguments& a, const Command& c) {
+  constexpr std::array kAlso = {"resume", "threads", "simd", "quiet",
+                                "json",   "config",  "text", "lines"};
+  const auto is_in = [](const auto& list, const std::string& key) {
+    return std::find(list.begin(), list.end(), key) != list.end();
+  };
   for (const std::string& key : nn::keys(c.settings))
-    if (c.given(key) && std::find(kAllowed.begin(), kAllowed.end(), key) == kAllowed.end())
+    if (c.given(key) && !is_in(kOfLength, key) && !is_in(kAlso, key))
       usage_error(
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
           "--save-every, --patience, --target-loss, --target-accuracy, --threads, --simd, --quiet "
           "and --text or --lines for a file that was moved, not {}; a new run like it: heed train "
           "--config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
+}
+
+// Keeps the new place of a run's text, for eval and study, too; whether that was all there was to
+// do.
+bool keep_moved_text(const nn::Trainer& trainer, const std::filesystem::path& folder,
+                     const Command& c) {
+  const bool goes_on = std::any_of(kOfLength.begin(), kOfLength.end(),
+                                   [&](const char* key) { return c.given(key); });
+  const bool was_all = !goes_on && is_finished(folder, trainer);
+  if (was_all && c.json)
+    usage_error("--json: {} is finished, so that there is no result; leave it out",
+                folder.string());
+  save_config(trainer, folder);
+  if (was_all) print_error(fmt::format("{} has its text at the new place now", folder.string()));
+  return was_all;
+}
+
+int resume(const TrainArguments& a, const Command& c) {
+  check_resume(a, c);
   const std::filesystem::path folder = find_run(a.resume);
   const RunLock lock(folder);
   Progress progress(a.run.quiet);
@@ -92,21 +114,7 @@ int resume(const TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
   const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
-  if (c.given("text") || c.given("lines")) {  // said once, for eval and study, too
-    constexpr std::array kLonger = {"steps",    "eval-every",  "save-every",
-                                    "patience", "target-loss", "target-accuracy"};
-    const bool goes_on =
-        std::any_of(kLonger.begin(), kLonger.end(), [&](const char* key) { return c.given(key); });
-    const bool only_moved = !goes_on && is_finished(folder, trainer);
-    if (only_moved && a.run.json)
-      usage_error("--json: {} is finished, so that there is no result; leave it out",
-                  folder.string());
-    save_config(trainer, folder);
-    if (only_moved) {
-      print_error(fmt::format("{} has its text at the new place now", folder.string()));
-      return kOk;
-    }
-  }
+  if ((c.given("text") || c.given("lines")) && keep_moved_text(trainer, folder, c)) return kOk;
   if (steps < planned && trainer.steps_done < planned)
     usage_error(
         "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",

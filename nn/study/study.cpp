@@ -20,27 +20,6 @@ std::string attention_site(std::int64_t layer, const std::string& name) {
   return "blocks." + std::to_string(layer) + ".attn." + name;
 }
 
-Tensor objective_value(const Tensor& logits, const Batch& one, const Objective& o) {
-  const std::int64_t length = logits.size(1), classes = logits.size(2);
-  if (o.kind == Objective::kLoss) {
-    bool any_target = false;
-    for (const std::int64_t t : one.targets.to_vector<std::int64_t>())
-      any_target = any_target || t != kIgnored;
-    check<ValueError>(any_target, "study",
-                      "the sequence has no target, so no loss; take more of "
-                      "it, 2 tokens at least, or the gradient of a logit");
-    return cross_entropy(logits, one.targets);
-  }
-  check<ValueError>(o.position >= 0 && o.position < length, "study", "position ", o.position,
-                    " is outside the sequence of ", length);
-  const auto logit = [&](std::int64_t token) {
-    check<ValueError>(token >= 0 && token < classes, "study", "token ", token, " is none of the ",
-                      classes, " that are predicted");
-    return select(select(select(logits, 0, 0), 0, o.position), 0, token);
-  };
-  return o.kind == Objective::kLogit ? logit(o.a) : logit(o.a) - logit(o.b);
-}
-
 // Norm of head h of x [1, T, H, d].
 double head_norm(const Tensor& x, std::int64_t h) {
   const Tensor one = to(select(x, 2, h), float64);
@@ -88,7 +67,7 @@ Study study(const Transformer& model, const Batch& one, const Objective& objecti
   for (std::int64_t layer = 0; layer < o.layers; ++layer)
     for (const char* site : kSites) probe.record(attention_site(layer, site));
   const GradMode recording(true);
-  const Tensor value = objective_value(model(one.inputs, {.probe = &probe}), one, objective);
+  const Tensor value = mean(objective_values(model(one.inputs, {.probe = &probe}), one, objective));
   Study s;
   s.value = value.item();
   std::vector<Tensor> weights;  // the walk must pass every site; no .grad is touched

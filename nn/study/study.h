@@ -8,20 +8,9 @@
 
 #include "nn/layers/module.h"
 #include "nn/layers/transformer.h"
-#include "nn/tasks/task.h"
+#include "nn/study/objective.h"
 
 namespace heed::nn {
-
-/// What is differentiated.
-struct Objective {
-  enum Kind {
-    kLoss,        ///< mean cross-entropy over the sequence's targets
-    kLogit,       ///< the logit of token `a` at `position`
-    kDifference,  ///< that of `a` minus that of `b`
-  } kind = kLoss;
-  std::int64_t a = 0, b = 0;  ///< tokens, in [0, classes)
-  std::int64_t position = 0;
-};
 
 /// One head on one sequence. Scores are those of Olsson et al. 2022 ("In-context learning and
 /// induction heads"), attention to several earlier copies of a token added up; NaN if no token

@@ -46,9 +46,9 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
   const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
   const std::string a = token(o.a);
   return o.kind == nn::Objective::kLogit
-             ? fmt::format("the logit of {} at position {}", a, o.position)
+             ? fmt::format("the logit of {} at position {}", a, o.positions.at(0))
              : fmt::format("the logit of {} minus that of {}, at position {}", a, token(o.b),
-                           o.position);
+                           o.positions.at(0));
 }
 
 }  // namespace

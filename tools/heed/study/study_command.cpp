@@ -35,8 +35,8 @@ std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
 nn::Objective objective_of(const StudyArguments& a, const nn::TaskFacts& facts,
                            std::int64_t position) {
   nn::Objective o;
-  o.position = position;
   if (a.of == "loss") return o;
+  o.positions = {position};
   if (a.of.starts_with("logit:")) {
     o.kind = nn::Objective::kLogit;
     o.a = token_of(facts, a.of.substr(6));
@@ -58,7 +58,7 @@ std::string words_of(const nn::Objective& o, const nn::TaskFacts& facts) {
   if (o.kind == nn::Objective::kLoss) return "the loss";
   const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
   const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
-  return fmt::format("{} at {}", what, o.position);
+  return fmt::format("{} at {}", what, o.positions.at(0));
 }
 
 // The weights as ten shades, query by key.

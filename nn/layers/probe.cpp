@@ -18,7 +18,7 @@ constexpr std::string_view kGrad = "_grad";
 constexpr std::array<std::string_view, 4> kOfHeads = {"hook_q", "hook_k", "hook_v", "hook_z"};
 
 // "L1H0 to L1H3": the heads of a site of block 1.
-std::string head_names(const std::string& site, std::int64_t heads) {
+std::string site_heads(const std::string& site, std::int64_t heads) {
   constexpr std::string_view kBlocks = "blocks.";
   std::string layer;
   if (site.starts_with(kBlocks))
@@ -29,9 +29,9 @@ std::string head_names(const std::string& site, std::int64_t heads) {
 
 // x [B, T, H, d], each head times its gate. What is not finite is selected away where the gate is
 // 0; all else is multiplied there, too, so that the gate's derivative is right.
-Tensor gated(const std::string& site, const Tensor& x, const Tensor& gates) {
+Tensor gated_heads(const std::string& site, const Tensor& x, const Tensor& gates) {
   const std::int64_t heads = x.size(2);
-  check(gates.size(0) == heads, "probe", "'", site, "' is of ", head_names(site, heads),
+  check(gates.size(0) == heads, "probe", "'", site, "' is of ", site_heads(site, heads),
         " and needs a gate for each, [", heads, "], got ", gates.shape());
   const Tensor of_heads = reshape(gates, {heads, 1});
   const Tensor cut = logical_and(eq(of_heads.detach(), 0.0), logical_not(isfinite(x.detach())));
@@ -63,7 +63,7 @@ Probe& Probe::scale_heads(const std::string& site, const Tensor& gates) {
   check<ValueError>(std::find(kOfHeads.begin(), kOfHeads.end(), hook) != kOfHeads.end(), "probe",
                     "scale_heads needs a hook_q, hook_k, hook_v or hook_z, got '", site, "'");
   check(gates.rank() == 1, "probe", "scale_heads needs gates [heads], got ", gates.shape());
-  return replace(site, [site, gates](const Tensor& x) { return gated(site, x, gates); });
+  return replace(site, [site, gates](const Tensor& x) { return gated_heads(site, x, gates); });
 }
 
 void Probe::fail_unreached(const std::string& site) const {

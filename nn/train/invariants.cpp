@@ -18,7 +18,7 @@ namespace {
 // In float64, [B, T, H, d] as [B, H, T, d].
 Tensor exact_heads(const Tensor& x) { return permute(to(x, float64), {0, 2, 1, 3}); }
 
-Tensor finite_or_0(const Tensor& x) { return masked_fill(x, logical_not(isfinite(x)), 0); }
+Tensor finite_or_zero(const Tensor& x) { return masked_fill(x, logical_not(isfinite(x)), 0); }
 
 // The first entry of two tensors of one shape that differs by more than `bound`, or is not finite.
 struct Miss {
@@ -57,10 +57,10 @@ class Identities {
     least_ = single ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
     // What is not finite fails where it stands, and must not reach the bounds of other rows.
     for (const Tensor& factor : {d_a_, d_o_})
-      largest_ = std::max(largest_, max(abs(finite_or_0(factor))).item());
+      largest_ = std::max(largest_, max(abs(finite_or_zero(factor))).item());
     least_ *= 1 + largest_;
     delta_ = sum(d_o_ * exact_heads(x.z), {3});
-    const Tensor v = for_each_head(finite_or_0(exact_heads(x.v)));
+    const Tensor v = for_each_head(finite_or_zero(exact_heads(x.v)));
     const Tensor terms = abs(d_o_) * matmul(dropped_, abs(v));
     bound_ = squeeze(roundings_, 3) * (sum(terms, {3}) * eps_ + least_);
   }
@@ -138,10 +138,10 @@ class Identities {
   double eps_, least_, largest_ = 0;
 };
 
-std::string site_of(std::int64_t layer, const char* name) {
+std::string invariant_site(std::int64_t layer, const char* name) {
   return fmt::format("blocks.{}.attn.{}", layer, name);
 }
-const char* weights_site(const Transformer& model) {
+const char* invariant_weights(const Transformer& model) {
   return model.options.dropout > 0 ? "hook_pattern_dropped" : "hook_pattern";
 }
 
@@ -155,19 +155,19 @@ std::string broken_invariant(const AttentionArrays& x, const AttentionRules& rul
 void record_invariants(Probe& probe, const Transformer& model) {
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
     for (const char* name :
-         {"hook_attn_scores", "hook_pattern", weights_site(model), "hook_z", "hook_v"})
-      probe.record(site_of(layer, name));
+         {"hook_attn_scores", "hook_pattern", invariant_weights(model), "hook_z", "hook_v"})
+      probe.record(invariant_site(layer, name));
 }
 
 std::string broken_invariant(const Probe& probe, const Transformer& model) {
   const Transformer::Options& o = model.options;
   for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-    const auto value = [&](const char* name) { return probe.value(site_of(layer, name)); };
+    const auto value = [&](const char* name) { return probe.value(invariant_site(layer, name)); };
     const AttentionArrays x{.scores = value("hook_attn_scores"),
                             .scores_grad = value("hook_attn_scores_grad"),
                             .pattern = value("hook_pattern"),
                             .pattern_grad = value("hook_pattern_grad"),
-                            .dropped = value(weights_site(model)),
+                            .dropped = value(invariant_weights(model)),
                             .z = value("hook_z"),
                             .z_grad = value("hook_z_grad"),
                             .v = value("hook_v"),

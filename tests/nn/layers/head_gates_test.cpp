@@ -126,7 +126,7 @@ TEST_CASE("scale_heads says which heads there are, and where gates may stand") {
                     "probe: scale_heads needs gates [heads], got [3, 1]");
   CHECK_THROWS_WITH(g.logits(ones({3}), "blocks.2.attn.hook_z"),
                     "probe: no forward pass reached 'blocks.2.attn.hook_z'; the nearest site is "
-                    "'blocks.1.attn.hook_z'");
+                    "'blocks.0.attn.hook_z'");
   // Heads of shared keys are those that are stored.
   const MultiHeadAttention shared({.d_model = 4, .heads = 2, .kv_heads = 1});
   probe.scale_heads("hook_k", ones({2}));

@@ -83,7 +83,7 @@ function paint(canvas, numbers, rows, columns, scale, theme) {
   for (let k = 0; k < rows * columns; ++k) {
     const place = Math.min(Math.max(placeOf(numbers[k], scale), 0), 1);
     const color = Number.isNaN(place) ? masked : table[Math.round(place * tableSteps)];
-    image.data.set(color, 4 * k);
+    for (let c = 0; c < 3; ++c) image.data[4 * k + c] = color[c];
     image.data[4 * k + 3] = 255;
   }
   canvas.width = columns;

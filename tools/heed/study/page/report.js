@@ -178,7 +178,8 @@ function paneView(pane) {
   const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
     (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
   return el("article", { class: "pane" }, el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? "")), value, ...block,
-    el("div", { class: "pair" }, overviewView(pane), headView(pane)), tokensView(pane), routesView(pane), edgesView(pane), headsView(pane));
+    el("div", { class: "pair" }, overviewView(pane), headView(pane)), tokensView(pane), routesView(pane),
+    el("div", { class: "pair lists" }, headsView(pane), edgesView(pane)));
 }
 
 /** The head that matters most by its gradient, and what its last query reads. */

@@ -97,8 +97,8 @@ TEST_CASE("a page's map keeps what is hidden or not finite as masked, and out of
 }
 
 TEST_CASE("no text of a study ends the page's data early") {
-  const Json data = Json::object(
-      {{"title", "</script><script>alert(1)</script><!-- <script>"}, {"bytes", "\xff é /* report.css */"}});
+  const Json data = Json::object({{"title", "</script><script>alert(1)</script><!-- <script>"},
+                                  {"bytes", "\xff é /* report.css */"}});
   const std::string json = data_of(study_page(data));
   CHECK(json.find('<') == std::string::npos);
   CHECK(Json::parse(json).find("title")->text() == data.find("title")->text());
@@ -131,11 +131,15 @@ Json moment_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     Json parts = Json::array(), from_maps = Json::array();
     for (std::int64_t k = 0; k < 2 + 3 * heads; ++k)
-      parts.push_back(Json::object({{"name", "L0H0.Q"}, {"share", std::vector<double>(std::size_t(n), 0.123456789012345678)}}));
+      parts.push_back(
+          Json::object({{"name", "L0H0.Q"},
+                        {"share", std::vector<double>(std::size_t(n), 0.123456789012345678)}}));
     for (std::int64_t head = 0; from && head < heads; ++head)
       from_maps.push_back(map_of(layer, head));
-    routes.push_back(Json::object({{"total", std::vector<double>(std::size_t(n), 0.123456789012345678)},
-                                   {"parts", parts}, {"from", from_maps}}));
+    routes.push_back(
+        Json::object({{"total", std::vector<double>(std::size_t(n), 0.123456789012345678)},
+                      {"parts", parts},
+                      {"from", from_maps}}));
   }
   return Json::object({{"maps", maps}, {"routes", routes}});
 }
@@ -148,8 +152,7 @@ TEST_CASE("the page of 4 x 4 heads at T = 128 is below 3 MB, a further checkpoin
   const std::size_t size = study_page(data).size();
   CHECK(size < 3'000'000);
   CHECK(size > 1'000'000);  // all of it is in there
-  data["moments"].push_back(
-      moment_of(4, 4, 128, {"hook_pattern", "hook_attn_scores_grad"}, false));
+  data["moments"].push_back(moment_of(4, 4, 128, {"hook_pattern", "hook_attn_scores_grad"}, false));
   CHECK(study_page(data).size() - size < 1'000'000);
 }
 

@@ -275,6 +275,9 @@ def check_slider(browser, data):
 def check_routes(browser, data):
     browser.click(".heads button", 3)
     check("a press on a small map chooses its head", browser.text(".one-head h3").startswith("L1H1"))
+    browser.focus(".heads button[aria-pressed=true]")
+    browser.press("Up", "Left", "Down", "Right")
+    check("arrows go from head to head", browser.text(".one-head h3").startswith("L1H1"))
     browser.click(".tokens button", 1)
     check("a press on a token asks for its routes", "token 1 “a”" in browser.text(".routes h3"))
     route = data["panes"][0]["moments"][2]["routes"][1]
@@ -315,6 +318,7 @@ def check_numbers(browser, data):
     good = all(abs(float(x) - value_of(0, 0, 2, int(head[1]), int(head[3]), int(i), int(j))) < 1e-4
                and ti == HOSTILE[int(i)] and tj == HOSTILE[int(j)] for head, i, ti, j, tj, x in rows[1:])
     check("CSV of all heads: the numbers and tokens", good)
+    head = browser.text(".one-head h3")
     rows = copied(browser, ".one-head .tools button")
     check("CSV of the map", len(rows) == 13 and all(len(row) == 13 for row in rows) and rows[1][2] == "")
     check("copying is said", "Copied 12 rows" in browser.text("#status"))
@@ -325,13 +329,8 @@ def check_numbers(browser, data):
     views = browser.run("return [...document.querySelectorAll('details.numbers')].map((d) => d.querySelectorAll('td').length)")
     check(f"every view has a table: {views}", len(views) == 2 * 5 and min(views) > 0)
     cell = browser.run("return document.querySelectorAll('.one-head details tbody tr')[11].querySelectorAll('td')[0].textContent")
-    check("a table's number", same(number(cell), value_of(0, 0, 2, *head_of(browser), 11, 0)))
+    check("a table's number", same(number(cell), value_of(0, 0, 2, int(head[1]), int(head[3]), 11, 0)))
     browser.click("#controls button", 0)
-
-
-def head_of(browser):
-    text = browser.text(".one-head h3")
-    return int(text[1]), int(text[3])
 
 
 def check_texts(browser, data):

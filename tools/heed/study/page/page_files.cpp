@@ -1,14 +1,9 @@
 // The page's files as texts of the program, copied in by the assembler.
-#define HEED_PAGE_TEXT(name, files)                \
-  asm(".pushsection .rodata\n"                     \
-      ".globl " name                               \
-      "\n"                                         \
-      ".hidden " name                              \
-      "\n"                                         \
-      ".type " name ", %object\n" name ":\n" files \
-      ".byte 0\n"                                  \
-      ".size " name ", . - " name                  \
-      "\n"                                         \
+#define HEED_PAGE_TEXT(name, files)                                                   \
+  asm(".pushsection .rodata\n"                                                        \
+      ".globl " name "; .hidden " name "; .type " name ", %object\n" name ":\n" files \
+      ".byte 0; .size " name ", . - " name                                            \
+      "\n"                                                                            \
       ".popsection\n")
 #define HEED_PAGE_FILE(file) ".incbin \"" HEED_PAGE_FOLDER "/" file "\"\n"
 

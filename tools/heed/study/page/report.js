@@ -78,7 +78,8 @@ function say(text) {
   statusTimer = setTimeout(() => (status.textContent = ""), 2500);
 }
 
-async function copyText(text) {
+async function copyRows(rows) {
+  const text = csvOf(rows);
   try {
     await navigator.clipboard.writeText(text);
   } catch { // not allowed, or an old browser
@@ -89,7 +90,7 @@ async function copyText(text) {
     area.remove();
     if (!copied) return say("The browser lets nothing be copied here");
   }
-  say(`Copied ${text.split("\n").length - 2} rows`);
+  say(`Copied ${rows.length - 1} rows`);
 }
 
 // --- controls

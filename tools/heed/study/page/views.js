@@ -55,8 +55,24 @@ function csvOf(rows) {
   return rows.map((row) => row.map(cell).join(",") + "\n").join("");
 }
 
-const copyButton = (name, rows) => el("button", { type: "button", "aria-label": `Copy CSV: ${name}`,
-  onclick: () => copyText(csvOf(rows())) }, "Copy CSV");
+const copyButton = (name, rows) =>
+  el("button", { type: "button", "aria-label": `Copy CSV: ${name}`, onclick: () => copyRows(rows()) }, "Copy CSV");
+
+/** Buttons of which one is pressed: one stop for Tab, arrows press the others. */
+function pressOneOf(holder, buttons, columns) {
+  holder.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
+    const next = buttons[buttons.indexOf(event.target) + by];
+    if (!next) return;
+    event.preventDefault();
+    next.click();
+    next.focus();
+  });
+}
+function setPressed(button, pressed) {
+  button.setAttribute("aria-pressed", pressed);
+  button.tabIndex = pressed ? 0 : -1;
+}
 
 /** What is behind a view: as a table when opened, and for the clipboard, there from `forCsv`. */
 function numbersBehind(name, rows, forCsv = rows) {
@@ -101,7 +117,7 @@ function explorable(label, { describe, move, choose }) {
     canvas.hidden = !map;
     if (map && holder.clientWidth) at = drawMap(canvas, map, Math.min(holder.clientWidth, 576), pageColors());
   };
-  const under = (event) => (at ? cellAt(at, map, event.offsetX, event.offsetY) : {});
+  const under = (event) => (at ? cellAt(at, map, event.offsetX, event.offsetY) : { row: null, column: null });
   canvas.addEventListener("pointermove", (event) => {
     const { row, column } = under(event);
     if (row !== null && column !== null && String([row, column]) !== String(map.cursor)) move(row, column);
@@ -146,6 +162,7 @@ function overviewView(pane) {
   });
   const grid = el("div", { class: "heads", role: "group", "aria-label": `Heads of ${pane.name}`, style: `--heads:${pane.heads}` },
     ...panels.map((panel) => panel.button));
+  pressOneOf(grid, panels.map((panel) => panel.button), pane.heads);
   const largest = () => [["head", "smallest", "largest", "largest magnitude at query", "key"],
     ...panels.filter((p) => mapOf(pane, quantity(), p.layer, p.head)).map((p) => extremesOf(pane, p))];
   const behind = numbersBehind("each head's range", largest, () => allCells(pane));
@@ -153,7 +170,7 @@ function overviewView(pane) {
     const map = mapOf(pane, quantity(), layer, head);
     canvas.style.visibility = map ? "visible" : "hidden";
     if (map) paint(canvas, numbersOf(map, n), n, n, scaleOf(quantity(), layer, head), theme());
-    button.setAttribute("aria-pressed", layer === state.layer && head === state.head);
+    setPressed(button, layer === state.layer && head === state.head);
     const badge = reportOf(pane, layer, head)?.saturated ? [" ", el("b", { class: "badge", title: "saturated" }, "sat.")] : [];
     caption.replaceChildren(headName(layer, head), ...badge);
   });
@@ -206,7 +223,7 @@ function headView(pane) {
   const matrix = () => [["query \\ key", ...pane.tokens.map((_, j) => tokenName(pane, j))],
     ...pane.tokens.map((_, i) => [tokenName(pane, i), ...Array.from(numbersOf(current(), n).slice(i * n, (i + 1) * n), (x) =>
       (Number.isNaN(x) ? null : rounded(x)))])];
-  const behind = numbersBehind("the map, a row a query", () => (current() ? matrix() : [["not kept at this checkpoint"]]));
+  const behind = numbersBehind("the map, a row a query", () => (current() ? matrix() : [[lack(pane)]]));
   addView(["layer", "head", ...mapKeys], () => {
     title.textContent = `${headName(state.layer, state.head)}: ${quantity().title}`;
     bar.element.hidden = !current();
@@ -221,6 +238,8 @@ function headView(pane) {
   return el("section", { class: "view one-head" }, title, map.element, readout, bar.element, behind.element);
 }
 
+const lack = (pane) => (reportOf(pane, state.layer, state.head) ? "not kept at this checkpoint" : "of no head here");
+
 /** Every quantity at one cell of the chosen head. */
 function cellText(pane, i, j) {
   const where = `${headName(state.layer, state.head)}, query ${tokenName(pane, i)}, key ${tokenName(pane, j)}: `;
@@ -228,7 +247,7 @@ function cellText(pane, i, j) {
   const parts = order.map((q) => {
     const map = mapOf(pane, q, state.layer, state.head);
     const x = map && numbersOf(map, pane.tokens.length)[i * pane.tokens.length + j];
-    return map ? `${q.title} ${Number.isNaN(x) ? "masked" : `= ${show(x)}`}` : `${q.title} not kept at this checkpoint`;
+    return map ? `${q.title} ${Number.isNaN(x) ? "masked" : `= ${show(x)}`}` : `${q.title} ${lack(pane)}`;
   });
   return where + parts.join(", ");
 }
@@ -238,21 +257,13 @@ function tokensView(pane) {
   const buttons = pane.tokens.map((token, i) => el("button", { type: "button", class: "token", title: tokenName(pane, i),
     "aria-label": `token ${tokenName(pane, i)}`, onclick: () => change({ token: i }) }, visible(token)));
   const strip = el("div", { class: "tokens", role: "toolbar", "aria-label": `Tokens of ${pane.name}` }, ...buttons);
-  strip.addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const next = buttons[buttons.indexOf(document.activeElement) + by];
-    if (!next) return;
-    event.preventDefault();
-    change({ token: buttons.indexOf(next) });
-    next.focus();
-  });
+  pressOneOf(strip, buttons, Infinity);
   addView(["token", "layer", "moment"], () => {
     const flow = flowInto(pane, state.layer, tokenOf(pane));
     const most = Math.max(...flow);
     buttons.forEach((button, i) => {
       button.style.setProperty("--share", most > 0 ? flow[i] / most : 0);
-      button.setAttribute("aria-pressed", i === tokenOf(pane));
-      button.tabIndex = i === tokenOf(pane) ? 0 : -1;
+      setPressed(button, i === tokenOf(pane));
     });
   });
   return el("section", { class: "view" }, el("h3", {}, "Tokens: press one to see where its gradient comes from"), strip);
@@ -270,7 +281,7 @@ function barsOf(items) {
     el("span", { class: "share" }, text)]);
 }
 
-const partKind = (name) => ({ residual: "residual", mlp: "mlp" })[name] ?? name.slice(-1).toLowerCase();
+const partKind = (name) => name.match(/(residual|mlp|[QKV])$/)?.[0].toLowerCase() ?? "residual";
 
 /** The gradient at the chosen token and layer, part by part, and the queries that its K and V parts come from. */
 function routesView(pane) {

@@ -56,7 +56,8 @@ function colorTable(theme, signed) {
   const key = theme + signed;
   if (!colorTables.has(key)) {
     const { blue, orange } = ramps[theme];
-    const color = (t) => (signed ? rampColor(t < 0.5 ? blue : orange, Math.abs(2 * t - 1)) : rampColor(ramps.viridis, t));
+    const signedColor = (place) => rampColor(place < 0.5 ? blue : orange, Math.abs(2 * place - 1));
+    const color = (place) => (signed ? signedColor(place) : rampColor(ramps.viridis, place));
     colorTables.set(key, Array.from({ length: tableSteps + 1 }, (_, i) => color(i / tableSteps)));
   }
   return colorTables.get(key);

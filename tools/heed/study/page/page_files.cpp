@@ -9,5 +9,5 @@
 
 HEED_PAGE_TEXT("heed_page_html", HEED_PAGE_FILE("report.html"));
 HEED_PAGE_TEXT("heed_page_style", HEED_PAGE_FILE("report.css"));
-HEED_PAGE_TEXT("heed_page_script",
-               HEED_PAGE_FILE("maps.js") HEED_PAGE_FILE("views.js") HEED_PAGE_FILE("report.js"));
+HEED_PAGE_TEXT("heed_page_script", HEED_PAGE_FILE("maps.js") HEED_PAGE_FILE("elements.js")
+                                       HEED_PAGE_FILE("views.js") HEED_PAGE_FILE("report.js"));

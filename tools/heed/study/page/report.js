@@ -41,7 +41,8 @@ const fromOf = (pane, layer) => momentOf(pane).routes?.[layer]?.from ?? [];
 function flowInto(pane, layer, token) {
   const n = pane.tokens.length;
   const maps = fromOf(pane, layer).map((map) => numbersOf(map, n));
-  return Array.from({ length: n }, (_, i) => maps.reduce((sum, numbers) => sum + Math.abs(numbers[i * n + token] || 0), 0));
+  const through = (i) => maps.reduce((sum, numbers) => sum + Math.abs(numbers[i * n + token] || 0), 0);
+  return Array.from({ length: n }, (_, i) => through(i));
 }
 
 /** One scale for both panes, so that colors compare. */
@@ -61,7 +62,8 @@ function theme() {
 }
 function pageColors() {
   const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(["text", "muted", "line", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+  const color = (name) => style.getPropertyValue(`--${name}`);
+  return { text: color("text"), muted: color("muted"), line: color("line"), accent: color("accent") };
 }
 const applyTheme = () => change({ theme: state.theme });
 addView(["theme"], () => (document.documentElement.dataset.theme = theme())); // first: the others read its colors
@@ -111,7 +113,8 @@ function slider() {
   addView(["moment"], () => {
     const { step } = longest.moments[state.moment];
     input.value = state.moment;
-    output.textContent = `${step === null ? "final weights" : `step ${step}`} (${state.moment + 1} of ${longest.moments.length})`;
+    const weights = step === null ? "final weights" : `step ${step}`;
+    output.textContent = `${weights} (${state.moment + 1} of ${longest.moments.length})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
   return el("label", {}, "Checkpoint", input, output);
@@ -174,11 +177,13 @@ function paneView(pane) {
   const value = el("p");
   addView(["moment"], () => {
     const { step, value: number } = momentOf(pane);
-    value.replaceChildren("L = ", el("b", {}, pane.objective), `: ${show(number)}`, step === null ? "" : ` at step ${step}`);
+    const when = step === null ? "" : ` at step ${step}`;
+    value.replaceChildren("L = ", el("b", {}, pane.objective), `: ${show(number)}${when}`);
   });
   const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
     (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
-  return el("article", { class: "pane" }, el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? "")), value, ...block,
+  const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? ""));
+  return el("article", { class: "pane" }, title, value, ...block,
     el("div", { class: "pair" }, overviewView(pane), headView(pane)), tokensView(pane), routesView(pane),
     el("div", { class: "pair lists" }, headsView(pane), edgesView(pane)));
 }

@@ -259,8 +259,8 @@ function edgesView(pane) {
   const behind = numbersBehind("head to head", () =>
     [["from", "to", "value"], ...sorted().map(({ from, to, value }) => [from, to, value])]);
   const section = el("section", { class: "view edges" }, el("h3", {}, "Head to head"),
-    el("p", { class: "muted" }, "Gradient × activation: what the first head writes times the gradient that reaches it " +
-      "through the second. The twelve largest."), bars, behind.element);
+    el("p", { class: "muted" }, "Gradient × activation: what the first head writes times the gradient that reaches it" +
+      " through the second. The twelve largest."), bars, behind.element);
   addView(["moment"], () => {
     section.hidden = sorted().length === 0;
     bars.replaceChildren(...barsOf(sorted().slice(0, 12).map(({ from, to, value }) =>

@@ -162,7 +162,8 @@ def made_up_moment(pane, m, step, layers, heads, n, complete):
     names = ["hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"]
     return {"step": step, "value": 2.5 / (m + 1), "heads": reports, "routes": routes,
             "maps": {name: maps(q) for q, name in enumerate(names) if complete or q != 1},
-            "edges": [{"from": "L0H1", "to": "L1H0.K", "value": 0.5}, {"from": "L0H0", "to": "L1H1.V", "value": -0.75}]}
+            "edges": [{"from": "L0H1", "to": "L1H0.K", "value": 0.5}, {"from": "L0H0", "to": "L1H1.V", "value": -0.75},
+                      {"from": "L0H0", "to": "L1H0.Q", "value": 0.9}]}
 
 
 def made_up(tokens, layers=2, heads=2, panes=2, steps=(0, 200, 400)):
@@ -225,8 +226,10 @@ def check_hover(browser):
     other = cell_read(browser, 1)
     check("the other pane reads the same cell", other[:3] == (head, query, key))
     check("the other pane's own number", same(other[3].get("A"), value_of(0, 1, 2, int(head[1]), int(head[3]), query, key)))
-    browser.hover("canvas.map", size[0] * 0.9, size[1] * 0.1)
-    check("above the diagonal is masked", "A masked" in browser.text("output.readout"))
+    browser.hover("canvas.map", size[0] - 6, 3)
+    text = browser.text("output.readout")
+    check(f"the upper right corner is the first query and the last key, masked: {text}",
+          "query 0 " in text and "key 11 " in text and "A masked" in text)
 
 
 def check_keys(browser):
@@ -285,6 +288,9 @@ def check_routes(browser, data):
     names, shares = shown[0::3], [number(text.split(" ")[0]) / 100 for text in shown[2::3]]
     check("every part is there", names == [part["name"] for part in route["parts"]])
     check("with its share", all(abs(x - part["share"][1]) < 1e-3 for x, part in zip(shares, route["parts"])))
+    widths = browser.run("return [...document.querySelector('.routes .parts').querySelectorAll('i')].map((e) => parseFloat(e.style.width))")
+    sizes = [abs(part["share"][1]) for part in route["parts"]]
+    check("and a bar as long", all(abs(w / max(widths) - s / max(sizes)) < 1e-3 for w, s in zip(widths, sizes)))
     check("the shares sum to 1", abs(sum(shares) - 1) < 5e-3)
     top = max(route["parts"], key=lambda part: abs(part["share"][1]))["name"]
     check("the sentence names the largest part", ("MLP" if top == "mlp" else top.split(".")[0]) in browser.text(".routes p"))
@@ -343,7 +349,7 @@ def check_texts(browser, data):
     rows = browser.run("return [...document.querySelectorAll('.pane:first-of-type .heads-table tbody tr')].map((r) => r.textContent)")
     check("in the table, too", [row.endswith("saturated") for row in rows] == marked)
     check("and explained", "disagrees in sign" in browser.text("#saturated-note"))
-    check("the largest edge comes first", browser.text(".edges .parts").startswith("L0H0 → L1H1.V"))
+    check("the largest edges come first", browser.text(".edges .parts") == "L0H0 → L1H0.Q0.900L0H0 → L1H1.V−0.750L0H1 → L1H0.K0.500")
 
 
 def background(browser):

@@ -124,16 +124,11 @@ std::filesystem::path folder_of(const StudyArguments& a, const std::filesystem::
 
 nn::Json heads_json(const nn::Study& s) {
   nn::Json heads = nn::Json::array();
-  for (const nn::HeadReport& h : s.heads)
-    heads.push_back(nn::Json::object({{"layer", h.layer},
-                                      {"head", h.head},
-                                      {"entropy", h.entropy},
-                                      {"previous_token", h.previous_token},
-                                      {"duplicate_token", h.duplicate_token},
-                                      {"induction", h.induction},
-                                      {"dq", h.dq},
-                                      {"dk", h.dk},
-                                      {"dv", h.dv}}));
+  for (const nn::HeadReport& h : s.heads) {
+    nn::Json one = nn::Json::object({{"layer", h.layer}, {"head", h.head}});
+    for (const nn::HeadQuantity& q : nn::head_quantities()) one[std::string(q.name)] = h.*q.value;
+    heads.push_back(one);
+  }
   return heads;
 }
 
@@ -210,8 +205,9 @@ int run_study(const StudyArguments& a, const Command& c) {
 void study_command(Command& c) {
   c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
   c.json_keys[""] =
-      "run objective value tokens heads (layer head entropy previous_token duplicate_token "
-      "induction dq dk dv) files";
+      "run objective value tokens heads (layer head entropy relative_entropy largest_weight "
+      "previous_token duplicate_token induction detect_induction saturation importance "
+      "absolute_importance dq dk dv dz dW_Q dW_K dW_V dW_O) files";
   c.examples =
       "  heed study\n"
       "  heed study --prompt abcab --of diff:c-d\n"

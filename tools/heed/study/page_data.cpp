@@ -1,9 +1,9 @@
 #include "tools/heed/study/page_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "autograd/ops/ops.h"
 #include "tools/heed/report/output.h"
@@ -71,8 +71,7 @@ void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps,
 std::vector<double> block_sums(const std::vector<double>& x) {
   const auto length = std::int64_t(x.size()), block = block_of(length);
   std::vector<double> sums(std::size_t((length + block - 1) / block), 0.0);
-  for (std::int64_t t = 0; t < length; ++t)
-    sums[std::size_t(t / block)] += x[std::size_t(t)];
+  for (std::int64_t t = 0; t < length; ++t) sums[std::size_t(t / block)] += x[std::size_t(t)];
   return sums;
 }
 
@@ -167,8 +166,7 @@ nn::Json page_data(const std::string& title, const std::string& command,
                                            {"signed", m.is_signed},
                                            {"what", m.what}}));
   for (const nn::HeadQuantity& q : nn::head_quantities())
-    columns.push_back(
-        nn::Json::object({{"name", q.name}, {"unit", q.unit}, {"what", q.what}}));
+    columns.push_back(nn::Json::object({{"name", q.name}, {"unit", q.unit}, {"what", q.what}}));
   return nn::Json::object({{"heed", version_text()},
                            {"title", title},
                            {"command", command},

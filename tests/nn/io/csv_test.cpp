@@ -2,11 +2,11 @@
 #include "nn/io/csv.h"
 
 #include <cmath>
+#include <fstream>
 #include <random>
 #include <string>
 
 #include "autograd/base/error.h"
-#include "autograd/base/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 
@@ -14,12 +14,11 @@ namespace {
 
 using namespace heed::nn;
 using heed::autograd::IoError;
-using heed::autograd::write_file;
 using heed::testing::Folder;
 using Names = std::vector<std::string>;
 
 CsvMatrix load(const Folder& folder, const std::string& text) {
-  write_file(folder / "m.csv", text);
+  std::ofstream(folder / "m.csv", std::ios::binary) << text;
   return load_csv(folder / "m.csv");
 }
 
@@ -73,7 +72,7 @@ TEST_CASE("a CSV that is no matrix is refused with its line") {
   says("1,2\n3,\"4\n", "line 2: a quote has no end");
   says("1,\"2\"x\n", "line 1: there is text between a quoted field and a comma");
   CHECK_THROWS_AS(load_csv(folder / "absent.csv"), IoError);
-  write_file(folder / "large.csv", std::string(33'000'000, ','));
+  std::ofstream(folder / "large.csv") << std::string(33'000'000, ',');
   CHECK_THROWS_AS(load_csv(folder / "large.csv"), IoError);
 }
 

@@ -3,8 +3,7 @@
 #include "nn/io/npy.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <limits>
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -37,7 +36,7 @@ std::string npy(std::string header, const std::string& elements, char major = 1)
 
 // What loading these bytes fails with; "" if it does not.
 std::string refusal(const Folder& folder, const std::string& bytes) {
-  write_file(folder / "a.npy", bytes);
+  std::ofstream(folder / "a.npy", std::ios::binary) << bytes;
   try {
     load_npy(folder / "a.npy");
     return "";

@@ -4,7 +4,6 @@
 // out what that one holds. So the weights that attention should learn are known: `wanted`.
 #include <cstdio>
 
-#include "autograd/autograd.h"
 #include "nn/nn.h"
 #include "tools/plot/plot.h"
 

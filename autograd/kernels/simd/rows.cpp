@@ -67,6 +67,48 @@ void gelu_backward_loop(float* dx, const float* g, const float* x, std::int64_t 
     store(hn::Mul(load(g), hn::MulAdd(v, normal.phi, normal.Phi)), dx);
   });
 }
+// x s(u) for u(x) with slope du(x): s(u) + x s(u) (1 - s(u)) du, where s(u) (1 - s(u)) = 0 wins.
+HWY_INLINE V logistic_slope(V x, V u, V du) {
+  const D d;
+  const auto l = vector_logistic(d, u);
+  const V bell = hn::Mul(l.s, l.rest);
+  const V rise = hn::IfThenZeroElse(hn::Eq(bell, hn::Zero(d)), hn::Mul(hn::Mul(x, bell), du));
+  return hn::Add(l.s, rise);
+}
+void silu_loop(float* y, const float* x, std::int64_t n) {
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V v = load(x);
+    store(hn::Mul(v, vector_logistic(D(), v).s), y);
+  });
+}
+void silu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V v = load(x);
+    store(hn::Mul(load(g), logistic_slope(v, v, hn::Set(D(), 1.0f))), dx);
+  });
+}
+
+// 0.5 x (1 + tanh(c (x + k x^3))) = x s(u), u = 2 c (x + k x^3).
+constexpr float kTwiceC = 1.5957691216057308f, kCubic = 0.044715f;
+HWY_INLINE V gelu_tanh_u(V x, V square) {
+  const D d;
+  return hn::Mul(hn::Mul(hn::Set(d, kTwiceC), x),
+                 hn::MulAdd(hn::Set(d, kCubic), square, hn::Set(d, 1.0f)));
+}
+void gelu_tanh_loop(float* y, const float* x, std::int64_t n) {
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V v = load(x);
+    store(hn::Mul(v, vector_logistic(D(), gelu_tanh_u(v, hn::Mul(v, v))).s), y);
+  });
+}
+void gelu_tanh_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+  const D d;
+  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+    const V v = load(x), square = hn::Mul(v, v);
+    const V du = hn::MulAdd(hn::Set(d, 3 * kCubic * kTwiceC), square, hn::Set(d, kTwiceC));
+    store(hn::Mul(load(g), logistic_slope(v, gelu_tanh_u(v, square), du)), dx);
+  });
+}
 
 float row_max_loop(const float* x, std::int64_t n) {
   const D d;
@@ -258,6 +300,10 @@ HWY_EXPORT(tanh_loop);
 HWY_EXPORT(erf_loop);
 HWY_EXPORT(gelu_loop);
 HWY_EXPORT(gelu_backward_loop);
+HWY_EXPORT(gelu_tanh_loop);
+HWY_EXPORT(gelu_tanh_backward_loop);
+HWY_EXPORT(silu_loop);
+HWY_EXPORT(silu_backward_loop);
 HWY_EXPORT(row_max_loop);
 HWY_EXPORT(sum_exp_loop);
 HWY_EXPORT(softmax_row_loop);
@@ -278,6 +324,16 @@ void erf(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(erf_lo
 void gelu(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(y, x, n); }
 void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(gelu_backward_loop)(dx, g, x, n);
+}
+void gelu_tanh(float* y, const float* x, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(gelu_tanh_loop)(y, x, n);
+}
+void gelu_tanh_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(gelu_tanh_backward_loop)(dx, g, x, n);
+}
+void silu(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(silu_loop)(y, x, n); }
+void silu_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(silu_backward_loop)(dx, g, x, n);
 }
 void softmax_row(float* y, const float* x, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(softmax_row_loop)(y, x, n);

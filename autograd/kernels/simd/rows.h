@@ -19,6 +19,12 @@ void erf(float* y, const float* x, std::int64_t n);
 /// y = x Phi(x); dx = g (Phi(x) + x phi(x)).
 void gelu(float* y, const float* x, std::int64_t n);
 void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n);
+/// y = x s(u), dx = g (s(u) + x s(u) (1 - s(u)) u'), s the logistic function: u = 2 sqrt(2 / pi)
+/// (x + 0.044715 x^3) and u = x.
+void gelu_tanh(float* y, const float* x, std::int64_t n);
+void gelu_tanh_backward(float* dx, const float* g, const float* x, std::int64_t n);
+void silu(float* y, const float* x, std::int64_t n);
+void silu_backward(float* dx, const float* g, const float* x, std::int64_t n);
 
 void softmax_row(float* y, const float* x, std::int64_t n);
 

@@ -1,4 +1,4 @@
-// exp, erf and the normal distribution on vectors, for one SIMD target.
+// exp, erf, the normal and the logistic distribution on vectors, for one SIMD target.
 #if defined(HEED_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_VECTOR_MATH_INL_H_
 #undef HEED_VECTOR_MATH_INL_H_
@@ -120,6 +120,19 @@ HWY_INLINE Normal<V> vector_normal(D d, V x) {
   const V tail = hn::Mul(e, r);
   return {hn::Mul(e, c(float(0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi))),
           hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(c(1.0f), tail), tail)};
+}
+
+/// s = 1 / (1 + e^-x), float32, and 1 - s without its cancellation.
+template <class V>
+struct Logistic {
+  V s, rest;
+};
+template <class D, class V>
+HWY_INLINE Logistic<V> vector_logistic(D d, V x) {
+  const V one = hn::Set(d, 1.0f), e = exp_near_zero(d, hn::Neg(hn::Abs(x)));
+  const V large = hn::Div(one, hn::Add(one, e)), small = hn::Mul(e, large);
+  const auto positive = hn::Gt(x, hn::Zero(d));
+  return {hn::IfThenElse(positive, large, small), hn::IfThenElse(positive, small, large)};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -92,9 +92,11 @@ Tensor gelu_tanh(const Tensor& x) {
     return T(0.5) * (T(1) + t) +
            T(0.5) * v * (T(1) - t * t) * T(kSqrt2OverPi) * (T(1) + T(3 * kCubic) * v * v);
   };
-  return fused(kGeluTanh, x, value, slope, [](const Tensor& u) {
+  const auto definition = [](const Tensor& u) {
     return 0.5 * u * (1.0 + tanh(kSqrt2OverPi * (u + kCubic * (u * u * u))));
-  });
+  };
+  return fused(kGeluTanh, x, value, slope, definition, kernels::simd::gelu_tanh,
+               kernels::simd::gelu_tanh_backward);
 }
 
 Tensor silu(const Tensor& x) {
@@ -109,7 +111,9 @@ Tensor silu(const Tensor& x) {
     const T s = T(1) / (T(1) + exp(-v));
     return s + v * s * (T(1) - s);
   };
-  return fused(kSilu, x, value, slope, [](const Tensor& u) { return u * sigmoid(u); });
+  const auto definition = [](const Tensor& u) { return u * sigmoid(u); };
+  return fused(kSilu, x, value, slope, definition, kernels::simd::silu,
+               kernels::simd::silu_backward);
 }
 
 }  // namespace heed::autograd

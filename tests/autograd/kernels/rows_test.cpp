@@ -82,6 +82,29 @@ void check_activations(Row& r) {
         const double density = 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
         return g * (normal(v) + v * exp(-0.5 * v * v) * density);
       }));
+  // 0.5 (1 + tanh(u / 2)) = 1 / (1 + e^-u), which does not cancel.
+  const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  const auto logistic = [](Dual u) { return 1 / (1 + exp(-u)); };
+  const auto u_of = [c](Dual v) { return c * (v + 0.044715 * v * v * v); };
+  r.check(
+      "gelu_tanh", [&](float* y) { kernels::simd::gelu_tanh(y, x, r.n); },
+      each([&](Dual v, Dual) { return v * logistic(u_of(v)); }));
+  r.check(
+      "gelu_tanh_backward",
+      [&](float* y) { kernels::simd::gelu_tanh_backward(y, r.g.data(), x, r.n); },
+      each([&](Dual v, Dual g) {
+        const Dual s = logistic(u_of(v)), rest = logistic(-u_of(v));
+        return g * (s + v * s * rest * (c * (1 + 3 * 0.044715 * v * v)));
+      }));
+  r.check(
+      "silu", [&](float* y) { kernels::simd::silu(y, x, r.n); },
+      each([&](Dual v, Dual) { return v * logistic(v); }));
+  r.check(
+      "silu_backward", [&](float* y) { kernels::simd::silu_backward(y, r.g.data(), x, r.n); },
+      each([&](Dual v, Dual g) {
+        const Dual s = logistic(v);
+        return g * (s + v * s * logistic(-v));
+      }));
 }
 
 void check_norms(Row& r) {

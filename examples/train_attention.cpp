@@ -36,7 +36,7 @@ int main() {
   AdamW optimizer(decay_groups(parameters(layer), 0));
   const Examples shown(1);
   const Tensor before = attention_weights(layer, shown);
-  for (int step = 0; step < 400; ++step) {
+  for (int step = 0; step < 600; ++step) {
     const Examples e(32);
     const Tensor error = slice(layer(e.x), 2, 0, kNumbers) - e.y;
     optimizer.zero_grad();

@@ -116,8 +116,8 @@ int main() {
   std::printf("\n");
   Verdict verdict;
   verdict.expect("the bound for 32 keys, rho = 8", bound(32, 8), 0.0828035, 0.0828045);
-  verdict.expect_at_most("equality: one score above equal ones", gap_at_equality(), 1e-14);
-  verdict.expect("20,000 random rows: least entropy - bound", margin_of_random_rows(), -1e-14);
+  verdict.expect_at_most("equality: one score above equal ones", gap_at_equality(), 1e-13);
+  verdict.expect("20,000 random rows: least entropy - bound", margin_of_random_rows(), -1e-13);
   verdict.expect("every row while training: least entropy - bound", margin, -1e-12);
   verdict.expect_at_most("layer 1: bound after training / before",
                          curves[3].y.back() / curves[3].y.front(), 0.5);

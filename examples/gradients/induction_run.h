@@ -12,8 +12,10 @@
 #include "nn/train/trainer.h"
 
 /// heed train's own recipe; only the projections are stored apart, for each to have its gradient.
-inline heed::nn::Trainer induction_run(std::int64_t seed) {
+/// `periods`: lengths of a block.
+inline heed::nn::Trainer induction_run(std::int64_t seed, const std::string& periods = "3..24") {
   heed::nn::RunConfig config;
+  config.task_parameters = {{"periods", periods}};
   config.form = heed::nn::AttentionForm::kSeparate;
   config.seed = seed;
   return heed::nn::Trainer(config);

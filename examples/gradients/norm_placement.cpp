@@ -115,15 +115,14 @@ int main() {
       "both. `heed train shakespeare --norm post` is what it comes to over a whole training.\n");
 
   return verdict.finish(
-      heed::plot::draw_chart(
-          {.title = "Gradient of the last layer before the first step",
-           .x_name = "depth L",
-           .y_name = "norm of dL/dW of its second matrix",
-           .series = {{"post-LN", post.depth, post.gradient},
-                      {"pre-LN", pre.depth, pre.gradient},
-                      {"mean of pre-LN * sqrt(L), over sqrt(L)", pre.depth, law}},
-           .log_y = true,
-           .log_x = true}),
+      heed::plot::draw_chart({.title = "Gradient of the last layer before the first step",
+                              .x_name = "depth L",
+                              .y_name = "norm of dL/dW of its second matrix",
+                              .series = {{"post-LN", post.depth, post.gradient},
+                                         {"pre-LN", pre.depth, pre.gradient},
+                                         {"like 1/sqrt(L)", pre.depth, law}},
+                              .log_y = true,
+                              .log_x = true}),
       "gradient_norm_placement.png",
       "Norm of the last layer's gradient over depth: flat for post-LN, like 1/sqrt(L) for pre-LN.");
 }

@@ -18,7 +18,7 @@ using namespace heed::nn;
 namespace {
 
 // With blocks of 16 to 24 tokens, position 30 has exactly one earlier copy of its token.
-constexpr std::int64_t kQuery = 30, kTokens = kQuery + 1, kSequences = 128;
+constexpr std::int64_t kQuery = 30, kTokens = kQuery + 1, kSequences = 64;
 
 struct Questions {
   Tensor inputs;  // [B, kTokens]
@@ -94,8 +94,8 @@ int main() {
   std::printf("share of %ld questions where the largest entry is on the copied token\n\n",
               long(kSequences));
   std::printf("step   raw    rollout   attention x gradient   occlusion\n");
-  double lead = 0;  // of attention x gradient before raw attention, at its largest
-  for (std::int64_t step = 20; step <= run.config().steps; step += step < 200 ? 20 : 100) {
+  double gradient_lead = 0, raw_lead = 0;  // largest ones, over raw attention and over rollout
+  for (std::int64_t step = 20; step <= 240; step += 20) {
     train_to(run, step);
     explain_by_attention(run.model, q, r);
     explain_by_occlusion(run.model, q, r);
@@ -105,7 +105,8 @@ int main() {
       hits[i] = mean(to(eq(argmax(*methods[i], 1), q.copied), float64)).item();
       curves[i].x.push_back(double(step)), curves[i].y.push_back(hits[i]);
     }
-    lead = std::max(lead, hits[2] - hits[0]);
+    gradient_lead = std::max(gradient_lead, hits[2] - hits[0]);
+    raw_lead = std::max(raw_lead, hits[0] - hits[1]);
     std::printf("%4ld   %.3f   %.3f          %.3f              %.3f\n", long(step), hits[0],
                 hits[1], hits[2], hits[3]);
   }
@@ -115,9 +116,9 @@ int main() {
   };
   std::printf("\n");
   Verdict verdict;
-  verdict.expect("largest lead of attention x gradient over raw attention", lead, 0.2);
+  verdict.expect("largest lead of attention x gradient over raw attention", gradient_lead, 0.3);
+  verdict.expect("largest lead of raw attention over rollout", raw_lead, 0.2);
   verdict.expect("trained: raw attention", curves[0].y.back(), 0.95);
-  verdict.expect_at_most("trained: rollout", curves[1].y.back(), 0.9);
   verdict.expect("trained: nats lost without the copied token", mean_at(r.occlusion, q.copied), 1);
   verdict.expect("trained: nats lost without the token before it", mean_at(r.occlusion, matched),
                  1);

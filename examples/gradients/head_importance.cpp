@@ -17,7 +17,7 @@ using namespace heed::nn;
 
 namespace {
 
-constexpr std::int64_t kSequences = 64, kLayers = 2, kHeads = 2;
+constexpr std::int64_t kSequences = 32, kLayers = 2, kHeads = 2;
 constexpr int kIntervals = 32;  // Simpson's rule with 33 points
 
 struct Point {
@@ -87,7 +87,7 @@ heed::plot::Image draw(const std::vector<Head>& heads) {
     chart.series.push_back({"L" + std::to_string(h / kHeads) + "H" + std::to_string(h % kHeads),
                             gates, heads[h].path});
   const Head& head = heads[top(heads, &Head::ablation)];
-  chart.series.push_back({"what the top head's gradient says",
+  chart.series.push_back({"the tangent of the top head",
                           {0, 1},
                           {head.path.back() - head.gradient, head.path.back()}});
   return draw_chart(chart);

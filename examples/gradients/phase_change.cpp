@@ -21,7 +21,7 @@ using namespace heed::nn;
 
 namespace {
 
-constexpr std::int64_t kSteps = 300, kEvery = 20, kSequences = 64;
+constexpr std::int64_t kSteps = 300, kEvery = 20, kSequences = 32;
 
 struct Moment {
   std::int64_t step;

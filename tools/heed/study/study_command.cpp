@@ -8,15 +8,17 @@
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
-#include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/study/study_export.h"
+#include "tools/heed/study/study_pictures.h"
 
 namespace heed {
 namespace {
 
 struct StudyArguments {
-  std::string run, weights = "model.safetensors", prompt, of = "loss", out;
+  std::string run, weights = "model.safetensors", prompt, of = "loss", out, head;
+  std::optional<StudyExport> form;
   std::int64_t sample = 0, at = 0;
   bool ascii = false, overwrite = false;
 };
@@ -150,6 +152,18 @@ void print_heads(const nn::Study& s) {
   if (unscored) print("-: nothing to measure, as no token occurs twice here\n");
 }
 
+// The head that --head names, if any.
+std::optional<HeadName> chosen_head(const StudyArguments& a, const Command& c,
+                                    const nn::Transformer& model) {
+  if (!c.given("head")) return {};
+  const std::int64_t layers = model.options.layers, heads = model.options.heads;
+  const auto head = parse_head(a.head);
+  if (!head || head->layer < 0 || head->layer >= layers || head->head < 0 || head->head >= heads)
+    usage_error("--head: needs L0H0 to {}, got '{}'", HeadName{layers - 1, heads - 1}.text(),
+                a.head);
+  return head;
+}
+
 int run_study(const StudyArguments& a, const Command& c) {
   if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
   if (c.given("prompt") && c.given("sample"))
@@ -158,6 +172,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   const nn::LoadedRun run =
       open_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
+  const std::optional<HeadName> head = chosen_head(a, c, run.model);
   const nn::Batch one = chosen_sequence(a, c, *run.task);
   const auto ids = one.inputs.to_vector<std::int64_t>();
   const auto length = std::int64_t(ids.size());
@@ -173,21 +188,26 @@ int run_study(const StudyArguments& a, const Command& c) {
   const std::filesystem::path out = folder_of(a, folder);
   make_folder(out);
   const std::filesystem::path arrays = out / kArrays;
+  const PictureSource source = source_of(folder, run.model);
+  const StudyWords words = study_words(source, objective, labels, facts);
   progress.at_work("draws, and writes the arrays");
   // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {
-    nn::save_safetensors(arrays.string(), s.arrays,
-                         {{"objective", of},
-                          {"tokens", facts.vocabulary.decode(ids)},
-                          {"value", fmt::format("{:.17g}", s.value)}});
+    std::map<std::string, std::string> more = words.metadata();
+    more["objective"] = of;
+    more["tokens"] = facts.vocabulary.decode(ids);
+    more["value"] = fmt::format("{:.17g}", s.value);
+    nn::save_safetensors(arrays.string(), s.arrays, more);
   });
-  const std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
+  std::vector<std::filesystem::path> files = draw_study(out, s.arrays, words, source, head);
   saved.get();
+  files.push_back(arrays);
+  if (a.form)
+    for (const auto& file : export_study(out, s.arrays, *a.form)) files.push_back(file);
   progress.clear();
 
   nn::Json names = nn::Json::array();
   for (const auto& file : files) names.push_back(file.string());
-  names.push_back(arrays.string());
   if (c.json) {
     print_json(nn::Json::object({{"run", folder.string()},
                                  {"objective", of},
@@ -215,7 +235,8 @@ void study_command(Command& c) {
   c.examples =
       "  heed study\n"
       "  heed study --prompt abcab --of diff:c-d\n"
-      "  heed study --sample 3 --ascii";
+      "  heed study --sample 3 --ascii\n"
+      "  heed study --head L1H0 --export csv";
   c.notes =
       "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
       "all arrays, with q, k, v, z and their gradients, to arrays.safetensors, and prints per "
@@ -223,7 +244,11 @@ void study_command(Command& c) {
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
       "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
-      "the mask hides a key: what a weight would be worth does not ask whether it may exist.";
+      "the mask hides a key: what a weight would be worth does not ask whether it may exist. Such\n"
+      "cells are hatched; in the other pictures what the mask hides is gray.\n"
+      "--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes\n"
+      "each array to npy/NAME.npy, --export csv the scores, weights and their gradients to\n"
+      "cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.";
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 1;
   c.add("Options",
@@ -236,6 +261,9 @@ void study_command(Command& c) {
              .shows("the last"),
          nn::Setting("out", a->out, "DIR", "folder for the files")
              .shows("study in the run, the next free of study-2, ..."),
+         nn::Setting("head", a->head, "LxHy", "one more picture of each kind: this head, large")
+             .shows(""),
+         {"export", a->form, "none", "the numbers in another form, too"},
          {"overwrite", a->overwrite, "replace the study that --out, or study in the run, holds"},
          {"weights", a->weights, "FILE", "weights inside the folder"},
          {"ascii", a->ascii, "draw the weights in the terminal, too"}});

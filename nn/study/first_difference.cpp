@@ -41,8 +41,8 @@ std::map<std::int64_t, std::filesystem::path> checkpoints_by_step(
 
 std::int64_t step_of_weights(const SafeTensors& file) {
   const auto found = file.metadata.find("step");
-  const auto step = found == file.metadata.end() ? std::nullopt
-                                                 : parse_number<std::int64_t>(found->second);
+  const auto step =
+      found == file.metadata.end() ? std::nullopt : parse_number<std::int64_t>(found->second);
   check<IoError>(step.has_value(), file.path, "does not say of which step it is");
   return *step;
 }

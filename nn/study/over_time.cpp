@@ -73,8 +73,9 @@ std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& run) {
   for (std::filesystem::directory_iterator it(run / "checkpoints", error), end; !error && it != end;
        it.increment(error))
     if (const auto step = step_of(it->path().filename())) found.push_back({*step, it->path()});
-  check<IoError>(!found.empty(), "over-time", run.string(),
-                 " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
+  check<IoError>(
+      !found.empty(), "over-time", run.string(),
+      " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
   std::sort(found.begin(), found.end(),
             [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
   return found;
@@ -102,8 +103,8 @@ OverTime over_time(Transformer& model, const std::vector<Checkpoint>& checkpoint
     load_checkpoint(model, file, c.step, first);
     Study s = study(model, batch, {});
     check<NumericError>(std::isfinite(s.value), file.path, "gives a loss that is not finite");
-    all.moments.push_back({c.step, s.value, loss_where_counted(model, batch), std::move(s.heads),
-                           std::move(s.flow)});
+    all.moments.push_back(
+        {c.step, s.value, loss_where_counted(model, batch), std::move(s.heads), std::move(s.flow)});
   }
   return all;
 }

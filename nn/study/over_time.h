@@ -62,8 +62,8 @@ std::optional<std::int64_t> first_reached(const OverTime& study, double HeadRepo
                                           std::int64_t layer, double least);
 
 /// A row per number: step,layer,head,quantity,value. Quantities are head_quantities(); with a layer
-/// and no head those of LayerFlow; with neither loss, counted_loss and optimal_loss. A value that is
-/// not finite is empty.
+/// and no head those of LayerFlow; with neither loss, counted_loss and optimal_loss. A value that
+/// is not finite is empty.
 std::string over_time_csv(const OverTime& study);
 
 }  // namespace heed::nn

@@ -18,8 +18,7 @@ constexpr const char* kCsvFile = "over_time.csv";
 constexpr double kHalf = 0.5;  // of a score: a head that does this, more than not
 
 // The heads whose score is largest at any time, at most four, by layer and head.
-std::vector<std::size_t> strongest_heads(const nn::OverTime& study,
-                                         double nn::HeadReport::*score) {
+std::vector<std::size_t> strongest_heads(const nn::OverTime& study, double nn::HeadReport::*score) {
   constexpr std::size_t kMost = 4;
   std::vector<std::pair<double, std::size_t>> by_score;
   for (std::size_t i = 0; i < study.moments[0].heads.size(); ++i) {
@@ -51,10 +50,9 @@ std::string cell_text(double x, int width, int digits) {
 // Two groups of scores at most, in 80 columns.
 std::vector<Columns> columns_of(const nn::OverTime& study) {
   std::vector<Columns> groups;
-  for (const auto& [title, score] :
-       {std::pair{"previous token", &nn::HeadReport::previous_token},
-        std::pair{"induction", &nn::HeadReport::induction},
-        std::pair{"entropy, nats", &nn::HeadReport::entropy}}) {
+  for (const auto& [title, score] : {std::pair{"previous token", &nn::HeadReport::previous_token},
+                                     std::pair{"induction", &nn::HeadReport::induction},
+                                     std::pair{"entropy, nats", &nn::HeadReport::entropy}}) {
     std::vector<std::size_t> heads = strongest_heads(study, score);
     if (!heads.empty() && groups.size() < 2) groups.push_back({title, score, std::move(heads)});
   }
@@ -98,8 +96,8 @@ void print_events(const nn::OverTime& study) {
   if (const auto fall = nn::steepest_fall(study))
     print("\nthe loss falls fastest between steps {} and {}\n", fall->from, fall->to);
   if (const auto forms = induction_forms(study))
-    print("layer {}: a head's induction score is {} or more from step {} on\n", forms->first,
-          kHalf, forms->second);
+    print("layer {}: a head's induction score is {} or more from step {} on\n", forms->first, kHalf,
+          forms->second);
 }
 
 nn::Json series_json(const nn::OverTime& study, const auto& value) {
@@ -135,8 +133,8 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
        {"heads", heads},
        {"layers", layers}});
   const auto fall = nn::steepest_fall(study);
-  json.append("steepest_fall", fall ? nn::Json(std::vector<std::int64_t>{fall->from, fall->to})
-                                    : nn::Json());
+  json.append("steepest_fall",
+              fall ? nn::Json(std::vector<std::int64_t>{fall->from, fall->to}) : nn::Json());
   return json;
 }
 

@@ -41,8 +41,8 @@ bool has_finite(const plot::StackedChart& panel) {
 
 plot::StackedChart loss_panel(const nn::OverTime& study) {
   plot::StackedChart panel{.name = "loss (nats per token)", .height = 150};
-  panel.series.push_back({.y = over_steps(study, [](const auto& m) { return m.loss; }),
-                          .name = "all targets"});
+  panel.series.push_back(
+      {.y = over_steps(study, [](const auto& m) { return m.loss; }), .name = "all targets"});
   plot::StackedSeries counted{.y = over_steps(study, [](const auto& m) { return m.counted_loss; }),
                               .name = "counted ones"};
   counted.dash = 1;
@@ -77,12 +77,11 @@ plot::StackedChart flow_panel(const nn::OverTime& study) {
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts) {
   plot::ChartStack stack;
   stack.title = fmt::format("{}: what training does to each head", facts.name);
-  stack.caption = fmt::format("{} on the same {} sequences at every checkpoint.{}",
-                              study.moments.size() == 1 ? "One checkpoint" : "The loss's study",
-                              study.sequences,
-                              facts.accuracy.empty()
-                                  ? ""
-                                  : fmt::format(" Counted tokens: those of \"{}\".", facts.accuracy));
+  stack.caption = fmt::format(
+      "{} on the same {} sequences at every checkpoint.{}",
+      study.moments.size() == 1 ? "One checkpoint" : "The loss's study", study.sequences,
+      facts.accuracy.empty() ? ""
+                             : fmt::format(" Counted tokens: those of \"{}\".", facts.accuracy));
   stack.x_name = "training step";
   stack.x = over_steps(study, [](const nn::Moment& m) { return double(m.step); });
   stack.panels.push_back(loss_panel(study));

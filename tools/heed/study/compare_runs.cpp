@@ -1,0 +1,293 @@
+#include "tools/heed/study/compare_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "autograd/base/files.h"
+#include "nn/study/first_difference.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
+#include "tools/heed/study/study_folder.h"
+#include "tools/plot/plot.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kCompareFile = "compare.csv";
+
+// A head of either run; nullptr where a run has no such head.
+struct HeadPair {
+  std::int64_t layer, head;
+  const nn::HeadReport *a, *b;
+};
+
+struct StudiedPair {
+  nn::Study a, b;
+  std::vector<HeadPair> heads;
+};
+
+const nn::HeadReport* find_head(const nn::Study& s, std::int64_t layer, std::int64_t head) {
+  const auto found = std::find_if(s.heads.begin(), s.heads.end(), [&](const nn::HeadReport& h) {
+    return h.layer == layer && h.head == head;
+  });
+  return found == s.heads.end() ? nullptr : &*found;
+}
+
+std::vector<HeadPair> pair_heads(const nn::Study& a, const nn::Study& b) {
+  std::vector<HeadPair> pairs;
+  for (const nn::HeadReport& h : a.heads)
+    pairs.push_back({h.layer, h.head, &h, find_head(b, h.layer, h.head)});
+  for (const nn::HeadReport& h : b.heads)
+    if (!find_head(a, h.layer, h.head)) pairs.push_back({h.layer, h.head, nullptr, &h});
+  std::sort(pairs.begin(), pairs.end(), [](const HeadPair& x, const HeadPair& y) {
+    return std::pair(x.layer, x.head) < std::pair(y.layer, y.head);
+  });
+  return pairs;
+}
+
+void check_same_tokens(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder) {
+  const nn::TaskFacts &x = c.run.task->facts(), &y = b.task->facts();
+  if (x.vocabulary.symbols() != y.vocabulary.symbols())
+    usage_error("{} reads {}, {} {}: only runs of one vocabulary compare on one sequence",
+                c.folder.string(), x.vocabulary.summary(), b_folder, y.vocabulary.summary());
+  if (x.classes != y.classes)
+    usage_error("{} predicts {} tokens, {} {}: only runs of equal classes compare",
+                c.folder.string(), x.classes, b_folder, y.classes);
+  if (const std::int64_t length = c.one.inputs.numel(); length > y.context)
+    usage_error("the sequence has {} tokens, {} reads {}; give a shorter one by --prompt", length,
+                b_folder, y.context);
+}
+
+// Lines of config.toml that one has and the other has not.
+std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::RunConfig& other) {
+  const std::string theirs = "\n" + to_toml(other);
+  std::istringstream ours(to_toml(config));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(ours, line);)
+    if (theirs.find("\n" + line + "\n") == std::string::npos) lines.push_back(line);
+  return lines;
+}
+
+bool same_parameters(const nn::Transformer& a, const nn::Transformer& b) {
+  const auto x = parameters(a), y = parameters(b);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& p, const auto& q) {
+    return p.name == q.name && p.tensor.shape() == q.tensor.shape() &&
+           p.tensor.dtype() == q.tensor.dtype();
+  });
+}
+
+// Head `head` of a study's array [1, H, T, T]; NaN where the mask hides the key.
+std::vector<float> head_map(const nn::Study& s, const std::string& site, const HeadPair& h) {
+  const std::string block = fmt::format("blocks.{}.attn.", h.layer);
+  const auto values_of = [&](const std::string& name) {
+    return contiguous(to(select(s.array(block + name), 1, h.head), autograd::float32))
+        .to_vector<float>();
+  };
+  std::vector<float> values = values_of(site);
+  const std::vector<float> scores = values_of("hook_attn_scores");
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (scores[i] == -HUGE_VALF) values[i] = std::nanf("");
+  return values;
+}
+
+plot::HeatmapGrid pair_grid(const Comparison& c) {
+  plot::HeatmapGrid grid;
+  for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
+    grid.row_labels.push_back(c.run.task->facts().vocabulary.label(id));
+  grid.col_labels = grid.row_labels;
+  grid.row_axis = "query: token that looks";
+  grid.col_axis = "key: token looked at";
+  grid.gray = "hidden by the mask";
+  return grid;
+}
+
+std::string draw_grid(const std::filesystem::path& file, const plot::HeatmapGrid& grid) {
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
+  return file.string();
+}
+
+// A and B side by side, a row of panels a layer.
+std::string draw_both(const std::filesystem::path& out, const Comparison& c, const StudiedPair& s,
+                      const std::string& b_folder) {
+  plot::HeatmapGrid grid = pair_grid(c);
+  const int n = int(grid.row_labels.size());
+  for (const HeadPair& h : s.heads) {
+    if (!h.a || !h.b) continue;
+    const std::string name = fmt::format("L{}H{}", h.layer, h.head);
+    grid.panels.push_back({name + " of A", n, n, head_map(s.a, "hook_pattern", h)});
+    grid.panels.push_back({name + " of B", n, n, head_map(s.b, "hook_pattern", h)});
+    if (h.layer == 0) grid.panel_columns = int(grid.panels.size());
+  }
+  grid.title = "Where each head looks in two runs";
+  grid.caption = fmt::format("A is {}, B is {}. Heads of two seeds need not correspond by number.",
+                             c.folder.string(), b_folder);
+  grid.value_name = "attention weight";
+  return draw_grid(out / "weights.png", grid);
+}
+
+std::string draw_difference(const std::filesystem::path& out, const Comparison& c,
+                            const StudiedPair& s, const std::string& b_folder,
+                            const std::string& site, const std::string& name,
+                            const std::string& what) {
+  plot::HeatmapGrid grid = pair_grid(c);
+  const int n = int(grid.row_labels.size());
+  for (const HeadPair& h : s.heads) {
+    if (!h.a || !h.b) continue;
+    std::vector<float> values = head_map(s.b, site, h);
+    const std::vector<float> before = head_map(s.a, site, h);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= before[i];
+    grid.panels.push_back({fmt::format("L{}H{}", h.layer, h.head), n, n, std::move(values)});
+    if (h.layer == 0) grid.panel_columns = int(grid.panels.size());
+  }
+  grid.scale = plot::ColorScale::kDiverging;
+  grid.title = fmt::format("{} of B minus that of A", what);
+  grid.caption = fmt::format("A is {}, B is {}. L is {}. Orange: B's is larger; blue: A's is.",
+                             c.folder.string(), b_folder, c.of);
+  grid.value_name = "B - A";
+  return draw_grid(out / (name + "_difference.png"), grid);
+}
+
+std::string compare_csv(const StudiedPair& s) {
+  std::string text = "layer,head,quantity,a,b,difference\n";
+  const auto cell = [](double x) { return std::isfinite(x) ? fmt::format("{:.17g}", x) : ""; };
+  for (const HeadPair& h : s.heads)
+    for (const nn::HeadQuantity& q : nn::head_quantities()) {
+      const double a = h.a ? h.a->*q.value : NAN, b = h.b ? h.b->*q.value : NAN;
+      text += fmt::format("{},{},{},{},{},{}\n", h.layer, h.head, q.name, cell(a), cell(b),
+                          cell(b - a));
+    }
+  return text;
+}
+
+void print_pairs(const StudiedPair& s) {
+  struct Column {
+    const char* name;
+    double nn::HeadReport::*value;
+  };
+  static constexpr Column kColumns[] = {{"entropy, nats", &nn::HeadReport::entropy},
+                                        {"previous token", &nn::HeadReport::previous_token},
+                                        {"induction", &nn::HeadReport::induction}};
+  print("{:6}", "");
+  for (const Column& column : kColumns) print("  {:^22}", column.name);
+  print("\n{:6}", "head");
+  for (std::size_t i = 0; i < std::size(kColumns); ++i) print("  {:>7}{:>7}{:>8}", "A", "B", "B-A");
+  print("\n");
+  const auto cell = [](double x, int width) {
+    return std::isfinite(x) ? fmt::format("{:>{}.3f}", x, width)
+                            : fmt::format("{:>{}}", "-", width);
+  };
+  for (const HeadPair& h : s.heads) {
+    print("{:6}", fmt::format("L{}H{}", h.layer, h.head));
+    for (const Column& column : kColumns) {
+      const double a = h.a ? h.a->*column.value : NAN, b = h.b ? h.b->*column.value : NAN;
+      print("  {}{}{}", cell(a, 7), cell(b, 7), cell(b - a, 8));
+    }
+    print("\n");
+  }
+}
+
+std::string place_text(const nn::WeightDifference& d) {
+  std::string index;
+  autograd::append_text(index, d.index);
+  return fmt::format("{} {}: {:.9g} and {:.9g}", d.tensor, index, d.a, d.b);
+}
+
+// What became of the weights, in words.
+std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
+  if (!weights) return "weights: of other names or shapes, so none compare";
+  const auto& steps = weights->steps;
+  if (weights->first)
+    return fmt::format("weights first differ at step {}: {}", steps.back(),
+                       place_text(*weights->first));
+  if (steps.empty()) return "weights: the runs have no step in common";
+  return fmt::format("weights: equal, bit by bit, at {} saved steps, {} to {}", steps.size(),
+                     steps.front(), steps.back());
+}
+
+nn::Json comparison_json(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,
+                         const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
+  const auto report = [](const nn::HeadReport* h) {
+    if (!h) return nn::Json();
+    nn::Json json = nn::Json::object();
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      json.append(std::string(q.name), h->*q.value);
+    return json;
+  };
+  nn::Json heads = nn::Json::array();
+  for (const HeadPair& h : s.heads)
+    heads.push_back(nn::Json::object(
+        {{"layer", h.layer}, {"head", h.head}, {"a", report(h.a)}, {"b", report(h.b)}}));
+  nn::Json first;
+  if (weights && weights->first) {
+    const nn::WeightDifference& d = *weights->first;
+    first = nn::Json::object({{"step", weights->steps.back()},
+                              {"tensor", d.tensor},
+                              {"index", std::vector<std::int64_t>(d.index.begin(), d.index.end())},
+                              {"a", d.a},
+                              {"b", d.b}});
+  }
+  return nn::Json::object(
+      {{"runs", std::vector<std::string>{c.folder.string(), b_folder}},
+       {"objective", c.of},
+       {"values", std::vector<double>{s.a.value, s.b.value}},
+       {"config", std::vector<std::vector<std::string>>{lines_without(c.run.config, b.config),
+                                                        lines_without(b.config, c.run.config)}},
+       {"heads", heads},
+       {"equal", weights && !weights->steps.empty() && !weights->first},
+       {"first_difference", first}});
+}
+
+void print_comparison(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,
+                      const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
+  print("A {}: {} = {:.6f}\nB {}: {} = {:.6f}\n", c.folder.string(), c.of, s.a.value, b_folder,
+        c.of, s.b.value);
+  for (const std::string& line : lines_without(c.run.config, b.config)) print("only A: {}\n", line);
+  for (const std::string& line : lines_without(b.config, c.run.config)) print("only B: {}\n", line);
+  print("{}\n\n", weights_text(weights));
+  print_pairs(s);
+}
+
+}  // namespace
+
+int compare_runs(const Comparison& c) {
+  const std::filesystem::path other = find_run(c.other);
+  const std::string b_folder = other.string();
+  const nn::LoadedRun b = open_run(other, c.weights, nn::Use::kSequences);
+  check_same_tokens(c, b, b_folder);
+  const std::filesystem::path out =
+      study_folder(c.out, c.folder / "compared", kCompareFile, c.overwrite);
+  Progress progress(false);
+  progress.at_work("runs both models forward and backward");
+  StudiedPair s{
+      nn::study(c.run.model, c.one, c.objective), nn::study(b.model, c.one, c.objective), {}};
+  if (!std::isfinite(s.a.value) || !std::isfinite(s.b.value))
+    throw autograd::NumericError("study: the objective is not finite");
+  s.heads = pair_heads(s.a, s.b);
+  std::optional<nn::RunsDifference> weights;
+  progress.at_work("compares the weights");
+  if (same_parameters(c.run.model, b.model)) weights = nn::compare_weights(c.folder, other);
+  progress.at_work("draws");
+  make_folder(out);
+  autograd::write_file((out / kCompareFile).string(), std::string_view(compare_csv(s)));
+  const std::vector<std::string> files = {
+      (out / kCompareFile).string(), draw_both(out, c, s, b_folder),
+      draw_difference(out, c, s, b_folder, "hook_pattern", "weights", "The weights A"),
+      draw_difference(out, c, s, b_folder, "hook_pattern_grad", "dA", "dL/dA"),
+      draw_difference(out, c, s, b_folder, "hook_attn_scores_grad", "dS", "dL/dS")};
+  progress.clear();
+  if (c.json) {
+    nn::Json json = comparison_json(c, b, b_folder, s, weights);
+    json.append("files", nn::Json(files));
+    print_json(json);
+    return kOk;
+  }
+  print_comparison(c, b, b_folder, s, weights);
+  print("\n");
+  for (const std::string& name : files) print("{}\n", name);
+  return kOk;
+}
+
+}  // namespace heed

@@ -7,4 +7,5 @@
 #include "tools/plot/curves.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/image.h"
+#include "tools/plot/png.h"
 #include "tools/plot/text.h"

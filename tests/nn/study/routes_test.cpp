@@ -1,7 +1,7 @@
 // The parts of a gradient sum to it, and each is what the gradient loses when that way is cut.
 #include "nn/study/routes.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
@@ -21,18 +21,17 @@ using heed::autograd::testing::largest;
 Batch two_sequences() {
   Sequence a, b;
   a.inputs = {0, 3, 1, 3, 4, 2}, a.targets = {3, 1, 3, 4, 2, 1};
-  b.inputs = {1, 1, 4, 0, 2, 3}, b.targets = {1, 4, kIgnored, 2, 3, 0};
+  b.inputs = {1, 1, 4, 0, 2, 3}, b.targets = {1, 4, 2, kIgnored, 3, kIgnored};
   a.counted.assign(6, true), b.counted.assign(6, true);
   return make_batch({a, b});
 }
 
-// dL/d(stream before `layer`), where `site` passes only what `keep` of it says.
+// dL/d(stream before `layer`) where nothing passes these sites of the block, or one head of them.
 Tensor gradient_cut_at(const Transformer& model, const Batch& batch, const Objective& o,
-                       std::int64_t layer, const std::string& site, std::int64_t head) {
+                       std::int64_t layer, const std::vector<std::string>& sites,
+                       std::int64_t head = -1) {
   const std::string block = "blocks." + std::to_string(layer) + ".";
-  Probe probe;
-  probe.record(block + "hook_resid_pre");
-  probe.replace(block + site, [head](const Tensor& x) {
+  const auto cut = [head](const Tensor& x) {
     if (head < 0) return x.detach();
     std::vector<Tensor> heads;
     for (std::int64_t h = 0; h < x.size(2); ++h) {
@@ -40,7 +39,10 @@ Tensor gradient_cut_at(const Transformer& model, const Batch& batch, const Objec
       heads.push_back(h == head ? one.detach() : one);
     }
     return cat(heads, 2);
-  });
+  };
+  Probe probe;
+  probe.record(block + "hook_resid_pre");
+  for (const std::string& site : sites) probe.replace(block + site, cut);
   const GradMode recording(true);
   const Tensor values = objective_values(model(batch.inputs, {.probe = &probe}), batch, o);
   grad(sum(values), model.tok.weight);
@@ -52,7 +54,9 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
   const double scale = largest(r.total);
   REQUIRE(scale > 0);
   CHECK(largest(sum(r.vectors, {0}) - r.total) <= 1e-12 * scale);
-  CHECK(largest(sum(r.shares(), {0}) - 1.0) <= 1e-10);
+  const Tensor length = sqrt(sum(r.total * r.total, {-1}));  // [B, T]
+  const Tensor nothing = le(length, 0.0);                    // after the last target
+  CHECK(largest(masked_fill(sum(r.shares(), {0}) - 1.0, nothing, 0)) <= 1e-10);
   const Block& block = model.blocks[std::size_t(r.layer)];
   const std::int64_t heads = model.options.heads, own = block.attn.options.kv_heads;
   const auto part = [&](const std::string& name) {
@@ -67,21 +71,28 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
     return group == 1 ? first : first + "-" + std::to_string(h * group + group - 1);
   };
   const auto cut = [&](const std::string& site, std::int64_t head) {
-    return r.total - gradient_cut_at(model, batch, o, r.layer, site, head);
+    return r.total - gradient_cut_at(model, batch, o, r.layer, {site}, head);
   };
   for (std::int64_t h = 0; h < heads; ++h)
     CHECK(largest(part(layer + std::to_string(h) + ".Q") - cut("attn.hook_q", h)) <= 1e-12 * scale);
-  const Tensor length = sqrt(sum(r.total * r.total, {-1}));  // [B, T]
   for (std::int64_t h = 0; h < own; ++h) {
     const Tensor k = part(range(h) + ".K"), v = part(range(h) + ".V");
     CHECK(largest(k - cut("attn.hook_k", h)) <= 1e-12 * scale);
     CHECK(largest(v - cut("attn.hook_v", h)) <= 1e-12 * scale);
-    const Tensor along = sum((k + v) * r.total, {-1}) / length;
+    const Tensor along = masked_fill(sum((k + v) * r.total, {-1}) / length, nothing, 0);
     const Tensor group =
         slice(r.from, 1, h * (heads / own), (h + 1) * (heads / own));  // [B, group, Tq, Tk]
     CHECK(largest(sum(group, {1, 2}) - along) <= 1e-12 * scale);
   }
-  if (block.mlp) CHECK(largest(part("mlp") - cut("hook_mlp_out", -1)) <= 1e-12 * scale);
+  const std::vector<std::string> heads_cut{"attn.hook_q", "attn.hook_k", "attn.hook_v"};
+  std::vector<std::string> all_cut = heads_cut;
+  if (block.mlp) all_cut.push_back("hook_mlp_out");
+  const Tensor past_both = gradient_cut_at(model, batch, o, r.layer, all_cut);
+  CHECK(largest(part("residual") - past_both) <= 1e-12 * scale);
+  if (block.mlp) {
+    const Tensor past_heads = gradient_cut_at(model, batch, o, r.layer, heads_cut);
+    CHECK(largest(part("mlp") - (past_heads - past_both)) <= 1e-12 * scale);
+  }
 }
 
 TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut") {

@@ -8,7 +8,7 @@ expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
 expect 0 train --help; cp out help; expect 0 help train; same out help
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate study gradcheck verify bench info runs completions; do
+for command in tasks train eval generate study plot gradcheck verify bench info runs completions; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
@@ -382,6 +382,35 @@ refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out
+
+expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
+for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done
+expect 0 study runs/reverse-1 --export npy --out npy; has_file npy/npy/blocks.0.attn.hook_pattern.npy
+refuses 2 "--head: needs L0H0 to L0H0, got 'L0H1'" study runs/reverse-1 --head L0H1
+weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
+expect 0 info head/dA_L0H0.png; out_has "$weights"; out_has "heed study runs/reverse-1 --head L0H0 --export csv --out head"
+out_has "Color range    "; out_has "by the root"; out_has "Software       heed "; out_has "pixels"
+expect 0 info runs/reverse-1/loss.png; out_has "heed train"; out_has "$weights"
+expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line"'
+head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
+cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin as a PNG" info text.png
+
+# --- plot: the example of help, each kind of file, what is refused
+printf '1,0.5\n0.2,1\n' > words.csv
+expect 0 plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'; has_file words.png
+expect 0 info words.png; out_has "Who reads whom"; out_has "'Who reads whom'"; out_has "0 to 1"
+printf 'der\nHund\n' > lines; expect 0 plot words.csv --x-labels lines --out other.png --json; is_json_line
+expect 0 plot npy/npy/blocks.0.attn.hook_attn_scores.npy --out scores.png; has_file scores.png
+expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png
+refuses 2 "needs a FILE" plot
+refuses 2 "choose one, as --name" plot head/arrays.safetensors
+refuses 2 "the nearest is 'blocks.0.attn.hook_z'" plot head/arrays.safetensors --name blocks.0.attn.hook_zz
+refuses 2 "--x-labels: 3 labels for 2 cells" plot words.csv --x-labels a,b,c
+refuses 2 "draw the tensors of its arrays.safetensors" plot head/cells.csv
+printf '1,2\n3\n' > ragged.csv; refuses 4 "line 2" plot ragged.csv
+head -c 20 npy/npy/blocks.0.attn.hook_q.npy > cut.npy; refuses 4 "cut off" plot cut.npy
+seq -s, 20000 > wide.csv; refuses 2 "up to 16384 rows and columns" plot wide.csv
+expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # four dimensions
 
 # --- a study replaces no other unasked
 has_file runs/reverse-1/study-2/arrays.safetensors

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <sstream>
 
 #include "autograd/base/files.h"
 #include "nn/study/first_difference.h"
 #include "tools/heed/find_run.h"
+#include "tools/heed/heads_grid.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
@@ -79,48 +81,51 @@ bool same_parameters(const nn::Transformer& a, const nn::Transformer& b) {
   });
 }
 
-// Head `head` of a study's array [1, H, T, T]; NaN where the mask hides the key.
-std::vector<float> head_map(const nn::Study& s, const std::string& site, const HeadPair& h) {
-  const std::string block = fmt::format("blocks.{}.attn.", h.layer);
-  const auto values_of = [&](const std::string& name) {
-    return contiguous(to(select(s.array(block + name), 1, h.head), autograd::float32))
-        .to_vector<float>();
-  };
-  std::vector<float> values = values_of(site);
-  const std::vector<float> scores = values_of("hook_attn_scores");
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (scores[i] == -HUGE_VALF) values[i] = std::nanf("");
-  return values;
-}
-
-plot::HeatmapGrid pair_grid(const Comparison& c) {
-  plot::HeatmapGrid grid;
+void finish_grid(plot::HeatmapGrid& grid, const Comparison& c) {
   for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
     grid.row_labels.push_back(c.run.task->facts().vocabulary.label(id));
   grid.col_labels = grid.row_labels;
-  grid.row_axis = "query: token that looks";
-  grid.col_axis = "key: token looked at";
-  grid.gray = "hidden by the mask";
-  return grid;
+  grid.masked = "hidden by the mask";
 }
 
 std::string draw_grid(const std::filesystem::path& file, const plot::HeatmapGrid& grid) {
-  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
+                  png_facts({}, grid));
   return file.string();
+}
+
+// The panels of one site in both runs, of the heads that both have.
+struct PanelPairs {
+  plot::HeatmapGrid a, b;
+};
+PanelPairs panels_of(const StudiedPair& s, const std::string& site) {
+  PanelPairs p{heads_grid(s.a.arrays, site), heads_grid(s.b.arrays, site)};
+  const auto keep = [](plot::HeatmapGrid& grid, const std::vector<plot::Panel>& other) {
+    std::erase_if(grid.panels, [&](const plot::Panel& panel) {
+      return std::none_of(other.begin(), other.end(),
+                          [&](const plot::Panel& q) { return q.title == panel.title; });
+    });
+  };
+  keep(p.a, p.b.panels);
+  keep(p.b, p.a.panels);
+  p.a.panel_columns = std::min(p.a.panel_columns, p.b.panel_columns);
+  return p;
 }
 
 // A and B side by side, a row of panels a layer.
 std::string draw_both(const std::filesystem::path& out, const Comparison& c, const StudiedPair& s,
                       const std::string& b_folder) {
-  plot::HeatmapGrid grid = pair_grid(c);
-  const int n = int(grid.row_labels.size());
-  for (const HeadPair& h : s.heads) {
-    if (!h.a || !h.b) continue;
-    const std::string name = fmt::format("L{}H{}", h.layer, h.head);
-    grid.panels.push_back({name + " of A", n, n, head_map(s.a, "hook_pattern", h)});
-    grid.panels.push_back({name + " of B", n, n, head_map(s.b, "hook_pattern", h)});
-    if (h.layer == 0) grid.panel_columns = int(grid.panels.size());
+  PanelPairs p = panels_of(s, "hook_pattern");
+  plot::HeatmapGrid grid = p.a;
+  grid.panels.clear();
+  for (std::size_t i = 0; i < p.a.panels.size(); ++i) {
+    grid.panels.push_back(std::move(p.a.panels[i]));
+    grid.panels.back().title += " of A";
+    grid.panels.push_back(std::move(p.b.panels[i]));
+    grid.panels.back().title += " of B";
   }
+  grid.panel_columns *= 2;
+  finish_grid(grid, c);
   grid.title = "Where each head looks in two runs";
   grid.caption = fmt::format("A is {}, B is {}. Heads of two seeds need not correspond by number.",
                              c.folder.string(), b_folder);
@@ -128,26 +133,25 @@ std::string draw_both(const std::filesystem::path& out, const Comparison& c, con
   return draw_grid(out / "weights.png", grid);
 }
 
+struct DifferenceView {
+  const char *site, *file, *what;
+};
+
 std::string draw_difference(const std::filesystem::path& out, const Comparison& c,
                             const StudiedPair& s, const std::string& b_folder,
-                            const std::string& site, const std::string& name,
-                            const std::string& what) {
-  plot::HeatmapGrid grid = pair_grid(c);
-  const int n = int(grid.row_labels.size());
-  for (const HeadPair& h : s.heads) {
-    if (!h.a || !h.b) continue;
-    std::vector<float> values = head_map(s.b, site, h);
-    const std::vector<float> before = head_map(s.a, site, h);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= before[i];
-    grid.panels.push_back({fmt::format("L{}H{}", h.layer, h.head), n, n, std::move(values)});
-    if (h.layer == 0) grid.panel_columns = int(grid.panels.size());
-  }
+                            const DifferenceView& view) {
+  PanelPairs p = panels_of(s, view.site);
+  for (std::size_t i = 0; i < p.a.panels.size(); ++i)
+    std::transform(p.b.panels[i].values.begin(), p.b.panels[i].values.end(),
+                   p.a.panels[i].values.begin(), p.a.panels[i].values.begin(), std::minus());
+  plot::HeatmapGrid& grid = p.a;
+  finish_grid(grid, c);
   grid.scale = plot::ColorScale::kDiverging;
-  grid.title = fmt::format("{} of B minus that of A", what);
+  grid.title = fmt::format("{} of B minus that of A", view.what);
   grid.caption = fmt::format("A is {}, B is {}. L is {}. Orange: B's is larger; blue: A's is.",
                              c.folder.string(), b_folder, c.of);
   grid.value_name = "B - A";
-  return draw_grid(out / (name + "_difference.png"), grid);
+  return draw_grid(out / view.file, grid);
 }
 
 std::string compare_csv(const StudiedPair& s) {
@@ -272,11 +276,12 @@ int compare_runs(const Comparison& c) {
   progress.at_work("draws");
   make_folder(out);
   autograd::write_file((out / kCompareFile).string(), std::string_view(compare_csv(s)));
-  const std::vector<std::string> files = {
-      (out / kCompareFile).string(), draw_both(out, c, s, b_folder),
-      draw_difference(out, c, s, b_folder, "hook_pattern", "weights", "The weights A"),
-      draw_difference(out, c, s, b_folder, "hook_pattern_grad", "dA", "dL/dA"),
-      draw_difference(out, c, s, b_folder, "hook_attn_scores_grad", "dS", "dL/dS")};
+  std::vector<std::string> files = {(out / kCompareFile).string(), draw_both(out, c, s, b_folder)};
+  constexpr DifferenceView kViews[] = {{"hook_pattern", "weights_difference.png", "The weight A"},
+                                       {"hook_pattern_grad", "dA_difference.png", "dL/dA"},
+                                       {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
+  for (const DifferenceView& view : kViews)
+    files.push_back(draw_difference(out, c, s, b_folder, view));
   progress.clear();
   if (c.json) {
     nn::Json json = comparison_json(c, b, b_folder, s, weights);

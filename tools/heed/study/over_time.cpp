@@ -162,7 +162,8 @@ int study_over_time(const OverTimeArguments& a) {
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
   const plot::ChartStack chart = over_time_chart(study, facts);
   plot::write_png(file("over_time.png"), plot::draw_chart_stack(chart),
-                  fmt::format("{}. {}", chart.title, chart.caption));
+                  fmt::format("{}. {}", chart.title, chart.caption),
+                  png_facts(source_of(folder, run.model)));
   progress.clear();
 
   const std::vector<std::string> files = {file(kCsvFile), file("over_time.json"),

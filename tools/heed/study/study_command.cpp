@@ -8,18 +8,20 @@
 #include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
-#include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/compare_runs.h"
 #include "tools/heed/study/over_time.h"
+#include "tools/heed/study/study_export.h"
 #include "tools/heed/study/study_folder.h"
+#include "tools/heed/study/study_pictures.h"
 
 namespace heed {
 namespace {
 
 struct StudyArguments {
-  std::string run, other, weights = "model.safetensors", prompt, of = "loss", out;
+  std::string run, other, weights = "model.safetensors", prompt, of = "loss", out, head;
+  std::optional<StudyExport> form;
   std::int64_t sample = 0, at = 0;
   bool ascii = false, overwrite = false, over_time = false;
 };
@@ -109,16 +111,11 @@ constexpr const char* kArrays = "arrays.safetensors";
 
 nn::Json heads_json(const nn::Study& s) {
   nn::Json heads = nn::Json::array();
-  for (const nn::HeadReport& h : s.heads)
-    heads.push_back(nn::Json::object({{"layer", h.layer},
-                                      {"head", h.head},
-                                      {"entropy", h.entropy},
-                                      {"previous_token", h.previous_token},
-                                      {"duplicate_token", h.duplicate_token},
-                                      {"induction", h.induction},
-                                      {"dq", h.dq},
-                                      {"dk", h.dk},
-                                      {"dv", h.dv}}));
+  for (const nn::HeadReport& h : s.heads) {
+    nn::Json one = nn::Json::object({{"layer", h.layer}, {"head", h.head}});
+    for (const nn::HeadQuantity& q : nn::head_quantities()) one[std::string(q.name)] = h.*q.value;
+    heads.push_back(one);
+  }
   return heads;
 }
 
@@ -135,16 +132,32 @@ void print_heads(const nn::Study& s) {
   if (unscored) print("-: nothing to measure, as no token occurs twice here\n");
 }
 
+// The head that --head names, if any.
+std::optional<HeadName> chosen_head(const StudyArguments& a, const Command& c,
+                                    const nn::Transformer& model) {
+  if (!c.given("head")) return {};
+  const std::int64_t layers = model.options.layers, heads = model.options.heads;
+  const auto head = parse_head(a.head);
+  if (!head || head->layer < 0 || head->layer >= layers || head->head < 0 || head->head >= heads)
+    usage_error("--head: needs L0H0 to {}, got '{}'", HeadName{layers - 1, heads - 1}.text(),
+                a.head);
+  return head;
+}
+
+// What has no effect beside --`what`.
+void refuse_beside(const char* what, std::initializer_list<const char*> others, const Command& c) {
+  for (const char* other : others)
+    if (c.given(other)) usage_error("--{} has no effect with --{}; leave out one", other, what);
+}
+
 int run_study(const StudyArguments& a, const Command& c) {
   if (a.over_time) {
-    for (const char* alone : {"other", "prompt", "sample", "of", "at", "weights", "ascii"})
-      if (c.given(alone))
-        usage_error(
-            "--over-time studies the loss on sequences of the evaluation set at every "
-            "checkpoint; leave out --{}",
-            alone);
+    refuse_beside("over-time",
+                  {"other", "prompt", "sample", "of", "at", "weights", "head", "export", "ascii"},
+                  c);
     return study_over_time({a.run, a.out, a.overwrite, c.json});
   }
+  if (c.given("other")) refuse_beside("other", {"head", "export", "ascii"}, c);
   if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
   if (c.given("prompt") && c.given("sample"))
     usage_error("--prompt and --sample both name a sequence; give one");
@@ -152,6 +165,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   const nn::LoadedRun run =
       open_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
+  const std::optional<HeadName> head = chosen_head(a, c, run.model);
   const nn::Batch one = chosen_sequence(a, c, *run.task);
   const auto ids = one.inputs.to_vector<std::int64_t>();
   const auto length = std::int64_t(ids.size());
@@ -170,21 +184,26 @@ int run_study(const StudyArguments& a, const Command& c) {
   const std::filesystem::path out = study_folder(a.out, folder / "study", kArrays, a.overwrite);
   make_folder(out);
   const std::filesystem::path arrays = out / kArrays;
+  const PictureSource source = source_of(folder, run.model);
+  const StudyWords words = study_words(source, objective, labels, facts);
   progress.at_work("draws, and writes the arrays");
   // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {
-    nn::save_safetensors(arrays.string(), s.arrays,
-                         {{"objective", of},
-                          {"tokens", facts.vocabulary.decode(ids)},
-                          {"value", fmt::format("{:.17g}", s.value)}});
+    std::map<std::string, std::string> more = words.metadata();
+    more["objective"] = of;
+    more["tokens"] = facts.vocabulary.decode(ids);
+    more["value"] = fmt::format("{:.17g}", s.value);
+    nn::save_safetensors(arrays.string(), s.arrays, more);
   });
-  const std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
+  std::vector<std::filesystem::path> files = draw_study(out, s.arrays, words, source, head);
   saved.get();
+  files.push_back(arrays);
+  if (a.form)
+    for (const auto& file : export_study(out, s.arrays, *a.form)) files.push_back(file);
   progress.clear();
 
   nn::Json names = nn::Json::array();
   for (const auto& file : files) names.push_back(file.string());
-  names.push_back(arrays.string());
   if (c.json) {
     print_json(nn::Json::object({{"run", folder.string()},
                                  {"objective", of},
@@ -207,8 +226,9 @@ int run_study(const StudyArguments& a, const Command& c) {
 void study_command(Command& c) {
   c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
   c.json_keys[""] =
-      "run objective value tokens heads (layer head entropy previous_token duplicate_token "
-      "induction dq dk dv) files";
+      "run objective value tokens heads (layer head entropy relative_entropy largest_weight "
+      "previous_token duplicate_token induction detect_induction saturation importance "
+      "absolute_importance dq dk dv dz dW_Q dW_K dW_V dW_O) files";
   c.json_keys["--over-time"] =
       "run sequences optimal_loss steps loss counted_loss heads (layer head entropy "
       "relative_entropy largest_weight previous_token duplicate_token induction detect_induction "
@@ -221,6 +241,7 @@ void study_command(Command& c) {
       "  heed study\n"
       "  heed study --prompt abcab --of diff:c-d\n"
       "  heed study --sample 3 --ascii\n"
+      "  heed study --head L1H0 --export csv\n"
       "  heed study runs/induction-1 --over-time\n"
       "  heed study runs/induction-1 runs/induction-2";
   c.notes =
@@ -230,18 +251,22 @@ void study_command(Command& c) {
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
       "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
-      "the mask hides a key: what a weight would be worth does not ask whether it may exist.\n"
+      "the mask hides a key: what a weight would be worth does not ask whether it may exist. Such\n"
+      "cells are hatched; in the other pictures what the mask hides is gray.\n"
+      "--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes\n"
+      "each array to npy/NAME.npy, --export csv the scores, weights and their gradients to\n"
+      "cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.\n"
       "\n"
       "--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch\n"
-      "of the evaluation set, and writes to over-time in the run over_time.png, over_time.json "
+      "of the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The\n"
+      "CSV has a row per number: step,layer,head,quantity,value; losses and entropies are in "
+      "nats;\n"
+      "no head: of the layer, no layer: of the model.\n"
+      "A second run is compared with the first on the same sequence: scores, maps of B minus A "
       "and\n"
-      "over_time.csv, a row per number: step,layer,head,quantity,value, in nats for losses and\n"
-      "entropies; without a head of a layer, without both of the model.\n"
-      "\n"
-      "A second run is compared with the first on the same sequence: scores and maps of B minus "
-      "A,\n"
-      "in compared in the first run (compare.csv: layer,head,quantity,a,b,difference), and the\n"
-      "first step, tensor and index at which their weights differ in any bit.";
+      "compare.csv (layer,head,quantity,a,b,difference) in compared in the first run; and the "
+      "first\n"
+      "step, tensor and index at which a bit of their weights differs.";
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 2;
   c.add("Options",
@@ -255,6 +280,9 @@ void study_command(Command& c) {
              .shows("the last"),
          nn::Setting("out", a->out, "DIR", "folder for the files")
              .shows("study in the run, the next free of study-2, ..."),
+         nn::Setting("head", a->head, "LxHy", "one more picture of each kind: this head, large")
+             .shows(""),
+         {"export", a->form, "none", "the numbers in another form, too"},
          {"overwrite", a->overwrite, "replace the study that --out, or study in the run, holds"},
          {"weights", a->weights, "FILE", "weights inside the folder"},
          {"over-time", a->over_time, "every checkpoint of the run instead of one sequence"},

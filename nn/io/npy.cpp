@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "autograd/base/files.h"
+#include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors_format.h"
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <future>
 
+#include "autograd/base/files.h"
 #include "nn/io/safetensors.h"
 #include "nn/study/study.h"
 #include "nn/train/run_folder.h"
@@ -12,6 +13,8 @@
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/compare_runs.h"
 #include "tools/heed/study/over_time.h"
+#include "tools/heed/study/page/page.h"
+#include "tools/heed/study/page_data.h"
 #include "tools/heed/study/study_export.h"
 #include "tools/heed/study/study_folder.h"
 #include "tools/heed/study/study_pictures.h"
@@ -196,6 +199,14 @@ int run_study(const StudyArguments& a, const Command& c) {
     nn::save_safetensors(arrays.string(), s.arrays, more);
   });
   std::vector<std::filesystem::path> files = draw_study(out, s.arrays, words, source, head);
+  progress.at_work("follows the gradient's routes");
+  PagePane pane{folder.filename().string(), source.weights, words.objective, labels};
+  pane.add_moment(run.step, s, nn::routes(run.model, one, objective), true);
+  const nn::Json page =
+      page_data(fmt::format("{}: {}", folder.filename().string(), words.objective), typed_command(),
+                {pane.json(run.model.options.layers, run.model.options.heads)}, nn::Json::array());
+  files.push_back(out / "report.html");
+  autograd::write_file(files.back().string(), study_page(page));
   saved.get();
   files.push_back(arrays);
   if (a.form)

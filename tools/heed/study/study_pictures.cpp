@@ -72,8 +72,8 @@ StudyWords StudyWords::from(const std::map<std::string, std::string>& metadata) 
     return found->second;
   };
   StudyWords words{text("run"), text("task"), text("objective_words"), {}};
-  const std::string labels = text("labels");
-  for (const nn::Json& label : nn::Json::parse(labels).items())
+  const nn::Json labels = nn::Json::parse(text("labels"));
+  for (const nn::Json& label : labels.items())
     words.tokens.push_back(label.text());
   return words;
 }

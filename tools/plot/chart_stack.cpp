@@ -255,7 +255,7 @@ Axis y_axis_of(const StackedChart& panel) {
   std::vector<double> values;
   for (const StackedSeries& s : panel.series) values.insert(values.end(), s.y.begin(), s.y.end());
   for (const HLine& line : panel.hlines) values.push_back(line.y);
-  return fit_axis(values, panel.log_y, 0.06, 4);
+  return fit_axis(values, panel.log_y, 0.06, std::max(4, panel.height / 25));
 }
 
 // The panels from y on, all of one width.

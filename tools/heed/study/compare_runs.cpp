@@ -206,9 +206,11 @@ std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
   if (weights->first)
     return fmt::format("weights first differ at step {}: {}", steps.back(),
                        place_text(*weights->first));
-  if (steps.empty()) return "weights: the runs have no step in common";
-  return fmt::format("weights: equal, bit by bit, at {} saved steps, {} to {}", steps.size(),
-                     steps.front(), steps.back());
+  if (steps.empty()) return "weights: the runs have no saved step in common";
+  if (steps.size() == 1)
+    return fmt::format("weights: equal, bit by bit, at step {}, the only one both saved", steps[0]);
+  return fmt::format("weights: equal, bit by bit, at all {} steps that both saved, {} to {}",
+                     steps.size(), steps.front(), steps.back());
 }
 
 nn::Json comparison_json(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,

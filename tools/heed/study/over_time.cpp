@@ -160,10 +160,10 @@ int study_over_time(const OverTimeArguments& a) {
   autograd::write_file(file(kCsvFile), std::string_view(nn::over_time_csv(study)));
   nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
-  const plot::ChartStack chart = over_time_chart(study, facts);
+  const PictureSource source = source_of(folder, run.model);
+  const plot::ChartStack chart = over_time_chart(study, facts, source.run_name());
   plot::write_png(file("over_time.png"), plot::draw_chart_stack(chart),
-                  fmt::format("{}. {}", chart.title, chart.caption),
-                  png_facts(source_of(folder, run.model)));
+                  fmt::format("{}. {}", chart.title, chart.caption), png_facts(source));
   progress.clear();
 
   const std::vector<std::string> files = {file(kCsvFile), file("over_time.json"),

@@ -18,6 +18,7 @@ struct OverTimeArguments {
 int study_over_time(const OverTimeArguments& arguments);
 
 /// The panels of over_time.png: losses, scores, gradients over steps, the steepest fall marked.
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts);
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts,
+                                 const std::string& run);
 
 }  // namespace heed

@@ -18,10 +18,10 @@ constexpr HeadPanel kHeadPanels[] = {
     {"induction score: weight on what followed earlier copies of the token",
      &nn::HeadReport::induction, false},
     {"previous-token score: weight on the token before", &nn::HeadReport::previous_token, false},
-    {"|dL/dQ|", &nn::HeadReport::dq, true},
-    {"|dL/dK|", &nn::HeadReport::dk, true},
-    {"|dL/dV|", &nn::HeadReport::dv, true},
-    {"dL/dg: importance of the head, whose output g scales (negative: it lowers the loss)",
+    {"|dL/dQ|: norm of the gradient that reaches the head's queries", &nn::HeadReport::dq, true},
+    {"|dL/dK|: its keys", &nn::HeadReport::dk, true},
+    {"|dL/dV|: its values", &nn::HeadReport::dv, true},
+    {"dL/dg (nats): importance of the head, whose output g scales; negative: it lowers the loss",
      &nn::HeadReport::importance, false},
 };
 
@@ -44,7 +44,7 @@ plot::StackedChart loss_panel(const nn::OverTime& study) {
   panel.series.push_back(
       {.y = over_steps(study, [](const auto& m) { return m.loss; }), .name = "all targets"});
   plot::StackedSeries counted{.y = over_steps(study, [](const auto& m) { return m.counted_loss; }),
-                              .name = "counted ones"};
+                              .name = "counted tokens"};
   counted.dash = 1;
   panel.series.push_back(counted);
   if (std::isfinite(study.optimal)) panel.hlines.push_back({"best possible", study.optimal});
@@ -74,14 +74,14 @@ plot::StackedChart flow_panel(const nn::OverTime& study) {
 
 }  // namespace
 
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts) {
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts,
+                                 const std::string& run) {
   plot::ChartStack stack;
-  stack.title = fmt::format("{}: what training does to each head", facts.name);
+  stack.title = fmt::format("{}, {}: what training does to each head", facts.name, run);
   stack.caption = fmt::format(
-      "{} on the same {} sequences at every checkpoint.{}",
-      study.moments.size() == 1 ? "One checkpoint" : "The loss's study", study.sequences,
-      facts.accuracy.empty() ? ""
-                             : fmt::format(" Counted tokens: those of \"{}\".", facts.accuracy));
+      "The loss and its gradients on the same {} sequences at every checkpoint.", study.sequences);
+  if (!facts.accuracy.empty())
+    stack.caption += fmt::format(" Counted tokens are those of the accuracy: {}.", facts.accuracy);
   stack.x_name = "training step";
   stack.x = over_steps(study, [](const nn::Moment& m) { return double(m.step); });
   stack.panels.push_back(loss_panel(study));

@@ -69,7 +69,7 @@ RunsDifference compare_weights(const std::filesystem::path& run_a,
                                const std::filesystem::path& run_b) {
   RunsDifference d;
   const auto compare = [&](std::int64_t step, const SafeTensors& a, const SafeTensors& b) {
-    d.steps.push_back(step);
+    if (d.steps.empty() || d.steps.back() != step) d.steps.push_back(step);
     d.first = first_difference(a, b);
   };
   const auto b_files = checkpoints_by_step(run_b);

@@ -95,8 +95,10 @@ void check_stack(const ChartStack& stack) {
             s.y.size(), " values, x has ", stack.x.size());
       check<ValueError>(s.color < int(stack.colors.size()), "chart stack", "color ", s.color,
                         " has no name");
-      check<ValueError>(s.dash >= 0 && s.dash < std::max(1, int(stack.dashes.size())),
-                        "chart stack", "dash ", s.dash, " has no name");
+      const std::size_t named = s.name.empty() ? std::max<std::size_t>(1, stack.dashes.size())
+                                               : std::size_t(kDashPatterns);
+      check<ValueError>(s.dash >= 0 && std::size_t(s.dash) < named, "chart stack", "dash ", s.dash,
+                        " has no name");
     }
 }
 

@@ -14,7 +14,7 @@ namespace heed::plot {
 struct StackedSeries {
   std::vector<double> y;
   int color = -1;         ///< index of ChartStack::colors; -1: ink
-  int dash = 0;           ///< index of ChartStack::dashes
+  int dash = 0;           ///< index of ChartStack::dashes, or any pattern of a series with a name
   std::string name = {};  ///< at the right end of the curve; empty: color and dash say it
 };
 
@@ -44,7 +44,8 @@ struct ChartStack {
 };
 
 /// Draws the stack, 1000 pixels wide. Up to 30 points are dots, too. ShapeError: a series of
-/// another length than x. ValueError: no panel, a color or dash that has no name, too many dashes.
+/// another length than x. ValueError: no panel, a color or dash that nothing explains, too many
+/// dashes.
 Image draw_chart_stack(const ChartStack& stack);
 
 }  // namespace heed::plot

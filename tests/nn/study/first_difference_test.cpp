@@ -93,6 +93,13 @@ TEST_CASE("runs are compared at the steps that both saved, then at their ends") 
   REQUIRE(e.first);
   CHECK(e.first->b == 5);
 
+  const TinyRun saved_last({{30, 4}}, 30, 5);  // the last step is a checkpoint, too
+  const TinyRun also({{30, 4}}, 30, 4);
+  const RunsDifference g = compare_weights(saved_last.folder.path(), also.folder.path());
+  CHECK(g.steps == Steps{30});
+  REQUIRE(g.first);
+  CHECK(g.first->a == 5);
+
   const TinyRun longer({{0, 1}}, 60, 5);  // ends at another step: not compared
   const RunsDifference f = compare_weights(a.folder.path(), longer.folder.path());
   CHECK(f.steps == Steps{0});

@@ -432,17 +432,20 @@ cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetens
 refuses 4 "holds step 0, not that of its name" study cut --over-time
 
 # --- two runs
-expect 0 study runs/reverse-1 runs/reverse-2; out_has "equal, bit by bit, at step 8, the only one both saved"
+cp -r runs/reverse-1 copy
+expect 0 study runs/reverse-1 copy; out_has "equal, bit by bit, at all 3 steps that both saved, 0 to 8"
+rm -r copy/checkpoints
+expect 0 study runs/reverse-1 copy --out pair; out_has "equal, bit by bit, at step 8, the only one both saved"
 for file in compare.csv weights.png weights_difference.png dA_difference.png dS_difference.png; do
   has_file "runs/reverse-1/compared/$file"
 done
 expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
-expect 0 study runs/reverse-1 two-heads --out pair; out_has "only B: seed = 2"
-out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "L0H1         -"
+expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
+out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "L0H1          -"
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
 expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet
 refuses 2 "only runs of one vocabulary compare" study runs/reverse-1 sorts
-refuses 2 "--ascii has no effect with --other" study runs/reverse-1 runs/reverse-2 --ascii
+refuses 2 "--ascii has no effect with --other" study runs/reverse-1 copy --ascii
 refuses 4 "no run or file 'absent'" study runs/reverse-1 absent
 
 # --- the list of runs

@@ -113,6 +113,8 @@ TEST_CASE("a stack that does not fit together is refused") {
   s = two_panels();
   s.panels[1].series[0].dash = 2;
   CHECK(error_text([&] { draw_chart_stack(s); }) == "chart stack: dash 2 has no name");
+  s.panels[1].series[0].name = "itself";
+  CHECK(error_text([&] { draw_chart_stack(s); }) == "");
   s.dashes.assign(5, "head");
   CHECK(error_text([&] { draw_chart_stack(s); }) ==
         "chart stack: has 5 dashes, there are 4 patterns");

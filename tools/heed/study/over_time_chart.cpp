@@ -80,8 +80,7 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts&
   stack.title = fmt::format("{}, {}: what training does to each head", facts.name, run);
   stack.caption = fmt::format(
       "The loss and its gradients on the same {} sequences at every checkpoint.", study.sequences);
-  if (!facts.accuracy.empty())
-    stack.caption += fmt::format(" Counted tokens are those of the accuracy: {}.", facts.accuracy);
+  if (!facts.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", facts.accuracy);
   stack.x_name = "training step";
   stack.x = over_steps(study, [](const nn::Moment& m) { return double(m.step); });
   stack.panels.push_back(loss_panel(study));

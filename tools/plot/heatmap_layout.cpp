@@ -135,7 +135,7 @@ int cell_for_numbers(const HeatmapGrid& grid, const HeatmapLayout& at) {
   return cell * longer_side(grid) * at.panel_columns > kWidest ? 0 : std::max(cell, kLeast);
 }
 
-void set_numbers(HeatmapLayout& at, const HeatmapGrid& grid, int needed) {
+void set_numbers(HeatmapLayout& at, int needed) {
   if (needed == 0 || at.cell < needed) return;
   const double grown = kSmallestText * double(at.cell - kNumberRoom) / (needed - kNumberRoom);
   at.number_size = std::clamp(grown, kSmallestText, at.text_size);
@@ -149,7 +149,7 @@ HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int b
   at.cells_wide = (first.cols + block - 1) / block;
   at.cells_high = (first.rows + block - 1) / block;
   set_text_sizes(at);
-  set_numbers(at, grid, for_numbers);
+  set_numbers(at, for_numbers);
   set_bar(at);
   at.rows = tick_labels(grid.row_labels, first.rows, at.pitch(), false, at.text_size);
   at.cols = tick_labels(grid.col_labels, first.cols, at.pitch(), true, at.text_size);
@@ -160,10 +160,11 @@ HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int b
 
 // In pixels. Larger pictures only shrink on the page.
 int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
-  constexpr int kGrid = 1100, kPanel = 560, kSmallPanel = 224, kLargestCell = 56, kLeastPanel = 170;
+  constexpr int kGrid = 1100, kPanel = 560, kSmallPanel = 224, kLeastPanel = 170;
   const int longer = longer_side(grid);
   const int side = std::clamp(kGrid / at.panel_columns, kSmallPanel, kPanel);
-  const int cell = std::clamp(side / longer, 2, kLargestCell);
+  const int largest = grid.print_values ? 92 : 56;
+  const int cell = std::clamp(side / longer, 2, largest);
   const int least =
       std::max(kLeastPanel, std::min(text_width(at.panel_titles, kSmallText) + 8, kPanel));
   return std::max(cell, (least + longer - 1) / longer);

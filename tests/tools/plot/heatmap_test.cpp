@@ -48,7 +48,7 @@ TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
   grid.panels[0].values[4] = -std::numeric_limits<float>::infinity();
   const Image holes = draw_heatmap(grid);
   CHECK(count(holes, kGray) >= 2 * kCell);
-  CHECK(count(holes, kGray) < 2 * kCell + 200);
+  CHECK(count(holes, kGray) < 2 * kCell + 600);  // and the legend's swatch
   CHECK(count(holes, viridis(0)) == count(finite, viridis(0)) - 2 * kCell);
 
   grid.scale = ColorScale::kDiverging;  // symmetric: 2 is the end of the orange side
@@ -94,7 +94,7 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   grid.panels[0].values[2] = grid.panels[0].values[3] = 1;
   grid.hatch = true;
   const Image hatched = draw_heatmap(grid);
-  CHECK(count(hatched, kMaskedGray) == 0);
+  CHECK(count(hatched, kMaskedGray) < 50);             // in smooth text
   CHECK(count(hatched, viridis(1)) > kCell / 2);       // the 100 between its lines
   CHECK(count(hatched, viridis(1)) < kCell);           // which are there
   CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);  // values count for the scale
@@ -112,7 +112,7 @@ TEST_CASE("a block shows a masked cell only where all of it are masked", "[plot]
   const auto gray = [&] { return count(draw_heatmap(grid), kMaskedGray); };
   for (std::size_t i = 0; i < 4096; ++i) masked[i] = i % 2 == 0;  // half of a row
   const int with_legend = gray();
-  CHECK(with_legend < 500);  // the swatch alone
+  CHECK(with_legend < 1500);  // the swatch, and smooth text
   for (std::size_t row = 8; row < 16; ++row)
     for (std::size_t col = 0; col < 4096; ++col) masked[row * 4096 + col] = 1;
   CHECK(gray() > with_legend + 1000);

@@ -73,8 +73,7 @@ StudyWords StudyWords::from(const std::map<std::string, std::string>& metadata) 
   };
   StudyWords words{text("run"), text("task"), text("objective_words"), {}};
   const nn::Json labels = nn::Json::parse(text("labels"));
-  for (const nn::Json& label : labels.items())
-    words.tokens.push_back(label.text());
+  for (const nn::Json& label : labels.items()) words.tokens.push_back(label.text());
   return words;
 }
 

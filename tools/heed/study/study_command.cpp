@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <sstream>
 
 #include "autograd/base/files.h"
+#include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/study/study.h"
 #include "nn/train/run_folder.h"
@@ -25,7 +27,8 @@ namespace {
 struct StudyArguments {
   std::string run, other, weights = "model.safetensors", prompt, of = "loss", out, head;
   std::optional<StudyExport> form;
-  std::int64_t sample = 0, at = 0;
+  std::string at;
+  std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
 };
 
@@ -39,12 +42,26 @@ std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
   return found - predicted.begin();
 }
 
+// Of "3" or "3,5".
+std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
+  std::vector<std::int64_t> positions;
+  std::istringstream list(text);
+  for (std::string one; std::getline(list, one, ',');) {
+    const auto position = autograd::parse_number<std::int64_t>(one);
+    if (!position || *position < 0 || *position >= length)
+      usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
+    positions.push_back(*position);
+  }
+  return positions;
+}
+
 // loss, logit:C or diff:A-B; a token may be '-' itself.
 nn::Objective objective_of(const StudyArguments& a, const nn::TaskFacts& facts,
-                           std::int64_t position) {
+                           std::int64_t length) {
   nn::Objective o;
+  if (!a.at.empty()) o.positions = positions_of(a.at, length);
   if (a.of == "loss") return o;
-  o.positions = {position};
+  if (a.at.empty()) o.positions = {length - 1};
   if (a.of.starts_with("logit:")) {
     o.kind = nn::Objective::kLogit;
     o.a = token_of(facts, a.of.substr(6));
@@ -63,10 +80,12 @@ nn::Objective objective_of(const StudyArguments& a, const nn::TaskFacts& facts,
 }
 
 std::string words_of(const nn::Objective& o, const nn::TaskFacts& facts) {
-  if (o.kind == nn::Objective::kLoss) return "the loss";
+  const std::string places = places_text(o.positions);
+  if (o.kind == nn::Objective::kLoss)
+    return o.positions.empty() ? "the loss" : "the loss at " + places;
   const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
   const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
-  return fmt::format("{} at {}", what, o.positions.at(0));
+  return fmt::format("{} at {}", what, places);
 }
 
 // The weights as ten shades, query by key.
@@ -105,8 +124,6 @@ nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::T
   const std::int64_t length = one.inputs.numel();
   if (length > task.facts().context)
     usage_error("--prompt: {} tokens, the model reads {}", length, task.facts().context);
-  if (c.given("at") && a.of == "loss") usage_error("--at goes with --of logit:C or diff:A-B");
-  if (c.given("at") && a.at >= length) usage_error("--at: needs 0 to {}, got {}", length - 1, a.at);
   return one;
 }
 
@@ -172,7 +189,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   const nn::Batch one = chosen_sequence(a, c, *run.task);
   const auto ids = one.inputs.to_vector<std::int64_t>();
   const auto length = std::int64_t(ids.size());
-  const nn::Objective objective = objective_of(a, facts, c.given("at") ? a.at : length - 1);
+  const nn::Objective objective = objective_of(a, facts, length);
   if (c.given("other"))
     return compare_runs({folder, run, one, objective, words_of(objective, facts), a.other,
                          a.weights, a.out, a.overwrite, c.json});
@@ -251,6 +268,7 @@ void study_command(Command& c) {
   c.examples =
       "  heed study\n"
       "  heed study --prompt abcab --of diff:c-d\n"
+      "  heed study --of loss --at 20,21\n"
       "  heed study --sample 3 --ascii\n"
       "  heed study --head L1H0 --export csv\n"
       "  heed study runs/induction-1 --over-time\n"
@@ -287,8 +305,8 @@ void study_command(Command& c) {
          nn::Setting("sample", a->sample, {0}, "the sequence: this one of the evaluation set")
              .shows(""),
          {"of", a->of, "WHAT", "L: loss (mean over the sequence), logit:C or diff:A-B"},
-         nn::Setting("at", a->at, {0}, "place of the logits, from 0, a BOS counted")
-             .shows("the last"),
+         nn::Setting("at", a->at, "POS,...", "places of the loss or logits, from 0, a BOS counted")
+             .shows("all with a target, of logits the last"),
          nn::Setting("out", a->out, "DIR", "folder for the files")
              .shows("study in the run, the next free of study-2, ..."),
          nn::Setting("head", a->head, "LxHy", "one more picture of each kind: this head, large")

@@ -376,7 +376,7 @@ refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
 refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # read, never predicted
-expect 0 study runs/reverse-1 --sample 2 --at 1,3 --out looked --overwrite; out_has "the loss at 1 and 3"
+expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the loss at 18 and 19"
 refuses 2 "--at: needs 0 to" study runs/reverse-1 --at 1,x
 refuses 2 "--at: needs 0 to" study runs/reverse-1 --of logit:a --at 99
 refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1

@@ -145,7 +145,7 @@ TEST_CASE("README's gradients are the induction circuit's") {
                         {.kind = Objective::kDifference,
                          .a = spelling.encode(command.str(2))[0],
                          .b = spelling.encode(command.str(3))[0],
-                         .position = last});
+                         .positions = {last}});
   CHECK(s.value > 0);
   const auto gradient_row = [&](std::int64_t layer, std::int64_t head, std::int64_t query) {
     const std::string name = "blocks." + std::to_string(layer) + ".attn.hook_attn_scores_grad";

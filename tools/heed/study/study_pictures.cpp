@@ -4,6 +4,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
+#include "autograd/base/text.h"
 #include "nn/io/json.h"
 #include "tools/plot/plot.h"
 
@@ -30,13 +31,14 @@ constexpr StudyView kViews[] = {
 
 // What L is, in the words of someone who has not seen --of.
 std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
-  if (o.kind == nn::Objective::kLoss) return "the mean loss over the sequence";
+  const std::string there =
+      (o.positions.size() == 1 ? "at position " : "at positions ") + places_text(o.positions);
+  if (o.kind == nn::Objective::kLoss)
+    return o.positions.empty() ? "the mean loss over the sequence" : "the mean loss " + there;
   const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
-  const std::string a = token(o.a);
   return o.kind == nn::Objective::kLogit
-             ? fmt::format("the logit of {} at position {}", a, o.position)
-             : fmt::format("the logit of {} minus that of {}, at position {}", a, token(o.b),
-                           o.position);
+             ? fmt::format("the logit of {} {}", token(o.a), there)
+             : fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
 }
 
 plot::HeatmapGrid grid_of(const StudyView& view, const std::vector<nn::NamedTensor>& arrays,
@@ -75,6 +77,12 @@ StudyWords StudyWords::from(const std::map<std::string, std::string>& metadata) 
   const nn::Json labels = nn::Json::parse(text("labels"));
   for (const nn::Json& label : labels.items()) words.tokens.push_back(label.text());
   return words;
+}
+
+std::string places_text(const std::vector<std::int64_t>& positions) {
+  std::vector<std::string> words;
+  for (const std::int64_t p : positions) words.push_back(std::to_string(p));
+  return autograd::join(words);
 }
 
 StudyWords study_words(const PictureSource& source, const nn::Objective& objective,

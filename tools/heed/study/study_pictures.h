@@ -24,6 +24,8 @@ struct StudyWords {
   /// ValueError if these are no metadata of a study.
   static StudyWords from(const std::map<std::string, std::string>& metadata);
 };
+/// Positions as words: "3", "3 and 5".
+std::string places_text(const std::vector<std::int64_t>& positions);
 StudyWords study_words(const PictureSource& source, const nn::Objective& objective,
                        const std::vector<std::string>& tokens, const nn::TaskFacts& facts);
 

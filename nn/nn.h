@@ -26,6 +26,7 @@
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"
+#include "nn/train/invariants.h"
 #include "nn/train/optim.h"
 #include "nn/train/run_folder.h"
 #include "nn/train/schedule.h"

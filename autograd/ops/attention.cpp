@@ -83,12 +83,13 @@ Samples attention_samples(SampleGen& g) {
   samples.push_back({"five axes", with({.keep = keep, .dropout = 0.3}),
                      and_bias(g, qkv(g, {1, 1, 2}, 3, 3), {3, 3})});
   // What is replaced is the composite's.
-  samples.push_back({"scores replaced",
-                     [](Args t) {
-                       return attention(t[0], t[1], t[2],
-                                        {.on_scores = [](const Tensor& s) { return tanh(s); }});
-                     },
-                     qkv(g, {1, 2}, 2, 3)});
+  const auto bent = [](const Tensor& x) { return tanh(x); };
+  const auto squared = [](const Tensor& x) { return x * x; };
+  samples.push_back({"scores replaced", with({.on_scores = bent}), qkv(g, {1, 2}, 2, 3)});
+  samples.push_back(
+      {"raw scores and dropped weights replaced",
+       with({.causal = true, .dropout = 0.3, .on_raw_scores = bent, .on_dropped = squared}),
+       qkv(g, {1, 2}, 3, 3)});
   return samples;
 }
 const Op kAttention({.name = "attention",
@@ -196,17 +197,19 @@ Tensor forward(const Heads& h, Call& call) {
   Tensor out = permute(empty({batch, tq, heads, h.v.size(3)}, h.q.dtype()), {0, 2, 1, 3});
   call.lse = empty({batch, heads, tq}, h.q.dtype());
   const AttentionWatch& watch = call.options.watch;
-  Tensor scores, pattern, dropped;
+  Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
     if constexpr (!std::is_same_v<T, Dual>) {
       auto a = arguments<T>(h, out, call);
+      a.raw_scores = room<T>(raw_scores, watch.raw_scores, h);
       a.scores = room<T>(scores, watch.scores, h);
       a.pattern = room<T>(pattern, watch.pattern, h);
       a.dropped = room<T>(dropped, watch.dropped, h);
       kernels::simd::attention(a);
     }
   });
-  show(scores, watch.scores), show(pattern, watch.pattern), show(dropped, watch.dropped);
+  show(raw_scores, watch.raw_scores), show(scores, watch.scores);
+  show(pattern, watch.pattern), show(dropped, watch.dropped);
   return out;
 }
 
@@ -220,7 +223,7 @@ Grads backward(const Vjp& v, const Call& call) {
   const Tensor dq = like(h.q), dk = like(h.k), dv = like(h.v);
   const Tensor dbias = v.needs(3) ? empty(h.bias.shape(), h.bias.dtype()) : Tensor();
   const AttentionWatch& watch = call.options.watch;
-  Tensor dscores, dpattern;
+  Tensor dscores, dpattern, ddropped;
   dispatch_floating(out.dtype(), kAttention, [&]<class T> {
     if constexpr (!std::is_same_v<T, Dual>) {
       kernels::AttentionGrads<T> g;
@@ -232,12 +235,17 @@ Grads backward(const Vjp& v, const Call& call) {
         g.dbias = dbias.mutable_data<T>(), g.dbias_at = score_strides(dbias);
         g.dbias_size = dbias.numel();
       }
-      g.dscores = room<T>(dscores, watch.scores_grad, h);
+      g.dscores =
+          room<T>(dscores, watch.scores_grad ? watch.scores_grad : watch.raw_scores_grad, h);
       g.dpattern = room<T>(dpattern, watch.pattern_grad, h);
+      g.ddropped = room<T>(ddropped, watch.dropped_grad, h);
       kernels::simd::attention_backward(arguments<T>(h, out, call), g);
     }
   });
   show(dscores, watch.scores_grad), show(dpattern, watch.pattern_grad);
+  show(ddropped, watch.dropped_grad);
+  // A bias and a mask alone stand between them, and masked places have gradient 0 on either side.
+  show(dscores, watch.raw_scores_grad);
   return {dq, dk, dv, dbias};
 }
 
@@ -257,7 +265,7 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
     refuse_rows_of_nothing(reshape(eq(call->lse, -kInf), rows));
   // Values are seen once; gradients by whichever backward runs.
   AttentionWatch& watch = call->options.watch;
-  watch.scores = watch.pattern = watch.dropped = {};
+  watch.raw_scores = watch.scores = watch.pattern = watch.dropped = {};
   return record(
       kAttention, {q, k, v, bias}, out,
       [call](Args t) {
@@ -276,9 +284,7 @@ Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, Attenti
   const auto heads = [&](const Tensor& x) {
     return expand(x, {lead[0], lead[1], x.size(-2), x.size(-1)});
   };
-  AttentionWatch& w = options.watch;
-  for (AttentionWatch::Observer* see :
-       {&w.scores, &w.pattern, &w.dropped, &w.scores_grad, &w.pattern_grad})
+  for (AttentionWatch::Observer* see : options.watch.all())
     if (*see) *see = [see = *see, scores](const Tensor& x) { see(reshape(x, scores)); };
   Tensor out = fused(heads(q), heads(k), heads(v), options, scores.sub(0, scores.rank() - 1));
   while (out.rank() > scores.rank()) out = squeeze(out, 0);
@@ -292,7 +298,8 @@ std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, co
   static_assert(kernels::kMaxHead == 256);
   const auto wide = [](const Tensor& x) { return x.rank() > 0 && x.size(-1) > kernels::kMaxHead; };
   if (!kernels::simd_runs()) return "no SIMD kernels";
-  if (options.on_scores || options.on_pattern) return "scores or weights replaced";
+  if (options.on_raw_scores || options.on_scores || options.on_pattern || options.on_dropped)
+    return "scores or weights replaced";
   if (options.soft_cap != 0) return "soft cap";
   if (options.fully_masked == FullyMasked::kUniform) return "uniform rows where all is masked";
   if (wide(q) || wide(v)) return "heads wider than 256";

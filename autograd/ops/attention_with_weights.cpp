@@ -21,15 +21,17 @@ const Check kAttentionWithWeights(
     },
     needs_axis());
 
-// Calls back with x now and with its gradient when that is complete.
-void watch(const Tensor& x, const AttentionWatch::Observer& value,
-           const AttentionWatch::Observer& gradient) {
+// x, or what takes its place, shown now, and its gradient when that is complete.
+Tensor watched(Tensor x, const AttentionOptions::Replace& replace,
+               const AttentionWatch::Observer& value, const AttentionWatch::Observer& gradient) {
+  if (replace) x = replace(x);
   if (value) value(x.detach());
   if (gradient && x.needs_grad())
     x.register_hook([gradient](const Tensor& g) {
       gradient(g.detach());
       return Tensor();
     });
+  return x;
 }
 
 // Rows of scores [..., Tq, Tk] whose largest is -inf, [..., Tq, 1].
@@ -86,12 +88,13 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
   };
   Tensor unread = keep.defined() ? logical_not(any(keep, {-2}, true)) : Tensor();
   const Tensor k = cleared(k_in, unread);
+  const AttentionWatch& w = options.watch;
   AttentionResult r;
-  r.raw_scores = matmul(q * scale, mT(k));  // [..., Tq, Tk]
+  r.raw_scores = watched(matmul(q * scale, mT(k)),  // [..., Tq, Tk]
+                         options.on_raw_scores, w.raw_scores, w.raw_scores_grad);
   const Tensor capped = soft_capped(r.raw_scores, options.soft_cap);
-  r.scores = mask.apply(bias.defined() ? capped + bias : capped);
-  if (options.on_scores) r.scores = options.on_scores(r.scores);
-  watch(r.scores, options.watch.scores, options.watch.scores_grad);
+  r.scores = watched(mask.apply(bias.defined() ? capped + bias : capped), options.on_scores,
+                     w.scores, w.scores_grad);
   Tensor logits = r.scores;
   if (options.fully_masked != FullyMasked::kZero) {  // which is softmax's own rule
     const Tensor nothing = rows_of_nothing(r.scores);
@@ -101,11 +104,9 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
       unread = logical_and(unread, logical_not(any(nothing, {-2}, true)));
   }
   const Tensor v = cleared(v_in, unread);
-  r.pattern = softmax(logits, -1);
-  if (options.on_pattern) r.pattern = options.on_pattern(r.pattern);
-  watch(r.pattern, options.watch.pattern, options.watch.pattern_grad);
-  r.dropped = dropout(r.pattern, options.dropout, key);
-  watch(r.dropped, options.watch.dropped, {});
+  r.pattern = watched(softmax(logits, -1), options.on_pattern, w.pattern, w.pattern_grad);
+  r.dropped = watched(dropout(r.pattern, options.dropout, key), options.on_dropped, w.dropped,
+                      w.dropped_grad);
   r.output = matmul(r.dropped, v);
   return r;
 }

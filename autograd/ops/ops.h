@@ -4,6 +4,7 @@
 // PyTorch's.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -219,10 +220,17 @@ Tensor rope(const Tensor& x, const RopeOptions& options = {});
 /// detached [..., Tq, Tk]: the values before attention() returns, the gradients during a backward.
 struct AttentionWatch {
   using Observer = std::function<void(const Tensor&)>;
-  Observer scores = {};   ///< after bias and mask: masked places -inf
-  Observer pattern = {};  ///< softmax of scores, before dropout
-  Observer dropped = {};  ///< after dropout: what the values are weighted with
-  Observer scores_grad = {}, pattern_grad = {};
+  Observer raw_scores = {};  ///< q k^T * scale, before cap, bias and mask; 0 for unread keys
+  Observer scores = {};      ///< after bias and mask: masked places -inf
+  Observer pattern = {};     ///< softmax of scores, before dropout
+  Observer dropped = {};     ///< after dropout: what the values are weighted with
+  Observer raw_scores_grad = {}, scores_grad = {}, pattern_grad = {}, dropped_grad = {};
+
+  /// All of them, for what is done to each.
+  std::array<Observer*, 8> all() {
+    return {&raw_scores,      &scores,      &pattern,      &dropped,
+            &raw_scores_grad, &scores_grad, &pattern_grad, &dropped_grad};
+  }
 };
 /// What a query does whose largest masked score is -inf: whichever mask did it, and causality.
 enum class FullyMasked {
@@ -242,8 +250,10 @@ struct AttentionOptions {
   double dropout = 0;              ///< on the weights; the key is drawn from `generator`
   Generator* generator = nullptr;  ///< default: the thread's
   AttentionWatch watch = {};
-  /// May replace the masked scores and the weights before dropout, which costs the memory of both.
-  std::function<Tensor(const Tensor&)> on_scores = {}, on_pattern = {};
+  /// May replace the scores before and after cap, bias and mask, and the weights before and after
+  /// dropout. One of them costs the memory of all: attention() is then the composite.
+  using Replace = std::function<Tensor(const Tensor&)>;
+  Replace on_raw_scores = {}, on_scores = {}, on_pattern = {}, on_dropped = {};
 };
 struct AttentionResult {
   Tensor output;      ///< [..., Tq, d_value]

@@ -28,10 +28,9 @@ Tensor behind_zeros(const Tensor& x, DType dtype) {
 // The columns of scores and weights behind the sink's are what others see and replace.
 Tensor without_sink(const Tensor& x) { return slice(x, -1, 1, x.size(-1)); }
 void hide_sink(AttentionOptions& how) {
-  AttentionWatch& w = how.watch;
-  for (AttentionWatch::Observer* see : {&w.scores, &w.pattern, &w.scores_grad, &w.pattern_grad})
+  for (AttentionWatch::Observer* see : how.watch.all())
     if (*see) *see = [see = *see](const Tensor& x) { see(contiguous(without_sink(x))); };
-  for (auto* replace : {&how.on_scores, &how.on_pattern})
+  for (auto* replace : {&how.on_raw_scores, &how.on_scores, &how.on_pattern, &how.on_dropped})
     if (*replace)
       *replace = [f = *replace](const Tensor& x) {
         return cat({slice(x, -1, 0, 1), f(without_sink(x))}, -1);
@@ -42,18 +41,19 @@ void hide_sink(AttentionOptions& how) {
 // composite runs.
 void probe_weights(AttentionOptions& how, const Pass& pass) {
   Probe& probe = *pass.probe;
-  const std::string scores = pass.prefix + "hook_attn_scores",
-                    pattern = pass.prefix + "hook_pattern";
-  const bool replace_scores = probe.replaces(scores), replace_pattern = probe.replaces(pattern);
-  if (replace_scores || replace_pattern) {
-    how.on_scores = [&probe, scores](const Tensor& s) { return probe.at(scores, s); };
-    how.on_pattern = [&probe, pattern](const Tensor& a) { return probe.at(pattern, a); };
-  } else {
-    how.watch = {.scores = probe.value_observer(scores),
-                 .pattern = probe.value_observer(pattern),
-                 .scores_grad = probe.gradient_observer(scores),
-                 .pattern_grad = probe.gradient_observer(pattern)};
-  }
+  AttentionWatch& w = how.watch;
+  const auto site = [&](const char* name, AttentionOptions::Replace& replace,
+                        AttentionWatch::Observer& value, AttentionWatch::Observer& gradient) {
+    const std::string full = pass.prefix + name;
+    if (probe.replaces(full))
+      replace = [&probe, full](const Tensor& x) { return probe.at(full, x); };
+    else
+      value = probe.value_observer(full), gradient = probe.gradient_observer(full);
+  };
+  site("hook_attn_scores_raw", how.on_raw_scores, w.raw_scores, w.raw_scores_grad);
+  site("hook_attn_scores", how.on_scores, w.scores, w.scores_grad);
+  site("hook_pattern", how.on_pattern, w.pattern, w.pattern_grad);
+  site("hook_pattern_dropped", how.on_dropped, w.dropped, w.dropped_grad);
 }
 
 }  // namespace

@@ -184,6 +184,25 @@ const Check kAttentionOptions(
       return samples;
     },
     needs_axis());
+const Check kHeadGates(
+    "nn.MultiHeadAttention.head_gates",
+    [](SampleGen& g) -> Samples {
+      const auto gated = [](const std::string& site) {
+        return [site](Args t) {
+          Generator weights(11);
+          auto o = attention_options(A::kSeparate);
+          o.heads = 2, o.kv_heads = 1, o.d_head = 2, o.dtype = dtype_beside(t[0]);
+          const MultiHeadAttention m(o, weights);
+          Probe probe;
+          probe.scale_heads(site, t[1]);
+          return m(t[0], {.probe = &probe});
+        };
+      };
+      return {{"z, a head cut", gated("hook_z"), {g.normal({2, 3, 4}), tensor({0, 0.7}, float64)}},
+              {"z", gated("hook_z"), {g.normal({1, 3, 4}), g.normal({2})}},
+              {"shared values", gated("hook_v"), {g.normal({1, 3, 4}), g.normal({1})}}};
+    },
+    needs_axis());
 const Check kBlock(
     "nn.Block",
     [](SampleGen& g) -> Samples {

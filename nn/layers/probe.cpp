@@ -1,6 +1,10 @@
 #include "nn/layers/probe.h"
 
+#include <algorithm>
+#include <array>
+
 #include "autograd/base/error.h"
+#include "autograd/ops/ops.h"
 #include "nn/io/nearest.h"
 
 namespace heed::nn {
@@ -9,6 +13,30 @@ using namespace autograd;
 
 namespace {
 constexpr std::string_view kGrad = "_grad";
+
+// Sites whose values are [B, T, H, d].
+constexpr std::array<std::string_view, 4> kOfHeads = {"hook_q", "hook_k", "hook_v", "hook_z"};
+
+// "L1H0 to L1H3": the heads of a site of block 1.
+std::string site_heads(const std::string& site, std::int64_t heads) {
+  constexpr std::string_view kBlocks = "blocks.";
+  std::string layer;
+  if (site.starts_with(kBlocks))
+    layer = "L" + site.substr(kBlocks.size(), site.find('.', kBlocks.size()) - kBlocks.size());
+  const std::string first = layer + "H0";
+  return heads == 1 ? first : first + " to " + layer + "H" + std::to_string(heads - 1);
+}
+
+// x [B, T, H, d], each head times its gate. What is not finite is selected away where the gate is
+// 0; all else is multiplied there, too, so that the gate's derivative is right.
+Tensor gated_heads(const std::string& site, const Tensor& x, const Tensor& gates) {
+  const std::int64_t heads = x.size(2);
+  check(gates.size(0) == heads, "probe", "'", site, "' is of ", site_heads(site, heads),
+        " and needs a gate for each, [", heads, "], got ", gates.shape());
+  const Tensor of_heads = reshape(gates, {heads, 1});
+  const Tensor cut = logical_and(eq(of_heads.detach(), 0.0), logical_not(isfinite(x.detach())));
+  return masked_fill(x, cut, 0) * of_heads;
+}
 }  // namespace
 
 Probe::Probe() : entries_(std::make_shared<std::map<std::string, Entry>>()) {}
@@ -28,6 +56,14 @@ Probe& Probe::record(const std::string& site) {
 Probe& Probe::replace(const std::string& site, Replace f) {
   requested(site).replace = std::move(f);
   return *this;
+}
+
+Probe& Probe::scale_heads(const std::string& site, const Tensor& gates) {
+  const std::string_view hook = std::string_view(site).substr(site.rfind('.') + 1);
+  check<ValueError>(std::find(kOfHeads.begin(), kOfHeads.end(), hook) != kOfHeads.end(), "probe",
+                    "scale_heads needs a hook_q, hook_k, hook_v or hook_z, got '", site, "'");
+  check(gates.rank() == 1, "probe", "scale_heads needs gates [heads], got ", gates.shape());
+  return replace(site, [site, gates](const Tensor& x) { return gated_heads(site, x, gates); });
 }
 
 void Probe::fail_unreached(const std::string& site) const {

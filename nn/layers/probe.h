@@ -2,8 +2,11 @@
 // very pass that trains. Names and shapes are TransformerLens':
 //   blocks.1.attn.hook_q | hook_k | hook_v | hook_z      [B, T, H, d_head]
 //   blocks.1.attn.hook_attn_scores | hook_pattern        [B, H, Tq, Tk], scores after the mask
-//   hook_embed, blocks.1.hook_resid_pre | hook_resid_post  [B, T, d_model]
-// and a site's gradient is that of its name + "_grad": blocks.1.attn.hook_pattern_grad.
+//   hook_embed, blocks.1.hook_resid_pre | hook_attn_out | hook_resid_mid | hook_mlp_out |
+//   hook_resid_post                                      [B, T, d_model]
+// Two sites have no name there: attn.hook_attn_scores_raw, before soft cap, bias and mask, and
+// attn.hook_pattern_dropped, after dropout. A site's gradient is that of its name + "_grad":
+// blocks.1.attn.hook_pattern_grad.
 #pragma once
 
 #include <functional>
@@ -29,6 +32,11 @@ class Probe {
   Probe& record(const std::string& site);
   /// Runs f on the value at `site`; what it returns (same shape) takes its place. As for record().
   Probe& replace(const std::string& site, Replace f);
+  /// Multiplies head h at `site`, a hook_q, hook_k, hook_v or hook_z, by gates[h], for all heads at
+  /// once: a replacement of the site. A gate of 0 cuts its head, NaN and infinities included. Gates
+  /// may require grad: dL/dgates is how much the heads matter (Michel et al. 2019). ValueError for
+  /// another site; ShapeError unless gates are [H], in the forward pass with the heads' names.
+  Probe& scale_heads(const std::string& site, const Tensor& gates);
 
   /// The value at a recorded site, detached, or with the site's name + "_grad" dL/d(value).
   /// ValueError if no forward pass reached a site of this name (with the nearest one that was), it

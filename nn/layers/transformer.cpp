@@ -127,18 +127,19 @@ Block::Block(const Options& o, Generator& g)
 Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
   const bool pre = options.norm == NormPlacement::kPre, post = options.norm == NormPlacement::kPost;
   const double scale = options.residual_scale;
-  const auto sublayer = [&](const Tensor& in, const std::optional<Norm>& norm, auto layer) {
-    const Tensor added = dropped(layer(pre ? (*norm)(in) : in), options.dropout, pass);
-    const Tensor out = in + (scale == 1 ? added : added * scale);
+  const auto sublayer = [&](const Tensor& in, const std::optional<Norm>& norm,
+                            std::string_view site, auto layer) {
+    const Tensor kept = dropped(layer(pre ? (*norm)(in) : in), options.dropout, pass);
+    const Tensor out = in + pass.at(site, scale == 1 ? kept : kept * scale);
     return post ? (*norm)(out) : out;
   };
   Tensor h = pass.at("hook_resid_pre", x);
-  h = sublayer(h, ln1, [&](const Tensor& u) {
+  h = sublayer(h, ln1, "hook_attn_out", [&](const Tensor& u) {
     const NameScope scope("attn");
     return attn(u, pass.in("attn"));
   });
   if (mlp)
-    h = sublayer(h, ln2, [&](const Tensor& u) {
+    h = sublayer(pass.at("hook_resid_mid", h), ln2, "hook_mlp_out", [&](const Tensor& u) {
       const NameScope scope("mlp");
       return (*mlp)(u);
     });

@@ -48,6 +48,10 @@ struct Block : Module {
   std::optional<MLP> mlp;
 
   explicit Block(const Options& o, Generator& g = default_generator());
+  /// [B, T, d_model] -> the same. Sites besides attn's: hook_resid_pre, hook_resid_mid between the
+  /// sublayers, if there is an MLP, and hook_resid_post; hook_attn_out and hook_mlp_out are what is
+  /// added to the stream, scaled and after dropout. So resid_mid = resid_pre + attn_out, but with
+  /// norms after the sum: there resid_mid and resid_post are the norms' outputs.
   Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
   /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down, gate; per head
   /// TransformerLens'.

@@ -158,7 +158,10 @@ std::vector<Setting> run_settings(RunConfig& c) {
       {"target-accuracy",
        c.target_accuracy,
        {0, 1},
-       "ends at an evaluation of this accuracy, a share; 0: never"}};
+       "ends at an evaluation of this accuracy, a share; 0: never"},
+      {"check-invariants", c.check_invariants, kStepsOrNone,
+       "steps between checks of attention's gradients against the identities they obey; a broken "
+       "one ends the run, no bit changes; 0: none"}};
 }
 
 // What some settings need to have an effect.

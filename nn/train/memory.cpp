@@ -12,6 +12,7 @@
 
 #include "autograd/base/text.h"
 #include "autograd/engine/engine.h"
+#include "nn/train/invariants.h"
 
 namespace heed::nn {
 
@@ -96,7 +97,11 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
                     " of memory are free here. Lower d-model or layers");
   const double stream = 8 * bytes * tokens * double(c.d_model) * double(c.layers);
   const double logits = 3 * bytes * tokens * double(classes);
-  const double all = weights + stream + logits;
+  // Scores and weights with their gradients, of steps whose invariants are looked at.
+  const double squares = c.check_invariants == 0 ? 0 : c.dropout > 0 ? 6 : 4;
+  const double recorded =
+      squares * bytes * tokens * double(c.context) * double(c.heads) * double(c.layers);
+  const double all = weights + stream + logits + recorded;
   check<ValueError>(
       all < limit, "context", "batch ", c.batch, " x context ", c.context, " x ", c.layers,
       " layers of d-model ", c.d_model, " needs about ", gigabytes(all), "; ", gigabytes(limit),
@@ -125,8 +130,13 @@ double run_memory(Trainer& t, const std::function<void()>& pictures) {
     for (const std::int64_t n : {std::min(chunk, some), some % chunk, chunk, all % chunk})
       if (n > 0) evaluate(t.model, *t.task, part(share, n));
     const Batch batch = t.task->sample(part(share, rows), g);
-    const Tensor logits = t.model.forward(batch.inputs, {.training = true, .generator = &g});
+    Probe probe;
+    if (c.check_invariants > 0) record_invariants(probe, t.model);
+    const Tensor logits = t.model.forward(
+        batch.inputs,
+        {.training = true, .generator = &g, .probe = c.check_invariants > 0 ? &probe : nullptr});
     backward(cross_entropy(logits, batch.targets));
+    if (c.check_invariants > 0) broken_invariant(probe, t.model);
     pictures();
   };
   // In a thread of its own, whose end gives back what the pool keeps for it.

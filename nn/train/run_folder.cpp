@@ -83,7 +83,8 @@ void set_stream(Generator& g, const SafeTensors& file, const std::string& path,
 }
 
 // What may not change when a run is resumed: all but its length (its schedule's may not), its
-// rhythm, where it ends early and where its text lies (whose bytes are compared by themselves).
+// rhythm, where it ends early, how it is watched and where its text lies (whose bytes are compared
+// by themselves).
 std::string recipe_of(RunConfig config) {
   const RunConfig same;
   config.schedule_steps =
@@ -91,7 +92,7 @@ std::string recipe_of(RunConfig config) {
   config.steps = same.steps, config.eval_every = same.eval_every;
   config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
   config.patience = same.patience, config.target_loss = same.target_loss;
-  config.target_accuracy = same.target_accuracy;
+  config.target_accuracy = same.target_accuracy, config.check_invariants = same.check_invariants;
   return to_toml(config);
 }
 

@@ -22,7 +22,7 @@ double targets_of(const Batch& batch) {
 }  // namespace
 
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
-                               std::int64_t shards, Generator& dropout) {
+                               std::int64_t shards, Generator& dropout, Probe* probe) {
   const std::int64_t rows = batch.inputs.size(0) / shards;
   check<ValueError>(rows * shards == batch.inputs.size(0), "accumulate", shards,
                     " does not divide the batch of ", batch.inputs.size(0));
@@ -32,7 +32,7 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
   const std::vector<NamedTensor> all = parameters(model);
   for (const NamedTensor& p : all) p.tensor.zero_grad();
   const Tensor logits =
-      model.forward(part(batch.inputs), {.training = true, .generator = &dropout});
+      model.forward(part(batch.inputs), {.training = true, .generator = &dropout, .probe = probe});
   const Tensor loss = cross_entropy(logits, part(batch.targets), {.reduction = Reduction::kSum}) *
                       (1 / targets_of(batch));
   backward(loss);

@@ -18,10 +18,10 @@ struct ShardGradients {
 
 /// Forward and backward of shard `shard` of `shards`: that many equal parts of the batch's rows.
 /// The loss is weighted by the targets of the whole batch, so that all shards' sum is the step's.
-/// Each gradient starts from zero and stays in .grad, too. ValueError unless `shards` divides the
-/// batch.
+/// Each gradient starts from zero and stays in .grad, too. `probe`: null, or that of the pass.
+/// ValueError unless `shards` divides the batch.
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
-                               std::int64_t shards, Generator& dropout);
+                               std::int64_t shards, Generator& dropout, Probe* probe = nullptr);
 
 /// The stream that shard `shard` of step `step` draws its dropout from: a function of these alone.
 Generator shard_dropout(std::int64_t seed, std::int64_t step, std::int64_t shard);

@@ -10,6 +10,7 @@
 #include "autograd/graph/gradient_trace.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/audit.h"
+#include "nn/train/invariants.h"
 #include "nn/train/memory.h"
 #include "nn/train/shards.h"
 #include "nn/train/streams.h"
@@ -57,6 +58,21 @@ Transformer model_to_train(RunConfig& config, const Task& task) {
   return make_model(config, task);
 }
 
+// pass(probe) of a step, forward and backward. Where its invariants are looked at, the probe
+// records and NumericError says what is broken; else it is null.
+template <class F>
+auto with_invariants(const RunConfig& c, const Transformer& model, std::int64_t step, F pass) {
+  if (c.check_invariants == 0 || step % c.check_invariants != 0)
+    return pass(static_cast<Probe*>(nullptr));
+  Probe probe;
+  record_invariants(probe, model);
+  auto result = pass(&probe);
+  const std::string broken = broken_invariant(probe, model);
+  check<NumericError>(broken.empty(), "check-invariants", "step ", step, ", ", broken,
+                      "; check the gradients of attention, or another SIMD target");
+  return result;
+}
+
 }  // namespace
 
 RunConfig effective(RunConfig config, const Task* own) {
@@ -99,6 +115,13 @@ void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64
   if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
   changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
+  validate(changed);
+  config_ = changed;
+}
+
+void Trainer::set_check_invariants(std::int64_t every) {
+  RunConfig changed = config_;
+  changed.check_invariants = every;
   validate(changed);
   config_ = changed;
 }
@@ -155,11 +178,14 @@ StepReport Trainer::try_step(const Batch* fixed) {
 
 // Loss and gradients of a step, all sequences at once.
 double Trainer::whole_batch(const Batch& batch) {
-  const Tensor logits = model.forward(batch.inputs, {.training = true, .generator = &dropout_});
-  const Tensor loss = cross_entropy(logits, batch.targets);
-  check_loss(loss.item());
-  backward(loss);
-  return loss.item();
+  return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
+    const Tensor logits =
+        model.forward(batch.inputs, {.training = true, .generator = &dropout_, .probe = probe});
+    const Tensor loss = cross_entropy(logits, batch.targets);
+    check_loss(loss.item());
+    backward(loss);
+    return loss.item();
+  });
 }
 
 // The same, config.accumulate parts after each other; the sums take the place of the last part's
@@ -167,7 +193,9 @@ double Trainer::whole_batch(const Batch& batch) {
 double Trainer::batch_in_shards(const Batch& batch) {
   const ShardGradients sum = sum_shards(0, config_.accumulate, [&](std::int64_t shard) {
     Generator dropout = shard_dropout(config_.seed, steps_done, shard);
-    return shard_gradients(model, batch, shard, config_.accumulate, dropout);
+    return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
+      return shard_gradients(model, batch, shard, config_.accumulate, dropout, probe);
+    });
   });
   check_loss(sum.loss);
   const NoGrad guard;

@@ -46,8 +46,8 @@ class Trainer {
 
   /// One optimizer step on the next batch, or on `fixed`. NumericError naming the loss, or the
   /// first parameter with a non-finite gradient, and the op that turned finite numbers into others
-  /// (found by running the step again); weights and streams are then those before the step, so
-  /// that a resumed run takes the same batch again.
+  /// (found by running the step again), or what config.check_invariants finds broken; weights and
+  /// streams are then those before the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
@@ -61,6 +61,9 @@ class Trainer {
   /// that decays keeps its end: the steps before it are those of a run that was started so, and
   /// those after it run at min_lr. Errors as validate().
   void set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every);
+
+  /// Another rhythm of looking at attention's invariants, which changes no bit.
+  void set_check_invariants(std::int64_t every);
 
   std::unique_ptr<Task> task;
   Transformer model;

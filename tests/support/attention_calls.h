@@ -266,12 +266,25 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
 
 /// What an AttentionWatch is shown.
 struct Seen {
-  Tensor scores, pattern, dropped, scores_grad, pattern_grad;
+  static constexpr const char* kNames[] = {"raw scores",
+                                           "scores",
+                                           "pattern",
+                                           "dropped",
+                                           "raw scores' gradient",
+                                           "scores' gradient",
+                                           "pattern's gradient",
+                                           "dropped's gradient"};
+  Tensor x[std::size(kNames)];  // as AttentionWatch::all()
+
   AttentionWatch watch() {
-    const auto into = [](Tensor& at) { return [&at](const Tensor& x) { at = x; }; };
-    return {into(scores), into(pattern), into(dropped), into(scores_grad), into(pattern_grad)};
+    AttentionWatch w;
+    std::size_t i = 0;
+    for (AttentionWatch::Observer* see : w.all())
+      *see = [&at = x[i++]](const Tensor& shown) { at = shown; };
+    return w;
   }
-  std::vector<Tensor> all() const { return {scores, pattern, dropped, scores_grad, pattern_grad}; }
+  const Tensor& scores() const { return x[1]; }
+  const Tensor& pattern_grad() const { return x[6]; }
 };
 
 }  // namespace heed::autograd::testing

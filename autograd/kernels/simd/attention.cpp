@@ -33,7 +33,7 @@ template <class T>
 HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std::int64_t i0,
                               std::int64_t rows, const T* top, const T* total) {
   const Attention<T>& a = h.a;
-  const std::int64_t seen = h.visible(i0 + rows - 1);
+  const std::int64_t seen = a.raw_scores ? h.keys : h.visible(i0 + rows - 1);
   KeptRow memory;
   for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
     const std::int64_t columns = std::min(kKeys, a.tk - j0);
@@ -46,6 +46,8 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
       const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* row = s + r * s_row;
+      write_row(moved(a.raw_scores, at), row, some, columns);
+      for (std::int64_t j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
       finish_scores(h, row, i0 + r, j0, n);
       write_row(moved(a.scores, at), row, n, columns, kMinusInf<T>);
       exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], n, s_row);
@@ -109,7 +111,8 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
     if (total[r] != total[r])  // NaN came in: NaN goes out
       std::fill_n(out, dv, total[r]);
   }
-  if (a.scores || a.pattern || a.dropped) write_block(h, packed_keys, s, i0, rows, top, total);
+  if (a.raw_scores || a.scores || a.pattern || a.dropped)
+    write_block(h, packed_keys, s, i0, rows, top, total);
 }
 
 template <class T>

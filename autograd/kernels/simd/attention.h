@@ -38,9 +38,10 @@ struct Attention {
   double dropout = 0;  ///< probability; weight i of [batch, heads, tq, tk] as DropoutMask says
   std::uint64_t dropout_key = 0;
 
-  /// Written if not null, row-major [batch, heads, tq, tk]: the masked scores, the weights before
-  /// and after dropout. The results keep their bits.
-  T *scores = nullptr, *pattern = nullptr, *dropped = nullptr;
+  /// Written if not null, row-major [batch, heads, tq, tk]: q k^T scale of all keys that some query
+  /// may read (0 for the others), the masked scores, the weights before and after dropout. The
+  /// results keep their bits.
+  T *raw_scores = nullptr, *scores = nullptr, *pattern = nullptr, *dropped = nullptr;
 };
 
 /// What the backward adds: from grad_out it writes all of dq, dk, dv and, if not null, dbias.
@@ -53,9 +54,9 @@ struct AttentionGrads {
   T* dbias = nullptr;  ///< dbias_size adjacent values, summed over the axes of stride 0
   ScoreStrides dbias_at;
   std::int64_t dbias_size = 0;
-  /// Written if not null, row-major [batch, heads, tq, tk]: gradients of the masked scores and of
-  /// the weights before dropout. The results keep their bits.
-  T *dscores = nullptr, *dpattern = nullptr;
+  /// Written if not null, row-major [batch, heads, tq, tk]: gradients of the masked scores, of the
+  /// weights before and after dropout. The results keep their bits.
+  T *dscores = nullptr, *dpattern = nullptr, *ddropped = nullptr;
 };
 
 inline constexpr std::int64_t kMaxHead = 256;  ///< of d and d_value

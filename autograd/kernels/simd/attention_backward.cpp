@@ -178,6 +178,7 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* ds = x.ds + r * s_row;
       const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, some) : nullptr;
+      write_row(moved(g.ddropped, at), ds, some, columns);
       backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, n, some, s_row, delta[r],
                    moved(g.dpattern, at));
       if (g.dpattern) std::fill(g.dpattern + at + some, g.dpattern + at + columns, T(0));
@@ -227,7 +228,7 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
     multiply_block<T>(columns, d, rows, {x.ds, 1, s_row}, packed_panels(x.q.get(), rows),
                       sums.dk + j0 * sums.dk_row, sums.dk_row, 1, false, nullptr);
   }
-  if (g.dscores || g.dpattern) write_block(h, g, x, grad_out, i0, rows, delta);
+  if (g.dscores || g.dpattern || g.ddropped) write_block(h, g, x, grad_out, i0, rows, delta);
 }
 
 // One chunk of queries of one head.

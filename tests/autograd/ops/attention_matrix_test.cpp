@@ -138,8 +138,8 @@ TEST_CASE("NaN in keys and values that nobody may read changes no bit, in every 
         for (std::size_t k = 0; k < want.size(); ++k) CHECK(same_bits(want[k], got[k]));
         for (const std::size_t k : {1u, 2u})
           CHECK(is_zero(masked_fill(got[k + 1], logical_not(gone[k - 1]), 0)));
-        for (std::size_t k = 0; k < 5; ++k)
-          CHECK(same_bits(clean_seen.all()[k], dirty_seen.all()[k]));
+        for (std::size_t k = 0; k < std::size(Seen::kNames); ++k)
+          CHECK(same_bits(clean_seen.x[k], dirty_seen.x[k]));
       }
   }
   CHECK(hidden > 1000);

@@ -202,15 +202,21 @@ TEST_CASE("dropout on the weights: one key per call, the same mask forward and b
   for (std::size_t i = 0; i < 3; ++i) CHECK(allclose(got[i], expected[i], 1e-11, 1e-11));
 }
 
-TEST_CASE("on_scores and on_pattern see and replace") {
+TEST_CASE("scores and weights are seen and replaced, each before the next") {
   const Qkv x(3, 3);
-  Tensor seen_scores, seen_pattern;
+  Tensor seen_raw, seen_scores, seen_pattern, seen_dropped;
   const Tensor y =
       x({.causal = true,
+         .on_raw_scores = [&](const Tensor& s) { return seen_raw = s, zeros_like(s); },
          .on_scores = [&](const Tensor& s) { return seen_scores = s; },
-         .on_pattern = [&](const Tensor& p) { return seen_pattern = p, ones_like(p); }});
+         .on_pattern = [&](const Tensor& p) { return seen_pattern = p, p * 2.0; },
+         .on_dropped = [&](const Tensor& d) { return seen_dropped = d, ones_like(d); }});
+  CHECK(allclose(seen_raw, matmul(x.q, mT(x.k)) / std::sqrt(double(x.q.size(-1))), 1e-13, 1e-13));
   CHECK(seen_scores.at({0, 0, 0, 1}) == -kInf);
+  CHECK(seen_scores.at({0, 0, 1, 0}) == 0);
   CHECK(seen_pattern.at({0, 0, 0, 0}) == 1);
+  CHECK(seen_pattern.at({0, 0, 1, 0}) == 0.5);
+  CHECK(seen_dropped.at({0, 0, 1, 0}) == 1);
   CHECK(allclose(y, expand(sum(x.v, {2}, true), y.shape()), 1e-13, 1e-13));
 }
 

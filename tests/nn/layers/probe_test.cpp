@@ -20,10 +20,12 @@ using autograd::testing::largest;
 using autograd::testing::same_bits;
 
 const std::string kScores = "attn.hook_attn_scores", kPattern = "attn.hook_pattern";
+const std::string kWeightSites[] = {kScores + "_raw", kScores, kPattern, kPattern + "_dropped"};
 
-MultiHeadAttention layer(double dropout) {
+MultiHeadAttention layer(double dropout, Sink sink = Sink::kNone) {
   Generator g(1);
-  return MultiHeadAttention({.d_model = 12, .heads = 3, .causal = true, .dropout = dropout}, g);
+  return MultiHeadAttention(
+      {.d_model = 12, .heads = 3, .sink = sink, .causal = true, .dropout = dropout}, g);
 }
 
 struct Run {
@@ -41,31 +43,40 @@ Run run(const MultiHeadAttention& attention, Probe* probe) {
   return {y, grad(y, {x, attention.weights.in_proj_weight}, {.grad_output = v})};
 }
 
-TEST_CASE("recording changes no bit, and gives what the composite gives") {
-  for (const double dropout : {0.0, 0.3}) {
-    const MultiHeadAttention attention = layer(dropout);
-    const Run alone = run(attention, nullptr);
-    Probe fused, composite;
-    for (Probe* probe : {&fused, &composite}) probe->record(kScores).record(kPattern);
-    composite.replace(kPattern, [](const Tensor& p) { return p * 1.0; });
-    const Run recorded = run(attention, &fused), replaced = run(attention, &composite);
-    CHECK(same_bits(alone.y, recorded.y));
-    for (std::size_t i = 0; i < 2; ++i) CHECK(same_bits(alone.grads[i], recorded.grads[i]));
-    CHECK(allclose(replaced.y, alone.y, 1e-5, 1e-6));
-    for (const std::string& site : {kScores, kPattern}) {
-      CAPTURE(site, dropout);
-      CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
-      CHECK(!fused.value(site).needs_grad());
-      // -inf - -inf is NaN: compare what is not masked.
-      const Tensor masked = logical_not(isfinite(composite.value(site)));
-      const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
-      CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
-      CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
-      CHECK(largest(fused.value(site + "_grad")) > 0);
-    }
-    CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
-    CHECK(allclose(sum(fused.value(kPattern), {-1}), ones({2, 3, 7}), 1e-6, 0));
+void check_recording(double dropout, Sink sink) {
+  const MultiHeadAttention attention = layer(dropout, sink);
+  const Run alone = run(attention, nullptr);
+  Probe fused, composite;
+  for (Probe* probe : {&fused, &composite})
+    for (const std::string& site : kWeightSites) probe->record(site);
+  composite.replace(kPattern, [](const Tensor& p) { return p * 1.0; });
+  const Run recorded = run(attention, &fused), replaced = run(attention, &composite);
+  CHECK(same_bits(alone.y, recorded.y));
+  for (std::size_t i = 0; i < 2; ++i) CHECK(same_bits(alone.grads[i], recorded.grads[i]));
+  CHECK(allclose(replaced.y, alone.y, 1e-5, 1e-6));
+  for (const std::string& site : kWeightSites) {
+    CAPTURE(site, dropout, int(sink));
+    CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
+    CHECK(!fused.value(site).needs_grad());
+    // -inf - -inf is NaN: compare what is not masked.
+    const Tensor masked = logical_not(isfinite(composite.value(site)));
+    const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
+    CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
+    CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
+    CHECK(largest(fused.value(site + "_grad")) > 0);
   }
+  CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
+  // Raw scores are those of masked keys, too; their gradient is 0 there.
+  CHECK(std::abs(fused.value(kScores + "_raw").at({0, 0, 0, 1})) > 1e-3);
+  CHECK(fused.value(kScores + "_raw_grad").at({0, 0, 0, 1}) == 0);
+  const Tensor rows = sum(fused.value(kPattern), {-1});
+  CHECK(allclose(rows, ones({2, 3, 7}), 1e-6, 0) == (sink == Sink::kNone));
+  CHECK(same_bits(fused.value(kPattern), fused.value(kPattern + "_dropped")) == (dropout == 0));
+}
+
+TEST_CASE("recording changes no bit, and gives what the composite gives") {
+  for (const double dropout : {0.0, 0.3})
+    for (const Sink sink : {Sink::kNone, Sink::kLearned}) check_recording(dropout, sink);
 }
 
 TEST_CASE("only a replaced value leaves the fused kernel") {
@@ -102,7 +113,8 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
                     "record(\"hook_attn_scores\") before the forward pass");
   CHECK_THROWS_WITH(probe.value("hook_pattern_grad"),
                     "probe: no backward pass reached 'hook_pattern'");
-  CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_k", "hook_pattern",
+  CHECK(probe.sites() == std::vector<std::string>{"hook_attn_scores", "hook_attn_scores_raw",
+                                                  "hook_k", "hook_pattern", "hook_pattern_dropped",
                                                   "hook_q", "hook_v", "hook_z"});
   // A misspelled site would patch nothing: the pass says so.
   Probe recorder, replacer;
@@ -148,7 +160,7 @@ struct Trained {
 TEST_CASE("every site of a model can be read, and a training step keeps its bits meanwhile") {
   const Trained t;
   const std::vector<std::string> sites = t.sites();
-  CHECK(sites.size() == 1 + 2 * 8);  // hook_embed; per block resid_pre, resid_post and six heads'
+  CHECK(sites.size() == 1 + 2 * 13);  // hook_embed; per block five of the stream, eight of heads
   Probe probe;
   for (const std::string& site : sites) probe.record(site);
   const auto alone = t.grads(nullptr), watched = t.grads(&probe);
@@ -183,6 +195,44 @@ TEST_CASE("every site of a model can be replaced, and its gradient says what tha
     CHECK(std::abs(slope - predicted) <= 1e-7 * std::abs(predicted) + loss * 1e-16 / h);
     CHECK(std::abs(predicted) > 1e-6);
   }
+}
+
+TEST_CASE("what sublayers add is what the stream gains, scaled and dropped out") {
+  using P = NormPlacement;
+  for (const P norm : {P::kPre, P::kPost, P::kNone})
+    for (const bool mlp : {true, false}) {
+      CAPTURE(int(norm), mlp);
+      Generator g(3), dropout(5);
+      const Block block({.attention = {.d_model = 8, .heads = 2, .causal = true},
+                         .mlp = mlp,
+                         .norm = norm,
+                         .dropout = 0.4,
+                         .residual_scale = 0.5},
+                        g);
+      Probe probe;
+      const std::vector<std::string> added =
+          mlp ? std::vector<std::string>{"hook_attn_out", "hook_mlp_out"}
+              : std::vector<std::string>{"hook_attn_out"};
+      std::vector<std::string> stream = {"hook_resid_pre", "hook_resid_post"};
+      if (mlp) stream.insert(stream.begin() + 1, "hook_resid_mid");
+      for (const std::string& site : added) probe.record(site);
+      for (const std::string& site : stream) probe.record(site);
+      const Tensor y = block(randn({2, 5, 8}, float32, g).requires_grad(),
+                             {.training = true, .generator = &dropout, .probe = &probe});
+      grad(sum(y * y), {block.attn.weights.out_proj_weight});
+      CHECK(same_bits(probe.value("hook_resid_post"), y.detach()));
+      for (std::size_t i = 0; i < added.size(); ++i) {
+        const Tensor part = probe.value(added[i]);
+        CHECK(sum(to(eq(part, 0.0), float32)).item() > 10);  // of 80, 32 are dropped out
+        const Tensor sum_of = probe.value(stream[i]) + part;
+        const Tensor after =
+            norm == P::kPost ? (*(i == 0 ? block.ln1 : block.ln2))(sum_of) : sum_of;
+        CHECK(same_bits(probe.value(stream[i + 1]), after.detach()));
+        if (norm != P::kPost)
+          CHECK(same_bits(probe.value(added[i] + "_grad"), probe.value(stream[i + 1] + "_grad")));
+      }
+      CHECK(probe.sites().size() == 8 + added.size() + stream.size());
+    }
 }
 
 }  // namespace

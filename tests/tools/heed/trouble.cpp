@@ -1,5 +1,6 @@
-// heed train on a task that states too high an optimum, on a model that sees the future, and on one
-// with a weight that is cut off: proof that each ends the run. Usage: heed_trouble WHICH FOLDER
+// heed train on a task that states too high an optimum, on a model that sees the future, one with a
+// weight that is cut off, and one whose layer sees beyond its window: proof that each ends the run.
+// Usage: heed_trouble WHICH FOLDER
 #include <filesystem>
 #include <string_view>
 
@@ -32,9 +33,11 @@ int train(std::string_view which, const char* folder) {
   nn::RunConfig config = nn::preset("reverse");
   config.d_model = 16, config.heads = 2, config.context = 8, config.batch = 8;
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
+  if (which == "invariants") config.window = 3, config.check_invariants = 2;
   std::unique_ptr<nn::Task> task = nn::make_task(config);
   if (which == "task") task = std::make_unique<Boastful>(std::move(task));
   nn::Trainer t(config, std::move(task));
+  if (which == "invariants") t.model.blocks[0].attn.options.window = 0;
   if (which == "model") t.model.blocks[0].attn.options.causal = false;
   nn::Tensor& weight = t.model.head->weight;
   if (which == "severed" || which == "strict") weight = weight.detach();

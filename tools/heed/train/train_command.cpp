@@ -65,8 +65,8 @@ void make_config(TrainArguments& a, const Command& c) {
 }
 
 // What may change when a run goes on.
-constexpr std::array kOfLength = {"steps",    "eval-every",  "save-every",
-                                  "patience", "target-loss", "target-accuracy"};
+constexpr std::array kOfLength = {"steps",       "eval-every",      "save-every",      "patience",
+                                  "target-loss", "target-accuracy", "check-invariants"};
 
 void check_resume(const TrainArguments& a, const Command& c) {
   constexpr std::array kAlso = {"resume", "threads", "simd", "quiet",
@@ -78,9 +78,9 @@ void check_resume(const TrainArguments& a, const Command& c) {
     if (c.given(key) && !is_in(kOfLength, key) && !is_in(kAlso, key))
       usage_error(
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
-          "--save-every, --patience, --target-loss, --target-accuracy, --threads, --simd, --quiet "
-          "and --text or --lines for a file that was moved, not {}; a new run like it: heed train "
-          "--config {}/config.toml",
+          "--save-every, --patience, --target-loss, --target-accuracy, --check-invariants, "
+          "--threads, --simd, --quiet and --text or --lines for a file that was moved, not {}; a "
+          "new run like it: heed train --config {}/config.toml",
           key == "task" ? "a task" : "--" + key, a.resume);
 }
 
@@ -125,6 +125,7 @@ int resume(const TrainArguments& a, const Command& c) {
       c.given("patience") ? a.config.patience : config.patience,
       c.given("target-loss") ? a.config.target_loss : config.target_loss,
       c.given("target-accuracy") ? a.config.target_accuracy : config.target_accuracy);
+  if (c.given("check-invariants")) trainer.set_check_invariants(a.config.check_invariants);
   if (const std::string reason = trainer.stop_reason();
       !reason.empty() && trainer.steps_done < config.steps && is_finished(folder, trainer))
     usage_error("{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0",
@@ -216,7 +217,8 @@ void train_command(Command& c) {
       "loss is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN "
       "or\n"
       "infinite (the op is named; weights before the step are saved if their loss is finite, else\n"
-      "the last save stays), or, with --strict, missing;\n"
+      "the last save stays), with --check-invariants breaks an identity of attention (layer, head\n"
+      "and row are named; saved likewise), or, with --strict, is missing;\n"
       "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.";
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;

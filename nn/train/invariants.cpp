@@ -1,0 +1,182 @@
+#include "nn/train/invariants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "autograd/graph/graph.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// In float64, [B, T, H, d] as [B, H, T, d].
+Tensor exact_heads(const Tensor& x) { return permute(to(x, float64), {0, 2, 1, 3}); }
+
+Tensor finite_or_zero(const Tensor& x) { return masked_fill(x, logical_not(isfinite(x)), 0); }
+
+// The first entry of two tensors of one shape that differs by more than `bound`, or is not finite.
+struct Miss {
+  Dims at;
+  double got, want, bound;
+};
+std::optional<Miss> first_miss(const Tensor& got, const Tensor& want, const Tensor& bound) {
+  const Tensor held = logical_and(le(abs(got - want), bound), isfinite(bound));
+  const std::vector<bool> flags = held.to_vector<bool>();
+  const auto flat = std::find(flags.begin(), flags.end(), false) - flags.begin();
+  if (flat == std::ssize(flags)) return {};
+  const auto value = [&](const Tensor& x) { return x.to_vector<double>()[std::size_t(flat)]; };
+  return Miss{unravel(flat, got.shape()), value(got), value(want), value(bound)};
+}
+
+// What the identities of a layer are made of, all in float64.
+class Identities {
+ public:
+  Identities(const AttentionArrays& x, const AttentionRules& rules)
+      : rules_(rules),
+        a_(to(x.pattern, float64)),
+        d_a_(to(x.pattern_grad, float64)),
+        d_s_(to(x.scores_grad, float64)),
+        dropped_(to(x.dropped, float64)),
+        d_o_(exact_heads(x.z_grad)),
+        d_v_(exact_heads(x.v_grad)),
+        shared_(a_.size(1) / d_v_.size(1)) {
+    const std::int64_t length = a_.size(2);
+    const Tensor seen = tril_mask(length, length);
+    masked_ = logical_not(seen);
+    if (rules.window > 0) masked_ = logical_or(masked_, tril_mask(length, length, -rules.window));
+    const Tensor size = max(abs(masked_fill(to(x.scores, float64), masked_, 0)), {3}, true);
+    roundings_ = 4.0 * size + double(2 * length + length * shared_ + d_o_.size(3) + 16);
+    const bool single = x.pattern.dtype() == float32;
+    eps_ = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+    least_ = single ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
+    // What is not finite fails where it stands, and must not reach the bounds of other rows.
+    for (const Tensor& factor : {d_a_, d_o_})
+      largest_ = std::max(largest_, max(abs(finite_or_zero(factor))).item());
+    least_ *= 1 + largest_;
+    delta_ = sum(d_o_ * exact_heads(x.z), {3});
+    const Tensor v = for_each_head(finite_or_zero(exact_heads(x.v)));
+    const Tensor terms = abs(d_o_) * matmul(dropped_, abs(v));
+    bound_ = squeeze(roundings_, 3) * (sum(terms, {3}) * eps_ + least_);
+  }
+
+  std::string first_broken() const {
+    std::string text = masked_entry(a_, "the weight");
+    if (text.empty()) text = masked_entry(d_s_, "dL/dS");
+    if (text.empty()) text = row_sum();
+    if (text.empty()) text = row_product();
+    if (text.empty()) text = values_gradient();
+    return text;
+  }
+
+ private:
+  // [B, Hkv, T, d] -> [B, H, T, d]
+  Tensor for_each_head(const Tensor& x) const {
+    const Shape all{x.size(0), x.size(1), shared_, x.size(2), x.size(3)};
+    return reshape(expand(unsqueeze(x, 2), all), {x.size(0), -1, x.size(2), x.size(3)});
+  }
+  std::string query(const Dims& at) const {
+    return fmt::format("L{}H{}, query {} of sequence {}", rules_.layer, at[1], at[2], at[0]);
+  }
+
+  std::string masked_entry(const Tensor& x, const char* name) const {
+    const Tensor zero = zeros_like(x);
+    const auto miss = first_miss(masked_fill(x, logical_not(masked_), 0), zero, zero);
+    if (!miss) return "";
+    return fmt::format("{}: {} of key {}, which is masked, is {:g}, needs 0", query(miss->at), name,
+                       miss->at[3], miss->got);
+  }
+
+  std::string row_sum() const {
+    const Tensor rest = 1.0 - sum(a_, {3});  // the sink's weight
+    const auto miss = first_miss(sum(masked_fill(d_s_, masked_, 0), {3}),
+                                 rules_.sink ? rest * delta_ : zeros_like(delta_), bound_);
+    if (!miss) return "";
+    return fmt::format("{}: the sum of dL/dS over keys is {:g}, needs {:g}{} within {:.2g}",
+                       query(miss->at), miss->got, miss->want,
+                       rules_.sink ? " (minus the sink's)" : "", miss->bound);
+  }
+
+  std::string row_product() const {
+    const auto miss = first_miss(sum(masked_fill(a_ * d_a_, masked_, 0), {3}), delta_, bound_);
+    if (!miss) return "";
+    return fmt::format("{}: the sum of A * dL/dA is {:g}, needs dL/dO . O = {:g} within {:.2g}",
+                       query(miss->at), miss->got, miss->want, miss->bound);
+  }
+
+  std::string values_gradient() const {
+    const auto of_shared = [&](const Tensor& x) {  // [B, H, T, d] -> [B, Hkv, T, d]
+      return sum(reshape(x, {x.size(0), -1, shared_, x.size(2), x.size(3)}), {2});
+    };
+    const Tensor terms = matmul(mT(dropped_ * roundings_), abs(d_o_));
+    const Tensor most = max(roundings_, {1, 2}, true);
+    const auto miss = first_miss(d_v_, of_shared(matmul(mT(dropped_), d_o_)),
+                                 of_shared(terms) * eps_ + most * least_);
+    if (!miss) return "";
+    Dims at = miss->at;
+    at[1] *= shared_;
+    const std::string others =
+        shared_ == 1 ? "" : fmt::format(" to L{}H{}", rules_.layer, at[1] + shared_ - 1);
+    return fmt::format(
+        "L{}H{}{}, key {} of sequence {}: column {} of dL/dv is {:g}, needs that of "
+        "A^T dL/dO = {:g} within {:.2g}",
+        rules_.layer, at[1], others, at[2], at[0], at[3], miss->got, miss->want, miss->bound);
+  }
+
+  AttentionRules rules_;
+  Tensor a_, d_a_, d_s_, dropped_;  // [B, H, T, T]
+  Tensor d_o_, d_v_;                // [B, H, T, d_value], [B, Hkv, T, d_value]
+  std::int64_t shared_;             // heads to one of keys and values
+  Tensor masked_;                   // [T, T]
+  Tensor roundings_;                // [B, H, T, 1], by query
+  Tensor delta_, bound_;            // [B, H, T]: dL/dO . O, and what sums over keys may miss by
+  double eps_, least_, largest_ = 0;
+};
+
+std::string invariant_site(std::int64_t layer, const char* name) {
+  return fmt::format("blocks.{}.attn.{}", layer, name);
+}
+const char* invariant_weights(const Transformer& model) {
+  return model.options.dropout > 0 ? "hook_pattern_dropped" : "hook_pattern";
+}
+
+}  // namespace
+
+std::string broken_invariant(const AttentionArrays& x, const AttentionRules& rules) {
+  const NoGrad guard;
+  return Identities(x, rules).first_broken();
+}
+
+void record_invariants(Probe& probe, const Transformer& model) {
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
+    for (const char* name :
+         {"hook_attn_scores", "hook_pattern", invariant_weights(model), "hook_z", "hook_v"})
+      probe.record(invariant_site(layer, name));
+}
+
+std::string broken_invariant(const Probe& probe, const Transformer& model) {
+  const Transformer::Options& o = model.options;
+  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+    const auto value = [&](const char* name) { return probe.value(invariant_site(layer, name)); };
+    const AttentionArrays x{.scores = value("hook_attn_scores"),
+                            .scores_grad = value("hook_attn_scores_grad"),
+                            .pattern = value("hook_pattern"),
+                            .pattern_grad = value("hook_pattern_grad"),
+                            .dropped = value(invariant_weights(model)),
+                            .z = value("hook_z"),
+                            .z_grad = value("hook_z_grad"),
+                            .v = value("hook_v"),
+                            .v_grad = value("hook_v_grad")};
+    const std::string text =
+        broken_invariant(x, {.layer = layer, .window = o.window, .sink = o.sink != Sink::kNone});
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+}  // namespace heed::nn

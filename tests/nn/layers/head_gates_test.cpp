@@ -1,0 +1,137 @@
+// Probe::scale_heads: heads scaled and cut, and dL/dgate.
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/inplace.h"
+#include "nn/layers/transformer.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::autograd::testing::largest;
+using heed::autograd::testing::same_bits;
+using heed::autograd::testing::values;
+using heed::nn::testing::random_model;
+
+const std::string kZ = "blocks.1.attn.hook_z";
+
+struct Gated {
+  Transformer model;
+  Tensor ids, targets;
+
+  explicit Gated(AttentionForm form = AttentionForm::kPackedQKV, DType dtype = float32)
+      : model(random_model({.vocab = 5,
+                            .d_model = 12,
+                            .heads = 3,
+                            .context = 6,
+                            .d_head = 5,
+                            .form = form,
+                            .dtype = dtype})) {
+    Generator g(4);
+    ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
+  }
+  Tensor logits(const Tensor& gates = {}, const std::string& site = kZ) const {
+    Probe probe;
+    if (gates.defined()) probe.scale_heads(site, gates);
+    return model.forward(ids, {.probe = &probe});
+  }
+  double loss(const std::vector<double>& gates) const {
+    return cross_entropy(logits(from_data(gates, {3})), targets).item();
+  }
+};
+
+TEST_CASE("cutting heads gives the bits of an output projection without their columns") {
+  for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kPerHead}) {
+    const Gated cut(form), without(form);
+    {
+      const NoGrad guard;
+      const AttentionWeights& w = without.model.blocks[1].attn.weights;
+      for (const std::int64_t head : {0, 2})  // [D, H d_value], [H, d_value, D]
+        fill_(form == AttentionForm::kPerHead
+                  ? slice(w.W_O.detach(), 0, head, head + 1)
+                  : slice(w.out_proj_weight.detach(), 1, 5 * head, 5 * head + 5),
+              0);
+    }
+    CHECK(same_bits(cut.logits(tensor({0, 1, 0})), without.logits()));
+    CHECK(!same_bits(cut.logits(), without.logits()));
+    CHECK(same_bits(cut.logits(tensor({1, 1, 1})), cut.logits()));
+    CHECK(!same_bits(cut.logits(tensor({1, 0.5, 1})), cut.logits()));
+  }
+}
+
+TEST_CASE("a gate of 0 cuts NaN and infinities, another number does not") {
+  const Gated g;
+  const Tensor values_of_head_1 =
+      slice(g.model.blocks[1].attn.weights.in_proj_bias.detach(), 0, 2 * 15 + 5, 2 * 15 + 10);
+  const Tensor clean = g.logits(tensor({1, 0, 1}));
+  for (const double broken : {std::nan(""), kInf}) {
+    {
+      const NoGrad guard;
+      fill_(values_of_head_1, broken);
+    }
+    CHECK(same_bits(g.logits(tensor({1, 0, 1})), clean));
+    CHECK(all(isfinite(g.logits(tensor({1, 0.1, 1})))).item() == 0);
+  }
+}
+
+TEST_CASE("dL/dgate is a head's <dL/dz, z>, and what moving the gate does") {
+  const Gated g(AttentionForm::kSeparate, float64);
+  for (const std::vector<double>& at : {std::vector<double>{1, 1, 1}, {0.3, 0, -2}}) {
+    const Tensor gates = from_data(at, {3}).requires_grad();
+    Probe probe;
+    probe.scale_heads(kZ, gates).record(kZ);
+    const Tensor loss = cross_entropy(g.model.forward(g.ids, {.probe = &probe}), g.targets);
+    const auto importance = values(grad(loss, gates));
+    const Tensor gated = probe.value(kZ), upstream = probe.value(kZ + "_grad");
+    for (std::size_t h = 0; h < 3; ++h) {
+      std::vector<double> above = at, below = at;
+      const double step = 1e-5;
+      above[h] += step, below[h] -= step;
+      const double slope = (g.loss(above) - g.loss(below)) / (2 * step);
+      INFO("head " << h << ": " << importance[h] << ", moving it " << slope);
+      CHECK(std::abs(importance[h] - slope) <= 1e-9);
+      CHECK(std::abs(importance[h]) > 1e-5);
+      if (at[h] == 0) continue;
+      const std::int64_t i = std::int64_t(h);
+      const double by_hand = sum(select(gated * upstream, 2, i)).item() / at[h];
+      CHECK(std::abs(importance[h] - by_hand) <= 1e-13);
+    }
+  }
+}
+
+TEST_CASE("a gradient per gate, of a gate that is 0, too, and gradients of gradients") {
+  const Gated g(AttentionForm::kPackedQKV, float64);
+  const Tensor gates = tensor({0, 1, 0.5}, float64).requires_grad();
+  const Tensor weight = g.model.blocks[1].attn.weights.out_proj_weight;
+  const Tensor loss = cross_entropy(g.logits(gates), g.targets);
+  const Tensor first = grad(loss, {gates}, {.create_graph = true})[0];
+  CHECK(std::abs(first.at({0})) > 1e-5);
+  CHECK(largest(grad(sum(first * first), weight)) > 1e-5);
+}
+
+TEST_CASE("scale_heads says which heads there are, and where gates may stand") {
+  const Gated g;
+  CHECK_THROWS_WITH(g.logits(ones({2})),
+                    "probe: 'blocks.1.attn.hook_z' is of L1H0 to L1H2 and needs a gate for each, "
+                    "[3], got [2]");
+  Probe probe;
+  CHECK_THROWS_WITH(probe.scale_heads("blocks.0.attn.hook_pattern", ones({3})),
+                    "probe: scale_heads needs a hook_q, hook_k, hook_v or hook_z, got "
+                    "'blocks.0.attn.hook_pattern'");
+  CHECK_THROWS_WITH(probe.scale_heads(kZ, ones({3, 1})),
+                    "probe: scale_heads needs gates [heads], got [3, 1]");
+  CHECK_THROWS_WITH(g.logits(ones({3}), "blocks.2.attn.hook_z"),
+                    "probe: no forward pass reached 'blocks.2.attn.hook_z'; the nearest site is "
+                    "'blocks.0.attn.hook_z'");
+  // Heads of shared keys are those that are stored.
+  const MultiHeadAttention shared({.d_model = 4, .heads = 2, .kv_heads = 1});
+  probe.scale_heads("hook_k", ones({2}));
+  CHECK_THROWS_WITH(shared(ones({1, 2, 4}), {.probe = &probe}),
+                    "probe: 'hook_k' is of H0 and needs a gate for each, [1], got [2]");
+}
+
+}  // namespace

@@ -1,0 +1,304 @@
+// Attention's invariants: hold in every variant of the model, cost no bit, and are broken where
+// something is broken.
+#include "nn/train/invariants.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "autograd/engine/engine.h"
+#include "autograd/graph/mutation.h"
+#include "nn/train/trainer.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/layouts.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using Catch::Matchers::StartsWith;
+using heed::autograd::float32;
+using heed::autograd::float64;
+using heed::autograd::NumericError;
+using heed::autograd::testing::largest;
+using heed::autograd::testing::place;
+using heed::autograd::testing::same_bits;
+using heed::nn::testing::random_model;
+
+RunConfig tiny() {
+  RunConfig c = preset("reverse");
+  c.layers = 2, c.d_model = 16, c.heads = 4, c.context = 8, c.batch = 4, c.eval_batch = 8;
+  c.steps = 4;
+  return c;
+}
+
+struct Variant {
+  const char* name;
+  std::function<void(RunConfig&)> change;
+};
+const std::vector<Variant>& variants() {
+  using C = RunConfig;
+  static const std::vector<Variant> list = {
+      {"as it is", [](C&) {}},
+      {"no scale", [](C& c) { c.scale = ScaleRule::kNone; }},
+      {"1/d-head", [](C& c) { c.scale = ScaleRule::kInvHead; }},
+      {"1/sqrt-d-model", [](C& c) { c.scale = ScaleRule::kInvSqrtModel; }},
+      {"learned scale", [](C& c) { c.scale = ScaleRule::kLearned; }},
+      {"scores of hundreds", [](C& c) { c.scale = 300.0; }},
+      {"shared keys and values", [](C& c) { c.kv_heads = 2, c.d_head = 6, c.d_value = 3; }},
+      {"one head of keys", [](C& c) { c.kv_heads = 1; }},
+      {"window", [](C& c) { c.window = 3; }},
+      {"window of one", [](C& c) { c.window = 1; }},
+      {"QK-norm", [](C& c) { c.qk_norm = true; }},
+      {"soft cap", [](C& c) { c.soft_cap = 0.5; }},
+      {"softmax-one", [](C& c) { c.sink = Sink::kZero; }},
+      {"sink", [](C& c) { c.sink = Sink::kLearned; }},
+      {"sink, soft cap, shared values",
+       [](C& c) { c.sink = Sink::kLearned, c.soft_cap = 2, c.kv_heads = 1; }},
+      {"dropout", [](C& c) { c.dropout = 0.3; }},
+      {"dropout, sink, window", [](C& c) { c.dropout = 0.5, c.sink = Sink::kZero, c.window = 4; }},
+      {"dropout, soft cap", [](C& c) { c.dropout = 0.3, c.soft_cap = 1; }},
+      {"RoPE", [](C& c) { c.positions = Positions::kRope; }},
+      {"ALiBi", [](C& c) { c.positions = Positions::kAlibi; }},
+      {"learned positions", [](C& c) { c.positions = Positions::kLearned; }},
+      {"MLP, norm after", [](C& c) { c.mlp = true, c.norm = NormPlacement::kPost; }},
+      {"per head", [](C& c) { c.form = AttentionForm::kPerHead; }},
+      {"parts", [](C& c) { c.accumulate = 2, c.dropout = 0.2; }},
+      {"float64", [](C& c) { c.dtype = float64, c.dropout = 0.2; }},
+  };
+  return list;
+}
+
+TEST_CASE("invariants hold in every variant, and looking at them changes no bit of a run") {
+  for (const Variant& v : variants()) {
+    CAPTURE(v.name);
+    RunConfig c = tiny();
+    v.change(c);
+    Trainer alone(c);
+    c.check_invariants = 1;
+    Trainer watched(c);
+    for (int i = 0; i < 3; ++i) CHECK(alone.step().loss == watched.step().loss);
+    const auto before = alone.state(), after = watched.state();
+    REQUIRE(before.size() == after.size());
+    for (std::size_t i = 0; i < before.size(); ++i)
+      CHECK(same_bits(before[i].tensor, after[i].tensor));
+    CHECK(alone.streams() == watched.streams());
+  }
+}
+
+TEST_CASE("invariants hold over several blocks of keys, and with large and tiny weights") {
+  for (const double scale : {1.0, 30.0, 1e-4})
+    for (const Sink sink : {Sink::kNone, Sink::kLearned})
+      for (const double cap : {0.0, 20.0}) {
+        CAPTURE(scale, int(sink), cap);
+        const Transformer model = random_model({.vocab = 5,
+                                                .d_model = 16,
+                                                .heads = 2,
+                                                .layers = 1,
+                                                .context = 900,
+                                                .mlp = false,
+                                                .scale = scale,
+                                                .soft_cap = cap,
+                                                .sink = sink,
+                                                .dropout = 0.1});
+        Generator g(2);
+        Probe probe;
+        record_invariants(probe, model);
+        const Tensor ids = randint(0, 5, {1, 900}, g);
+        backward(cross_entropy(
+            model.forward(ids, {.training = true, .generator = &g, .probe = &probe}), ids));
+        CHECK(broken_invariant(probe, model) == "");
+      }
+}
+
+// One layer's arrays of a real pass.
+struct Recorded {
+  AttentionArrays x;
+  AttentionRules rules;
+
+  explicit Recorded(bool sink = false, std::int64_t kv_heads = 4) {
+    Generator g(5);
+    const MultiHeadAttention layer({.d_model = 16,
+                                    .heads = 4,
+                                    .kv_heads = kv_heads,
+                                    .sink = sink ? Sink::kLearned : Sink::kNone,
+                                    .window = 6,
+                                    .causal = true,
+                                    .dropout = 0.3},
+                                   g);
+    Probe probe;
+    for (const char* site :
+         {"hook_attn_scores", "hook_pattern", "hook_pattern_dropped", "hook_z", "hook_v"})
+      probe.record(site);
+    const Tensor y =
+        layer(randn({3, 8, 16}, float32, g), {.training = true, .generator = &g, .probe = &probe});
+    backward(y, {.grad_output = randn(y.shape(), float32, g)});
+    x = {probe.value("hook_attn_scores"),     probe.value("hook_attn_scores_grad"),
+         probe.value("hook_pattern"),         probe.value("hook_pattern_grad"),
+         probe.value("hook_pattern_dropped"), probe.value("hook_z"),
+         probe.value("hook_z_grad"),          probe.value("hook_v"),
+         probe.value("hook_v_grad")};
+    rules = {.layer = 1, .window = 6, .sink = sink};
+  }
+  std::string broken() const { return broken_invariant(x, rules); }
+  // With one entry of one array changed.
+  std::string broken(Tensor AttentionArrays::*array, const Dims& at,
+                     const std::function<float(float)>& change) const {
+    AttentionArrays faulty = x;
+    faulty.*array = contiguous(x.*array * 1.0);
+    float& entry = (faulty.*array).mutable_data<float>()[place(at, (x.*array).shape())];
+    entry = change(entry);
+    return broken_invariant(faulty, rules);
+  }
+  // By a thousandth of the largest.
+  std::string nudged(Tensor AttentionArrays::*array, const Dims& at) const {
+    const auto by = float(1e-3 * largest(masked_fill(x.*array, eq(x.*array, -kInf), 0)));
+    return broken(array, at, [by](float v) { return v + by; });
+  }
+};
+using A = AttentionArrays;
+
+TEST_CASE("each invariant that is broken is named with its layer, head, row and both values") {
+  for (const bool sink : {false, true}) {
+    const Recorded r(sink);
+    REQUIRE(r.broken() == "");
+    const auto tiny_weight = [](float) { return 1e-30f; };
+    CHECK(r.broken(&A::pattern, {1, 2, 3, 5}, tiny_weight) ==
+          "L1H2, query 3 of sequence 1: the weight of key 5, which is masked, is 1e-30, needs 0");
+    CHECK(r.broken(&A::pattern, {1, 2, 7, 1}, tiny_weight) ==  // by the window
+          "L1H2, query 7 of sequence 1: the weight of key 1, which is masked, is 1e-30, needs 0");
+    CHECK(r.broken(&A::scores_grad, {2, 0, 0, 7}, tiny_weight) ==
+          "L1H0, query 0 of sequence 2: dL/dS of key 7, which is masked, is 1e-30, needs 0");
+    CHECK_THAT(r.nudged(&A::scores_grad, {2, 3, 6, 4}),
+               StartsWith("L1H3, query 6 of sequence 2: the sum of dL/dS over keys is "));
+    CHECK_THAT(r.nudged(&A::scores_grad, {2, 3, 6, 4}),
+               Contains(sink ? " (minus the sink's) within " : ", needs 0 within "));
+    CHECK_THAT(r.nudged(&A::pattern_grad, {0, 1, 4, 4}),
+               StartsWith("L1H1, query 4 of sequence 0: the sum of A * dL/dA is "));
+    CHECK_THAT(r.nudged(&A::pattern_grad, {0, 1, 4, 4}), Contains(", needs dL/dO . O = "));
+    CHECK(r.nudged(&A::pattern_grad, {0, 1, 4, 5}).empty());  // a masked one may be anything
+    // z is [B, T, H, d]
+    CHECK_THAT(r.nudged(&A::z, {2, 7, 3, 0}),
+               StartsWith(sink ? "L1H3, query 7 of sequence 2: the sum of dL/dS "
+                               : "L1H3, query 7 of sequence 2: the sum of A * dL/dA is "));
+    CHECK_THAT(r.nudged(&A::v_grad, {1, 4, 2, 3}),
+               StartsWith("L1H2, key 4 of sequence 1: column 3 of dL/dv is "));
+    CHECK_THAT(r.nudged(&A::dropped, {1, 2, 6, 4}),
+               StartsWith("L1H2, key 4 of sequence 1: column 0 of dL/dv is "));
+  }
+  const Recorded shared(false, 2);
+  REQUIRE(shared.broken() == "");
+  CHECK_THAT(shared.nudged(&A::v_grad, {0, 7, 1, 0}),
+             StartsWith("L1H2 to L1H3, key 7 of sequence 0: column 0 of dL/dv is "));
+}
+
+TEST_CASE("NaN and infinities fail where they stand") {
+  const Recorded r;
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const auto put = [bad](float) { return bad; };
+    for (auto array : {&A::scores, &A::scores_grad, &A::pattern, &A::pattern_grad, &A::dropped}) {
+      const std::string text = r.broken(array, {1, 2, 5, 3}, put);
+      INFO(text);
+      CHECK(text.starts_with("L1H2, query 5 of sequence 1: "));
+    }
+    for (auto array : {&A::z, &A::z_grad})
+      CHECK_THAT(r.broken(array, {1, 5, 2, 3}, put), StartsWith("L1H2, query 5 of sequence 1: "));
+    CHECK_THAT(r.broken(&A::v_grad, {1, 5, 2, 3}, put),
+               StartsWith("L1H2, key 5 of sequence 1: column 3 of dL/dv is "));
+  }
+}
+
+TEST_CASE("what a probe replaces in a pass is seen") {
+  const Transformer model =
+      random_model({.vocab = 5, .d_model = 16, .heads = 2, .context = 8, .mlp = false});
+  Generator g(2);
+  const Tensor ids = randint(0, 5, {2, 8}, g);
+  const auto broken = [&](const std::string& site, const Probe::Replace& f) {
+    Probe probe;
+    record_invariants(probe, model);
+    probe.replace(site, f);
+    backward(cross_entropy(model.forward(ids, {.training = true, .probe = &probe}), ids));
+    return broken_invariant(probe, model);
+  };
+  const auto at = [](const Tensor& x, const Dims& index) {  // 1 there, 0 elsewhere
+    Tensor one = zeros(x.shape(), x.dtype());
+    one.mutable_data<float>()[place(index, x.shape())] = 1;
+    return one;
+  };
+  CHECK(broken("blocks.1.attn.hook_pattern", [](const Tensor& p) { return p * 1.0; }) == "");
+  CHECK_THAT(broken("blocks.1.attn.hook_pattern",
+                    [&](const Tensor& p) {
+                      return p + at(p, {1, 0, 2, 4}) * 0.01;
+                    }),
+             StartsWith("L1H0, query 2 of sequence 1: the weight of key 4, which is masked, is "));
+  CHECK_THAT(broken("blocks.0.attn.hook_z",
+                    [&](const Tensor& z) {
+                      return z + at(z, {0, 5, 1, 2}) * 0.1;
+                    }),
+             StartsWith("L0H1, query 5 of sequence 0: the sum of A * dL/dA is "));
+}
+
+std::string error_of(Trainer& t) {
+  try {
+    t.step();
+  } catch (const NumericError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST_CASE("a step that breaks an invariant throws, and leaves weights and streams as they were") {
+  RunConfig c = tiny();
+  c.window = 3, c.check_invariants = 2, c.dropout = 0.1;
+  Trainer t(c), twin(c);
+  t.step(), twin.step();
+  t.model.blocks[1].attn.options.window = 0;  // the layer looks further than the model says
+  CHECK_THAT(error_of(t), StartsWith("check-invariants: step 2, L1H0, query 3 of sequence 0: the "
+                                     "weight of key 0, which is masked, is "));
+  CHECK(t.steps_done == 1);
+  t.model.blocks[1].attn.options.window = 3;
+  CHECK(t.step().loss == twin.step().loss);
+  t.model.blocks[1].attn.options.window = 0;
+  CHECK(error_of(t).empty());  // step 3 is not looked at
+  CHECK(!error_of(t).empty());
+}
+
+TEST_CASE("a wrong backward of attention ends the step") {
+  const auto with_mutation = [](RunConfig c, const std::string& op, std::size_t input,
+                                const std::function<Tensor(const Tensor&)>& change) {
+    c.check_invariants = 1;
+    Trainer t(c);
+    const MutateGradients wrong([&](const Op& o, std::size_t i, const Tensor& g, const Shape&) {
+      return o.name() == op && i == input ? change(g) : g;
+    });
+    return error_of(t);
+  };
+  RunConfig c = tiny();
+  const auto larger = [](const Tensor& g) { return g * 1.001; };
+  CHECK(with_mutation(c, "attention", 2, [](const Tensor& g) { return g; }).empty());
+  CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
+  c.accumulate = 2;
+  CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
+  c.soft_cap = 3;
+  CHECK_THAT(with_mutation(c, "softmax", 0, [](const Tensor& g) { return g + 1e-4; }),
+             Contains("dL/dS of key 1, which is masked, is 0.0001"));
+}
+
+TEST_CASE("a resumed run may be looked at in another rhythm") {
+  const heed::testing::Folder folder;
+  Trainer straight(tiny());
+  straight.step();
+  straight.save(folder.path());
+  Trainer resumed = Trainer::resume(folder.path());
+  resumed.set_check_invariants(1);
+  CHECK(resumed.step().loss == straight.step().loss);
+  resumed.save(folder.path());
+  CHECK(Trainer::resume(folder.path()).config().check_invariants == 1);
+  CHECK_THROWS_WITH(resumed.set_check_invariants(-1),
+                    Contains("check-invariants needs a whole number, 0 to "));
+}
+
+}  // namespace

@@ -11,6 +11,7 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/study/causes.h"
 
 namespace heed {
 namespace {
@@ -19,6 +20,7 @@ struct StudyArguments {
   std::string run, weights = "model.safetensors", prompt, of = "loss", out;
   std::int64_t sample = 0, at = 0;
   bool ascii = false, overwrite = false;
+  CauseArguments causes;
 };
 
 std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
@@ -155,8 +157,9 @@ int run_study(const StudyArguments& a, const Command& c) {
   if (c.given("prompt") && c.given("sample"))
     usage_error("--prompt and --sample both name a sequence; give one");
   const std::filesystem::path folder = find_run(a.run);
+  const bool sequences = !c.given("prompt") || c.given("samples");
   const nn::LoadedRun run =
-      open_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
+      open_run(folder, a.weights, sequences ? nn::Use::kSequences : nn::Use::kPrompts);
   const nn::TaskFacts& facts = run.task->facts();
   const nn::Batch one = chosen_sequence(a, c, *run.task);
   const auto ids = one.inputs.to_vector<std::int64_t>();
@@ -166,6 +169,8 @@ int run_study(const StudyArguments& a, const Command& c) {
   progress.at_work("runs the model forward and backward");
   const nn::Study s = nn::study(run.model, one, objective);
   if (!std::isfinite(s.value)) throw autograd::NumericError("study: the objective is not finite");
+  progress.at_work("looks for causes");
+  const Causes causes = study_causes(a.causes, c, run, one, objective);
 
   const std::string of = words_of(objective, facts);
   std::vector<std::string> labels;
@@ -181,7 +186,8 @@ int run_study(const StudyArguments& a, const Command& c) {
                           {"tokens", facts.vocabulary.decode(ids)},
                           {"value", fmt::format("{:.17g}", s.value)}});
   });
-  const std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
+  std::vector<std::filesystem::path> files = draw_study(out, s, objective, labels, facts);
+  for (const auto& file : draw_causes(out, causes)) files.push_back(file);
   saved.get();
   progress.clear();
 
@@ -194,12 +200,14 @@ int run_study(const StudyArguments& a, const Command& c) {
                                  {"value", s.value},
                                  {"tokens", facts.vocabulary.decode(ids)},
                                  {"heads", heads_json(s)},
+                                 {"tables", tables_json(causes.tables)},
                                  {"files", names}}));
     return kOk;
   }
   print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, s.value, length);
   print_heads(s);
   if (a.ascii) print_ascii(s, labels);
+  for (const Table& table : causes.tables) print("\n{}", table_text(table));
   print("\n");
   for (const auto& name : names.items()) print("{}\n", name.text());
   return kOk;
@@ -211,11 +219,13 @@ void study_command(Command& c) {
   c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
   c.json_keys[""] =
       "run objective value tokens heads (layer head entropy previous_token duplicate_token "
-      "induction dq dk dv) files";
+      "induction dq dk dv) tables (title what columns (name unit) rows) files";
   c.examples =
       "  heed study\n"
       "  heed study --prompt abcab --of diff:c-d\n"
-      "  heed study --sample 3 --ascii";
+      "  heed study --sample 3 --ascii\n"
+      "  heed study --ablate all --samples 64\n"
+      "  heed study --prompt abcdefabcd --corrupt abcdefabxd --of diff:e-f --attribute";
   c.notes =
       "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
       "all arrays, with q, k, v, z and their gradients, to arrays.safetensors, and prints per "
@@ -223,7 +233,9 @@ void study_command(Command& c) {
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
       "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
-      "the mask hides a key: what a weight would be worth does not ask whether it may exist.";
+      "the mask hides a key: what a weight would be worth does not ask whether it may exist.\n"
+      "A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a\n"
+      "large one does, and print it beside the gradient's estimate; --corrupt draws patching.png.";
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 1;
   c.add("Options",
@@ -239,6 +251,7 @@ void study_command(Command& c) {
          {"overwrite", a->overwrite, "replace the study that --out, or study in the run, holds"},
          {"weights", a->weights, "FILE", "weights inside the folder"},
          {"ascii", a->ascii, "draw the weights in the terminal, too"}});
+  c.add("Causes", cause_settings(a->causes));
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kAll);
   c.run = [a](const Command& command) { return run_study(*a, command); };

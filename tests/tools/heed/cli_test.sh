@@ -382,7 +382,7 @@ refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out
-expect 0 study runs/reverse-1 --ablate L0H0,L1H1 --samples 8 --ablation mean; out_has "L0H0,L1H1"
+expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output (mean)"
 expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "saturated"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched
 for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done

@@ -12,7 +12,7 @@ using namespace autograd;
 
 namespace {
 
-const Tensor& unembedding(const Transformer& model) {  // [classes, d_model]
+const Tensor& output_weight(const Transformer& model) {  // [classes, d_model]
   return model.head ? model.head->weight : model.tok.weight;
 }
 
@@ -53,7 +53,7 @@ class StreamReader {
 
  private:
   static Tensor row(const Transformer& model, std::int64_t token) {
-    return to(select(unembedding(model), 0, token), float64);
+    return to(select(output_weight(model), 0, token), float64);
   }
   Tensor at_positions(const Tensor& stream) const {
     return to(index_select(stream, 1, positions_), float64);
@@ -94,7 +94,7 @@ LogitLens logit_lens(const Transformer& model, const Batch& one, const Objective
   check(one.inputs.rank() == 2 && one.inputs.size(0) == 1, "logit_lens",
         "needs one sequence [1, T], got ", one.inputs.shape());
   const NoGrad guard;
-  const std::int64_t length = one.inputs.size(1), classes = unembedding(model).size(0);
+  const std::int64_t length = one.inputs.size(1), classes = output_weight(model).size(0);
   std::vector<std::int64_t> tokens = one.targets.to_vector<std::int64_t>();
   if (objective.kind != Objective::kLoss) tokens.assign(std::size_t(length), objective.a);
   for (const std::int64_t token : tokens)
@@ -108,7 +108,7 @@ LogitLens logit_lens(const Transformer& model, const Batch& one, const Objective
   for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
     const Tensor stream = probe.value(block_site(layer, "hook_resid_post"));
     const std::vector<double> logits =
-        doubles(linear(model.ln ? (*model.ln)(stream) : stream, unembedding(model)));
+        doubles(linear(model.ln ? (*model.ln)(stream) : stream, output_weight(model)));
     for (std::int64_t t = 0; t < length; ++t)
       lens.cells.push_back(read_cell(logits.data() + t * classes, classes, tokens[std::size_t(t)]));
   }

@@ -13,35 +13,35 @@ using namespace autograd;
 
 namespace {
 
-struct Site {
+struct PatchSite {
   const char* name;
   bool by_head;
 };
 
-std::vector<Site> patched_sites(const Transformer::Options& o) {
-  std::vector<Site> sites{{"hook_resid_pre", false}, {"hook_attn_out", false}};
+std::vector<PatchSite> patched_sites(const Transformer::Options& o) {
+  std::vector<PatchSite> sites{{"hook_resid_pre", false}, {"hook_attn_out", false}};
   if (o.mlp) sites.push_back({"hook_mlp_out", false});
   sites.push_back({"attn.hook_z", true});
   return sites;
 }
 
-struct Run {
+struct PromptRun {
   double value;
   std::vector<std::vector<Tensor>> at;  // by site, then layer: [1, T, ...]
 };
 
 // Both prompts' targets are the clean one's: L has to be the same function of the logits.
-Run run_prompt(const Transformer& model, const Batch& prompt, const Batch& clean,
-               const Objective& objective) {
+PromptRun run_prompt(const Transformer& model, const Batch& prompt, const Batch& clean,
+                     const Objective& objective) {
   const NoGrad guard;
-  const std::vector<Site> sites = patched_sites(model.options);
+  const std::vector<PatchSite> sites = patched_sites(model.options);
   Probe probe;
-  for (const Site& site : sites)
+  for (const PatchSite& site : sites)
     for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
       probe.record(block_site(layer, site.name));
   const Tensor logits = model(prompt.inputs, {.probe = &probe});
-  Run run{objective_values(logits, clean, objective).item(), {}};
-  for (const Site& site : sites) {
+  PromptRun run{objective_values(logits, clean, objective).item(), {}};
+  for (const PatchSite& site : sites) {
     run.at.emplace_back();
     for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
       run.at.back().push_back(probe.value(block_site(layer, site.name)));
@@ -51,7 +51,7 @@ Run run_prompt(const Transformer& model, const Batch& prompt, const Batch& clean
 
 // L of copies of the corrupt prompt by the share a of d = clean - corrupt that copy i has at its
 // place: at a = 1 patched, and derivatives at a = 0.
-struct Shares {
+struct PatchShares {
   const Transformer& model;
   const Batch& copies;
   const Objective& objective;
@@ -67,11 +67,11 @@ struct Shares {
   }
 };
 
-struct Orders {
+struct PatchOrders {
   std::vector<double> patched, first, second;  // by place: L, dL/da and d2L/da2
 };
 
-void add_orders(Orders& o, const Shares& s) {
+void add_orders(PatchOrders& o, const PatchShares& s) {
   const std::int64_t n = s.difference.size(0);
   const DType dtype = s.difference.dtype();
   const auto append = [](std::vector<double>& to, const Tensor& x) {
@@ -91,10 +91,10 @@ void add_orders(Orders& o, const Shares& s) {
 }
 
 // Of one layer's site, place by place.
-Orders orders_of(const Transformer& model, const Batch& corrupt, const Objective& objective,
-                 const std::string& site, bool by_head, const Tensor& difference) {
+PatchOrders orders_of(const Transformer& model, const Batch& corrupt, const Objective& objective,
+                      const std::string& site, bool by_head, const Tensor& difference) {
   const std::int64_t axis = by_head ? 2 : 1, places = difference.size(axis);
-  Orders o;
+  PatchOrders o;
   for (std::int64_t begin = 0; begin < places; begin += kCopies) {
     const std::int64_t count = std::min(kCopies, places - begin);
     Shape own = difference.shape();
@@ -124,23 +124,23 @@ void check_prompts(const Batch& clean, const Batch& corrupt) {
 Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,
                   const Objective& objective) {
   check_prompts(clean, corrupt);
-  const Run whole = run_prompt(model, clean, clean, objective),
-            broken = run_prompt(model, corrupt, clean, objective);
+  const PromptRun whole = run_prompt(model, clean, clean, objective),
+                  broken = run_prompt(model, corrupt, clean, objective);
   const double gap = whole.value - broken.value;
   check<ValueError>(std::abs(gap) > 1e-6, "patching", "L is ", whole.value,
                     " on both prompts, so nothing can bring it back; change a token that L "
                     "depends on");
   Batch start;  // the corrupt prompt with the clean one's targets
   start.inputs = corrupt.inputs, start.targets = clean.targets;
-  const std::vector<Site> sites = patched_sites(model.options);
+  const std::vector<PatchSite> sites = patched_sites(model.options);
   Patching result{whole.value, broken.value, {}, {}, {}};
   for (std::size_t s = 0; s < sites.size(); ++s) {
     const std::int64_t columns = broken.at[s][0].size(sites[s].by_head ? 2 : 1);
     PatchMap map{sites[s].name, sites[s].by_head, model.options.layers, columns, {}, {}, {}};
     for (std::int64_t layer = 0; layer < map.layers; ++layer) {
       const std::size_t l = std::size_t(layer);
-      const Orders o = orders_of(model, start, objective, block_site(layer, map.site), map.by_head,
-                                 whole.at[s][l] - broken.at[s][l]);
+      const PatchOrders o = orders_of(model, start, objective, block_site(layer, map.site),
+                                      map.by_head, whole.at[s][l] - broken.at[s][l]);
       for (std::size_t i = 0; i < o.patched.size(); ++i) {
         map.effect.push_back((o.patched[i] - broken.value) / gap);
         map.first_order.push_back(o.first[i] / gap);

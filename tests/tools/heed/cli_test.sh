@@ -391,7 +391,7 @@ has_file patched/patching.png
 refuses 2 "--ablation goes with --ablate" study runs/reverse-1 --ablation mean
 refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
 refuses 2 "--samples: needs 1 to" study runs/reverse-1 --ablate L0H0 --samples 60000
-refuses 2 "so that places correspond" study runs/reverse-1 --prompt ab --corrupt abc
+refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt "qui"
 
 expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
 for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done

@@ -58,7 +58,7 @@ Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
            {"-dL/dg", "L"},
            {"I_h", "L"},
            {"integrated", "L"},
-           {"error", "L"},
+           {"worst error", "L"},
            {"saturated"}},
           {}};
   for (const nn::HeadImportance& h : heads)
@@ -118,7 +118,7 @@ void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
       "prompt "
       "run with the clean activation at that place; 1 brings all of L back, 0 nothing.",
       p.clean, p.corrupt);
-  grid.value_name = "share of L brought back";
+  grid.value_name = "share of L";
   grid.scale = plot::ColorScale::kDiverging;
   plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
 }

@@ -70,7 +70,7 @@ void add_attribution(Causes& causes, const nn::LoadedRun& run, const nn::Batch& 
   const std::int64_t query =
       objective.positions.empty() ? one.inputs.numel() - 1 : objective.positions.front();
   causes.tables.push_back(
-      token_table(nn::token_attribution(run.model, one, objective, nn::Baseline::kMean),
+      token_table(nn::token_attribution(run.model, one, objective, nn::Baseline::kMean, 129),
                   nn::attention_flow(run.model, one, objective), query, labels));
   causes.tables.push_back(
       lens_table(nn::logit_lens(run.model, one, objective), labels, vocabulary));

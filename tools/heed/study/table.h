@@ -26,6 +26,6 @@ nn::Json tables_json(const std::vector<Table>& tables);
 
 /// In columns, numbers with four digits, "-" for one that is not finite; no more than `rows` of
 /// them, and how many there are.
-std::string table_text(const Table& table, std::size_t rows = 16);
+std::string table_text(const Table& table, std::size_t rows = 24);
 
 }  // namespace heed

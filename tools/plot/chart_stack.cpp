@@ -254,7 +254,7 @@ void draw_panel(Image& image, const ChartStack& stack, const StackedChart& panel
 }
 
 Axis y_axis_of(const StackedChart& panel) {
-  std::vector<double> values;
+  std::vector<double> values = panel.ends;
   for (const StackedSeries& s : panel.series) values.insert(values.end(), s.y.begin(), s.y.end());
   for (const HLine& line : panel.hlines) values.push_back(line.y);
   return fit_axis(values, panel.log_y, 0.06, std::max(4, panel.height / 25));

@@ -93,6 +93,15 @@ TEST_CASE("colors are layers, dashes heads; a value that is not finite ends the 
   CHECK(columns_with(draw_chart_stack(s), kOrange, keys_end, end).size() > orange.size());
 }
 
+TEST_CASE("an axis reaches the ends asked for") {
+  ChartStack s = two_panels();
+  s.panels[1].series[0].y = {0.4, 0.41, 0.42, 0.4};
+  s.panels[1].series[1].y = {0.4, 0.41, 0.42, 0.41};
+  CHECK_FALSE(says(draw_chart_stack(s), "1.0"));
+  s.panels[1].ends = {0, 1};
+  CHECK(says(draw_chart_stack(s), "1.0"));
+}
+
 TEST_CASE("few points are dots, many are not; one alone is seen") {
   ChartStack s = two_panels();
   s.colors = {"layer 0"}, s.dashes = {};

@@ -101,8 +101,28 @@ void draw_cells(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
   }
 }
 
+// A line between masked cells and the others: hatching alone is hard to see on small cells.
+void outline_masked(Image& image, const Panel& panel, const Layout& at, int p) {
+  constexpr int kSmallest = 3;  // a cell that a line does not cover
+  if (panel.masked.empty() || at.block > 1 || at.cell < kSmallest) return;
+  const auto masked = [&](int row, int col) {
+    return panel.masked[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)] != 0;
+  };
+  const int width = at.cell < 20 ? 1 : 2;
+  for (int row = 0; row < panel.rows; ++row) {
+    for (int col = 0; col < panel.cols; ++col) {
+      const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
+      if (col > 0 && masked(row, col) != masked(row, col - 1))
+        image.rect(x - width / 2, y, width, at.cell, kInk);
+      if (row > 0 && masked(row, col) != masked(row - 1, col))
+        image.rect(x, y - width / 2, at.cell, width, kInk);
+    }
+  }
+}
+
 void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) {
   draw_cells(image, grid, at, p);
+  if (grid.hatch) outline_masked(image, grid.panels[std::size_t(p)], at, p);
   const int x = at.panel_x(p), y = at.panel_y(p);
   image.frame(x - 1, y - 1, at.panel_width() + 2, at.panel_height() + 2, kInk);
   const int above = cap_height(at.text_size) + at.kLabelGap + 2;

@@ -39,8 +39,8 @@ struct HeatmapGrid {
   /// here the numbers decide (color_range.h); the color bar says what they decided.
   std::optional<bool> root = {}, by_panel = {};
   std::string masked = "masked";  ///< what masked cells are, in the legend
-  /// Masked cells show their values, hatched. Else they are light gray, and their values are of no
-  /// account.
+  /// Masked cells show their values, hatched and outlined. Else they are light gray, and their
+  /// values are of no account.
   bool hatch = false;
   bool print_values = false;  ///< in the cells, if they can be large enough; else the caption says
 };

@@ -162,7 +162,8 @@ HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int b
 int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
   constexpr int kGrid = 1100, kPanel = 560, kSmallPanel = 224, kLeastPanel = 170;
   const int longer = longer_side(grid);
-  const int side = std::clamp(kGrid / at.panel_columns, kSmallPanel, kPanel);
+  const int room = grid.print_values ? kGrid : kPanel;
+  const int side = std::clamp(kGrid / at.panel_columns, kSmallPanel, room);
   const int largest = grid.print_values ? 92 : 56;
   const int cell = std::clamp(side / longer, 2, largest);
   const int least =

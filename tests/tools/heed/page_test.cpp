@@ -7,41 +7,15 @@
 
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
+#include "tests/support/page_map.h"
 
 namespace {
 
 using heed::encode_map;
 using heed::study_page;
 using heed::nn::Json;
-
-std::vector<std::uint8_t> bytes_of(const std::string& base64) {
-  static const std::string digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  REQUIRE(base64.size() % 4 == 0);
-  std::vector<std::uint8_t> bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : base64) {
-    if (c == '=') break;
-    REQUIRE(digits.find(c) != std::string::npos);
-    bits = bits << 6 | std::uint32_t(digits.find(c));
-    count += 6;
-    if (count >= 8) bytes.push_back(std::uint8_t(bits >> (count -= 8) & 255));
-  }
-  return bytes;
-}
-
-// What the page reads: in the order kept, NaN where hidden.
-std::vector<double> decoded(const Json& map) {
-  const auto bytes = bytes_of(map.find("data")->text());
-  REQUIRE(bytes.size() % 2 == 0);
-  std::vector<double> values;
-  for (std::size_t i = 0; i < bytes.size(); i += 2) {
-    const auto code = std::int16_t(bytes[i] | bytes[i + 1] << 8);
-    values.push_back(code == -32768 ? NAN : map.find("scale")->number() * code / 32767);
-  }
-  return values;
-}
+using heed::testing::bytes_of;
+using heed::testing::decoded;
 
 std::vector<double> waves(std::int64_t n) {
   std::vector<double> values;

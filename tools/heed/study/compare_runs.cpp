@@ -12,6 +12,7 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/study/report.h"
 #include "tools/heed/study/study_folder.h"
 #include "tools/plot/plot.h"
 
@@ -287,6 +288,19 @@ int compare_runs(const Comparison& c) {
       {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
   for (const DifferenceView& view : kViews)
     files.push_back(draw_difference(out, c, s, b_folder, view));
+  const PictureSource source_a = source_of(c.folder, c.run.model),
+                      source_b = source_of(other, b.model);
+  const nn::TaskFacts& facts = c.run.task->facts();
+  std::vector<std::string> labels;
+  for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
+    labels.push_back(facts.vocabulary.label(id));
+  const StudyWords words = study_words(source_a, c.objective, labels, facts);
+  const auto page = write_report(
+      out, fmt::format("{} and {}: {}", source_a.run_name(), source_b.run_name(), words.objective),
+      {pane_now({source_a, words, c.one, c.objective}, c.run.model, s.a, c.run.step),
+       pane_now({source_b, words, c.one, c.objective}, b.model, s.b, b.step)},
+      nn::Json::array());
+  files.push_back(page.string());
   progress.clear();
   if (c.json) {
     nn::Json json = comparison_json(c, b, b_folder, s, weights);

@@ -8,6 +8,7 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/study/report.h"
 #include "tools/heed/study/study_folder.h"
 #include "tools/plot/plot.h"
 
@@ -164,10 +165,22 @@ int study_over_time(const OverTimeArguments& a) {
   const plot::ChartStack chart = over_time_chart(study, facts, source.run_name());
   plot::write_png(file("over_time.png"), plot::draw_chart_stack(chart),
                   fmt::format("{}. {}", chart.title, chart.caption), png_facts(source));
+  progress.at_work("draws the page");
+  nn::Generator generator(1);
+  const nn::Batch one = run.task->example(generator);
+  const nn::Objective loss;
+  std::vector<std::string> labels;
+  for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
+    labels.push_back(facts.vocabulary.label(id));
+  const StudyWords words = study_words(source, loss, labels, facts);
+  const auto page =
+      write_report(out, fmt::format("{}: {} over time", source.run_name(), words.objective),
+                   {pane_over_time({source, words, one, loss}, run.model, checkpoints, study)},
+                   nn::Json::array());
   progress.clear();
 
   const std::vector<std::string> files = {file(kCsvFile), file("over_time.json"),
-                                          file("over_time.png")};
+                                          file("over_time.png"), page.string()};
   if (a.json) {
     json.append("files", nn::Json(files));
     print_json(json);

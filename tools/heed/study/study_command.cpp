@@ -4,7 +4,6 @@
 #include <future>
 #include <sstream>
 
-#include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/study/study.h"
@@ -15,8 +14,7 @@
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/compare_runs.h"
 #include "tools/heed/study/over_time.h"
-#include "tools/heed/study/page/page.h"
-#include "tools/heed/study/page_data.h"
+#include "tools/heed/study/report.h"
 #include "tools/heed/study/study_export.h"
 #include "tools/heed/study/study_folder.h"
 #include "tools/heed/study/study_pictures.h"
@@ -217,13 +215,9 @@ int run_study(const StudyArguments& a, const Command& c) {
   });
   std::vector<std::filesystem::path> files = draw_study(out, s.arrays, words, source, head);
   progress.at_work("follows the gradient's routes");
-  PagePane pane{folder.filename().string(), source.weights, words.objective, labels};
-  pane.add_moment(run.step, s, nn::routes(run.model, one, objective), true);
-  const nn::Json page =
-      page_data(fmt::format("{}: {}", folder.filename().string(), words.objective), typed_command(),
-                {pane.json(run.model.options.layers, run.model.options.heads)}, nn::Json::array());
-  files.push_back(out / "report.html");
-  autograd::write_file(files.back().string(), study_page(page));
+  const ReportPane pane{source, words, one, objective};
+  files.push_back(write_report(out, fmt::format("{}: {}", source.run_name(), words.objective),
+                               {pane_now(pane, run.model, s, run.step)}, nn::Json::array()));
   saved.get();
   files.push_back(arrays);
   if (a.form)

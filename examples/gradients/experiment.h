@@ -1,14 +1,60 @@
-// What the experiments share: a power law read off measurements, and the end of main().
+// What the labs share: predictions beside what was measured, and a power law read off measurements.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "tools/plot/plot.h"
+
+/// What a lab claims. Each prediction is one number and where it has to lie.
+class Verdict {
+ public:
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+  /// Prints prediction and measurement; the lab fails unless low <= measured <= high.
+  void expect(const std::string& what, double measured, double low, double high = kNoLimit) {
+    const bool holds = measured >= low && measured <= high;  // not where it is NaN
+    holds_ = holds_ && holds;
+    std::printf("%s: predicted %s, measured %.4g: %s\n", what.c_str(), range(low, high).c_str(),
+                measured, holds ? "holds" : "FAILS");
+  }
+  void expect_at_most(const std::string& what, double measured, double high) {
+    expect(what, measured, -kNoLimit, high);
+  }
+
+  /// Writes the picture. What main() returns: 0, or 1 where a prediction fails, or 4 if the file
+  /// cannot be written.
+  int finish(const heed::plot::Image& picture, const std::string& file,
+             const std::string& alt_text) const try {
+    heed::plot::write_png(file, picture, alt_text);
+    std::printf("\n%s\npicture: %s\n",
+                holds_ ? "the predictions hold" : "A PREDICTION FAILS: see FAILS above",
+                file.c_str());
+    return holds_ ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 4;
+  }
+
+ private:
+  static std::string range(double low, double high) {
+    char text[64];
+    if (high == kNoLimit)
+      std::snprintf(text, sizeof text, ">= %.4g", low);
+    else if (low == -kNoLimit)
+      std::snprintf(text, sizeof text, "<= %.4g", high);
+    else
+      std::snprintf(text, sizeof text, "%.4g to %.4g", low, high);
+    return text;
+  }
+
+  bool holds_ = true;
+};
 
 /// Slope of log y over log x, by least squares.
 inline double log_log_slope(const std::vector<double>& x, const std::vector<double>& y) {
@@ -21,16 +67,4 @@ inline double log_log_slope(const std::vector<double>& x, const std::vector<doub
     xy += dx * (std::log(y[i]) - my);
   }
   return xy / xx;
-}
-
-/// Writes the chart. What main() returns: 0, or 1 where the prediction fails, or 4 if the file
-/// cannot be written.
-inline int finish(const heed::plot::LineChart& chart, const std::string& file,
-                  const std::string& alt_text, bool prediction_holds) try {
-  heed::plot::write_png(file, heed::plot::draw_chart(chart), alt_text);
-  std::printf("picture: %s\n", file.c_str());
-  return prediction_holds ? 0 : 1;
-} catch (const std::exception& e) {
-  std::fprintf(stderr, "%s\n", e.what());
-  return 4;
 }

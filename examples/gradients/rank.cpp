@@ -79,29 +79,24 @@ int main() {
     }
   }
   const double predicted[] = {3, 2, 2, 0};
-  double slopes[4];
-  bool ok = true;
-  for (std::size_t i = 0; i < 4; ++i) {
-    slopes[i] = log_log_slope(r_values, curves[i].y);
-    ok = ok && std::abs(slopes[i] - predicted[i]) <= 0.02;
-  }
-  std::printf("\npredicted  slopes 3, 2, 2, 0\nmeasured   slopes %.3f, %.3f, %.3f, %.3f\n%s\n\n",
-              slopes[0], slopes[1], slopes[2], slopes[3],
-              ok ? "the prediction holds" : "THE PREDICTION FAILS");
-
+  std::printf("\n");
+  Verdict verdict;
+  for (std::size_t i = 0; i < 4; ++i)
+    verdict.expect("slope of " + curves[i].name, log_log_slope(r_values, curves[i].y),
+                   predicted[i] - 0.02, predicted[i] + 0.02);
+  std::printf("\n");
   print_six_layers();
   std::printf(
       "\nNotice: the exponent 3 per layer is 3^L over L layers, so float64 is exhausted after\n"
       "a few; the residual stream is what keeps tokens apart, and queries and keys learning.\n");
 
-  return finish(
-      {.title = "Rank collapse in one layer of attention",
-       .x_name = "log10 of the tokens' relative differences",
-       .y_name = "norm",
-       .series = curves,
-       .log_y = true},
+  return verdict.finish(
+      heed::plot::draw_chart({.title = "Rank collapse in one layer of attention",
+                              .x_name = "log10 of the tokens' relative differences",
+                              .y_name = "norm",
+                              .series = curves,
+                              .log_y = true}),
       "gradient_rank.png",
       "Over the tokens' differences r: the output's differences fall as r^3, gradients of W_Q and "
-      "W_K as r^2, the gradient of W_V stays.",
-      ok);
+      "W_K as r^2, the gradient of W_V stays.");
 }

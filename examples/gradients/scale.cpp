@@ -87,24 +87,22 @@ int main() {
     constant += std::log(traces[i] * std::sqrt(d_values[i])) / double(d_values.size());
   constant = std::exp(constant);
   const auto [low, high] = std::minmax_element(kept.y.begin(), kept.y.end());
-  const bool ok =
-      slope >= -0.55 && slope <= -0.45 && std::abs(constant / c - 1) <= 0.1 && *high - *low <= 0.01;
-  std::printf("\npredicted  slope -0.5, constant %.4f, scaled the same for every d_k\n", c);
-  std::printf("measured   slope %.3f, constant %.4f, scaled within %.4f\n", slope, constant,
-              *high - *low);
-  std::printf("%s\n\n", ok ? "the prediction holds" : "THE PREDICTION FAILS");
+  std::printf("\n");
+  Verdict verdict;
+  verdict.expect("slope of log tr J over log d_k, from 64 on", slope, -0.55, -0.45);
+  verdict.expect("tr J sqrt(d_k) / c", constant / c, 0.9, 1.1);
+  verdict.expect_at_most("scaled: largest difference between two d_k", *high - *low, 0.01);
   std::printf(
-      "Notice: the mean falls like 1/sqrt(d_k) because of rare near-ties; the median query\n"
+      "\nNotice: the mean falls like 1/sqrt(d_k) because of rare near-ties; the median query\n"
       "is dead long before. Dividing by sqrt(d_k) keeps both alive at any width.\n");
 
-  return finish(
-      {.title = "How much gradient the softmax lets through",
-       .x_name = "log2 d_k",
-       .y_name = "trace of the softmax's Jacobian",
-       .series = {mean, law, median, kept},
-       .log_y = true},
+  return verdict.finish(
+      heed::plot::draw_chart({.title = "How much gradient the softmax lets through",
+                              .x_name = "log2 d_k",
+                              .y_name = "trace of the softmax's Jacobian",
+                              .series = {mean, law, median, kept},
+                              .log_y = true}),
       "gradient_scale.png",
       "Trace of the softmax Jacobian over head size: falling like c / sqrt(d_k) without a scale, "
-      "constant with it; the median without a scale falls exponentially.",
-      ok);
+      "constant with it; the median without a scale falls exponentially.");
 }

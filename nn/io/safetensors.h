@@ -39,6 +39,10 @@ SafeTensors load_safetensors(const std::string& path);
 /// Its metadata alone: reads no tensors, so that a checksum is not compared. IoError likewise.
 std::map<std::string, std::string> load_metadata(const std::string& path);
 
+/// "crc32c " and eight digits, of the tensors' names and elements, in this order: equal weights
+/// have the same one, whatever file they lie in and whatever else that file holds.
+std::string hash_of_tensors(const std::vector<NamedTensor>& tensors);
+
 /// Copies the file's tensors into these, by name: parameters(model), or an optimizer's state().
 /// IoError listing every tensor that is missing, unexpected (with the nearest name) or of another
 /// shape or dtype; then nothing was written.

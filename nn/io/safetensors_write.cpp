@@ -69,4 +69,16 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   write_file(path, parts);
 }
 
+std::string hash_of_tensors(const std::vector<NamedTensor>& tensors) {
+  Crc32c sum;
+  for (const auto& [name, x] : tensors) {
+    sum.add(std::as_bytes(std::span(name)));
+    const Tensor all = contiguous(x.detach());
+    dispatch_any(all.dtype(), [&]<class T> {
+      sum.add(std::as_bytes(std::span(all.template data<T>(), std::size_t(all.numel()))));
+    });
+  }
+  return "crc32c " + checksum_text(sum);
+}
+
 }  // namespace heed::nn

@@ -1,55 +1,55 @@
-// What the heads of a trained model do on one sequence, and what a loss or a logit would have them
-// do differently: attention, its gradients, and a few numbers per head.
+// What the heads of a trained model do on sequences, and what a loss or a logit would have them do
+// differently: attention, its gradients, and a few numbers per head and layer.
 #pragma once
 
-#include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "nn/layers/module.h"
 #include "nn/layers/transformer.h"
-#include "nn/tasks/task.h"
+#include "nn/study/head_scores.h"
+#include "nn/study/objective.h"
 
 namespace heed::nn {
 
-/// What is differentiated.
-struct Objective {
-  enum Kind {
-    kLoss,        ///< mean cross-entropy over the sequence's targets
-    kLogit,       ///< the logit of token `a` at `position`
-    kDifference,  ///< that of `a` minus that of `b`
-  } kind = kLoss;
-  std::int64_t a = 0, b = 0;  ///< tokens, in [0, classes)
-  std::int64_t position = 0;
+/// How much gradient arrives before and after a block: norms of dL/d(residual stream), of a batch
+/// the mean over its sequences.
+struct LayerFlow {
+  std::int64_t layer;
+  double resid_pre_grad, resid_post_grad;
 };
 
-/// One head on one sequence. Scores are those of Olsson et al. 2022 ("In-context learning and
-/// induction heads"), attention to several earlier copies of a token added up; NaN if no token
-/// occurs twice.
-struct HeadReport {
-  std::int64_t layer, head;
-  double entropy;          ///< of the weights, nats, mean over queries
-  double previous_token;   ///< mean weight on the token before, over queries from 1 on
-  double duplicate_token;  ///< mean weight on earlier copies of the query's own token
-  double induction;        ///< mean weight on what followed earlier copies of the query's own token
-  double dq, dk, dv;       ///< norms of dL/dq, dL/dk, dL/dv; of shared k and v all that share them
+/// An array per layer (or one) of a Study under the name that every front end uses.
+struct ArrayQuantity {
+  std::string_view site;   ///< "attn.hook_pattern", behind "blocks.L."; "hook_embed" has no layer
+  std::string_view title;  ///< "A"
+  std::string_view shape;  ///< "[B, H, Tq, Tk]"
+  std::string_view what;
 };
-
-/// The report's numbers that need no gradient, from weights [T, T] (row-major, query by key) and
-/// the tokens they are of. ShapeError unless pattern has tokens.size()^2 entries.
-HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens);
+/// All of Study::arrays; each also as dL/d(it) under its name + "_grad", and attn.hook_pattern times
+/// that, where the mask hides nothing, under its name + "_x_grad".
+std::span<const ArrayQuantity> array_quantities();
 
 struct Study {
-  double value = 0;  ///< of the objective
+  double value = 0;  ///< of the objective, mean over the sequences
   std::vector<HeadReport> heads;
-  /// By TransformerLens' names: blocks.L.attn.hook_q|k|v|z [1, T, H, d_head],
-  /// hook_attn_scores|hook_pattern [1, H, T, T], and each one's gradient under the name + "_grad".
+  std::vector<LayerFlow> flow;
+  /// Named as array_quantities() says, "blocks.1.attn.hook_pattern_grad". A gradient is that of its
+  /// own sequence's L.
   std::vector<NamedTensor> arrays;
+
+  /// ValueError naming the nearest.
+  const Tensor& array(std::string_view name) const;
+  const HeadReport& head(std::int64_t layer, std::int64_t head) const;
 };
 
-/// Runs the model forward and backward on `one` sequence [1, T], without dropout; its .grad are
-/// left as they are. ShapeError for another batch size; ValueError for a token or position out of
-/// range, or a loss without targets.
-Study study(const Transformer& model, const Batch& one, const Objective& objective);
+/// Runs the model forward and backward on sequences [B, T], without dropout; its .grad are left as
+/// they are. ShapeError for inputs of another rank; ValueError as objective_values().
+Study study(const Transformer& model, const Batch& batch, const Objective& objective);
+
+/// Of maps by query and key [B, H, T, T]: the mean over sequences, and over queries from d on, of
+/// the entry d places before the query, [H, T], float64: what a head does whatever the position.
+Tensor by_distance(const Tensor& maps);
 
 }  // namespace heed::nn

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "autograd/base/files.h"
+#include "nn/io/safetensors.h"
 #include "nn/study/study.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
@@ -144,7 +145,7 @@ TEST_CASE("README's gradients are the induction circuit's") {
                         {.kind = Objective::kDifference,
                          .a = spelling.encode(command.str(2))[0],
                          .b = spelling.encode(command.str(3))[0],
-                         .position = last});
+                         .positions = {last}});
   CHECK(s.value > 0);
   const auto gradient_row = [&](std::int64_t layer, std::int64_t head, std::int64_t query) {
     const std::string name = "blocks." + std::to_string(layer) + ".attn.hook_attn_scores_grad";
@@ -161,4 +162,12 @@ TEST_CASE("README's gradients are the induction circuit's") {
     CHECK(argmax(-gradient_row(1, head, last), 0).item() == 0);
     CHECK(argmax(gradient_row(0, head, before + 1), 0).item() == double(before));
   }
+  // The arrays that README's picture is drawn from are of this run (study_pictures_test.cpp).
+  for (const NamedTensor& stored :
+       load_safetensors(HEED_SOURCE_DIR "/examples/study.safetensors").tensors)
+    for (const NamedTensor& array : s.arrays)
+      if (array.name == stored.name && array.name.ends_with("_grad")) {
+        INFO(array.name);
+        CHECK(allclose(array.tensor, stored.tensor, 0.02, 0.02));
+      }
 }

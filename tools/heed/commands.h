@@ -11,6 +11,7 @@ void eval_command(Command& c);
 void generate_command(Command& c);
 void gradcheck_command(Command& c);
 void study_command(Command& c);
+void plot_command(Command& c);
 void verify_command(Command& c);
 void bench_command(Command& c);
 void info_command(Command& c);

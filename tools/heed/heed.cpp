@@ -64,6 +64,7 @@ void with_enough_stack(F f) {
 }
 
 int run(int argc, char** argv) {
+  remember_command(argc, argv);
   const Commands commands = all_commands();
   std::vector<char*> arguments(argv, argv + argc);
   char help[] = "--help";

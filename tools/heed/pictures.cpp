@@ -7,32 +7,16 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
-#include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
+#include "nn/io/safetensors.h"
 #include "nn/layers/probe.h"
+#include "tools/heed/heads_grid.h"
+#include "tools/heed/report/output.h"
+#include "tools/plot/color_range.h"
 #include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
-
-constexpr const char* kHowToReadWeights =
-    "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
-    "sink).";
-
-// The heads of one layer, [1, H, T, T], as a row of panels.
-void add_heads(plot::HeatmapGrid& grid, std::int64_t layer, const nn::Tensor& heads) {
-  const int length = int(heads.size(2));
-  const nn::Tensor all = contiguous(to(heads, autograd::float32));
-  const std::ptrdiff_t size = std::ptrdiff_t(length) * length;
-  for (std::ptrdiff_t head = 0; head < heads.size(1); ++head) {
-    const float* values = all.data<float>() + head * size;
-    grid.panels.push_back(
-        {fmt::format("L{}H{}", layer, head), length, length, {values, values + size}});
-  }
-  grid.panel_columns = int(heads.size(1));
-  grid.row_axis = "query: token that looks";
-  grid.col_axis = "key: token looked at";
-}
 
 bool spans_decades(const std::vector<double>& values) {
   constexpr double kDecades = 10;
@@ -40,15 +24,10 @@ bool spans_decades(const std::vector<double>& values) {
   return low != values.end() && *low > 0 && *high > kDecades * *low;
 }
 
-// What L is, in the words of someone who has not seen --of.
-std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
-  if (o.kind == nn::Objective::kLoss) return "the mean loss over the sequence";
-  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
-  const std::string a = token(o.a);
-  return o.kind == nn::Objective::kLogit
-             ? fmt::format("the logit of {} at position {}", a, o.position)
-             : fmt::format("the logit of {} minus that of {}, at position {}", a, token(o.b),
-                           o.position);
+// ", run first": in a title.
+std::string in_run(const PictureSource& source) {
+  const std::string name = source.run_name();
+  return name.empty() ? "" : ", run " + name;
 }
 
 }  // namespace
@@ -61,12 +40,49 @@ void make_folder(const std::filesystem::path& folder) {
                                         error ? error.message() : "it is a file"));
 }
 
-void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
-               const std::optional<nn::Evaluation>& last) {
-  autograd::write_file(file.string(), loss_png(trainer, last));
+std::string PictureSource::run_name() const {
+  if (run.empty()) return "";
+  const std::filesystem::path full = std::filesystem::absolute(run).lexically_normal();
+  return (full.has_filename() ? full : full.parent_path()).filename().string();
 }
 
-std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last) {
+PictureSource source_of(const std::filesystem::path& run, const nn::Transformer& model) {
+  return {run, nn::hash_of_tensors(parameters(model))};
+}
+
+std::vector<plot::PngText> png_facts(const PictureSource& source) {
+  std::vector<plot::PngText> facts = {{"Software", "heed " + version_text()},
+                                      {"Command line", typed_command()}};
+  if (!source.run.empty()) facts.push_back({"Run", source.run.string()});
+  if (!source.weights.empty()) facts.push_back({"Weights", source.weights});
+  return facts;
+}
+
+std::vector<plot::PngText> png_facts(const PictureSource& source, const plot::HeatmapGrid& grid) {
+  std::vector<plot::PngText> facts = png_facts(source);
+  facts.push_back({"Color range", plot::color_range(grid).text(grid)});
+  return facts;
+}
+
+std::string shortened_tokens(const std::vector<std::string>& labels) {
+  constexpr int kSize = 22, kWidth = 16 * kSize;  // of a title
+  const bool letters = std::all_of(labels.begin(), labels.end(), [](const std::string& label) {
+    return plot::text_width(plot::token_text(label), kSize) <= 2 * kSize;
+  });
+  std::string text;
+  for (const std::string& label : labels)
+    text += (text.empty() || letters ? "" : " ") + plot::token_text(label);
+  return plot::shorten_text(text, kWidth, kSize);
+}
+
+void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
+               const std::optional<nn::Evaluation>& last) {
+  autograd::write_file(file.string(),
+                       loss_png(trainer, last, source_of(file.parent_path(), trainer.model)));
+}
+
+std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
+                     const PictureSource& source) {
   plot::Series train{"training batch", {}, {}}, evaluation{"evaluation", {}, {}};
   for (const auto& row : trainer.history()) {
     if (std::isfinite(row.loss)) {
@@ -78,13 +94,14 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
       evaluation.y.push_back(row.eval_loss);
     }
   }
-  plot::LineChart chart{.title = fmt::format("Loss while training: {}, {} steps",
-                                             trainer.config().task, trainer.steps_done),
-                        .x_name = "training step",
-                        .y_name = "loss (nats per token)",
-                        .series = {train, evaluation},
-                        .hlines = {},
-                        .log_y = false};
+  plot::LineChart chart{
+      .title = fmt::format("Loss while training: {}, {} steps{}", trainer.config().task,
+                           trainer.steps_done, in_run(source)),
+      .x_name = "training step",
+      .y_name = "loss (nats per token)",
+      .series = {train, evaluation},
+      .hlines = {},
+      .log_y = false};
   std::string alt = chart.title + ".";
   if (last) {
     if (last->optimal) chart.hlines.push_back({"best possible", *last->optimal});
@@ -93,15 +110,27 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
   }
   chart.log_y = spans_decades(train.y);
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
-  return plot::encode_png(plot::draw_chart(chart), alt);
+  return plot::encode_png(plot::draw_chart(chart), alt, png_facts(source));
 }
 
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps) {
-  autograd::write_file(file.string(), attention_png(model, task, steps));
+  autograd::write_file(file.string(),
+                       attention_png(model, task, steps, source_of(file.parent_path(), model)));
 }
 
-std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps) {
+plot::HeatmapGrid attention_grid(const std::vector<nn::NamedTensor>& arrays,
+                                 const std::vector<std::string>& labels, const std::string& title) {
+  plot::HeatmapGrid grid = heads_grid(arrays, "hook_pattern");
+  grid.title = title;
+  grid.caption = kHowToReadWeights;
+  grid.row_labels = grid.col_labels = labels;
+  grid.value_name = "attention weight";
+  return grid;
+}
+
+std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
+                          const PictureSource& source) {
   const autograd::NoGrad guard;
   nn::Generator generator(1);
   const nn::Batch example = task.example(generator);
@@ -109,67 +138,27 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
   nn::Probe probe;
+  std::vector<nn::NamedTensor> arrays;
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-    probe.record(fmt::format("blocks.{}.attn.hook_pattern", layer));
+    for (const char* site : {"hook_attn_scores", "hook_pattern"})
+      arrays.push_back({fmt::format("blocks.{}.attn.{}", layer, site), {}});
+  for (const nn::NamedTensor& array : arrays) probe.record(array.name);
   model.forward(inputs, {.probe = &probe});
+  for (nn::NamedTensor& array : arrays) array.tensor = probe.value(array.name);
 
-  plot::HeatmapGrid grid;
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-    add_heads(grid, layer, probe.value(fmt::format("blocks.{}.attn.hook_pattern", layer)));
+  std::vector<std::string> labels;
   for (const std::int64_t id : inputs.to_vector<std::int64_t>())
-    grid.row_labels.push_back(task.facts().vocabulary.label(id));
-  grid.col_labels = grid.row_labels;
-  grid.title =
-      fmt::format("Where each head looks: {}, after {} training steps", task.facts().name, steps);
-  grid.caption = kHowToReadWeights;
-  grid.value_name = "attention weight";
-  return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
+    labels.push_back(task.facts().vocabulary.label(id));
+  const plot::HeatmapGrid grid = attention_grid(
+      arrays, labels,
+      fmt::format("Where each head looks: {}, after {} training steps{}, on {}", task.facts().name,
+                  steps, in_run(source), shortened_tokens(labels)));
+  return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
+                          png_facts(source, grid));
 }
 
-std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study,
-                                              const nn::Objective& objective,
-                                              const std::vector<std::string>& tokens,
-                                              const nn::TaskFacts& facts) {
-  struct Picture {
-    const char *file, *site, *title, *value_name, *caption;
-    plot::ColorScale scale;
-  };
-  const Picture pictures[] = {
-      {"weights.png", "hook_pattern", "Where each head looks: the attention weights A",
-       "attention weight", kHowToReadWeights, plot::ColorScale::kSequential},
-      {"dA.png", "hook_pattern_grad", "dL/dA: what each attention weight would do to L", "dL/dA",
-       "Orange: more weight there would raise L; blue: it would lower L.",
-       plot::ColorScale::kDiverging},
-      {"dS.png", "hook_attn_scores_grad", "dL/dS: what each score before the softmax would do to L",
-       "dL/dS",
-       "Orange: a higher score there would raise L; blue: it would lower L. Each row sums to 0: "
-       "what one key gains the others lose.",
-       plot::ColorScale::kDiverging}};
-  std::vector<std::filesystem::path> files;
-  for (const Picture& picture : pictures) files.push_back(folder / picture.file);
-  autograd::parallel_for(std::size(pictures), 1, [&](std::int64_t i, std::int64_t) {
-    const Picture& picture = pictures[i];
-    plot::HeatmapGrid grid;
-    std::int64_t layer = 0;
-    for (const nn::NamedTensor& array : study.arrays)
-      if (array.name.ends_with(std::string(".attn.") + picture.site))
-        add_heads(grid, layer++, array.tensor);
-    grid.row_labels = grid.col_labels = tokens;
-    grid.scale = picture.scale;
-    grid.title = picture.title;
-    grid.caption = picture.caption;
-    grid.value_name = picture.value_name;
-    if (picture.scale == plot::ColorScale::kDiverging)
-      grid.caption = fmt::format("L is {}. {} Colors go by the root of the value.",
-                                 objective_words(objective, facts.vocabulary), picture.caption);
-    plot::write_png(files[std::size_t(i)].string(), plot::draw_heatmap(grid),
-                    fmt::format("{}: {}. {}", facts.name, grid.title, grid.caption));
-  });
-  return files;
-}
-
-void draw_reach(const std::filesystem::path& file, const nn::Causality& causality) {
+void draw_reach(const std::filesystem::path& file, const nn::Causality& causality,
+                const PictureSource& source) {
   double smallest = HUGE_VAL;
   for (const nn::Reach& r : causality.runs)
     for (const double x : r.values)
@@ -182,13 +171,14 @@ void draw_reach(const std::filesystem::path& file, const nn::Causality& causalit
     grid.panels.push_back({r.name, int(r.length), int(r.length), decades});
   }
   grid.panel_columns = 2;
-  grid.title = "What each output depends on";
+  grid.title = "What each output depends on" + in_run(source);
   grid.caption = "Causal: gray above the diagonal, no gray on it.";
   grid.gray = "exactly 0";
   grid.row_axis = "output";
   grid.col_axis = "input";
   grid.value_name = "derivative, in decades";
-  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
+                  png_facts(source, grid));
 }
 
 }  // namespace heed

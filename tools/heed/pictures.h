@@ -1,17 +1,41 @@
-// The pictures of a run folder.
+// The pictures of a run folder, and what every picture of the program keeps in its file.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "nn/study/causality.h"
-#include "nn/study/study.h"
 #include "nn/train/trainer.h"
+#include "tools/plot/heatmap.h"
+#include "tools/plot/png.h"
 
 namespace heed {
 
 /// The folder of --out, made if need be. IoError.
 void make_folder(const std::filesystem::path& folder);
+
+/// Where the numbers of a picture come from.
+struct PictureSource {
+  std::filesystem::path run = {};  ///< a run's folder, or empty
+  std::string weights = {};        ///< nn::hash_of_tensors of the model's parameters, or empty
+  /// The folder's name alone.
+  std::string run_name() const;
+};
+PictureSource source_of(const std::filesystem::path& run, const nn::Transformer& model);
+
+/// What is kept in a picture's file beside its description: heed's version, the command line, the
+/// source and, of a heat map, the range of its colors.
+std::vector<plot::PngText> png_facts(const PictureSource& source);
+std::vector<plot::PngText> png_facts(const PictureSource& source, const plot::HeatmapGrid& grid);
+
+/// Tokens as part of a title: their beginning, what does not print spelled out.
+std::string shortened_tokens(const std::vector<std::string>& labels);
+
+inline constexpr const char* kHowToReadWeights =
+    "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
+    "sink).";
 
 /// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
 /// the sequences that were evaluated last, if any. The axis is logarithmic where the largest loss
@@ -19,23 +43,21 @@ void make_folder(const std::filesystem::path& folder);
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last);
 
+/// The weights among a model's recorded arrays (heads_grid) as attention.png shows them.
+plot::HeatmapGrid attention_grid(const std::vector<nn::NamedTensor>& arrays,
+                                 const std::vector<std::string>& labels, const std::string& title);
 /// attention.png: the weights of every layer and head on the task's example sequence, of a long one
 /// on its first 256 tokens.
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
-/// The bytes of these files.
-std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last);
-std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps);
-
-/// weights.png, dA.png and dS.png in `folder`: the weights of every head, and the gradients of L,
-/// the objective, by them and by the scores. Returns the files.
-std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study,
-                                              const nn::Objective& objective,
-                                              const std::vector<std::string>& tokens,
-                                              const nn::TaskFacts& facts);
+/// The bytes of these files, in no folder.
+std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
+                     const PictureSource& source = {});
+std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
+                          const PictureSource& source = {});
 
 /// The reach matrix of each pass, where what is exactly 0 is gray. IoError if it cannot be written.
-void draw_reach(const std::filesystem::path& file, const nn::Causality& causality);
+void draw_reach(const std::filesystem::path& file, const nn::Causality& causality,
+                const PictureSource& source);
 
 }  // namespace heed

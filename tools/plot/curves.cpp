@@ -14,6 +14,7 @@ namespace {
 constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
 constexpr double kText = 16.5, kTitle = 22;  // sizes
 constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
+constexpr double kDashLength = 14, kDashPeriod = 22;  // of dashed lines
 constexpr Rgb kGridLine{232, 232, 232};
 constexpr TextStyle kCentered{.size = kText, .align = Align::kCenter};
 const int kCap = cap_height(kText), kLine = line_height(kText);
@@ -43,6 +44,24 @@ struct Plot {
   int middle() const { return (top + bottom) / 2; }
 };
 
+struct Point {
+  double x, y;
+};
+
+// The dashes of a line from a to b, which begins `done` pixels after that of its first dash;
+// returns where it ends, for the line that goes on there.
+double draw_dashed(Image& image, Point a, Point b, Rgb color, double thickness, double done) {
+  const double length = std::hypot(b.x - a.x, b.y - a.y);
+  for (double dash = -std::fmod(done, kDashPeriod); dash < length; dash += kDashPeriod) {
+    const double from = std::max(dash, 0.0) / length,
+                 to = std::min(dash + kDashLength, length) / length;
+    if (!(from < to)) continue;  // the line begins in the gap
+    image.line(a.x + from * (b.x - a.x), a.y + from * (b.y - a.y), a.x + to * (b.x - a.x),
+               a.y + to * (b.y - a.y), color, thickness);
+  }
+  return done + length;
+}
+
 // The names of the curves in rows above the plot; returns the y below them. Without an image it
 // only measures.
 int draw_legend(Image* image, const LineChart& chart, int left, int y) {
@@ -59,7 +78,11 @@ int draw_legend(Image* image, const LineChart& chart, int left, int y) {
     }
     if (image) {
       const double middle = y + kCap / 2.0;
-      image->line(x, middle, x + kSwatch, middle, series_color(i), 4);
+      const double from = x, to = x + kSwatch;
+      if (chart.series[i].dashed)  // two dashes
+        draw_dashed(*image, {from, middle}, {to, middle}, series_color(i), 4, 0);
+      else
+        image->line(from, middle, to, middle, series_color(i), 4);
       image->text(x + kSwatch + kLabelGap, y, name);
     }
     x += width + kBetween;
@@ -90,10 +113,7 @@ void draw_hlines(Image& image, const LineChart& chart, const Plot& plot) {
     const double y = plot.y.shows(line.y) ? plot.py(line.y) : plot.bottom;
     labels.push_back({hline_text(chart, line), color, y, y});
     if (!plot.y.shows(line.y)) continue;
-    constexpr int kDash = 14, kPeriod = 22;
-    for (int x = plot.left; x < plot.right; x += kPeriod) {
-      image.line(x, y, std::min(x + kDash, plot.right), y, color, 2);
-    }
+    draw_dashed(image, {double(plot.left), y}, {double(plot.right), y}, color, 2, 0);
   }
   // Labels that would overlap move apart: down from the top, then up from the bottom.
   std::sort(labels.begin(), labels.end(), [](auto& a, auto& b) { return a.at < b.at; });
@@ -141,13 +161,18 @@ void draw_series(Image& image, const Series& series, Rgb color, const Plot& plot
   const auto shows = [&](std::size_t i) {
     return i < series.x.size() && plot.x.shows(series.x[i]) && plot.y.shows(series.y[i]);
   };
+  const bool dots = !series.dashed && series.x.size() <= kFew;
+  double dashed = 0;  // pixels
   for (std::size_t i = 0; i < series.x.size(); ++i) {
     if (!shows(i)) continue;
-    const double x = plot.px(series.x[i]), y = plot.py(series.y[i]);
+    const Point at{plot.px(series.x[i]), plot.py(series.y[i])};
     const bool next = shows(i + 1), alone = !next && (i == 0 || !shows(i - 1));
-    if (next)
-      image.line(x, y, plot.px(series.x[i + 1]), plot.py(series.y[i + 1]), color, kThickness);
-    if (alone || series.x.size() <= kFew) image.line(x, y, x, y, color, kDot);
+    const Point to = next ? Point{plot.px(series.x[i + 1]), plot.py(series.y[i + 1])} : at;
+    if (next && series.dashed)
+      dashed = draw_dashed(image, at, to, color, kThickness, dashed);
+    else if (next)
+      image.line(at.x, at.y, to.x, to.y, color, kThickness);
+    if (alone || dots) image.line(at.x, at.y, at.x, at.y, color, kDot);
   }
 }
 

@@ -9,10 +9,11 @@
 namespace heed::plot {
 
 /// One curve. Points that are not finite, or not positive on a logarithmic axis, are left out; the
-/// line breaks there. Points are joined in the order given.
+/// line breaks there. Points are joined in the order given; up to 30 of them are dots, too.
 struct Series {
   std::string name;
   std::vector<double> x, y;
+  bool dashed = false;  ///< a prediction: what was not measured, so without dots
 };
 
 /// A reference value, drawn dashed; its name and value stand at the right of the plot.

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "autograd/base/error.h"
-#include "tools/plot/colormap.h"
 #include "tools/plot/heatmap_layout.h"
 
 namespace heed::plot {
@@ -30,6 +29,9 @@ void check_grid(const HeatmapGrid& grid) {
                       first.cols, "] and ", p.title, " [", p.rows, ", ", p.cols, "]");
     check<ShapeError>(p.values.size() == std::size_t(p.rows) * std::size_t(p.cols), kOp, "panel ",
                       p.title, " [", p.rows, ", ", p.cols, "] has ", p.values.size(), " values");
+    check<ShapeError>(p.masked.empty() || p.masked.size() == p.values.size(), kOp, "panel ",
+                      p.title, " has ", p.values.size(), " values and ", p.masked.size(),
+                      " marks of its mask; needs one for each or none");
   }
   const auto check_labels = [](const std::vector<std::string>& labels, int size, const char* what) {
     check<ShapeError>(labels.empty() || labels.size() == std::size_t(size), kOp, "needs one ", what,
@@ -39,46 +41,104 @@ void check_grid(const HeatmapGrid& grid) {
   check_labels(grid.col_labels, first.cols, "column");
 }
 
-// Where a value, as a part of the limit, lies on the color bar: 0 to 1, or -1 to 1.
-double bar_position(ColorScale scale, double part) {
-  return scale == ColorScale::kDiverging ? std::copysign(std::sqrt(std::abs(part)), part) : part;
-}
+struct Cell {
+  float value = std::numeric_limits<float>::infinity();
+  bool masked = true;
+};
 
-Rgb color_at(ColorScale scale, double position) {
-  return scale == ColorScale::kDiverging ? diverging(position) : viridis(position);
-}
-
-// The value that stands for the block at (row, col); see draw_heatmap.
-float block_value(const Panel& panel, int row, int col, int block) {
-  float best = std::numeric_limits<float>::infinity();
+// What stands for the block at (row, col); see draw_heatmap.
+Cell block_cell(const Panel& panel, int row, int col, int block) {
+  Cell best;
   for (int r = row; r < std::min(row + block, panel.rows); ++r) {
-    const float* values = panel.values.data() + std::ptrdiff_t(r) * panel.cols;
     for (int c = col; c < std::min(col + block, panel.cols); ++c) {
-      if (std::isnan(values[c])) return values[c];
-      if (std::isinf(values[c])) continue;
-      if (std::isinf(best) || std::abs(values[c]) > std::abs(best)) best = values[c];
+      const auto i = std::size_t(r) * std::size_t(panel.cols) + std::size_t(c);
+      const float v = panel.values[i];
+      const bool masked = !panel.masked.empty() && panel.masked[i] != 0;
+      if (masked && !best.masked) continue;
+      if (!masked && std::isnan(v)) return {v, false};
+      const bool first = best.masked && !masked;  // that is not hidden
+      if (first) best = {};
+      best.masked = masked;
+      if (!std::isinf(v) && (std::isinf(best.value) || std::abs(v) > std::abs(best.value)))
+        best.value = v;
     }
   }
   return best;
 }
 
+// Dark lines, thin and apart, across the rectangle; they go on in the cells beside it.
+void draw_hatching(Image& image, int left, int top, int width, int height, Rgb color) {
+  constexpr int kPeriod = 7;
+  const Rgb line = mix(color, kInk, 0.45);
+  for (int y = top; y < top + height; ++y)
+    for (int x = left; x < left + width; ++x)
+      if ((x + y) % kPeriod == 0) image.set(x, y, line);
+}
+
+void draw_number(Image& image, const Layout& at, float value, int x, int y, Rgb color) {
+  const std::string text = at.numbers.text(double(value));
+  const int lightness = (2 * color.r + 7 * color.g + color.b) / 10;  // of 255, about
+  image.text(
+      x + at.cell / 2, y + (at.cell - cap_height(at.number_size)) / 2, text,
+      {.color = lightness < 128 ? kWhite : kInk, .size = at.number_size, .align = Align::kCenter});
+}
+
 void draw_cells(Image& image, const HeatmapGrid& grid, const Layout& at, int p) {
   const Panel& panel = grid.panels[std::size_t(p)];
-  const int x = at.panel_x(p), y = at.panel_y(p);
   for (int row = 0; row < at.cells_high; ++row) {
     for (int col = 0; col < at.cells_wide; ++col) {
-      const float v = block_value(panel, row * at.block, col * at.block, at.block);
-      const double part = double(v) / at.limit;
-      const Rgb color =
-          std::isfinite(v) ? color_at(grid.scale, bar_position(grid.scale, part)) : kGray;
-      image.rect(x + col * at.cell, y + row * at.cell, at.cell, at.cell, color);
+      const auto [v, masked] = block_cell(panel, row * at.block, col * at.block, at.block);
+      const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
+      const bool hidden = masked && !grid.hatch;
+      const Rgb color = hidden ? kMaskedGray
+                        : std::isfinite(v)
+                            ? at.colors.color(at.colors.position(double(v), std::size_t(p)))
+                            : kGray;
+      image.rect(x, y, at.cell, at.cell, color);
+      if (masked && grid.hatch) draw_hatching(image, x, y, at.cell, at.cell, color);
+      if (at.number_size > 0 && !hidden) draw_number(image, at, v, x, y, color);
     }
   }
+}
+
+// A line between masked cells and the others: hatching alone is hard to see on small cells.
+void outline_masked(Image& image, const Panel& panel, const Layout& at, int p) {
+  constexpr int kSmallest = 3;  // a cell that a line does not cover
+  if (panel.masked.empty() || at.block > 1 || at.cell < kSmallest) return;
+  const auto masked = [&](int row, int col) {
+    return panel.masked[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)] != 0;
+  };
+  const int width = at.cell < 20 ? 1 : 2;
+  for (int row = 0; row < panel.rows; ++row) {
+    for (int col = 0; col < panel.cols; ++col) {
+      const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
+      if (col > 0 && masked(row, col) != masked(row, col - 1))
+        image.rect(x - width / 2, y, width, at.cell, kInk);
+      if (row > 0 && masked(row, col) != masked(row - 1, col))
+        image.rect(x, y - width / 2, at.cell, width, kInk);
+    }
+  }
+}
+
+void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) {
+  draw_cells(image, grid, at, p);
+  if (grid.hatch) outline_masked(image, grid.panels[std::size_t(p)], at, p);
+  const int x = at.panel_x(p), y = at.panel_y(p);
   image.frame(x - 1, y - 1, at.panel_width() + 2, at.panel_height() + 2, kInk);
   const int above = cap_height(at.text_size) + at.kLabelGap + 2;
   image.text(x + at.panel_width() / 2, y - above,
-             shorten_text(panel.title, at.panel_width(), at.text_size),
+             shorten_text(at.panel_titles[std::size_t(p)], at.panel_width(), at.text_size),
              {.size = at.text_size, .align = Align::kCenter});
+}
+
+// Lines of text along a vertical axis, read from bottom to top, the first at `left`.
+void draw_upward(Image& image, const Layout& at, const std::vector<std::string>& lines, int left,
+                 int middle, int room) {
+  for (const std::string& words : lines) {
+    image.text(left, middle, shorten_text(words, room, at.text_size),
+               {.size = at.text_size, .align = Align::kCenter, .upward = true});
+    left += line_height(at.text_size);
+  }
 }
 
 // Ticks, tokens and the axis' name at the left of panel p.
@@ -89,13 +149,9 @@ void draw_row_axis(Image& image, const Layout& at, int p) {
     image.rect(x - at.kTick, tick, at.kTick, 1, kInk);
     at.rows.draw(image, i, x - at.kTick - at.kLabelGap, tick, false);
   }
-  int left = x - at.kTick - 2 * at.kLabelGap - at.rows.width() - int(at.row_axis.size()) * line;
-  for (const std::string& words : at.row_axis) {
-    image.text(left, y + at.panel_height() / 2,
-               shorten_text(words, at.panel_height(), at.text_size),
-               {.size = at.text_size, .align = Align::kCenter, .upward = true});
-    left += line;
-  }
+  const int left =
+      x - at.kTick - 2 * at.kLabelGap - at.rows.width() - int(at.row_axis.size()) * line;
+  draw_upward(image, at, at.row_axis, left, y + at.panel_height() / 2, at.panel_height());
 }
 
 // Ticks and tokens below panel p.
@@ -108,13 +164,13 @@ void draw_column_axis(Image& image, const Layout& at, int p) {
   }
 }
 
-void draw_color_bar(Image& image, const HeatmapGrid& grid, const Layout& at) {
+void draw_color_bar(Image& image, const Layout& at) {
   const int x = at.bar_x(), height = at.bar_height;
   const int y = at.top + std::max(0, at.grid_height() - height) / 2;
-  const double lowest = bar_position(grid.scale, at.bar_values.front() / at.limit);
+  const double lowest = at.colors.first_position();
   for (int row = 0; row < height; ++row) {
     const double share = 1.0 - double(row) / (height - 1);
-    image.rect(x, y + row, at.kBarWidth, 1, color_at(grid.scale, lowest + share * (1 - lowest)));
+    image.rect(x, y + row, at.kBarWidth, 1, at.colors.color(lowest + share * (1 - lowest)));
   }
   image.frame(x - 1, y - 1, at.kBarWidth + 2, height + 2, kInk);
   const int steps = int(at.bar_values.size()) - 1, right = x + at.kBarWidth + 1;
@@ -125,15 +181,32 @@ void draw_color_bar(Image& image, const HeatmapGrid& grid, const Layout& at) {
                format_number(at.bar_values[std::size_t(i)]), {.size = at.text_size});
   }
   const int name = right + at.kTick + at.bar_numbers + 3 * at.kLabelGap;
-  image.text(name, y + height / 2, shorten_text(grid.value_name, height, at.text_size),
-             {.size = at.text_size, .align = Align::kCenter, .upward = true});
+  draw_upward(image, at, at.bar_name, name, y + height / 2, height);
 }
 
-// Title and caption above the panels, the name of the columns' axis below them.
+// What cells without a place on the color bar look like; the first line at y.
+void draw_heatmap_legend(Image& image, const Layout& at, int y) {
+  const int height = cap_height(at.text_size) + 2, x = at.kMargin;
+  const int words = x + at.kSwatch + at.kLabelGap;
+  for (const LegendLine& line : at.legend) {
+    const bool hatched = line.look == LegendLine::kHatched;
+    const Rgb color = hatched ? kWhite : line.look == LegendLine::kMasked ? kMaskedGray : kGray;
+    image.rect(x, y - 1, at.kSwatch, height, color);
+    if (hatched) draw_hatching(image, x, y - 1, at.kSwatch, height, color);
+    image.frame(x - 1, y - 2, at.kSwatch + 2, height + 2, kInk);
+    image.text(words, y, shorten_text(line.text, at.width - words - at.kMargin, at.text_size),
+               {.color = kMuted, .size = at.text_size});
+    y += line_height(at.text_size);
+  }
+}
+
+// Title, caption and legend above the panels, the name of the columns' axis below them.
 void draw_words(Image& image, const HeatmapGrid& grid, const Layout& at) {
   const int x = at.kMargin, width = at.width - 2 * at.kMargin;
   const int below = image.text_lines(x, at.kMargin, at.title, width, {.size = at.title_size});
-  image.text_lines(x, below, at.caption, width, {.color = kMuted, .size = at.text_size});
+  draw_heatmap_legend(
+      image, at,
+      image.text_lines(x, below, at.caption, width, {.color = kMuted, .size = at.text_size}));
   const int middle = at.left + at.grid_width() / 2;
   const int room = 2 * (std::min(middle, at.width - middle) - at.kMargin);
   image.text(middle, at.height - at.kMargin - cap_height(at.text_size) - int(at.text_size / 4),
@@ -150,11 +223,11 @@ Image draw_heatmap(const HeatmapGrid& grid) {
   const int panels = int(grid.panels.size());
   draw_words(image, grid, at);
   for (int p = 0; p < panels; ++p) {
-    draw_cells(image, grid, at, p);
+    draw_panel(image, grid, at, p);
     if (p % at.panel_columns == 0) draw_row_axis(image, at, p);
     if (p + at.panel_columns >= panels) draw_column_axis(image, at, p);
   }
-  draw_color_bar(image, grid, at);
+  draw_color_bar(image, at);
   return image;
 }
 

@@ -7,23 +7,52 @@ namespace heed::plot {
 namespace {
 
 constexpr int kMaxSide = 2400, kMinWidth = 680;
+constexpr double kSmallText = 16.5;  // of a small picture
 
-std::string full_caption(const HeatmapGrid& grid, bool gray, int block) {
+int longer_side(const HeatmapGrid& grid) {
+  return std::max(grid.panels.front().rows, grid.panels.front().cols);
+}
+
+std::string full_caption(const HeatmapGrid& grid, const HeatmapLayout& at) {
   std::string text = grid.caption;
   const auto add = [&](const std::string& sentence) {
     text += (text.empty() ? "" : " ") + sentence;
   };
-  const std::string side = std::to_string(block);
-  if (block > 1)
+  const std::string side = std::to_string(at.block);
+  if (at.block > 1)
     add("Each pixel shows the value of largest magnitude in a " + side + " x " + side + " block.");
-  if (gray) add("Gray: " + grid.gray + ".");
+  if (grid.print_values && at.number_size == 0)
+    add("There are too many cells to print their values.");
+  if (at.number_size > 0 && at.numbers.exponent != 0)
+    add("The numbers in the cells are in units of " +
+        typeset_number("1e" + std::to_string(at.numbers.exponent)) + ".");
   return text;
 }
 
-int widest_title(const HeatmapGrid& grid, double size) {
-  int width = 0;
-  for (const Panel& panel : grid.panels) width = std::max(width, text_width(panel.title, size));
-  return width;
+// A line for each kind of cell that is there and has no place on the color bar.
+std::vector<LegendLine> legend_of(const HeatmapGrid& grid) {
+  bool masked = false, not_finite = false;
+  for (const Panel& panel : grid.panels)
+    for (std::size_t i = 0; i < panel.values.size(); ++i) {
+      const bool hidden = !panel.masked.empty() && panel.masked[i] != 0;
+      masked = masked || hidden;
+      not_finite = not_finite || ((!hidden || grid.hatch) && !std::isfinite(panel.values[i]));
+    }
+  std::vector<LegendLine> lines;
+  if (masked && grid.hatch) lines.push_back({LegendLine::kHatched, "hatched: " + grid.masked});
+  if (masked && !grid.hatch) lines.push_back({LegendLine::kMasked, "gray: " + grid.masked});
+  if (not_finite)
+    lines.push_back(
+        {LegendLine::kNotFinite, (masked && !grid.hatch ? "dark gray: " : "gray: ") + grid.gray});
+  return lines;
+}
+
+std::string bar_words(const HeatmapGrid& grid, const ColorRange& colors) {
+  std::string words = grid.value_name;
+  const auto add = [&](const std::string& more) { words += (words.empty() ? "" : ", ") + more; };
+  if (colors.by_panel) add("1 is each panel's largest");
+  if (colors.root) add("root scale");
+  return words;
 }
 
 // What does not depend on the size of the cells.
@@ -32,25 +61,21 @@ HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   HeatmapLayout at;
   at.panel_columns = std::min(grid.panel_columns, count);
   at.panel_rows = (count + at.panel_columns - 1) / at.panel_columns;
-  const bool diverging = grid.scale == ColorScale::kDiverging;
-  float largest = 0;
-  for (const Panel& panel : grid.panels) {
-    for (const float v : panel.values) {
-      if (std::isfinite(v))
-        largest = std::max(largest, diverging ? std::abs(v) : v);
-      else
-        at.gray = true;
-    }
+  at.colors = color_range(grid);
+  at.bar_values = at.colors.bar_values();
+  at.legend = legend_of(grid);
+  at.numbers = cell_numbers(*std::max_element(at.colors.limits.begin(), at.colors.limits.end()));
+  for (std::size_t p = 0; p < grid.panels.size(); ++p) {
+    const std::string limit = format_number(at.colors.limits[p]);
+    at.panel_titles.push_back(grid.panels[p].title +
+                              (at.colors.by_panel ? " (1 = " + limit + ")" : ""));
   }
-  const double limit = at.limit = largest > 0 ? double(largest) : 1.0;
-  at.bar_values = diverging ? std::vector{-limit, -limit / 4, 0.0, limit / 4, limit}
-                            : std::vector{0.0, limit / 2, limit};
   return at;
 }
 
 // The text grows with the picture: pages show a wide one smaller.
 void set_text_sizes(HeatmapLayout& at) {
-  at.text_size = std::clamp(at.panel_columns * at.panel_width() / 66.0, 16.5, 27.5);
+  at.text_size = std::clamp(at.panel_columns * at.panel_width() / 66.0, kSmallText, 27.5);
   at.title_size = at.text_size * 4 / 3;
   at.gap = int(1.15 * at.text_size);
 }
@@ -60,46 +85,72 @@ void set_horizontal(HeatmapLayout& at, const HeatmapGrid& grid) {
   const int line = line_height(at.text_size);
   if (!grid.row_axis.empty())
     at.row_axis = wrap_text(grid.row_axis, at.panel_height(), at.text_size);
+  at.bar_name = wrap_text(bar_words(grid, at.colors), at.bar_height, at.text_size);
   for (const double v : at.bar_values)
     at.bar_numbers = std::max(at.bar_numbers, text_width(format_number(v), at.text_size));
   at.left =
       L::kMargin + int(at.row_axis.size()) * line + at.rows.width() + 2 * L::kLabelGap + L::kTick;
   const int right = at.gap + L::kBarWidth + L::kTick + L::kLabelGap + at.bar_numbers +
-                    (grid.value_name.empty() ? 0 : L::kLabelGap + line) + L::kMargin;
+                    (at.bar_name.empty() ? 0 : L::kLabelGap + int(at.bar_name.size()) * line) +
+                    L::kMargin;
   const int content = at.left + at.grid_width() + right;
-  const std::string caption = full_caption(grid, at.gray, at.block);
-  const int words =
-      std::max({text_width(grid.title, at.title_size), text_width(caption, at.text_size),
-                text_width(grid.col_axis, at.text_size)}) +
-      2 * L::kMargin;
+  const std::string caption = full_caption(grid, at);
+  int words = std::max({text_width(grid.title, at.title_size), text_width(caption, at.text_size),
+                        text_width(grid.col_axis, at.text_size)});
+  for (const LegendLine& item : at.legend)
+    words = std::max(words, L::kSwatch + L::kLabelGap + text_width(item.text, at.text_size));
+  words += 2 * L::kMargin;
   at.width = std::max(content, std::min(kMinWidth, words));
   at.left += (at.width - content) / 2;
   at.title = wrap_text(grid.title, at.width - 2 * L::kMargin, at.title_size);
   at.caption = wrap_text(caption, at.width - 2 * L::kMargin, at.text_size);
 }
 
+void set_bar(HeatmapLayout& at) {
+  constexpr int kLongestBar = 640;
+  at.panel_title =
+      text_width(at.panel_titles, at.text_size) > 0 ? line_height(at.text_size) + 2 : 0;
+  const int numbers =  // they must not overlap
+      line_height(at.text_size) * int(at.bar_values.size());
+  at.bar_height = std::max(std::min(at.grid_height(), kLongestBar), numbers);
+}
+
 void set_vertical(HeatmapLayout& at, const HeatmapGrid& grid) {
   using L = HeatmapLayout;
-  constexpr int kLongestBar = 640;
-  const int line = line_height(at.text_size);
-  at.panel_title = widest_title(grid, at.text_size) > 0 ? line + 2 : 0;
-  at.top = L::kMargin + int(at.title.size()) * line_height(at.title_size) +
-           int(at.caption.size()) * line + (at.title.empty() && at.caption.empty() ? 0 : at.gap) +
-           at.panel_title;
-  const int numbers = line * int(at.bar_values.size());  // they must not overlap
-  at.bar_height = std::max(std::min(at.grid_height(), kLongestBar), numbers);
+  const int line = line_height(at.text_size), lines = int(at.caption.size() + at.legend.size());
+  const int words = int(at.title.size()) * line_height(at.title_size) + lines * line;
+  at.top = L::kMargin + words + (words > 0 ? at.gap : 0) + at.panel_title;
   at.height = at.top + std::max(at.grid_height(), at.bar_height) + L::kTick + L::kLabelGap +
               at.cols.depth(true) + (grid.col_axis.empty() ? 0 : L::kLabelGap + line) +
               int(at.text_size / 4) + L::kMargin;
 }
 
-HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int block) {
+constexpr int kNumberRoom = 8;  // in a cell, beside its number
+
+// The cells that numbers of the smallest legible size need, or 0 if there is no room for so many.
+int cell_for_numbers(const HeatmapGrid& grid, const HeatmapLayout& at) {
+  constexpr int kWidest = 1800, kLeast = 24;
+  if (!grid.print_values || kLeast * longer_side(grid) * at.panel_columns > kWidest) return 0;
+  const int cell = at.numbers.width(grid, kSmallestText) + kNumberRoom;
+  return cell * longer_side(grid) * at.panel_columns > kWidest ? 0 : std::max(cell, kLeast);
+}
+
+void set_numbers(HeatmapLayout& at, int needed) {
+  if (needed == 0 || at.cell < needed) return;
+  const double grown = kSmallestText * double(at.cell - kNumberRoom) / (needed - kNumberRoom);
+  at.number_size = std::clamp(grown, kSmallestText, at.text_size);
+}
+
+HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int block,
+                      int for_numbers) {
   const Panel& first = grid.panels.front();
   at.cell = cell;
   at.block = block;
   at.cells_wide = (first.cols + block - 1) / block;
   at.cells_high = (first.rows + block - 1) / block;
   set_text_sizes(at);
+  set_numbers(at, for_numbers);
+  set_bar(at);
   at.rows = tick_labels(grid.row_labels, first.rows, at.pitch(), false, at.text_size);
   at.cols = tick_labels(grid.col_labels, first.cols, at.pitch(), true, at.text_size);
   set_horizontal(at, grid);
@@ -109,11 +160,14 @@ HeatmapLayout lay_out(HeatmapLayout at, const HeatmapGrid& grid, int cell, int b
 
 // In pixels. Larger pictures only shrink on the page.
 int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
-  constexpr int kGrid = 1100, kPanel = 560, kSmallPanel = 224, kLargestCell = 56, kLeastPanel = 170;
-  const int longer = std::max(grid.panels.front().rows, grid.panels.front().cols);
-  const int side = std::clamp(kGrid / at.panel_columns, kSmallPanel, kPanel);
-  const int cell = std::clamp(side / longer, 2, kLargestCell);
-  const int least = std::max(kLeastPanel, std::min(widest_title(grid, 16.5) + 8, kPanel));
+  constexpr int kGrid = 1100, kPanel = 560, kSmallPanel = 224, kLeastPanel = 170;
+  const int longer = longer_side(grid);
+  const int room = grid.print_values ? kGrid : kPanel;
+  const int side = std::clamp(kGrid / at.panel_columns, kSmallPanel, room);
+  const int largest = grid.print_values ? 92 : 56;
+  const int cell = std::clamp(side / longer, 2, largest);
+  const int least =
+      std::max(kLeastPanel, std::min(text_width(at.panel_titles, kSmallText) + 8, kPanel));
   return std::max(cell, (least + longer - 1) / longer);
 }
 
@@ -121,10 +175,10 @@ int first_cell(const HeatmapGrid& grid, const HeatmapLayout& at) {
 
 HeatmapLayout lay_out(const HeatmapGrid& grid) {
   const HeatmapLayout empty = empty_layout(grid);
-  const int longer = std::max(grid.panels.front().rows, grid.panels.front().cols);
-  int cell = first_cell(grid, empty), block = 1;
+  const int longer = longer_side(grid), for_numbers = cell_for_numbers(grid, empty);
+  int cell = std::max(first_cell(grid, empty), for_numbers), block = 1;
   for (;;) {
-    HeatmapLayout at = lay_out(empty, grid, cell, block);
+    HeatmapLayout at = lay_out(empty, grid, cell, block, for_numbers);
     if ((at.width <= kMaxSide && at.height <= kMaxSide) || block >= longer) return at;
     cell > 1 ? --cell : ++block;
   }

@@ -1,14 +1,22 @@
 // Where everything in a picture of heat maps goes.
 #pragma once
 
+#include "tools/plot/cell_numbers.h"
+#include "tools/plot/color_range.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/tick_labels.h"
 
 namespace heed::plot {
 
+/// What a kind of cell looks like, in words, below the caption.
+struct LegendLine {
+  enum Look { kNotFinite, kMasked, kHatched } look;
+  std::string text;  // "gray: masked"
+};
+
 /// All in pixels.
 struct HeatmapLayout {
-  static constexpr int kMargin = 24, kTick = 5, kLabelGap = 6, kBarWidth = 22;
+  static constexpr int kMargin = 24, kTick = 5, kLabelGap = 6, kBarWidth = 22, kSwatch = 20;
 
   int cell = 1, block = 1;  // a square of `cell` pixels stands for block x block values
   int cells_wide = 0, cells_high = 0;
@@ -19,10 +27,13 @@ struct HeatmapLayout {
   int bar_height = 0, bar_numbers = 0;  // the widest number beside it
   int width = 0, height = 0;            // of the picture
   TickLabels rows, cols;
-  std::vector<std::string> title, caption, row_axis;  // lines
-  double limit = 1;                                   // the end of the color scale
-  bool gray = false;                                  // some values are not finite
-  std::vector<double> bar_values;                     // the numbers at the color bar, evenly spaced
+  std::vector<std::string> title, caption, row_axis, bar_name;  // lines
+  std::vector<std::string> panel_titles;
+  std::vector<LegendLine> legend;
+  ColorRange colors;
+  std::vector<double> bar_values;  // the numbers at the color bar, evenly spaced
+  CellNumbers numbers;             // in the cells
+  double number_size = 0;          // of their text; 0: none are printed
 
   int panel_width() const { return cells_wide * cell; }
   int panel_height() const { return cells_high * cell; }

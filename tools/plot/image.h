@@ -1,4 +1,4 @@
-// A picture in memory, the few shapes that the plots are drawn with, and the PNG writer.
+// A picture in memory, and the few shapes that the plots are drawn with.
 #pragma once
 
 #include <cstddef>
@@ -77,12 +77,5 @@ class Image {
   std::vector<std::uint8_t> pixels_;
   std::vector<TextBox> text_boxes_;
 };
-
-/// `image` as the bytes of a PNG file whose iTXt chunk "Description" is `alt_text` (UTF-8; what
-/// does not print is spelled out, see visible_text), for readers who do not see the picture.
-std::string encode_png(const Image& image, std::string_view alt_text);
-
-/// Replaces the file at `path` with that PNG, whole or not at all. IoError names path and cause.
-void write_png(const std::string& path, const Image& image, std::string_view alt_text);
 
 }  // namespace heed::plot

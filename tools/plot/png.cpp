@@ -1,9 +1,13 @@
-// PNG files: stb_image_write encodes, this file adds the description.
+// stb_image_write encodes, this file adds the texts.
+#include "tools/plot/png.h"
+
+#include <array>
 #include <cstdlib>
 #include <new>
 
+#include "autograd/base/error.h"
 #include "autograd/base/files.h"
-#include "tools/plot/image.h"
+#include "tools/plot/png_format.h"
 
 namespace {
 
@@ -31,26 +35,23 @@ void append_u32(std::string& out, std::uint32_t value) {  // big endian, as all 
   for (int shift = 24; shift >= 0; shift -= 8) out += char((value >> shift) & 0xFF);
 }
 
-std::uint32_t crc32(std::string_view bytes) {  // PNG specification, annex D
-  std::uint32_t crc = 0xFFFFFFFFu;
-  for (const char byte : bytes) {
-    crc ^= static_cast<unsigned char>(byte);
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0xEDB88320u : 0u);
-  }
-  return ~crc;
-}
-
-std::string description_chunk(std::string_view alt_text) {
+std::string text_chunk(std::string_view keyword, std::string_view text) {
   using namespace std::string_view_literals;
+  autograd::check<autograd::ValueError>(!keyword.empty() && keyword.size() <= kLongestKeyword,
+                                        "png", "the keyword '", keyword, "' has ", keyword.size(),
+                                        " letters, needs 1 to ", kLongestKeyword);
   std::string body = "iTXt";
-  body += "Description\0"sv;  // keyword
-  body += "\0\0"sv;           // not compressed, compression method 0
-  body += "\0\0"sv;           // no language tag, no translated keyword
-  body += visible_text(alt_text);
+  body += keyword;
+  body += "\0"sv;    // its end
+  body += "\0\0"sv;  // not compressed, compression method 0
+  body += "\0\0"sv;  // no language tag, no translated keyword
+  body += visible_text(text);
   std::string chunk;
   append_u32(chunk, std::uint32_t(body.size() - 4));
   chunk += body;
-  append_u32(chunk, crc32(body));
+  PngCrc crc;
+  crc.add(body);
+  append_u32(chunk, crc.value());
   return chunk;
 }
 
@@ -74,17 +75,38 @@ std::string encode(const Image& image) {
   return bytes;
 }
 
+// PNG specification, annex D: what a byte does to the remainder.
+constexpr std::array<std::uint32_t, 256> crc_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t n = 0; n < 256; ++n) {
+    std::uint32_t crc = n;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0xEDB88320u : 0u);
+    table[n] = crc;
+  }
+  return table;
+}
+
 }  // namespace
 
-std::string encode_png(const Image& image, std::string_view alt_text) {
+void PngCrc::add(std::string_view bytes) {
+  static constexpr std::array<std::uint32_t, 256> kTable = crc_table();
+  for (const char byte : bytes)
+    crc_ = kTable[(crc_ ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc_ >> 8);
+}
+
+std::string encode_png(const Image& image, std::string_view alt_text,
+                       const std::vector<PngText>& facts) {
   constexpr std::size_t kHeaderEnd = 8 + 25;  // signature and IHDR come first
+  std::string texts = text_chunk("Description", alt_text);
+  for (const PngText& fact : facts) texts += text_chunk(fact.keyword, fact.text);
   std::string png = encode(image);
-  png.insert(kHeaderEnd, description_chunk(alt_text));
+  png.insert(kHeaderEnd, texts);
   return png;
 }
 
-void write_png(const std::string& path, const Image& image, std::string_view alt_text) {
-  autograd::write_file(path, encode_png(image, alt_text));
+void write_png(const std::string& path, const Image& image, std::string_view alt_text,
+               const std::vector<PngText>& facts) {
+  autograd::write_file(path, encode_png(image, alt_text, facts));
 }
 
 }  // namespace heed::plot

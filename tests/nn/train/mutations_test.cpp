@@ -21,7 +21,7 @@ using heed::testing::Folder;
 // HEED_FUZZ=100000 for a longer search: ctest -L soak does it.
 int rounds() {
   const char* given = std::getenv("HEED_FUZZ");
-  return given ? std::atoi(given) : 2000;
+  return given ? std::atoi(given) : kSanitized ? 500 : 2000;
 }
 
 long peak_kilobytes() {

@@ -59,9 +59,11 @@ void check_circuit(const Trained& t) {
   const std::int64_t c = spelling.encode("c")[0], d = spelling.encode("d")[0];
   const auto difference = [&](const std::string& prompt) {
     const Batch one = t.trainer.task->prompt(prompt);
-    return study(
-               t.trainer.model, one,
-               {.kind = Objective::kDifference, .a = c, .b = d, .position = one.inputs.size(1) - 1})
+    return study(t.trainer.model, one,
+                 {.kind = Objective::kDifference,
+                  .a = c,
+                  .b = d,
+                  .positions = {one.inputs.size(1) - 1}})
         .value;
   };
   CHECK(difference("abcdefghijklab") > 2);

@@ -8,7 +8,7 @@ expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
 expect 0 train --help; cp out help; expect 0 help train; same out help
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate study gradcheck verify bench info runs completions; do
+for command in tasks train eval generate study plot gradcheck verify bench info runs completions; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
@@ -376,17 +376,78 @@ refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
 refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # read, never predicted
-refuses 2 "--at goes with" study runs/reverse-1 --at 1
+expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the loss at 18 and 19"
+refuses 2 "--at: needs 0 to" study runs/reverse-1 --at 1,x
 refuses 2 "--at: needs 0 to" study runs/reverse-1 --of logit:a --at 99
 refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out
 
+expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
+for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done
+expect 0 study runs/reverse-1 --export npy --out npy; has_file npy/npy/blocks.0.attn.hook_pattern.npy
+refuses 2 "--head: needs L0H0 to L0H0, got 'L0H1'" study runs/reverse-1 --head L0H1
+weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
+expect 0 info head/dA_L0H0.png; out_has "$weights"; out_has "heed study runs/reverse-1 --head L0H0 --export csv --out head"
+out_has "Color range    "; out_has "by the root"; out_has "Software       heed "; out_has "pixels"
+expect 0 info runs/reverse-1/loss.png; out_has "heed train"; out_has "$weights"
+expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line"'
+head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
+cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin as a PNG" info text.png
+
+# --- plot: the example of help, each kind of file, what is refused
+printf '1,0.5\n0.2,1\n' > words.csv
+expect 0 plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'; has_file words.png
+expect 0 info words.png; out_has "Who reads whom"; out_has "'Who reads whom'"; out_has "0 to 1"
+printf 'der\nHund\n' > lines; expect 0 plot words.csv --x-labels lines --out other.png --json; is_json_line
+expect 0 plot npy/npy/blocks.0.attn.hook_attn_scores.npy --out scores.png; has_file scores.png
+expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png
+refuses 2 "needs a FILE" plot
+refuses 2 "choose one, as --name" plot head/arrays.safetensors
+refuses 2 "the nearest is 'blocks.0.attn.hook_z'" plot head/arrays.safetensors --name blocks.0.attn.hook_zz
+refuses 2 "--x-labels: 3 labels for 2 cells" plot words.csv --x-labels a,b,c
+refuses 2 "draw the tensors of its arrays.safetensors" plot head/cells.csv
+printf '1,2\n3\n' > ragged.csv; refuses 4 "line 2" plot ragged.csv
+head -c 20 npy/npy/blocks.0.attn.hook_q.npy > cut.npy; refuses 4 "cut off" plot cut.npy
+seq -s, 20000 > wide.csv; refuses 2 "up to 16384 rows and columns" plot wide.csv
+expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # four dimensions
+
 # --- a study replaces no other unasked
 has_file runs/reverse-1/study-2/arrays.safetensors
 refuses 2 "--out looked holds a study already" study runs/reverse-1 --out looked
 expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
+
+# --- a study over a run's checkpoints
+expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"; out_has "L0H0"
+for file in over_time.csv over_time.json over_time.png; do has_file "runs/reverse-1/over-time/$file"; done
+ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
+expect 0 study runs/reverse-1 --over-time --json; is_json_line; out_has '"steps":[0,4,8]'
+has_file runs/reverse-1/over-time-2/over_time.png
+refuses 2 "--out runs/reverse-1/over-time holds a study already" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
+refuses 4 "has no checkpoints; train with --save-every" study again --over-time
+refuses 2 "--prompt has no effect with --over-time" study runs/reverse-1 --over-time --prompt abc
+cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
+refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time
+cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
+refuses 4 "holds step 0, not that of its name" study cut --over-time
+
+# --- two runs
+cp -r runs/reverse-1 copy
+expect 0 study runs/reverse-1 copy; out_has "equal, bit by bit, at all 3 steps that both saved, 0 to 8"
+rm -r copy/checkpoints
+expect 0 study runs/reverse-1 copy --out pair; out_has "equal, bit by bit, at step 8, the only one both saved"
+for file in compare.csv weights.png weights_difference.png dA_difference.png dS_difference.png; do
+  has_file "runs/reverse-1/compared/$file"
+done
+expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
+expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
+out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "L0H1          -"
+expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
+expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet
+refuses 2 "only runs of one vocabulary compare" study runs/reverse-1 sorts
+refuses 2 "--ascii has no effect with --other" study runs/reverse-1 copy --ascii
+refuses 4 "no run or file 'absent'" study runs/reverse-1 absent
 
 # --- the list of runs
 mkdir -p runs/broken && echo 'steps = 1, 2' > runs/broken/config.toml

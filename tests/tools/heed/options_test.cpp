@@ -18,6 +18,7 @@
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"
+#include "tools/plot/png.h"
 
 namespace {
 
@@ -42,7 +43,11 @@ class Place {
     t.step();
     fs::create_directories("runs/reverse-1");
     t.save("runs/reverse-1");
+    fs::create_directory("runs/reverse-1/checkpoints");
+    t.save_weights("runs/reverse-1/checkpoints/000001.safetensors");
     heed::autograd::write_file("file.txt", std::string_view("text"));
+    heed::autograd::write_file("m.csv", std::string_view("1,2,3\n4,5,6\n"));
+    heed::plot::write_png("p.png", heed::plot::Image(2, 2), "nothing");
   }
   Place(const Place&) = delete;
   ~Place() {
@@ -110,6 +115,21 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"generate prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"study prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"study of", {{"gain", kUsage, {kRun}}, {"logit:??", kUsage, {kRun}}}},
+      {"study at", {{"x", kUsage, {kRun}}, {"1,999", kUsage, {kRun}}, {",", kUsage, {kRun}}}},
+      {"study head", {{"L9H0", kUsage, {kRun}}, {"head", kUsage, {kRun}}}},
+      {"plot file",
+       {{"absent.npy", kInputOutput, {}, "absent.npy"},
+        {"file.txt", kUsage, {}, "file.txt"},
+        {"directory", kUsage, {}, "directory"}}},
+      {"plot name", {{"absent", kUsage, {kRun + "/model.safetensors"}}, {"x", kUsage, {"m.csv"}}}},
+      {"plot x-labels", {{"a,b", kUsage, {"m.csv"}}}},
+      {"plot y-labels", {{"a,b,c", kUsage, {"m.csv"}}, {"file.txt", kUsage, {"m.csv"}}}},
+      {"plot x-axis", {}},  // any text will do
+      {"plot y-axis", {}},
+      {"plot title", {}},
+      {"plot out",
+       {{"absent/m.png", kInputOutput, {"m.csv"}, "absent"}, {"m.jpg", kUsage, {"m.csv"}}}},
+      {"study other", {{"absent", kInputOutput, {kRun}, "absent"}}},
       {"study out", {{"file.txt", kInputOutput, {kRun}}}},
       {"verify out", {{"file.txt", kInputOutput, {"causality", kRun}, "file.txt"}}},
       {"gradcheck junit", {{"absent/file.xml", kInputOutput, {"exp", "--order", "1"}, "absent"}}},
@@ -275,9 +295,13 @@ TEST_CASE("the keys of --json are those that help states") {
       {"generate ", {kRun, "--prompt", "abcdefghijklmnop"}},
       {"generate --probabilities", {kRun, "--prompt", "abcdefghijklmnop", "--probabilities"}},
       {"study ", {kRun}},
+      {"study --over-time", {kRun, "--over-time"}},
+      {"study A B", {kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},
       {"verify resume", {"resume", kRun}},
       {"info ", {kRun}},
+      {"plot ", {"m.csv"}},
+      {"info of a picture", {"p.png"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"runs ", {}},
       {"tasks ", {}},

@@ -1,4 +1,6 @@
 // Heat maps by pixel: cells, colors, labels, and grids larger than the picture.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -6,6 +8,7 @@
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
+#include "tools/plot/color_range.h"
 #include "tools/plot/plot.h"
 #include "tools/plot/tick_labels.h"
 
@@ -45,7 +48,7 @@ TEST_CASE("a heat map shows its cells, NaN in gray", "[plot]") {
   grid.panels[0].values[4] = -std::numeric_limits<float>::infinity();
   const Image holes = draw_heatmap(grid);
   CHECK(count(holes, kGray) >= 2 * kCell);
-  CHECK(count(holes, kGray) < 2 * kCell + 200);
+  CHECK(count(holes, kGray) < 2 * kCell + 600);  // and the legend's swatch
   CHECK(count(holes, viridis(0)) == count(finite, viridis(0)) - 2 * kCell);
 
   grid.scale = ColorScale::kDiverging;  // symmetric: 2 is the end of the orange side
@@ -63,6 +66,116 @@ TEST_CASE("a heat map of zeros or NaN alone still draws", "[plot]") {
     CHECK_NOTHROW(draw_heatmap({.panels = {panel(1, 1, 0)}, .scale = scale}));
     CHECK(count(draw_heatmap({.panels = {panel(2, 2, nan)}, .scale = scale}), kGray) >=
           4 * 56 * 56);
+  }
+}
+
+TEST_CASE("masked cells are light gray, or hatched over their values", "[plot]") {
+  constexpr int kCell = 56 * 56;
+  HeatmapGrid grid{.panels = {panel(8, 8, 1)}, .masked = "after the query"};
+  grid.panels[0].values[0] = 0.5f;
+  std::vector<std::uint8_t>& masked = grid.panels[0].masked;
+  masked.assign(64, 0);
+  masked[1] = masked[2] = 1;
+  grid.panels[0].values[1] = 100;  // of no account
+  grid.panels[0].values[2] = std::numeric_limits<float>::quiet_NaN();
+  const Image gray = draw_heatmap(grid);
+  CHECK(count(gray, kMaskedGray) >= 2 * kCell);
+  CHECK(count(gray, kMaskedGray) < 2 * kCell + 500);  // and the legend's swatch
+  CHECK(count(gray, viridis(1)) >= 61 * kCell);
+  CHECK(count(gray, viridis(0.5)) >= kCell);
+  CHECK(says(gray, "gray: after the query"));
+
+  grid.panels[0].values[3] = std::numeric_limits<float>::infinity();
+  const Image both = draw_heatmap(grid);
+  CHECK(count(both, kGray) >= kCell);
+  CHECK(says(both, "dark gray: not finite"));
+  CHECK(text_faults(both) == "");
+
+  grid.panels[0].values[2] = grid.panels[0].values[3] = 1;
+  grid.hatch = true;
+  const Image hatched = draw_heatmap(grid);
+  CHECK(count(hatched, kMaskedGray) < 50);                       // in smooth text
+  CHECK(count(hatched, viridis(1)) > kCell / 2);                 // the 100 between its lines
+  CHECK(count(hatched, viridis(1)) < kCell);                     // which are there
+  CHECK(count(hatched, viridis(0.01)) >= 61 * kCell);            // values count for the scale
+  CHECK(count(hatched, kInk) > count(gray, kInk) + 4 * 2 * 56);  // and outlined
+  CHECK(says(hatched, "hatched: after the query"));
+  CHECK(text_faults(hatched) == "");
+
+  masked.pop_back();
+  CHECK_THROWS_AS(draw_heatmap(grid), autograd::ShapeError);
+}
+
+TEST_CASE("a block shows a masked cell only where all of it are masked", "[plot]") {
+  HeatmapGrid grid{.panels = {panel(4096, 4096, 1)}};
+  std::vector<std::uint8_t>& masked = grid.panels[0].masked;
+  masked.assign(grid.panels[0].values.size(), 0);
+  const auto gray = [&] { return count(draw_heatmap(grid), kMaskedGray); };
+  std::fill_n(masked.begin() + 4096, 4096, 1);  // row 1: the lower half of its blocks
+  const int with_legend = gray();
+  CHECK(with_legend < 1500);  // the swatch, and smooth text
+  for (std::size_t row = 8; row < 16; ++row)
+    for (std::size_t col = 0; col < 4096; ++col) masked[row * 4096 + col] = 1;
+  CHECK(gray() > with_legend + 1000);
+}
+
+TEST_CASE("the numbers decide on the scale, and the color bar says so", "[plot]") {
+  const auto some_large = [](int large) {  // of 10,000 cells, the others a tenth as large
+    HeatmapGrid grid{.panels = {panel(100, 100, 0.1f)}, .value_name = "weight"};
+    std::fill_n(grid.panels[0].values.begin(), large, 1.0f);
+    return grid;
+  };
+  CHECK_FALSE(color_range(some_large(100)).root);
+  const HeatmapGrid few = some_large(99);
+  const ColorRange range = color_range(few);
+  CHECK(range.root);
+  CHECK(range.text(few) == "0 to 1, by the root");
+  CHECK(range.bar_values() == std::vector<double>{0, 0.25, 1});
+  const Image image = draw_heatmap(few);
+  CHECK(says(image, "weight, root scale"));
+  CHECK(count(image, viridis(std::sqrt(0.1))) > 9000);
+  HeatmapGrid linear = few;
+  linear.root = false;
+  CHECK(count(draw_heatmap(linear), viridis(0.1)) > 9000);
+  CHECK_FALSE(says(draw_heatmap(linear), "weight, root scale"));
+
+  // Of four panels, one all 0, two end far below the largest.
+  HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging};
+  for (const float largest : {100.0f, 0.0f, -1.0f, 1.5f}) {
+    grid.panels.push_back(panel(4, 4));
+    grid.panels.back().values[5] = largest;
+  }
+  const ColorRange panels = color_range(grid);
+  CHECK(panels.by_panel);
+  CHECK(panels.limits == std::vector<double>{100, 1, 1, 1.5});
+  CHECK(panels.position(-1, 2) == -1);
+  const Image by_panel = draw_heatmap(grid);
+  CHECK(says(by_panel, "L0H0 (1 = 1.5)"));
+  CHECK(says(by_panel, "1 is each panel's largest, root scale"));
+  CHECK(text_faults(by_panel) == "");
+  grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50: they can be seen
+  CHECK_FALSE(color_range(grid).by_panel);
+  CHECK(color_range(grid).text(grid) == "−100 to 100, by the root");
+}
+
+TEST_CASE("cells hold their numbers where these can be read", "[plot]") {
+  HeatmapGrid grid{.panels = {panel(3, 3)}, .scale = ColorScale::kDiverging, .print_values = true};
+  grid.panels[0].values = {0, 0.5f, -0.126f, 1, -1, 0.004f, 0.25f, -0.001f, 0.1f};
+  const Image small = draw_heatmap(grid);
+  for (const char* number : {"0", "0.50", "−0.13", "1.00", "−1.00", "0.00", "0.25", "0.10"})
+    CHECK(says(small, number));
+  CHECK(text_faults(small) == "");
+  for (float& v : grid.panels[0].values) v *= 3e-5f;
+  const Image tiny = draw_heatmap(grid);
+  CHECK(says(tiny, "−0.38"));  // in units of 1e-5, which the caption says
+  CHECK(text_faults(tiny) == "");
+  for (const int side : {30, 60}) {
+    HeatmapGrid large{.panels = {panel(side, side, -0.5f)}, .print_values = true};
+    const Image image = draw_heatmap(large);
+    CHECK(says(image, "−0.50") == (side == 30));
+    CHECK(says(image, "There are too many cells to print their values.") == (side == 60));
+    CHECK(text_faults(image) == "");
+    CHECK(image.width() <= 2400);
   }
 }
 

@@ -203,6 +203,19 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
     CHECK(same(draw_chart({"", "", "", {}, {{"unknown", nan}}, false}),
                draw_chart({"", "", "", {}, {}, false})));
   }
+  SECTION("few points are dots; a prediction is dashed and has none") {
+    const auto points = [&](std::size_t n, bool dashed) {
+      Series s{"", {}, {}, dashed};
+      for (std::size_t i = 0; i < n; ++i) s.x.push_back(double(i)), s.y.push_back(0);
+      return draw_chart({"", "", "", {s}, {}, false});
+    };
+    const Rgb ink = first;
+    // The line is equally long; dots stand out from it.
+    CHECK(count(points(30, false), ink) > count(points(31, false), ink));
+    const int line = count(points(2, false), ink), dashes = count(points(2, true), ink);
+    CHECK(dashes > line / 2);
+    CHECK(dashes < line * 3 / 4);
+  }
   SECTION("a logarithmic axis leaves out what is not positive") {
     const Image log =
         draw_chart({"", "", "", {{"", {0, 1, 2}, {1e-3, 0, 10}}}, {{"optimal", 0}}, true});

@@ -4,6 +4,7 @@
 
 #include "autograd/check/curve.h"
 #include "tools/heed/gradcheck/gradcheck_report.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/plot.h"
 
@@ -59,7 +60,7 @@ void draw_curves(const std::string& file, const std::vector<Curve>& curves) {
           ? fmt::format("Differences of {}: a smaller step truncates less, rounds more (1/h)",
                         curves[0].name)
           : "Central differences: a smaller step truncates less (h²), rounds more (1/h)";
-  plot::write_png(file, plot::draw_chart(chart), chart.title);
+  plot::write_png(file, plot::draw_chart(chart), chart.title, png_facts({}));
 }
 
 void print_curves(const std::vector<Curve>& curves) {

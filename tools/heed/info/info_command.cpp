@@ -8,6 +8,7 @@
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/plot/png.h"
 #include "tools/plot/text.h"
 
 namespace heed {
@@ -23,8 +24,10 @@ std::string text_of(const T& value) {
 int info_on_run(const std::filesystem::path& folder, bool json) {
   nn::LoadedRun run = open_run(folder, "model.safetensors", nn::Use::kPrompts);
   const ModelReport report = report_on(run.model);
+  const std::string weights = nn::hash_of_tensors(parameters(run.model));
   if (json) {
-    nn::Json object = nn::Json::object({{"run", folder.string()}, {"task", run.config.task}});
+    nn::Json object = nn::Json::object(
+        {{"run", folder.string()}, {"task", run.config.task}, {"weights", weights}});
     object.update(to_json(report));
     print_json(object);
     return kOk;
@@ -40,6 +43,7 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
       "per sequence\n",
       bytes_text(report.parameter_bytes), bytes_text(report.training_bytes),
       bytes_text(report.activation_bytes));
+  print("weights   {}\n", weights);
   return kOk;
 }
 
@@ -84,18 +88,39 @@ int info_on_file(const std::string& path, bool json) {
   return kOk;
 }
 
+int info_on_picture(const std::string& path, bool json) {
+  const plot::PngInfo picture = plot::read_png_info(path);
+  nn::Json texts = nn::Json::array();
+  for (const plot::PngText& t : picture.texts)
+    texts.push_back(nn::Json::object({{"keyword", t.keyword}, {"text", t.text}}));
+  if (json) {
+    print_json(nn::Json::object(
+        {{"file", path}, {"width", picture.width}, {"height", picture.height}, {"texts", texts}}));
+    return kOk;
+  }
+  print("{}: {} x {} pixels\n\n", path, picture.width, picture.height);
+  for (const plot::PngText& t : picture.texts)
+    print("{:<14} {}\n", plot::visible_text(t.keyword), plot::visible_text(t.text));
+  return kOk;
+}
+
+// A picture by its name or its first bytes, so that a damaged one is called so.
+bool is_picture(const std::string& path) { return path.ends_with(".png") || plot::is_png(path); }
+
 }  // namespace
 
 void info_command(Command& c) {
   c.name = "info";
-  c.what = "parameters, work and memory of a run; tensors of a .safetensors file";
+  c.what = "parameters, work and memory of a run; tensors of a .safetensors file; texts of a PNG";
   c.json_keys[""] =
-      "run task parameters flops_per_token parameter_bytes training_bytes "
+      "run task weights parameters flops_per_token parameter_bytes training_bytes "
       "activation_bytes_per_sequence tensors (name shape std) attention";
+  c.json_keys["of a picture"] = "file width height texts (keyword text)";
   c.json_keys["of a file"] = "file checksum numbers tensors (name dtype shape) metadata";
   c.examples =
       "  heed info\n"
-      "  heed info runs/induction-1/model.safetensors";
+      "  heed info runs/induction-1/model.safetensors\n"
+      "  heed info runs/induction-1/attention.png";
   auto run = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options",
@@ -103,9 +128,10 @@ void info_command(Command& c) {
   c.add_common(Command::kJson);
   c.run = [run](const Command& command) {
     std::error_code ignored;
-    return std::filesystem::is_regular_file(*run, ignored)
-               ? info_on_file(*run, command.json)
-               : info_on_run(find_run(*run), command.json);
+    if (!std::filesystem::is_regular_file(*run, ignored))
+      return info_on_run(find_run(*run), command.json);
+    return is_picture(*run) ? info_on_picture(*run, command.json)
+                            : info_on_file(*run, command.json);
   };
 }
 

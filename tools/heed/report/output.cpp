@@ -16,6 +16,32 @@ void print_error(std::string_view text) {
   std::fputs((line + "\n").c_str(), stderr);  // fmt::print throws where stderr is gone
 }
 
+namespace {
+
+std::string& kept_command() {
+  static std::string text;
+  return text;
+}
+
+// A word that a shell reads as it is, or as it is in single quotes.
+std::string shell_word(const std::string& word) {
+  constexpr const char* kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:=,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+void remember_command(int argc, char** argv) {
+  kept_command() = "heed";
+  for (int i = 1; i < argc; ++i) kept_command() += " " + shell_word(argv[i]);
+}
+
+const std::string& typed_command() { return kept_command(); }
+
 std::string version_text() {
   return HEED_VERSION " (" + nn::compiler_text() + ", SIMD target " + nn::simd_target_text() + ")";
 }

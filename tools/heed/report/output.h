@@ -63,6 +63,12 @@ void print_json(const nn::Json& object);
 /// One line on stderr, "heed: " in front.
 void print_error(std::string_view text);
 
+/// Keeps the command line for typed_command(); for main alone.
+void remember_command(int argc, char** argv);
+/// The command line as it can be pasted into a shell again: heed study --prompt 'a b'. Pictures
+/// keep it.
+const std::string& typed_command();
+
 /// "0.1.0 (GCC 12.2.0, SIMD target AVX3_ZEN4)"
 std::string version_text();
 

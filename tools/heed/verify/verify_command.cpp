@@ -100,7 +100,7 @@ int verify_causality(const VerifyArguments& a, bool json) {
   const auto file = (a.out.empty() ? folder : std::filesystem::path(a.out)) / "causality.png";
   std::string no_picture;
   try {
-    draw_reach(file, all[0].causality);
+    draw_reach(file, all[0].causality, source_of(folder, run.model));
   } catch (const std::exception& e) {  // whatever it is, it costs no verdict
     no_picture = e.what();
   }

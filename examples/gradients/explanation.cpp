@@ -1,0 +1,138 @@
+// Is attention an explanation? In `induction` it is known where the answer stands: behind the
+// earlier copy of the token that is read. Four ways to say where the model looked, each right when
+// its largest entry is there:
+//   raw attention          the last layer's weights, mean over heads
+//   rollout                product over layers of (A + 1) / 2 (Abnar & Zuidema 2020)
+//   attention x gradient   R <- R + A' R, A' = mean over heads of (A * dy/dA)+ (Chefer et al. 2021)
+//   occlusion              swap one input token: how far log p(answer) falls
+// The last is causal: it runs the model. What it finds is more than where the answer was read.
+#include <cmath>
+#include <cstdio>
+
+#include "examples/gradients/experiment.h"
+#include "examples/gradients/induction_run.h"
+
+using namespace heed::autograd;
+using namespace heed::nn;
+
+namespace {
+
+// With blocks of 16 to 24 tokens, position 30 has exactly one earlier copy of its token.
+constexpr std::int64_t kQuery = 30, kTokens = kQuery + 1, kSequences = 64;
+
+struct Questions {
+  Tensor inputs;  // [B, kTokens]
+  Tensor answer;  // [B], the next token
+  Tensor copied;  // [B], where it stands
+};
+
+Questions draw_questions() {
+  const Batch batch = long_blocks(kSequences);
+  const Tensor answer = contiguous(select(batch.targets, 1, kQuery));
+  const Tensor inputs = contiguous(slice(batch.inputs, 1, 0, kTokens));
+  const Tensor copied = argmax(to(eq(inputs, unsqueeze(answer, 1)), float32), 1);
+  return {inputs, answer, copied};
+}
+
+Tensor at_query(const Tensor& x) { return select(x, 1, kQuery); }
+// x[b][index[b]] of x [B, n] -> [B]
+Tensor pick(const Tensor& x, const Tensor& index) {
+  return squeeze(gather(x, 1, unsqueeze(index, 1)), 1);
+}
+
+// Of each token, [B, T].
+struct Relevance {
+  Tensor raw, rollout, attention_x_gradient, occlusion;
+};
+
+void explain_by_attention(const Transformer& model, const Questions& q, Relevance& r) {
+  Probe probe;
+  for (const std::int64_t layer : {0, 1}) probe.record(attention_site(layer, "hook_pattern"));
+  const Tensor answers = sum(pick(at_query(model(q.inputs, {.probe = &probe})), q.answer));
+  grad(answers, model.tok.weight);  // walks back past both layers
+  const Tensor identity = eye(kTokens);
+  Tensor rolled = identity, relevance = identity, weights;
+  for (const std::int64_t layer : {0, 1}) {
+    const std::string site = attention_site(layer, "hook_pattern");
+    const Tensor a = probe.value(site), da = probe.value(site + "_grad");  // [B, H, T, T]
+    weights = mean(a, {1});
+    rolled = matmul((weights + identity) / 2.0, rolled);
+    relevance = relevance + matmul(mean(relu(a * da), {1}), relevance);
+  }
+  r.raw = at_query(weights), r.rollout = at_query(rolled);
+  r.attention_x_gradient = at_query(relevance - identity);
+}
+
+void explain_by_occlusion(const Transformer& model, const Questions& q, Relevance& r) {
+  const NoGrad guard;
+  const auto log_p = [&](const Tensor& inputs) {
+    return pick(log_softmax(at_query(model(inputs)), -1), q.answer);
+  };
+  const Tensor whole = log_p(q.inputs);
+  std::vector<Tensor> drops{zeros({kSequences})};  // the ^ in front is not swapped
+  for (std::int64_t j = 1; j < kTokens; ++j) {
+    std::vector<std::int64_t> ids = q.inputs.to_vector<std::int64_t>();
+    for (std::int64_t b = 0; b < kSequences; ++b) {
+      std::int64_t& id = ids[std::size_t(b * kTokens + j)];
+      id = (id + 1) % 32;  // another of the 32 tokens
+    }
+    drops.push_back(whole - log_p(from_data(ids, q.inputs.shape())));
+  }
+  r.occlusion = stack(drops, 1);
+}
+
+}  // namespace
+
+int main() {
+  Trainer run = induction_run(1);
+  const Questions q = draw_questions();
+  Relevance r;
+  std::vector<heed::plot::Series> curves{{"raw attention", {}, {}},
+                                         {"rollout", {}, {}},
+                                         {"attention x gradient", {}, {}},
+                                         {"occlusion", {}, {}}};
+  std::printf("share of %ld questions where the largest entry is on the copied token\n\n",
+              long(kSequences));
+  std::printf("step   raw    rollout   attention x gradient   occlusion\n");
+  double gradient_lead = 0, raw_lead = 0;  // largest ones, over raw attention and over rollout
+  for (std::int64_t step = 20; step <= 240; step += 20) {
+    train_to(run, step);
+    explain_by_attention(run.model, q, r);
+    explain_by_occlusion(run.model, q, r);
+    const Tensor* methods[] = {&r.raw, &r.rollout, &r.attention_x_gradient, &r.occlusion};
+    double hits[4];
+    for (std::size_t i = 0; i < 4; ++i) {
+      hits[i] = mean(to(eq(argmax(*methods[i], 1), q.copied), float64)).item();
+      curves[i].x.push_back(double(step)), curves[i].y.push_back(hits[i]);
+    }
+    gradient_lead = std::max(gradient_lead, hits[2] - hits[0]);
+    raw_lead = std::max(raw_lead, hits[0] - hits[1]);
+    std::printf("%4ld   %.3f   %.3f          %.3f              %.3f\n", long(step), hits[0],
+                hits[1], hits[2], hits[3]);
+  }
+  const Tensor matched = q.copied - ones_like(q.copied);
+  const auto mean_at = [](const Tensor& x, const Tensor& place) {
+    return mean(pick(x, place)).item();
+  };
+  std::printf("\n");
+  Verdict verdict;
+  verdict.expect("largest lead of attention x gradient over raw attention", gradient_lead, 0.3);
+  verdict.expect("largest lead of raw attention over rollout", raw_lead, 0.2);
+  verdict.expect("trained: raw attention", curves[0].y.back(), 0.95);
+  verdict.expect("trained: nats lost without the copied token", mean_at(r.occlusion, q.copied), 1);
+  verdict.expect("trained: nats lost without the token before it", mean_at(r.occlusion, matched),
+                 1);
+  verdict.expect_at_most("trained: raw attention to that one", mean_at(r.raw, matched), 0.05);
+  std::printf(
+      "\nNotice: attention shows where the answer was read, not all that it depends on: without\n"
+      "the token before it the model does not know where to read. What attention may be called is\n"
+      "argued by Jain & Wallace 2019 and Wiegreffe & Pinter 2019.\n");
+  return verdict.finish(
+      heed::plot::draw_chart({.title = "Who points at the token that induction copies?",
+                              .x_name = "training step",
+                              .y_name = "share of questions",
+                              .series = curves}),
+      "gradient_explanation.png",
+      "Share of questions over training steps in which raw attention, rollout, attention times "
+      "gradient and occlusion point at the copied token.");
+}

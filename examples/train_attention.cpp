@@ -1,0 +1,58 @@
+// Trains nn::MultiHeadAttention, nothing around it, and looks inside before and after.
+//
+// Each token holds eight numbers, its own place, and the place of the token it wants; it has to put
+// out what that one holds. So the weights that attention should learn are known: `wanted`.
+#include <cstdio>
+
+#include "nn/nn.h"
+#include "tools/plot/plot.h"
+
+using namespace heed::autograd;
+using namespace heed::nn;
+
+constexpr std::int64_t kTokens = 8, kNumbers = 8, kWidth = kNumbers + 2 * kTokens, kHeads = 2;
+
+struct Examples {
+  Tensor x, wanted, y;  // [B, T, d_model], [B, T, T] of 0 and 1, [B, T, numbers]
+  explicit Examples(std::int64_t batch) {
+    const Tensor numbers = randn({batch, kTokens, kNumbers}), one_hot = eye(kTokens);
+    wanted = embedding(one_hot, randint(0, kTokens, {batch, kTokens}));
+    x = cat({numbers, expand(one_hot, wanted.shape()), wanted}, -1);
+    y = matmul(wanted, numbers);
+  }
+};
+
+// The weights of all heads [B, H, T, T], read off a forward pass.
+static Tensor attention_weights(const MultiHeadAttention& layer, const Examples& e) {
+  Probe probe;
+  probe.record("hook_pattern");
+  layer(e.x, {.probe = &probe});
+  return probe.value("hook_pattern");
+}
+
+int main() {
+  manual_seed(1);
+  const MultiHeadAttention layer({.d_model = kWidth, .heads = kHeads});
+  AdamW optimizer(decay_groups(parameters(layer), 0));
+  const Examples shown(1);
+  const Tensor before = attention_weights(layer, shown);
+  for (int step = 0; step < 600; ++step) {
+    const Examples e(32);
+    const Tensor error = slice(layer(e.x), 2, 0, kNumbers) - e.y;
+    optimizer.zero_grad();
+    backward(mean(error * error));
+    optimizer.step(1e-2);
+  }
+  const Tensor after = attention_weights(layer, shown);
+  const double found = sum(after * unsqueeze(shown.wanted, 1)).item() / double(kTokens * kHeads);
+  std::printf("of each token's attention, %.3f is on the one it wants\n", found);
+
+  heed::plot::HeatmapGrid grid{.title = "Attention before training (above) and after it (below)"};
+  grid.panel_columns = kHeads, grid.row_axis = "token that looks", grid.col_axis = "looked at";
+  for (const Tensor& a : {before, after})
+    for (const std::int64_t h : {0, 1})
+      grid.panels.push_back({"head " + std::to_string(h), kTokens, kTokens,
+                             select(select(a, 0, 0), 0, h).to_vector<float>()});
+  heed::plot::write_png("train_attention.png", draw_heatmap(grid), grid.title);
+  return found > 0.9 ? 0 : 1;
+}

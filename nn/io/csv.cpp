@@ -1,0 +1,127 @@
+#include "nn/io/csv.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "autograd/base/files.h"
+#include "autograd/base/text.h"
+#include "nn/io/safetensors_format.h"
+
+namespace heed::nn {
+namespace {
+
+using Fields = std::vector<std::string>;
+
+// A number, or nan for an empty field.
+std::optional<double> csv_number(std::string_view field) {
+  const std::size_t first = field.find_first_not_of(" \t");
+  if (first == field.npos) return std::numeric_limits<double>::quiet_NaN();
+  field = field.substr(first, field.find_last_not_of(" \t") - first + 1);
+  return autograd::parse_number<double>(field);
+}
+
+bool is_name(const std::string& field) { return !csv_number(field); }
+
+// Line after line of one file.
+class CsvLines {
+ public:
+  CsvLines(const std::string& path, std::string_view text) : path_(path), rest_(text) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that spreadsheets put before UTF-8
+    if (rest_.starts_with(kMark)) rest_.remove_prefix(kMark.size());
+  }
+
+  bool done() const { return rest_.empty(); }
+  std::int64_t number() const { return line_; }  // of the line read last, from 1
+  Fields next() {
+    ++line_;
+    Fields fields;
+    do fields.push_back(field());
+    while (accept(','));
+    accept('\r');
+    if (!rest_.empty() && !accept('\n')) refuse("there is text between a quoted field and a comma");
+    return fields;
+  }
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    autograd::fail<autograd::IoError>("load_csv", "cannot read ", path_, ", line ", line_, ": ",
+                                      parts...);
+  }
+
+ private:
+  bool accept(char c) {
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  std::string field() {
+    std::string text;
+    if (!accept('"')) {
+      text = rest_.substr(0, std::min(rest_.find_first_of(",\r\n"), rest_.size()));
+      rest_.remove_prefix(text.size());
+      return text;
+    }
+    for (;;) {  // a quote within is doubled
+      const std::size_t quote = rest_.find('"');
+      if (quote == rest_.npos) refuse("a quote has no end");
+      text += rest_.substr(0, quote);
+      rest_.remove_prefix(quote + 1);
+      if (!accept('"')) return text;
+      text += '"';
+    }
+  }
+
+  const std::string& path_;
+  std::string_view rest_;
+  std::int64_t line_ = 0;
+};
+
+// Whether first fields name the rows: of the lines behind the first.
+bool names_rows(CsvLines lines) {
+  for (bool first = true; !lines.done(); first = false)
+    if (const Fields fields = lines.next(); !first && is_name(fields[0])) return true;
+  return false;
+}
+
+void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::size_t first) {
+  const auto cols = std::int64_t(fields.size() - first);
+  if (m.rows > 0 && cols != m.cols)
+    lines.refuse("it has ", cols, " numbers, the lines before it ", m.cols);
+  for (std::size_t i = first; i < fields.size(); ++i) {
+    const auto value = csv_number(fields[i]);
+    if (!value) lines.refuse(safetensors::quoted(fields[i]), " is no number");
+    m.values.push_back(*value);
+  }
+  m.cols = cols;
+  ++m.rows;
+}
+
+}  // namespace
+
+CsvMatrix load_csv(const std::string& path) {
+  constexpr std::uint64_t kLargest = 32'000'000;  // bytes
+  const std::string text = autograd::read_file(path, kLargest);
+  CsvLines lines(path, text);
+  const auto first = std::size_t(names_rows(lines));
+  CsvMatrix m;
+  while (!lines.done()) {
+    Fields fields = lines.next();
+    const bool empty = fields.size() == 1 && fields[0].empty();
+    if (empty && lines.done()) break;  // an empty last line
+    if (fields.size() == first) lines.refuse("it has no numbers");
+    const auto behind = fields.begin() + std::ptrdiff_t(fields.size() > 1 ? 1 : 0);
+    if (lines.number() == 1 && std::any_of(behind, fields.end(), is_name)) {
+      m.col_names.assign(fields.begin() + std::ptrdiff_t(first), fields.end());
+      m.cols = std::int64_t(m.col_names.size());
+      continue;
+    }
+    if (first == 1) m.row_names.push_back(fields[0]);
+    add_row(m, lines, fields, first);
+  }
+  if (m.rows == 0) lines.refuse("there are no numbers");
+  if (!m.col_names.empty() && std::int64_t(m.col_names.size()) != m.cols)
+    lines.refuse("the first line names ", m.col_names.size(), " columns, there are ", m.cols);
+  return m;
+}
+
+}  // namespace heed::nn

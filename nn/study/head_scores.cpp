@@ -1,0 +1,102 @@
+#include "nn/study/head_scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "autograd/base/error.h"
+
+namespace heed::nn {
+
+namespace {
+
+constexpr HeadQuantity kQuantities[] = {
+    {"entropy", "nats", "of the weights, mean over queries", &HeadReport::entropy},
+    {"relative_entropy", "of log(visible keys)",
+     "entropy of the weights as a share of the largest one possible, mean over queries that may "
+     "read more than one key",
+     &HeadReport::relative_entropy},
+    {"largest_weight", "", "mean over queries of the largest weight", &HeadReport::largest_weight},
+    {"previous_token", "", "mean weight on the token before, over queries from 1 on",
+     &HeadReport::previous_token},
+    {"duplicate_token", "", "mean weight on earlier copies of the query's own token",
+     &HeadReport::duplicate_token},
+    {"induction", "", "mean weight on what followed earlier copies of the query's own token",
+     &HeadReport::induction},
+    {"detect_induction", "",
+     "share of all weight that lies on what followed earlier copies of the query's own token "
+     "(TransformerLens: detect_head, error_measure mul)",
+     &HeadReport::detect_induction},
+    {"saturation", "",
+     "|dL/dS| / |dL/dA|: how much of what weights want reaches the scores; 0 where weights are "
+     "one-hot",
+     &HeadReport::saturation},
+    {"importance", "of L", "dL/dg of a gate g = 1 on the head's output z: z . dL/dz",
+     &HeadReport::importance},
+    {"absolute_importance", "of L", "mean over sequences of |dL/dg| (Michel et al. 2019)",
+     &HeadReport::absolute_importance},
+    {"dq", "", "norm of dL/dq", &HeadReport::dq},
+    {"dk", "", "norm of dL/dk, of shared keys that of all heads which share them", &HeadReport::dk},
+    {"dv", "", "norm of dL/dv, of shared values likewise", &HeadReport::dv},
+    {"dz", "", "norm of dL/dz", &HeadReport::dz},
+    {"dW_Q", "", "norm of the gradient of the head's block of the weights of queries",
+     &HeadReport::dW_Q},
+    {"dW_K", "", "the same of keys", &HeadReport::dW_K},
+    {"dW_V", "", "the same of values", &HeadReport::dW_V},
+    {"dW_O", "", "the same of the output projection", &HeadReport::dW_O}};
+
+double mean_or_nan(double sum, double count) {
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+}
+
+double row_entropy(std::span<const float> row) {
+  double entropy = 0;
+  for (const float w : row)
+    if (w > 0) entropy -= double(w) * std::log(double(w));
+  return entropy;
+}
+
+}  // namespace
+
+std::span<const HeadQuantity> head_quantities() { return kQuantities; }
+
+HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens,
+                       std::span<const std::int64_t> visible) {
+  const std::size_t n = tokens.size();
+  autograd::check(pattern.size() == n * n, "head_scores", "needs ", n, " x ", n, " weights, got ",
+                  pattern.size());
+  autograd::check(visible.empty() || visible.size() == n, "head_scores", "needs ", n,
+                  " numbers of visible keys, got ", visible.size());
+  double entropy = 0, relative = 0, largest = 0, total = 0;
+  double previous = 0, duplicate = 0, induction = 0;
+  std::int64_t repeats = 0, choices = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::span<const float> row = pattern.subspan(i * n, n);
+    const double own = row_entropy(row);
+    const std::int64_t keys = visible.empty() ? std::int64_t(i) + 1 : visible[i];
+    entropy += own;
+    if (keys > 1) relative += own / std::log(double(keys)), ++choices;
+    for (const float w : row) total += double(w);
+    largest += double(*std::max_element(row.begin(), row.end()));
+    if (i > 0) previous += double(row[i - 1]);
+    bool seen = false;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (tokens[j] != tokens[i]) continue;
+      seen = true;
+      duplicate += double(row[j]);
+      induction += double(row[j + 1]);
+    }
+    repeats += seen;
+  }
+  HeadReport r{};
+  r.entropy = mean_or_nan(entropy, double(n));
+  r.relative_entropy = mean_or_nan(relative, double(choices));
+  r.largest_weight = mean_or_nan(largest, double(n));
+  r.previous_token = mean_or_nan(previous, double(n) - 1);
+  r.duplicate_token = mean_or_nan(duplicate, double(repeats));
+  r.induction = mean_or_nan(induction, double(repeats));
+  r.detect_induction = repeats > 0 ? induction / total : mean_or_nan(0, 0);
+  return r;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,37 @@
+// Numbers of one head: what it looks at, and what its gradients say.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace heed::nn {
+
+/// One head; of a batch the mean over its sequences, those left out where a number is NaN.
+/// Scores are those of Olsson et al. 2022 ("In-context learning and induction heads"), attention to
+/// several earlier copies of a token added up; NaN if no token occurs twice.
+struct HeadReport {
+  std::int64_t layer, head;
+  double entropy, relative_entropy, largest_weight;
+  double previous_token, duplicate_token, induction, detect_induction;
+  double saturation, importance, absolute_importance;
+  double dq, dk, dv, dz;
+  double dW_Q, dW_K, dW_V, dW_O;
+};
+
+/// A number per head under the name that every front end uses.
+struct HeadQuantity {
+  std::string_view name, unit, what;
+  double HeadReport::*value;
+};
+/// All of HeadReport's.
+std::span<const HeadQuantity> head_quantities();
+
+/// The report's numbers that need no gradient, from weights [T, T] (row-major, query by key) and
+/// the tokens they are of. `visible`: how many keys each query may read, [T]; empty: those up to
+/// itself. ShapeError unless pattern has tokens.size()^2 entries and visible none or tokens.size().
+HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens,
+                       std::span<const std::int64_t> visible = {});
+
+}  // namespace heed::nn

@@ -1,0 +1,154 @@
+#include "nn/study/over_time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/text.h"
+#include "nn/io/safetensors.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// The step of "000200.safetensors".
+std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
+  const std::string digits = file.stem().string();
+  if (file.extension() != ".safetensors" || digits.empty() ||
+      digits.find_first_not_of("0123456789") != std::string::npos)
+    return {};
+  return parse_number<std::int64_t>(digits);
+}
+
+std::string fact_of(const SafeTensors& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
+                 "', so it is no checkpoint of heed train; remove it");
+  return found->second;
+}
+
+// Another run's file would be a moment that never was.
+void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t step,
+                     const SafeTensors& first) {
+  const std::string says = fact_of(file, "step");
+  check<IoError>(parse_number<std::int64_t>(says) == step, file.path, "holds step ", says,
+                 ", not that of its name; it was renamed or is of another run");
+  check<IoError>(fact_of(file, "recipe") == fact_of(first, "recipe"), file.path,
+                 "is of another run than ", first.path, ": their recipes differ; remove one");
+  load_parameters(parameters(model), file);
+}
+
+// Over the positions that count for the accuracy.
+double loss_where_counted(const Transformer& model, const Batch& batch) {
+  const NoGrad guard;
+  const auto losses =
+      to(cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone}),
+         float64)
+          .to_vector<double>();
+  const auto counted = batch.counted.to_vector<bool>();
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    if (counted[i]) sum += losses[i], ++count;
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+}
+
+double mean_optimal(const Batch& batch) {
+  double sum = 0;
+  for (const double x : batch.optimal) sum += x;
+  return sum / double(batch.optimal.size());  // NaN if unknown
+}
+
+double falling_loss(const Moment& m) {
+  return std::isfinite(m.counted_loss) ? m.counted_loss : m.loss;
+}
+
+}  // namespace
+
+std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& run) {
+  std::vector<Checkpoint> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(run / "checkpoints", error), end; !error && it != end;
+       it.increment(error))
+    if (const auto step = step_of(it->path().filename())) found.push_back({*step, it->path()});
+  check<IoError>(
+      !found.empty(), "over-time", run.string(),
+      " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
+  std::sort(found.begin(), found.end(),
+            [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
+  return found;
+}
+
+Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
+  constexpr double kBytes = 256e6;
+  const auto T = double(task.facts().context);
+  const double maps = 8 * double(model.options.layers * model.options.heads);  // S, A, gradients
+  most = std::min(most, task.evaluation_size());
+  const double fit = kBytes / (4 * T * (T * maps + double(task.facts().classes)));
+  return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));
+}
+
+OverTime over_time(Transformer& model, const std::vector<Checkpoint>& checkpoints,
+                   const Batch& batch, const WorkWatch& watch) {
+  OverTime all;
+  all.sequences = batch.inputs.size(0);
+  all.optimal = mean_optimal(batch);
+  SafeTensors first;  // its metadata
+  for (const Checkpoint& c : checkpoints) {
+    if (watch) watch(std::int64_t(all.moments.size()), std::int64_t(checkpoints.size()));
+    const SafeTensors file = load_safetensors(c.file.string());
+    if (all.moments.empty()) first.path = file.path, first.metadata = file.metadata;
+    load_checkpoint(model, file, c.step, first);
+    Study s = study(model, batch, {});
+    check<NumericError>(std::isfinite(s.value), file.path, "gives a loss that is not finite");
+    all.moments.push_back(
+        {c.step, s.value, loss_where_counted(model, batch), std::move(s.heads), std::move(s.flow)});
+  }
+  return all;
+}
+
+std::optional<SteepestFall> steepest_fall(const OverTime& study) {
+  std::optional<SteepestFall> steepest;
+  double fastest = 0;  // nats per step
+  for (std::size_t i = 1; i < study.moments.size(); ++i) {
+    const Moment &a = study.moments[i - 1], &b = study.moments[i];
+    const double fall = (falling_loss(a) - falling_loss(b)) / double(b.step - a.step);
+    if (!(fall > fastest)) continue;
+    fastest = fall;
+    steepest = SteepestFall{a.step, b.step};
+  }
+  return steepest;
+}
+
+std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
+                                          std::int64_t layer, double least) {
+  for (const Moment& m : study.moments)
+    for (const HeadReport& h : m.heads)
+      if (h.layer == layer && h.*score >= least) return m.step;
+  return {};
+}
+
+std::string over_time_csv(const OverTime& study) {
+  std::string text = "step,layer,head,quantity,value\n";
+  const auto row = [&](std::int64_t step, std::string_view where, std::string_view name, double x) {
+    text += fmt::format("{},{},{},{}\n", step, where, name,
+                        std::isfinite(x) ? fmt::format("{:.17g}", x) : "");
+  };
+  for (const Moment& m : study.moments) {
+    row(m.step, ",", "loss", m.loss);
+    row(m.step, ",", "counted_loss", m.counted_loss);
+    row(m.step, ",", "optimal_loss", study.optimal);
+    for (const LayerFlow& f : m.flow) {
+      row(m.step, fmt::format("{},", f.layer), "resid_pre_grad", f.resid_pre_grad);
+      row(m.step, fmt::format("{},", f.layer), "resid_post_grad", f.resid_post_grad);
+    }
+    for (const HeadReport& h : m.heads)
+      for (const HeadQuantity& q : head_quantities())
+        row(m.step, fmt::format("{},{}", h.layer, h.head), q.name, h.*q.value);
+  }
+  return text;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,69 @@
+// What training does to each head: the numbers of a study at every checkpoint of a run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/study/study.h"
+#include "nn/train/work_watch.h"
+
+namespace heed::nn {
+
+/// The weights of one step: checkpoints/000200.safetensors of a run folder.
+struct Checkpoint {
+  std::int64_t step;
+  std::filesystem::path file;
+};
+
+/// Those of a run, by step; files of other names are none of them. IoError if there is none.
+std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& run);
+
+/// The first `most` sequences of the evaluation set, fewer where a study of them would take more
+/// than about 256 MB.
+Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most = 32);
+
+/// The study of the loss at one checkpoint.
+struct Moment {
+  std::int64_t step = 0;
+  double loss = 0;          ///< of a sequence's targets, mean over the sequences; nats per token
+  double counted_loss = 0;  ///< mean over the positions of the task's accuracy; NaN if none counts
+  std::vector<HeadReport> heads;
+  std::vector<LayerFlow> flow;
+};
+
+struct OverTime {
+  std::int64_t sequences = 0;
+  double optimal = std::numeric_limits<double>::quiet_NaN();  ///< of these, as Moment::loss
+  std::vector<Moment> moments;                                ///< by step
+};
+
+/// Studies the loss on this batch with the weights of each checkpoint in turn, those of the last
+/// one stay in the model. IoError naming the file for one that is damaged, is of another step than
+/// its name says, of another recipe than the first, or does not fit the model; NumericError for
+/// weights whose loss is not finite.
+OverTime over_time(Transformer& model, const std::vector<Checkpoint>& checkpoints,
+                   const Batch& batch, const WorkWatch& watch = {});
+
+/// Between which checkpoints the loss falls fastest: of the counted tokens, of all where none
+/// counts.
+struct SteepestFall {
+  std::int64_t from, to;  ///< steps
+  double middle() const { return double(from + to) / 2; }
+};
+/// Nothing if it never falls.
+std::optional<SteepestFall> steepest_fall(const OverTime& study);
+
+/// The first step at which a head of this layer reaches `least`; nothing if none ever does.
+std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
+                                          std::int64_t layer, double least);
+
+/// A row per number: step,layer,head,quantity,value. Quantities are head_quantities(); with a layer
+/// and no head those of LayerFlow; with neither loss, counted_loss and optimal_loss. A value that
+/// is not finite is empty.
+std::string over_time_csv(const OverTime& study);
+
+}  // namespace heed::nn

@@ -1,0 +1,99 @@
+// Matrices from CSV: with and without names, and every reason to refuse one.
+#include "nn/io/csv.h"
+
+#include <cmath>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include "autograd/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::IoError;
+using heed::testing::Folder;
+using Names = std::vector<std::string>;
+
+CsvMatrix load(const Folder& folder, const std::string& text) {
+  std::ofstream(folder / "m.csv", std::ios::binary) << text;
+  return load_csv(folder / "m.csv");
+}
+
+TEST_CASE("numbers alone, or with names of columns and rows") {
+  const Folder folder;
+  for (const char* text : {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1, 2,3 \n4e0,5.0,6",
+                           "\xEF\xBB\xBF"
+                           "1,2,3\n4,5,6\n"}) {
+    const CsvMatrix m = load(folder, text);
+    CHECK(m.rows == 2);
+    CHECK(m.cols == 3);
+    CHECK(m.values == std::vector<double>{1, 2, 3, 4, 5, 6});
+    CHECK(m.row_names.empty());
+    CHECK(m.col_names.empty());
+  }
+  CsvMatrix m = load(folder, "a,b\n1,2\n");
+  CHECK(m.col_names == Names{"a", "b"});
+  CHECK(m.row_names.empty());
+  CHECK(m.values == std::vector<double>{1, 2});
+  m = load(folder, ",a,\"b, \"\"c\"\"\"\nx,1,2\n\"y\",3,4\n");
+  CHECK(m.col_names == Names{"a", "b, \"c\""});
+  CHECK(m.row_names == Names{"x", "y"});
+  CHECK(m.values == std::vector<double>{1, 2, 3, 4});
+  m = load(folder, "x,1,2\ny,3,4\n");
+  CHECK(m.col_names.empty());
+  CHECK(m.row_names == Names{"x", "y"});
+  m = load(folder, "1,-inf\n,nan\n");
+  CHECK(m.values[1] == -HUGE_VAL);
+  CHECK(std::isnan(m.values[2]));
+  CHECK(std::isnan(m.values[3]));
+}
+
+TEST_CASE("a CSV that is no matrix is refused with its line") {
+  const Folder folder;
+  const auto says = [&](const std::string& text, const std::string& what) {
+    std::string error;
+    try {
+      load(folder, text);
+    } catch (const IoError& e) {
+      error = e.what();
+    }
+    INFO(error);
+    CHECK(error.find(what) != std::string::npos);
+    CHECK(error.find('\n') == std::string::npos);
+  };
+  says("", "there are no numbers");
+  says("a,b\n", "there are no numbers");
+  says("1,2\n3\n", "line 2: it has 1 numbers, the lines before it 2");
+  says("1,2\n3,x\n", "line 2: \"x\" is no number");
+  says("a,b,c\n1,2\n", "names 3 columns, there are 2");
+  says("1,2\n3,\"4\n", "line 2: a quote has no end");
+  says("1,\"2\"x\n", "line 1: there is text between a quoted field and a comma");
+  CHECK_THROWS_AS(load_csv(folder / "absent.csv"), IoError);
+  std::ofstream(folder / "large.csv") << std::string(33'000'000, ',');
+  CHECK_THROWS_AS(load_csv(folder / "large.csv"), IoError);
+}
+
+TEST_CASE("random bytes are read or refused") {
+  const Folder folder;
+  std::mt19937 random(3);
+  const std::string letters = "01.,\n\r\"e-nai\xff";
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text(random() % 30, ' ');
+    for (char& c : text) c = letters[random() % letters.size()];
+    try {
+      const CsvMatrix m = load(folder, text);
+      CHECK(std::int64_t(m.values.size()) == m.rows * m.cols);
+      CHECK((m.row_names.empty() || std::int64_t(m.row_names.size()) == m.rows));
+      CHECK((m.col_names.empty() || std::int64_t(m.col_names.size()) == m.cols));
+    } catch (const IoError&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 500);
+}
+
+}  // namespace

@@ -1,0 +1,166 @@
+// npy files: bytes by the specification (numpy.lib.format), NumPy itself where it is installed, and
+// every reason to refuse one.
+#include "nn/io/npy.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include "autograd/base/files.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace std::string_literals;
+using heed::testing::Folder;
+
+bool same(const Tensor& x, const Tensor& y) {
+  return x.shape() == y.shape() && x.dtype() == y.dtype() &&
+         dispatch_any(x.dtype(), [&]<class T> { return x.to_vector<T>() == y.to_vector<T>(); });
+}
+
+// Header and elements as a file of version 1.0, padded as NumPy does.
+std::string npy(std::string header, const std::string& elements, char major = 1) {
+  const std::size_t before = major == 1 ? 10 : 12;
+  header.resize((before + header.size() + 1 + 63) / 64 * 64 - before, ' ');
+  header.back() = '\n';
+  std::string length = {char(header.size() & 0xFF), char(header.size() >> 8)};
+  if (major > 1) length += "\0\0"s;
+  return "\x93NUMPY"s + major + '\0' + length + header + elements;
+}
+
+// What loading these bytes fails with; "" if it does not.
+std::string refusal(const Folder& folder, const std::string& bytes) {
+  std::ofstream(folder / "a.npy", std::ios::binary) << bytes;
+  try {
+    load_npy(folder / "a.npy");
+    return "";
+  } catch (const IoError& e) {
+    const std::string text = e.what();
+    CHECK(text.find('\n') == std::string::npos);
+    CHECK(text.find("a.npy") != std::string::npos);
+    return text;
+  }
+}
+
+TEST_CASE("an array is written as the specification says") {
+  const Folder folder;
+  save_npy(folder / "a.npy", tensor({{1, 2, 3}, {4, 5, 6}}));
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  std::string elements;
+  for (const char* hex : {"\0\0\x80\x3f", "\0\0\0\x40", "\0\0\x40\x40", "\0\0\x80\x40",
+                          "\0\0\xa0\x40", "\0\0\xc0\x40"})
+    elements.append(hex, 4);
+  const std::string bytes = read_file(folder / "a.npy");
+  CHECK(bytes == npy(header, elements));
+  CHECK((bytes.size() - elements.size()) % 64 == 0);
+
+  const auto header_of = [&](const Tensor& x) {
+    save_npy(folder / "b.npy", x);
+    const std::string text = read_file(folder / "b.npy").substr(10);
+    return text.substr(0, text.find('}') + 1);
+  };
+  CHECK(header_of(tensor(1.0)) == "{'descr': '<f4', 'fortran_order': False, 'shape': (), }");
+  CHECK(header_of(tensor({1, 2}, int64)) ==
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }");
+  CHECK(header_of(zeros({0, 2}, float64)) ==
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 2), }");
+}
+
+TEST_CASE("arrays come back, of every dtype and stride") {
+  const Folder folder;
+  Generator g(1);
+  for (const Tensor& x :
+       {randn({3, 4}, float32, g), transpose(randn({3, 4, 2}, float64, g), 0, 1),
+        tensor({-1, 1 << 30}, int64), from_data(std::vector<bool>{true, false, true}, {3}),
+        zeros({2, 0, 3}), tensor(0.5), expand(randn({1, 3}, float32, g), {4, 3})}) {
+    save_npy(folder / "a.npy", x);
+    const Tensor y = load_npy(folder / "a.npy");
+    CHECK(same(x, y));
+  }
+  CHECK_THROWS_AS(save_npy(folder / "nowhere" / "a.npy", tensor(1.0)), IoError);
+}
+
+TEST_CASE("what NumPy writes is read: Fortran order, small integers, later versions") {
+  const Folder folder;
+  const auto load = [&](const std::string& bytes) {
+    write_file(folder / "a.npy", bytes);
+    return load_npy(folder / "a.npy");
+  };
+  const std::string six = "\1\2\3\4\5\6";
+  const Tensor turned =
+      load(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", six));
+  CHECK(same(turned, tensor({{1, 3, 5}, {2, 4, 6}}, int64)));
+  CHECK(same(load(npy("{\"shape\":(6,),\"fortran_order\":False,\"descr\":\"|i1\"}", six, 2)),
+             tensor({1, 2, 3, 4, 5, 6}, int64)));
+  CHECK(same(load(npy("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }", "\xff\xff\1\1")),
+             tensor({-1, 257}, int64)));
+}
+
+TEST_CASE("a hostile npy file is refused before memory is taken") {
+  const Folder folder;
+  const std::string rest = "'fortran_order': False, 'shape': ";
+  const auto header = [&](const std::string& shape, const std::string& descr = "<f4") {
+    return "{'descr': '" + descr + "', " + rest + shape + ", }";
+  };
+  const auto says = [&](const std::string& bytes, const std::string& what) {
+    const std::string text = refusal(folder, bytes);
+    INFO(text);
+    CHECK(text.find(what) != std::string::npos);
+  };
+  says("", "does not begin");
+  says("\x93NUMPZ\1\0\0\0"s, "does not begin");
+  says(npy(header("(1,)"), "1234", 9), "version 9");
+  says("\x93NUMPY\2\0\xff\xff\xff\xff"s, "4294967295 bytes");
+  says(npy(header("(2, 2)"), "1234"), "needs 16 bytes of <f4, 4 follow");
+  says(npy(header("(1,)"), "12345"), "5 follow");
+  says(npy(header("(1099511627776, 1099511627776)"), ""), "more than 2^40");
+  says(npy(header("(0, 1099511627776, 1099511627776)"), ""), "more than 2^40");
+  says(npy(header("(99999999999999999999,)"), ""), "no whole number");
+  says(npy(header("(-1,)"), ""), "no whole number");
+  says(npy(header("(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "1234"), "more than 8");
+  for (const char* descr : {"<f2", ">f4", "<c8", "|O", "<U3"})
+    says(npy(header("(1,)", descr), "1234"), "its elements are \""s + descr);
+  says(npy("{'descr': '<f4', 'shape': (1,), }", "1234"), "no descr, fortran_order or shape");
+  says(npy("{'descr': '<f4', 'descr': '<f4'}", "1234"), "there twice");
+  says(npy("{'descr': '<f4", "1234"), "without an end");
+  says(npy("[1]", ""), "no {");
+  says(npy(header("(1,)") + " x", "1234"), "behind");
+}
+
+TEST_CASE("damage at random is refused or read, never worse") {
+  const Folder folder;
+  save_npy(folder / "a.npy", tensor({{1, 2, 3}, {4, 5, 6}}));
+  const std::string good = read_file(folder / "a.npy");
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string bytes = good;
+    for (int n = 0; n < 3; ++n) bytes[random() % 80] = char(random());
+    if (i % 3 == 0) bytes.resize(random() % bytes.size());
+    refused += !refusal(folder, bytes).empty();
+  }
+  CHECK(refused > 2000);
+}
+
+TEST_CASE("NumPy reads ours, and we read NumPy's") {
+  if (std::system("python3 -c 'import numpy' 2> /dev/null") != 0) {
+    WARN("NumPy is not installed (python3-numpy): not compared");
+    return;
+  }
+  const Folder folder;
+  save_npy(folder / "a.npy", tensor({{1, 2, 3}, {4, 5, 6}}, float64));
+  const std::string script =
+      "import numpy as n; a = n.load('" + (folder / "a.npy").string() +
+      "'); assert a.dtype == n.float64 and (a == [[1, 2, 3], [4, 5, 6]]).all(); n.save('" +
+      (folder / "b.npy").string() + "', n.asfortranarray(a.astype('<f4')))";
+  REQUIRE(std::system(("python3 -c \"" + script + "\"").c_str()) == 0);
+  CHECK(same(load_npy(folder / "b.npy"), tensor({{1, 2, 3}, {4, 5, 6}})));
+}
+
+}  // namespace

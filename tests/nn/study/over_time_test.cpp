@@ -1,0 +1,207 @@
+// Studies over a run's checkpoints: which files are its own, in which order, and what the numbers
+// are.
+#include "nn/study/over_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "autograd/ops/ops.h"
+#include "nn/io/safetensors.h"
+#include "nn/layers/init.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/models.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::testing::Folder;
+
+Transformer::Options tiny() {
+  Transformer::Options o;
+  o.vocab = 6, o.d_model = 8, o.heads = 2, o.layers = 2, o.context = 6, o.dtype = float64;
+  return o;
+}
+
+Batch two_sequences() {
+  Sequence a, b;
+  a.inputs = {0, 1, 2, 0, 1, 2}, a.targets = {1, 2, 0, 1, 2, 0};
+  b.inputs = {3, 4, 3, 4, 3, 4}, b.targets = {4, 3, 4, 3, 4, 3};
+  a.counted = {false, false, true, true, true, true};
+  b.counted = {false, true, true, true, true, true};
+  a.optimal = 0.25, b.optimal = 0.75;
+  return make_batch({a, b});
+}
+
+// A run folder with checkpoints of random weights.
+struct Checkpoints {
+  Folder folder;
+  fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
+  Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
+  void write(const std::string& name, std::int64_t step, const std::string& recipe = "tiny") const {
+    const Transformer model = heed::nn::testing::random_module<Transformer>(tiny(), step + 1);
+    save_safetensors(path(name).string(), parameters(model),
+                     {{"step", std::to_string(step)}, {"recipe", recipe}});
+  }
+  OverTime study() const {
+    Transformer model(tiny());
+    return over_time(model, list_checkpoints(folder.path()), two_sequences());
+  }
+  std::string error() const {
+    try {
+      study();
+    } catch (const IoError& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other files") {
+  const Checkpoints c;
+  c.write("1000000.safetensors", 1000000);  // sorts as text before 999999
+  c.write("999999.safetensors", 999999);
+  c.write("000000.safetensors", 0);
+  c.write("000500.safetensors", 500);  // and none between
+  for (const char* other :
+       {"mine.safetensors", "12x4.safetensors", "notes.txt", "77", "000010.safetensors.tmp12.0"})
+    std::ofstream(c.path(other)) << "x";
+  std::vector<std::int64_t> steps;
+  for (const Checkpoint& found : list_checkpoints(c.folder.path())) steps.push_back(found.step);
+  CHECK(steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
+  const OverTime study = c.study();
+  REQUIRE(study.moments.size() == 4);
+  CHECK(study.moments[2].step == 999999);
+}
+
+TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
+  const Checkpoints c;
+  for (const std::int64_t step : {0, 10, 20}) c.write(std::to_string(step) + ".safetensors", step);
+  const OverTime all = c.study();
+  CHECK(all.sequences == 2);
+  CHECK(all.optimal == Approx(0.5));
+  REQUIRE(all.moments.size() == 3);
+  const Batch batch = two_sequences();
+  for (const Moment& m : all.moments) {
+    const Transformer model = heed::nn::testing::random_module<Transformer>(tiny(), m.step + 1);
+    const Study one = heed::nn::study(model, batch, {});
+    CHECK(m.loss == one.value);
+    REQUIRE(m.heads.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i)
+      for (const HeadQuantity& q : head_quantities()) {
+        INFO(q.name);
+        CHECK(m.heads[i].*q.value == one.heads[i].*q.value);
+      }
+    REQUIRE(m.flow.size() == 2);
+    CHECK(m.flow[1].resid_post_grad == one.flow[1].resid_post_grad);
+    // 9 of the 12 targets count.
+    const auto losses =
+        cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone})
+            .to_vector<double>();
+    double sum = 0;
+    for (std::size_t i = 0; i < 12; ++i)
+      if (i != 0 && i != 1 && i != 6) sum += losses[i];
+    CHECK(m.counted_loss == Approx(sum / 9));
+  }
+  CHECK(all.moments[0].loss != all.moments[1].loss);
+}
+
+TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
+  const Checkpoints c;
+  c.write("000000.safetensors", 0);
+  c.write("000010.safetensors", 10);
+  REQUIRE(c.study().moments.size() == 2);
+
+  fs::resize_file(c.path("000010.safetensors"), fs::file_size(c.path("000010.safetensors")) / 2);
+  CHECK(has(c.error(), "000010.safetensors"));
+  c.write("000010.safetensors", 20);
+  CHECK(has(c.error(), "000010.safetensors: holds step 20, not that of its name"));
+  c.write("000010.safetensors", 10, "another");
+  CHECK(has(c.error(), "000010.safetensors: is of another run than "));
+  save_safetensors(c.path("000010.safetensors").string(), {{"x", zeros({2})}});
+  CHECK(has(c.error(), "has no 'step', so it is no checkpoint of heed train"));
+  // Half of the tensors: complete as a file, no model.
+  const Transformer model(tiny());
+  std::vector<NamedTensor> half = parameters(model);
+  half.resize(half.size() / 2);
+  save_safetensors(c.path("000010.safetensors").string(), half,
+                   {{"step", "10"}, {"recipe", "tiny"}});
+  CHECK(has(c.error(), "000010.safetensors does not fit: missing"));
+}
+
+TEST_CASE("weights without a finite loss are numeric trouble of that file") {
+  const Checkpoints c;
+  c.write("000000.safetensors", 0);
+  Transformer model(tiny());
+  const NoGrad guard;
+  copy_(model.head->weight, zeros(model.head->weight.shape(), float64) / 0.0);
+  save_safetensors(c.path("000010.safetensors").string(), parameters(model),
+                   {{"step", "10"}, {"recipe", "tiny"}});
+  CHECK_THROWS_AS(c.study(), NumericError);
+}
+
+TEST_CASE("without checkpoints the error says how a run gets them") {
+  const Folder empty;
+  CHECK_THROWS_WITH(list_checkpoints(empty.path()),
+                    "over-time: " + empty.path().string() +
+                        " has no checkpoints; train with --save-every, as heed train "
+                        "--save-every 10 does");
+  const Checkpoints none;
+  std::ofstream(none.path("mine.safetensors")) << "x";
+  CHECK_THROWS_AS(list_checkpoints(none.folder.path()), IoError);
+}
+
+OverTime with_losses(const std::vector<std::pair<std::int64_t, double>>& counted) {
+  OverTime study;
+  for (const auto& [step, loss] : counted) {
+    Moment m;
+    m.step = step, m.loss = 5 - loss, m.counted_loss = loss;
+    m.heads = {HeadReport{}, HeadReport{}};
+    m.heads[1].layer = 1, m.heads[1].induction = 1 - loss / 4;
+    study.moments.push_back(m);
+  }
+  return study;
+}
+
+TEST_CASE("the steepest fall goes by the counted loss per step, or all where none counts") {
+  OverTime study = with_losses({{0, 4}, {100, 3}, {110, 2.5}, {200, 1}, {210, 1.2}});
+  const auto fall = steepest_fall(study);  // 0.01, 0.05, 0.017 a step
+  REQUIRE(fall);
+  CHECK(fall->from == 100);
+  CHECK(fall->to == 110);
+  CHECK(fall->middle() == 105);
+  for (Moment& m : study.moments) m.counted_loss = NAN;  // of all: 1, 2, 2.5, 4, 3.8
+  REQUIRE(steepest_fall(study));
+  CHECK(steepest_fall(study)->to == 210);
+  CHECK_FALSE(steepest_fall(with_losses({{0, 1}, {10, 2}})));
+  CHECK_FALSE(steepest_fall(with_losses({{0, 1}})));
+}
+
+TEST_CASE("a score is reached by a head of the layer asked for, first of all") {
+  const OverTime study = with_losses({{0, 4}, {100, 3}, {110, 2}, {200, 1}});
+  CHECK(first_reached(study, &HeadReport::induction, 1, 0.5) == 110);
+  CHECK_FALSE(first_reached(study, &HeadReport::induction, 1, 0.9));
+  CHECK_FALSE(first_reached(study, &HeadReport::induction, 0, 0.5));
+}
+
+TEST_CASE("over_time.csv has a row per number, empty where it is none") {
+  OverTime study = with_losses({{0, 4}});
+  study.moments[0].flow = {{1, 0.125, 0.5}};
+  const std::string csv = over_time_csv(study);
+  CHECK(
+      csv.starts_with("step,layer,head,quantity,value\n0,,,loss,1\n0,,,counted_loss,4\n"
+                      "0,,,optimal_loss,\n0,1,,resid_pre_grad,0.125\n"
+                      "0,1,,resid_post_grad,0.5\n"));
+  CHECK(has(csv, "\n0,1,0,induction,0\n"));
+  const auto rows = std::count(csv.begin(), csv.end(), '\n');
+  CHECK(std::size_t(rows) == 1 + 3 + 2 + 2 * head_quantities().size());
+}
+
+}  // namespace

@@ -1,0 +1,155 @@
+// The parts of a gradient sum to it, and each is what the gradient loses when that way is cut.
+#include "nn/study/routes.h"
+
+#include <algorithm>
+
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/probe.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::autograd::float64;
+using heed::autograd::from_data;
+using heed::autograd::testing::largest;
+
+Batch two_sequences() {
+  Sequence a, b;
+  a.inputs = {0, 3, 1, 3, 4, 2}, a.targets = {3, 1, 3, 4, 2, 1};
+  b.inputs = {1, 1, 4, 0, 2, 3}, b.targets = {1, 4, 2, kIgnored, 3, kIgnored};
+  a.counted.assign(6, true), b.counted.assign(6, true);
+  return make_batch({a, b});
+}
+
+// dL/d(stream before `layer`) where nothing passes these sites of the block, or one head of them.
+Tensor gradient_cut_at(const Transformer& model, const Batch& batch, const Objective& o,
+                       std::int64_t layer, const std::vector<std::string>& sites,
+                       std::int64_t head = -1) {
+  const std::string block = "blocks." + std::to_string(layer) + ".";
+  const auto cut = [head](const Tensor& x) {
+    if (head < 0) return x.detach();
+    std::vector<Tensor> heads;
+    for (std::int64_t h = 0; h < x.size(2); ++h) {
+      const Tensor one = slice(x, 2, h, h + 1);
+      heads.push_back(h == head ? one.detach() : one);
+    }
+    return cat(heads, 2);
+  };
+  Probe probe;
+  probe.record(block + "hook_resid_pre");
+  for (const std::string& site : sites) probe.replace(block + site, cut);
+  const GradMode recording(true);
+  const Tensor values = objective_values(model(batch.inputs, {.probe = &probe}), batch, o);
+  grad(sum(values), model.tok.weight);
+  return probe.value(block + "hook_resid_pre_grad");
+}
+
+void check_block(const Transformer& model, const Batch& batch, const Objective& o,
+                 const Routes& r) {
+  const double scale = largest(r.total);
+  REQUIRE(scale > 0);
+  CHECK(largest(sum(r.vectors, {0}) - r.total) <= 1e-12 * scale);
+  const Tensor length = sqrt(sum(r.total * r.total, {-1}));  // [B, T]
+  const Tensor nothing = le(length, 0.0);                    // after the last target
+  CHECK(largest(masked_fill(sum(r.shares(), {0}) - 1.0, nothing, 0)) <= 1e-10);
+  const Block& block = model.blocks[std::size_t(r.layer)];
+  const std::int64_t heads = model.options.heads, own = block.attn.options.kv_heads;
+  const auto part = [&](const std::string& name) {
+    const auto found = std::find(r.parts.begin(), r.parts.end(), name);
+    REQUIRE(found != r.parts.end());
+    return select(r.vectors, 0, found - r.parts.begin());
+  };
+  const std::string layer = "L" + std::to_string(r.layer) + "H";
+  const auto range = [&](std::int64_t h) {
+    const std::int64_t group = heads / own;
+    const std::string first = layer + std::to_string(h * group);
+    return group == 1 ? first : first + "-" + std::to_string(h * group + group - 1);
+  };
+  const auto cut = [&](const std::string& site, std::int64_t head) {
+    return r.total - gradient_cut_at(model, batch, o, r.layer, {site}, head);
+  };
+  for (std::int64_t h = 0; h < heads; ++h)
+    CHECK(largest(part(layer + std::to_string(h) + ".Q") - cut("attn.hook_q", h)) <= 1e-12 * scale);
+  for (std::int64_t h = 0; h < own; ++h) {
+    const Tensor k = part(range(h) + ".K"), v = part(range(h) + ".V");
+    CHECK(largest(k - cut("attn.hook_k", h)) <= 1e-12 * scale);
+    CHECK(largest(v - cut("attn.hook_v", h)) <= 1e-12 * scale);
+    const Tensor along = masked_fill(sum((k + v) * r.total, {-1}) / length, nothing, 0);
+    const Tensor group =
+        slice(r.from, 1, h * (heads / own), (h + 1) * (heads / own));  // [B, group, Tq, Tk]
+    CHECK(largest(sum(group, {1, 2}) - along) <= 1e-12 * scale);
+  }
+  const std::vector<std::string> heads_cut{"attn.hook_q", "attn.hook_k", "attn.hook_v"};
+  std::vector<std::string> all_cut = heads_cut;
+  if (block.mlp) all_cut.push_back("hook_mlp_out");
+  const Tensor past_both = gradient_cut_at(model, batch, o, r.layer, all_cut);
+  CHECK(largest(part("residual") - past_both) <= 1e-12 * scale);
+  if (block.mlp) {
+    const Tensor past_heads = gradient_cut_at(model, batch, o, r.layer, heads_cut);
+    CHECK(largest(part("mlp") - (past_heads - past_both)) <= 1e-12 * scale);
+  }
+}
+
+TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut") {
+  const Batch batch = two_sequences();
+  for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
+    for (const auto& [name, options] : heed::nn::testing::variant_models(
+             {.vocab = 5, .d_model = 8, .heads = 4, .layers = 2, .context = 6, .dtype = float64})) {
+      Transformer::Options o = options;
+      o.norm = norm;
+      CAPTURE(name, int(norm));
+      const Transformer model = heed::nn::testing::random_model(o);
+      for (const Objective& objective :
+           {Objective{}, Objective{Objective::kDifference, 1, 3, {4, 5}}}) {
+        const RouteStudy s = routes(model, batch, objective);
+        REQUIRE(s.blocks.size() == 2);
+        for (const Routes& r : s.blocks) check_block(model, batch, objective, r);
+      }
+    }
+}
+
+TEST_CASE("head-to-head edges are a head's output times the part that reads it") {
+  const Batch batch = two_sequences();
+  Transformer::Options o{.vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = 6};
+  o.dtype = float64;
+  const Transformer model = heed::nn::testing::random_model(o);
+  const RouteStudy s = routes(model, batch, {});
+  CHECK(s.edges.size() == 2 * 6);  // two heads, then Q, K and V of two
+  for (const RouteEdge& e : s.edges) {
+    // The head's output alone, by a forward pass in which all others of its layer are cut.
+    Probe probe;
+    probe.record("blocks.0.hook_attn_out");
+    probe.replace("blocks.0.attn.hook_z", [&](const Tensor& z) {
+      std::vector<Tensor> heads;
+      for (std::int64_t h = 0; h < 2; ++h)
+        heads.push_back(slice(z, 2, h, h + 1) * (h == e.head ? 1.0 : 0.0));
+      return cat(heads, 2);
+    });
+    const NoGrad guard;
+    model(batch.inputs, {.probe = &probe});
+    Tensor output = probe.value("blocks.0.hook_attn_out");
+    if (const Tensor& bias = model.blocks[0].attn.weights.out_proj_bias; bias.defined())
+      output = output - bias;
+    const Routes& reader = s.blocks[1];
+    const auto found = std::find(reader.parts.begin(), reader.parts.end(), e.to);
+    REQUIRE(found != reader.parts.end());
+    const Tensor part = select(reader.vectors, 0, found - reader.parts.begin());
+    CHECK(e.value == Approx(sum(output * part).item() / 2).epsilon(1e-9));
+  }
+  o.norm = NormPlacement::kPost;
+  CHECK(routes(heed::nn::testing::random_model(o), batch, {}).edges.empty());
+}
+
+TEST_CASE("routes leave .grad alone") {
+  const Transformer model = heed::nn::testing::random_model(
+      {.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6});
+  routes(model, two_sequences(), {});
+  for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
+}
+
+}  // namespace

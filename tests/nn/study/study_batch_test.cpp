@@ -1,0 +1,140 @@
+// Studies of several sequences, and each quantity against another way to it.
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/probe.h"
+#include "nn/study/study.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using heed::autograd::float64;
+using heed::autograd::from_data;
+using heed::autograd::testing::largest;
+
+Sequence sequence(std::vector<std::int64_t> inputs, std::vector<std::int64_t> targets) {
+  Sequence s;
+  s.counted.assign(inputs.size(), true);
+  s.inputs = std::move(inputs), s.targets = std::move(targets);
+  return s;
+}
+const Sequence kFirst = sequence({0, 3, 1, 3, 4, 2}, {3, 1, 3, 4, 2, 1});
+const Sequence kSecond = sequence({1, 1, 4, 0, 2, 3}, {1, 4, kIgnored, 2, kIgnored, 0});
+
+Transformer::Options small() {
+  Transformer::Options o{.vocab = 5, .d_model = 8, .heads = 4, .layers = 2, .context = 6};
+  o.dtype = float64;
+  return o;
+}
+
+TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the objective") {
+  Transformer::Options o = small();
+  o.kv_heads = 2, o.sink = Sink::kLearned, o.window = 4;
+  const Transformer model = heed::nn::testing::random_model(o);
+  for (const Objective& objective :
+       {Objective{}, Objective{.positions = {1, 3}}, Objective{Objective::kLogit, 2, 0, {}},
+        Objective{Objective::kDifference, 1, 3, {4, 5}}}) {
+    const Study both = study(model, make_batch({kFirst, kSecond}), objective);
+    const Study a = study(model, make_batch({kFirst}), objective),
+                b = study(model, make_batch({kSecond}), objective);
+    CHECK(both.value == Approx((a.value + b.value) / 2).epsilon(1e-12));
+    REQUIRE(both.heads.size() == 8);
+    for (std::size_t i = 0; i < both.heads.size(); ++i)
+      for (const HeadQuantity& q : head_quantities()) {
+        if (q.name.starts_with("dW_")) continue;  // of the mean loss, not means of norms
+        CAPTURE(q.name, i);
+        const double expected = (a.heads[i].*q.value + b.heads[i].*q.value) / 2;
+        CHECK(both.heads[i].*q.value == Approx(expected).epsilon(1e-9).margin(1e-12));
+      }
+    CHECK(both.flow[1].resid_pre_grad ==
+          Approx((a.flow[1].resid_pre_grad + b.flow[1].resid_pre_grad) / 2).epsilon(1e-12));
+    for (std::size_t i = 0; i < both.arrays.size(); ++i) {
+      INFO(both.arrays[i].name);
+      REQUIRE(both.arrays[i].tensor.size(0) == 2);
+      const Tensor apart = cat({a.arrays[i].tensor, b.arrays[i].tensor}, 0);
+      const Tensor same = eq(both.arrays[i].tensor, apart);  // -inf where masked
+      CHECK(largest(masked_fill(both.arrays[i].tensor - apart, same, 0)) <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("an objective at some positions is that of these alone") {
+  const Transformer model = heed::nn::testing::random_model(small());
+  const Batch one = make_batch({kFirst});
+  const Tensor logits = model(one.inputs);
+  const auto loss_at = [&](std::int64_t t) {
+    return cross_entropy(select(select(logits, 0, 0), 0, t),
+                         from_data(std::vector<std::int64_t>{kFirst.targets[std::size_t(t)]}, {}))
+        .item();
+  };
+  CHECK(study(model, one, {.positions = {1, 3}}).value ==
+        Approx((loss_at(1) + loss_at(3)) / 2).epsilon(1e-12));
+  CHECK(study(model, one, {Objective::kLogit, 2, 0, {}}).value ==
+        Approx(logits.at({0, 5, 2})).epsilon(1e-12));
+  CHECK(study(model, one, {Objective::kLogit, 2, 0, {1, 4}}).value ==
+        Approx((logits.at({0, 1, 2}) + logits.at({0, 4, 2})) / 2).epsilon(1e-12));
+  CHECK_THROWS_WITH(study(model, make_batch({kSecond}), {.positions = {2, 4}}),
+                    Contains("the sequence has no target"));
+}
+
+TEST_CASE(
+    "a head's importance is the derivative by its gate, its blocks' norms make the weight's") {
+  for (const auto& [name, options] : heed::nn::testing::variant_models(small())) {
+    CAPTURE(name);
+    const Transformer model = heed::nn::testing::random_model(options);
+    const Batch one = make_batch({kFirst});
+    const Study s = study(model, one, {});
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      const Tensor gates = ones({4}, float64).requires_grad();
+      Probe probe;
+      probe.scale_heads("blocks." + std::to_string(layer) + ".attn.hook_z", gates);
+      const Tensor value = mean(objective_values(model(one.inputs, {.probe = &probe}), one, {}));
+      const Tensor g = grad(value, gates);
+      for (std::int64_t h = 0; h < 4; ++h) {
+        const HeadReport& r = s.head(layer, h);
+        CHECK(r.importance == Approx(g.at({h})).epsilon(1e-9).margin(1e-12));
+        CHECK(r.absolute_importance == std::abs(r.importance));
+        CHECK(r.saturation > 0);
+        CHECK(r.relative_entropy > 0);
+        CHECK(r.relative_entropy <= 1 + 1e-6);
+      }
+      double squares = 0;
+      for (std::int64_t h = 0; h < 4; ++h) squares += std::pow(s.head(layer, h).dW_O, 2);
+      const AttentionWeights& w = model.blocks[std::size_t(layer)].attn.weights;
+      const Tensor weight = w.W_O.defined() ? w.W_O : w.out_proj_weight;
+      const Tensor whole = grad(mean(objective_values(model(one.inputs), one, {})), weight);
+      CHECK(std::sqrt(squares) == Approx(std::sqrt(sum(whole * whole).item())).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("what a head does by distance is the mean along diagonals") {
+  std::vector<double> values;
+  for (int i = 0; i < 2 * 1 * 9; ++i) values.push_back(double(i));
+  const Tensor means = by_distance(from_data(values, {2, 1, 3, 3}));
+  REQUIRE(means.shape() == Shape{1, 3});
+  CHECK(means.at({0, 0}) == Approx((0 + 4 + 8) / 3.0 + 4.5));
+  CHECK(means.at({0, 1}) == Approx((3 + 7) / 2.0 + 4.5));
+  CHECK(means.at({0, 2}) == Approx(6 + 4.5));
+}
+
+TEST_CASE("an array or a head that is not there is refused with the nearest") {
+  const Transformer model = heed::nn::testing::random_model(small());
+  const Study s = study(model, make_batch({kFirst}), {});
+  CHECK_THROWS_WITH(s.array("blocks.0.attn.hook_patern"),
+                    "study: there is no array 'blocks.0.attn.hook_patern'; the nearest is "
+                    "'blocks.0.attn.hook_pattern'");
+  CHECK_THROWS_WITH(s.head(2, 0), "study: there is no head L2H0");
+  for (const ArrayQuantity& q : array_quantities()) {
+    const std::string name = (q.site == "hook_embed" ? "" : "blocks.1.") + std::string(q.site);
+    CHECK(s.array(name).defined());
+    CHECK(s.array(name + "_grad").shape() == s.array(name).shape());
+  }
+}
+
+}  // namespace

@@ -1,0 +1,43 @@
+// The maps of a study's page, read back.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/io/json.h"
+#include "tests/support/catch.h"
+
+namespace heed::testing {
+
+inline std::vector<std::uint8_t> bytes_of(const std::string& base64) {
+  static const std::string digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  REQUIRE(base64.size() % 4 == 0);
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : base64) {
+    if (c == '=') break;
+    REQUIRE(digits.find(c) != std::string::npos);
+    bits = bits << 6 | std::uint32_t(digits.find(c));
+    count += 6;
+    if (count >= 8) bytes.push_back(std::uint8_t(bits >> (count -= 8) & 255));
+  }
+  return bytes;
+}
+
+// What the page reads: in the order kept, NaN where hidden.
+inline std::vector<double> decoded(const nn::Json& map) {
+  const auto bytes = bytes_of(map.find("data")->text());
+  REQUIRE(bytes.size() % 2 == 0);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+    const auto code = std::int16_t(bytes[i] | bytes[i + 1] << 8);
+    values.push_back(code == -32768 ? NAN : map.find("scale")->number() * code / 32767);
+  }
+  return values;
+}
+
+}  // namespace heed::testing

@@ -1,0 +1,116 @@
+// A study as the page's data: the same numbers, and for a long sequence blocks of them.
+#include "tools/heed/study/page_data.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/models.h"
+#include "tests/support/page_map.h"
+
+namespace {
+
+using namespace heed;
+using heed::testing::decoded;
+
+struct Paged {
+  nn::Batch one;
+  nn::Study study;
+  nn::RouteStudy routes;
+  nn::Json pane;
+
+  explicit Paged(std::int64_t length, std::int64_t window = 0) {
+    nn::Transformer::Options o{
+        .vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = length};
+    o.dtype = autograd::float64;
+    o.window = window;
+    const nn::Transformer model = nn::testing::random_model(o);
+    nn::Sequence s;
+    PagePane page{"run", "hash", "the loss", {}};
+    for (std::int64_t t = 0; t < length; ++t) {
+      s.inputs.push_back(t % 5), s.targets.push_back((t + 1) % 5), s.counted.push_back(true);
+      page.tokens.push_back(std::to_string(t));
+    }
+    one = nn::make_batch({s});
+    study = nn::study(model, one, {});
+    routes = nn::routes(model, one, {});
+    page.add_moment(7, study, routes, false);
+    page.add_moment(8, study, routes, true, {false, true, false, false});
+    pane = page.json(2, 2);
+  }
+  const nn::Json& moment(std::size_t i) const { return pane.find("moments")->items()[i]; }
+};
+
+TEST_CASE("the page's maps, heads and routes are the study's") {
+  const Paged p(6, 3);
+  CHECK(p.pane.find("block")->integer() == 1);
+  CHECK(p.pane.find("tokens")->items().size() == 6);
+  CHECK(p.moment(0).find("maps")->keys() ==
+        std::vector<std::string>{"hook_pattern", "hook_attn_scores_grad"});
+  const nn::Json& all = p.moment(1);
+  CHECK(all.find("step")->integer() == 8);
+  CHECK(all.find("value")->number() == p.study.value);
+  CHECK(all.find("heads")->items()[1].find("saturated")->integer() == 1);
+  CHECK(all.find("heads")->items()[2].find("importance")->number() == p.study.heads[2].importance);
+  const auto& maps = all.find("maps")->find("hook_pattern_grad")->items();
+  REQUIRE(maps.size() == 4);
+  const nn::Tensor array = p.study.array("blocks.1.attn.hook_pattern_grad");
+  const std::vector<double> cells = decoded(maps[3]);  // L1H1
+  const double step = maps[3].find("scale")->number() / 32767;
+  std::size_t at = 0;
+  for (std::int64_t i = 0; i < 6; ++i)
+    for (std::int64_t j = 0; j <= i; ++j, ++at) {
+      CAPTURE(i, j);
+      if (i - j >= 3)  // outside the window
+        CHECK(std::isnan(cells[at]));
+      else
+        CHECK(std::abs(cells[at] - array.at({0, 1, i, j})) <= step);
+    }
+  const nn::Json& route = all.find("routes")->items()[1];
+  const nn::Tensor total = p.routes.blocks[1].total;
+  for (std::size_t t = 0; t < 6; ++t) {
+    const nn::Tensor one = select(select(total, 0, 0), 0, std::int64_t(t));
+    CHECK(route.find("total")->items()[t].number() ==
+          Approx(std::sqrt(sum(one * one).item())).epsilon(1e-12));
+    double shares = 0;
+    for (const nn::Json& part : route.find("parts")->items())
+      shares += part.find("share")->items()[t].number();
+    CHECK(shares == Approx(1).epsilon(1e-9));
+  }
+  CHECK(p.moment(0).find("routes")->items()[1].find("from")->items().empty());
+  CHECK(route.find("from")->items().size() == 2);
+  CHECK(all.find("edges")->items().size() == p.routes.edges.size());
+}
+
+TEST_CASE("a long sequence is shown in blocks, each by its largest cell that is not hidden") {
+  const Paged p(130);
+  CHECK(p.pane.find("block")->integer() == 2);
+  CHECK(p.pane.find("tokens")->items().size() == 65);
+  CHECK(p.pane.find("tokens")->items()[1].text() == "2-3");
+  CHECK(p.pane.find("length")->integer() == 130);
+  const nn::Json& map = p.moment(1).find("maps")->find("hook_attn_scores_grad")->items()[0];
+  const nn::Tensor array = p.study.array("blocks.0.attn.hook_attn_scores_grad");
+  const std::vector<double> cells = decoded(map);
+  REQUIRE(cells.size() == 65 * 66 / 2);
+  const auto largest = [&](std::int64_t row, std::int64_t column) {
+    double best = 0;
+    for (std::int64_t i = 2 * row; i < 2 * row + 2; ++i)
+      for (std::int64_t j = 2 * column; j < 2 * column + 2 && j <= i; ++j)
+        if (const double x = array.at({0, 0, i, j}); std::abs(x) > std::abs(best)) best = x;
+    return best;
+  };
+  const double step = map.find("scale")->number() / 32767;
+  std::size_t at = 0;
+  for (std::int64_t row = 0; row < 65; ++row)
+    for (std::int64_t column = 0; column <= row; ++column, ++at)
+      CHECK(std::abs(cells[at] - largest(row, column)) <= step);
+  const nn::Json& route = p.moment(1).find("routes")->items()[0];
+  CHECK(route.find("total")->items().size() == 65);
+  double shares = 0;
+  for (const nn::Json& part : route.find("parts")->items())
+    shares += part.find("share")->items()[3].number();
+  CHECK(shares == Approx(1).epsilon(1e-9));
+}
+
+}  // namespace

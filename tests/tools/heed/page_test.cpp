@@ -1,0 +1,133 @@
+// The study's page: its maps hold the numbers, its texts stay texts, its size.
+#include "tools/heed/study/page/page.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "autograd/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/page_map.h"
+
+namespace {
+
+using heed::encode_map;
+using heed::study_page;
+using heed::nn::Json;
+using heed::testing::bytes_of;
+using heed::testing::decoded;
+
+std::vector<double> waves(std::int64_t n) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < n * n; ++i) values.push_back(1e-3 * std::sin(0.7 * double(i)));
+  return values;
+}
+
+// Text longer than any base64 line, of a page's data.
+std::string data_of(const std::string& page) {
+  const std::string start = "id=\"data\">";
+  const std::size_t at = page.find(start) + start.size();
+  return page.substr(at, page.find("</script>", at) - at);
+}
+
+TEST_CASE("a page's map holds each value within half a step of its scale") {
+  for (const std::int64_t n : {1, 2, 3, 5, 16}) {
+    const std::vector<double> values = waves(n);
+    for (const bool triangle : {true, false}) {
+      const Json map = encode_map(values, n, triangle);
+      const std::vector<double> got = decoded(map);
+      const double scale = map.find("scale")->number();
+      std::size_t at = 0;
+      double largest = 0;
+      for (std::int64_t row = 0; row < n; ++row)
+        for (std::int64_t column = 0; column < (triangle ? row + 1 : n); ++column, ++at) {
+          REQUIRE(at < got.size());
+          const double value = values[std::size_t(row * n + column)];
+          REQUIRE(std::abs(got[at] - value) <= scale / 65534 * 1.000001);
+          largest = std::max(largest, std::abs(value));
+        }
+      CHECK(at == got.size());
+      CHECK(scale == largest);
+    }
+  }
+}
+
+TEST_CASE("a page's map keeps what is hidden or not finite as masked, and out of its scale") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> values = {1, 100, -inf, -2};
+  const std::vector<std::uint8_t> hidden = {0, 1, 0, 0};
+  const Json map = encode_map(values, 2, false, hidden);
+  const std::vector<double> got = decoded(map);
+  REQUIRE(got.size() == 4);
+  CHECK(map.find("scale")->number() == 2);
+  CHECK(std::abs(got[0] - 1) <= 1e-4);
+  CHECK(std::isnan(got[1]));
+  CHECK(std::isnan(got[2]));
+  CHECK(got[3] == -2);
+  CHECK(decoded(encode_map(std::vector<double>(4, 0.0), 2, true)) == std::vector<double>(3, 0.0));
+  CHECK_THROWS_AS(encode_map(values, 3, false), heed::autograd::ShapeError);
+  CHECK_THROWS_AS(encode_map(values, 2, false, std::vector<std::uint8_t>(3)),
+                  heed::autograd::ShapeError);
+}
+
+TEST_CASE("no text of a study ends the page's data early") {
+  const Json data = Json::object({{"title", "</script><script>alert(1)</script><!-- <script>"},
+                                  {"bytes", "\xff é /* report.css */"}});
+  const std::string json = data_of(study_page(data));
+  CHECK(json.find('<') == std::string::npos);
+  CHECK(Json::parse(json).find("title")->text() == data.find("title")->text());
+  CHECK(Json::parse(json).find("bytes")->text() == "\xef\xbf\xbd é /* report.css */");
+}
+
+TEST_CASE("the page is one file that names no other and knows no network") {
+  const std::string page = study_page(Json::object());
+  for (const char* foreign : {"http:", "https:", "src=", "@import", "url(", "fetch(", "XMLHttp"})
+    CHECK(page.find(foreign) == std::string::npos);
+  CHECK(page.find("default-src 'none'") != std::string::npos);
+  CHECK(page.size() < 100'000);
+}
+
+// One moment: `quantities` maps of each head and, if asked for, the routes of every layer.
+Json moment_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
+               const std::vector<std::string>& quantities, bool from) {
+  Json maps = Json::object(), routes = Json::array();
+  const std::vector<double> values = waves(n);
+  const auto map_of = [&](std::int64_t layer, std::int64_t head) {
+    Json map = Json::object({{"layer", layer}, {"head", head}});
+    map.update(encode_map(values, n, true));
+    return map;
+  };
+  for (const std::string& name : quantities)
+    for (std::int64_t k = 0; k < layers * heads; ++k) {
+      if (k == 0) maps[name] = Json::array();
+      maps[name].push_back(map_of(k / heads, k % heads));
+    }
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    Json parts = Json::array(), from_maps = Json::array();
+    for (std::int64_t k = 0; k < 2 + 3 * heads; ++k)
+      parts.push_back(
+          Json::object({{"name", "L0H0.Q"},
+                        {"share", std::vector<double>(std::size_t(n), 0.123456789012345678)}}));
+    for (std::int64_t head = 0; from && head < heads; ++head)
+      from_maps.push_back(map_of(layer, head));
+    routes.push_back(
+        Json::object({{"total", std::vector<double>(std::size_t(n), 0.123456789012345678)},
+                      {"parts", parts},
+                      {"from", from_maps}}));
+  }
+  return Json::object({{"maps", maps}, {"routes", routes}});
+}
+
+TEST_CASE("the page of 4 x 4 heads at T = 128 is below 3 MB, a further checkpoint below 1 MB") {
+  const Json last =
+      moment_of(4, 4, 128, {"hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"}, true);
+  Json data = Json::object({{"moments", Json::array()}});
+  data["moments"].push_back(last);
+  const std::size_t size = study_page(data).size();
+  CHECK(size < 3'000'000);
+  CHECK(size > 1'000'000);  // all of it is in there
+  data["moments"].push_back(moment_of(4, 4, 128, {"hook_pattern", "hook_attn_scores_grad"}, false));
+  CHECK(study_page(data).size() - size < 1'000'000);
+}
+
+}  // namespace

@@ -1,0 +1,194 @@
+// The pictures of a study: drawn from its arrays alone, what the mask hides told apart, their facts
+// in the file. And those that README shows, pixel by pixel: examples/NAME.safetensors holds the
+// arrays of examples/NAME.png. After a change of how they are drawn, draw them anew:
+// HEED_REDRAW=1 build/release/tests/heed_tests "[readme_pictures]"
+#include "tools/heed/study/study_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "autograd/base/files.h"
+#include "autograd/ops/ops.h"
+#include "nn/io/npy.h"
+#include "nn/io/safetensors.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/models.h"
+#include "tests/support/pictures.h"
+#include "tools/heed/study/study_export.h"
+#include "tools/plot/color_range.h"
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#include <stb/stb_image.h>
+
+namespace {
+
+using namespace heed;
+using heed::testing::Folder;
+using nn::Tensor;
+
+// Whether the file's pixels are the image's.
+bool same_pixels(const std::string& png, const plot::Image& image) {
+  int width = 0, height = 0, channels = 0;
+  stbi_uc* pixels = stbi_load(png.c_str(), &width, &height, &channels, 3);
+  REQUIRE(pixels != nullptr);
+  const bool same = width == image.width() && height == image.height() &&
+                    std::equal(pixels, pixels + 3 * width * height, image.data());
+  stbi_image_free(pixels);
+  return same;
+}
+
+constexpr std::int64_t kLength = 6, kWindow = 3;
+
+// A study of two layers of two heads that see the last three tokens.
+const nn::Study& windowed_study() {
+  static const nn::Study study = [] {
+    const nn::Transformer model = nn::testing::random_model({.vocab = 5,
+                                                             .classes = 5,
+                                                             .d_model = 8,
+                                                             .heads = 2,
+                                                             .layers = 2,
+                                                             .context = 8,
+                                                             .window = kWindow});
+    const Tensor tokens = autograd::tensor({{0, 1, 2, 3, 4, 0}}, autograd::int64);
+    nn::Batch one;
+    one.inputs = one.targets = tokens;
+    return nn::study(model, one, {});
+  }();
+  return study;
+}
+StudyWords words() { return {"first", "made up", "the mean loss", {"^", "a", "b", "c", " ", "é"}}; }
+
+bool is_hidden(std::int64_t query, std::int64_t key) {
+  return key > query || key + kWindow <= query;
+}
+
+TEST_CASE("what the mask or a window hides is masked in every view", "[plot]") {
+  for (const char* view : {"weights", "dA", "dS"}) {
+    const plot::HeatmapGrid grid = study_grid(view, windowed_study().arrays, words());
+    INFO(view);
+    REQUIRE(grid.panels.size() == 4);
+    CHECK(grid.hatch == (std::string(view) == "dA"));
+    for (const plot::Panel& panel : grid.panels) {
+      REQUIRE(panel.masked.size() == std::size_t(kLength * kLength));
+      for (std::int64_t i = 0; i < kLength * kLength; ++i)
+        CHECK((panel.masked[std::size_t(i)] != 0) == is_hidden(i / kLength, i % kLength));
+    }
+    const plot::Image image = plot::draw_heatmap(grid);
+    CHECK(plot::text_faults(image) == "");
+    CHECK(plot::says(image,
+                     grid.hatch ? "hatched: of a weight that the mask hides" : "gray: masked"));
+    // 36 - 15 cells are seen in each of four panels; gray tells the others from zeros.
+    CHECK((plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30) == !grid.hatch);
+  }
+  CHECK_THROWS_AS(study_grid("scores", windowed_study().arrays, words()), autograd::ValueError);
+}
+
+TEST_CASE("pictures from the stored arrays are those that were drawn, and tell where from",
+          "[plot]") {
+  const Folder folder;
+  const nn::Study& s = windowed_study();
+  nn::save_safetensors(folder / "arrays.safetensors", s.arrays, words().metadata());
+  const PictureSource source{"runs/first", "crc32c 01234567"};
+  const auto files = draw_study(folder.path(), s.arrays, words(), source, HeadName{1, 0});
+  REQUIRE(files.size() == 6);
+
+  const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
+  const StudyWords read = StudyWords::from(stored.metadata);
+  CHECK(read.tokens == words().tokens);
+  for (const std::string view : {"weights", "dA", "dS"}) {
+    INFO(view);
+    const plot::HeatmapGrid grid = study_grid(view, stored.tensors, read);
+    const plot::HeatmapGrid head = study_grid(view, stored.tensors, read, HeadName{1, 0});
+    CHECK(same_pixels(folder / (view + ".png"), plot::draw_heatmap(grid)));
+    CHECK(same_pixels(folder / (view + "_L1H0.png"), plot::draw_heatmap(head)));
+    CHECK_FALSE(same_pixels(folder / (view + ".png"), plot::draw_heatmap(head)));
+    REQUIRE(head.panels.size() == 1);
+    CHECK(head.panels[0].values == grid.panels[2].values);
+    CHECK(head.title.find("run first, on ^abc␣é") != std::string::npos);
+
+    std::map<std::string, std::string> facts;
+    for (const plot::PngText& t : plot::read_png_info(folder / (view + ".png")).texts)
+      facts[t.keyword] = t.text;
+    CHECK(facts["Description"] == "made up: " + grid.title + ". " + grid.caption);
+    CHECK(facts["Software"].starts_with("heed "));
+    CHECK(facts["Run"] == "runs/first");
+    CHECK(facts["Weights"] == "crc32c 01234567");
+    CHECK(facts["Color range"] == plot::color_range(grid).text(grid));
+    CHECK(facts.contains("Command line"));
+  }
+}
+
+TEST_CASE("the hash of weights is that of names and elements, wherever they lie") {
+  const std::vector<nn::NamedTensor> some = {{"a", autograd::tensor({1, 2})},
+                                             {"b", autograd::tensor({3, 4}, autograd::float64)}};
+  const std::string hash = nn::hash_of_tensors(some);
+  CHECK(hash.size() == std::string("crc32c 01234567").size());
+  const Folder folder;
+  nn::save_safetensors(folder / "f", {some[1], some[0]}, {{"more", "facts"}});
+  const nn::SafeTensors file = nn::load_safetensors(folder / "f");
+  CHECK(nn::hash_of_tensors({{"a", file.find("a")}, {"b", file.find("b")}}) == hash);
+  CHECK(nn::hash_of_tensors({some[1], some[0]}) != hash);
+  CHECK(nn::hash_of_tensors({{"c", some[0].tensor}, some[1]}) != hash);
+  CHECK(nn::hash_of_tensors({{"a", autograd::tensor({1, 2.0000002})}, some[1]}) != hash);
+}
+
+TEST_CASE("arrays are exported as npy and as a table of cells") {
+  const Folder folder;
+  const nn::Study& s = windowed_study();
+  const auto files = export_study(folder.path(), s.arrays, StudyExport::kNpy);
+  REQUIRE(files.size() == s.arrays.size());
+  for (const nn::NamedTensor& array : s.arrays) {
+    const Tensor read = nn::load_npy((folder / "npy" / (array.name + ".npy")).string());
+    CHECK(read.shape() == array.tensor.shape());
+    CHECK(read.to_vector<float>() == contiguous(array.tensor).to_vector<float>());
+  }
+  export_study(folder.path(), s.arrays, StudyExport::kCsv);
+  const std::string table = autograd::read_file(folder / "cells.csv");
+  CHECK(table.starts_with("quantity,layer,head,query,key,value\n"));
+  // Scores, weights and both gradients, of 2 layers and 2 heads.
+  CHECK(std::count(table.begin(), table.end(), '\n') == 1 + 4 * 2 * 2 * kLength * kLength);
+  for (const nn::NamedTensor& array : s.arrays)
+    if (array.name == "blocks.1.attn.hook_pattern_grad")
+      CHECK(table.find(fmt::format("hook_pattern_grad,1,0,4,3,{}\n",
+                                   float(array.tensor.at({0, 0, 4, 3})))) != std::string::npos);
+  CHECK(table.find("hook_attn_scores,0,1,0,1,-inf\n") != std::string::npos);
+  const Tensor large = expand(autograd::zeros({1, 1, 1, 1}), {1, 30, 1000, 1000});
+  CHECK_THROWS_AS(study_cells({{"blocks.0.attn.hook_pattern", large}}), autograd::ValueError);
+}
+
+TEST_CASE("names of heads") {
+  for (const char* text : {"", "L", "L1", "H1", "l1h0", "L1H0 ", "L1H", "LH", "L1H0.5", "1H0"})
+    CHECK_FALSE(parse_head(text));
+  CHECK(parse_head("L12H3")->text() == "L12H3");
+}
+
+TEST_CASE("README's pictures are those of their arrays, pixel by pixel", "[readme_pictures]") {
+  const std::filesystem::path examples = HEED_SOURCE_DIR "/examples";
+  const std::string readme = autograd::read_file(HEED_SOURCE_DIR "/README.md");
+  for (const std::string name : {"study", "induction"}) {
+    INFO(name);
+    CHECK(readme.find("examples/" + name + ".png") != std::string::npos);
+    const nn::SafeTensors stored =
+        nn::load_safetensors((examples / (name + ".safetensors")).string());
+    const std::string png = (examples / (name + ".png")).string();
+    const StudyWords said = StudyWords::from(stored.metadata);
+    const plot::HeatmapGrid grid =
+        name == "study" ? study_grid("dS", stored.tensors, said)
+                        : attention_grid(stored.tensors, said.tokens, stored.metadata.at("title"));
+    if (std::getenv("HEED_REDRAW")) {
+      const std::vector<plot::PngText> facts = plot::read_png_info(png).texts;
+      plot::write_png(png, plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
+                      {facts.begin() + 1, facts.end()});
+    }
+    CHECK(same_pixels(png, plot::draw_heatmap(grid)));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,126 @@
+// Charts one above the other: what is drawn where, by pixel and by the texts.
+#include "tools/plot/chart_stack.h"
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+#include "tests/support/pictures.h"
+
+namespace heed::plot {
+namespace {
+
+constexpr Rgb kBlue{0, 114, 178}, kOrange{213, 94, 0};
+
+ChartStack two_panels() {
+  ChartStack s;
+  s.title = "Training", s.caption = "Two layers of two heads.", s.x_name = "step";
+  s.x = {0, 10, 20, 30};
+  s.colors = {"layer 0", "layer 1"};
+  s.dashes = {"head 0", "head 1"};
+  StackedChart loss{.name = "loss", .hlines = {{"best possible", 1.25}}};
+  loss.series.push_back({.y = {3, 2.5, 1.5, 1.4}, .name = "all targets"});
+  StackedChart score{.name = "score"};
+  score.series.push_back({.y = {0, 0.1, 0.8, 0.9}, .color = 0});
+  score.series.push_back({.y = {0.2, 0.2, 0.3, NAN}, .color = 1, .dash = 1});
+  s.panels = {loss, score};
+  return s;
+}
+
+// The columns, from left to right, that hold this color in rows [top, bottom).
+std::vector<int> columns_with(const Image& image, Rgb color, int top, int bottom) {
+  std::vector<int> found;
+  for (int x = 0; x < image.width(); ++x)
+    for (int y = top; y < bottom; ++y)
+      if (image.at(x, y) == color) {
+        found.push_back(x);
+        break;
+      }
+  return found;
+}
+
+TEST_CASE("a stack says what its colors, dashes and reference values are, no text on another") {
+  ChartStack s = two_panels();
+  s.vline = VLine{"falls fastest", 15};
+  const Image image = draw_chart_stack(s);
+  CHECK(text_faults(image) == "");
+  for (const char* text :
+       {"Training", "Two layers of two heads.", "loss", "score", "step", "layer 0", "layer 1",
+        "head 0", "head 1", "falls fastest", "all targets", "best possible 1.25", "10", "30"}) {
+    INFO(text);
+    CHECK(says(image, text));
+  }
+  CHECK_FALSE(says(image, "nan"));
+}
+
+TEST_CASE("panels share the axis: a line along x stands in the same column of each") {
+  ChartStack s = two_panels();
+  s.vline = VLine{"falls fastest", 15};
+  const Image with = draw_chart_stack(s);
+  s.vline->x = 25;
+  const Image moved = draw_chart_stack(s);
+  REQUIRE(with.height() == moved.height());
+  // Below the keys, in each half: where the pictures differ.
+  const auto differing = [&](int top, int bottom) {
+    std::vector<int> columns;
+    for (int x = 0; x < with.width(); ++x)
+      for (int y = top; y < bottom; ++y)
+        if (!(with.at(x, y) == moved.at(x, y))) {
+          columns.push_back(x);
+          break;
+        }
+    return columns;
+  };
+  const int panels = with.height() - 2 * (96 + 8 + line_height(15) + 8) - 60;
+  const auto upper = differing(panels, panels + 90),
+             lower = differing(with.height() - 140, with.height() - 60);
+  REQUIRE_FALSE(upper.empty());
+  CHECK(upper == lower);
+  CHECK(upper.size() < 12);  // two thin lines
+}
+
+TEST_CASE("colors are layers, dashes heads; a value that is not finite ends the line") {
+  ChartStack s = two_panels();
+  const Image image = draw_chart_stack(s);
+  const int keys_end = 110, end = image.height();
+  const auto blue = columns_with(image, kBlue, keys_end, end);
+  const auto orange = columns_with(image, kOrange, keys_end, end);
+  REQUIRE(blue.size() > 100);
+  REQUIRE_FALSE(orange.empty());
+  CHECK(orange.back() < blue.back() - 100);    // its last value is NaN
+  CHECK(orange.size() < 2 * blue.size() / 3);  // and it has gaps
+  CHECK(orange.front() <= blue.front() + 2);
+  s.panels[1].series[1].dash = 0;
+  CHECK(columns_with(draw_chart_stack(s), kOrange, keys_end, end).size() > orange.size());
+}
+
+TEST_CASE("few points are dots, many are not; one alone is seen") {
+  ChartStack s = two_panels();
+  s.colors = {"layer 0"}, s.dashes = {};
+  s.panels = {{.name = "one", .series = {{.y = {NAN, 0.5, NAN, NAN}, .color = 0}}}};
+  const Image one = draw_chart_stack(s);
+  s.panels[0].series[0].y = {NAN, NAN, NAN, NAN};
+  CHECK(count(one, kBlue) > count(draw_chart_stack(s), kBlue) + 10);
+}
+
+TEST_CASE("a stack that does not fit together is refused") {
+  ChartStack s = two_panels();
+  s.panels[1].series[0].y.pop_back();
+  CHECK(error_text([&] { draw_chart_stack(s); }) ==
+        "chart stack: a series of 'score' has 3 values, x has 4");
+  s = two_panels();
+  s.panels[1].series[0].color = 2;
+  CHECK(error_text([&] { draw_chart_stack(s); }) == "chart stack: color 2 has no name");
+  s = two_panels();
+  s.panels[1].series[0].dash = 2;
+  CHECK(error_text([&] { draw_chart_stack(s); }) == "chart stack: dash 2 has no name");
+  s.panels[1].series[0].name = "itself";
+  CHECK(error_text([&] { draw_chart_stack(s); }) == "");
+  s.dashes.assign(5, "head");
+  CHECK(error_text([&] { draw_chart_stack(s); }) ==
+        "chart stack: has 5 dashes, there are 4 patterns");
+  s.panels.clear(), s.dashes.clear();
+  CHECK(error_text([&] { draw_chart_stack(s); }) == "chart stack: has no panel");
+}
+
+}  // namespace
+}  // namespace heed::plot

@@ -1,0 +1,105 @@
+// What a PNG says of itself is read back; any damage to the file is refused in one line.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "autograd/base/error.h"
+#include "autograd/base/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+#include "tests/support/pictures.h"
+
+namespace heed::plot {
+namespace {
+
+using namespace std::string_literals;
+
+// PNG of 2 x 3 pixels with the texts of `facts`.
+std::string small_png(const std::vector<PngText>& facts) {
+  return encode_png(Image(2, 3), "two by three", facts);
+}
+
+// What reading these bytes as a file fails with; "" if it does not.
+std::string refusal(const testing::Folder& folder, const std::string& bytes) {
+  const std::string path = folder / "p.png";
+  std::ofstream(path, std::ios::binary) << bytes;
+  std::string text;
+  try {
+    read_png_info(path);
+  } catch (const autograd::IoError& e) {
+    text = e.what();
+    CHECK(text.find(path) != std::string::npos);
+    CHECK(text.find('\n') == std::string::npos);
+  }
+  return text;
+}
+
+// A chunk whose checksum is right, made by the writer from a text.
+std::string chunk(const std::string& keyword, const std::string& text) {
+  const std::string with = small_png({{keyword, text}}), without = small_png({});
+  const std::size_t at = with.find("IDAT") - 4, size = with.size() - without.size();
+  return with.substr(at - size, size);
+}
+
+}  // namespace
+
+TEST_CASE("the texts of a PNG are read back", "[plot]") {
+  const testing::Folder folder;
+  const std::vector<PngText> facts = {
+      {"Software", "heed 0.1"}, {"Command line", "heed study --prompt 'é…'"}, {"Empty", ""}};
+  write_png(folder / "p.png", Image(2, 3), "a line\nand another", facts);
+  CHECK(is_png(folder / "p.png"));
+  const PngInfo info = read_png_info(folder / "p.png");
+  CHECK(info.width == 2);
+  CHECK(info.height == 3);
+  REQUIRE(info.texts.size() == 4);
+  CHECK(info.texts[0] == PngText{"Description", "a line\\nand another"});
+  for (std::size_t i = 0; i < facts.size(); ++i) CHECK(info.texts[i + 1] == facts[i]);
+  CHECK_THROWS_AS(encode_png(Image(1, 1), "", {{"", "no keyword"}}), autograd::ValueError);
+  CHECK_THROWS_AS(encode_png(Image(1, 1), "", {{std::string(80, 'k'), "long"}}),
+                  autograd::ValueError);
+  autograd::write_file(folder / "text", std::string_view("no picture"));
+  CHECK_FALSE(is_png(folder / "text"));
+  CHECK(refusal(folder, "no picture").find("does not begin as a PNG") != std::string::npos);
+}
+
+TEST_CASE("a PNG that is cut off or has any bit flipped is refused", "[plot]") {
+  const testing::Folder folder;
+  const std::string good = small_png({{"Software", "heed"}});
+  CHECK(refusal(folder, good).empty());
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    INFO(size << " bytes of " << good.size());
+    CHECK(!refusal(folder, good.substr(0, size)).empty());
+  }
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bytes = good;
+    bytes[bit / 8] = char(bytes[bit / 8] ^ (1 << bit % 8));
+    INFO("bit " << bit);
+    CHECK(!refusal(folder, bytes).empty());
+  }
+}
+
+TEST_CASE("a PNG that lies about its sizes costs no memory", "[plot]") {
+  const testing::Folder folder;
+  const std::string good = small_png({});
+  const std::size_t first_text = 8 + 25, end = good.size() - 12;
+  const auto with = [&](std::size_t at, const std::string& more) {
+    return good.substr(0, at) + more + good.substr(at);
+  };
+  const auto says = [&](const std::string& bytes, const std::string& what) {
+    INFO(refusal(folder, bytes));
+    CHECK(refusal(folder, bytes).find(what) != std::string::npos);
+  };
+  says(with(first_text, "\xFF\xFF\xFF\xFFiTXt"s), "says 4294967295 bytes");
+  says(with(first_text, "\x7F\xFF\xFF\xF0IDAT"s), "says 2147483632 bytes");
+  says(good + "more", "4 bytes follow its end");
+  says(good.substr(0, first_text) + good.substr(end), "no pixels");
+  says(with(first_text, good.substr(8, 25)), "chunk IHDR");         // a second header
+  says(good.substr(0, 8) + good.substr(first_text), "chunk iTXt");  // and none
+  says(with(first_text, "\0\0\0\1\1\2\3\4"s), "four letters");
+  const std::string large = chunk("Comment", std::string(600'000, 'x'));
+  CHECK(refusal(folder, with(first_text, large)).empty());
+  says(with(first_text, large + large), "more than 1000000 bytes");
+}
+
+}  // namespace heed::plot

@@ -1,0 +1,191 @@
+// heed plot: a matrix of the user's as a heat map.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "autograd/base/files.h"
+#include "autograd/base/text.h"
+#include "autograd/ops/ops.h"
+#include "nn/io/csv.h"
+#include "nn/io/nearest.h"
+#include "nn/io/npy.h"
+#include "nn/io/safetensors.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
+#include "tools/plot/plot.h"
+
+namespace heed {
+namespace {
+
+struct PlotArguments {
+  std::string file, name, title, x_axis = "column", y_axis = "row", x_labels, y_labels, out;
+};
+
+// What is drawn: [.., rows, columns], and the names that the file has for them.
+struct Matrix {
+  nn::Tensor values;
+  std::string name = {};  // of a tensor in a file of several
+  std::vector<std::string> row_labels = {}, col_labels = {};
+};
+
+Matrix read_csv(const std::string& path) {
+  const nn::CsvMatrix m = nn::load_csv(path);
+  if (m.col_names == std::vector<std::string>{"layer", "head", "query", "key", "value"})
+    usage_error(
+        "{} is a table of heed study --export csv, a line per cell; draw the tensors of its "
+        "arrays.safetensors",
+        path);
+  return {autograd::from_data(m.values, {m.rows, m.cols}), "", m.row_names, m.col_names};
+}
+
+Matrix read_tensor(const PlotArguments& a) {
+  const nn::SafeTensors file = nn::load_safetensors(a.file);
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& t : file.tensors) names.push_back(t.name);
+  if (names.empty()) usage_error("{} holds no tensor", a.file);
+  if (a.name.empty() && names.size() > 1)
+    usage_error("{} holds {} tensors; choose one, as --name {}: heed info {} lists them", a.file,
+                names.size(), plot::visible_text(names[0]), a.file);
+  const std::string name = a.name.empty() ? names[0] : a.name;
+  const nn::Tensor values = file.find(name);
+  if (!values.defined())
+    usage_error("--name: {} holds no '{}'; the nearest is '{}'", a.file, name,
+                nn::nearest(name, names));
+  return {values, name};
+}
+
+Matrix read_matrix(const PlotArguments& a) {
+  const auto ends = [&](const char* suffix) { return a.file.ends_with(suffix); };
+  if (ends(".safetensors")) return read_tensor(a);
+  if (!a.name.empty()) usage_error("--name chooses a tensor of a .safetensors file");
+  if (ends(".npy")) return {nn::load_npy(a.file)};
+  if (ends(".csv")) return read_csv(a.file);
+  usage_error("heed plot draws a FILE.npy, FILE.safetensors or FILE.csv, got '{}'", a.file);
+}
+
+// The labels of --x-labels or --y-labels: words between commas, or lines of a file.
+std::vector<std::string> read_labels(const std::string& where, const std::string& given,
+                                     std::int64_t count) {
+  constexpr std::uint64_t kLargest = 1'000'000;  // bytes
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(given, ignored);
+  std::string text = is_file ? autograd::read_file(given, kLargest) : given;
+  const char between = is_file ? '\n' : ',';
+  if (is_file && text.ends_with('\n')) text.pop_back();
+  std::vector<std::string> labels(1);
+  for (const char c : text)
+    if (c == between)
+      labels.emplace_back();
+    else if (c != '\r')
+      labels.back() += c;
+  if (std::int64_t(labels.size()) != count)
+    usage_error("{}: {} labels for {} cells; one for each, between commas or a line each in a file",
+                where, labels.size(), count);
+  return labels;
+}
+
+// [.., rows, columns] as a panel for each matrix, titled by its place: "1, 0".
+void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
+  constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
+  const std::int64_t rows = x.size(-2), cols = x.size(-1);
+  if (x.numel() == 0) usage_error("a matrix of {} x {} has no cells to draw", rows, cols);
+  const std::int64_t panels = x.numel() / (rows * cols);
+  if (rows > kLongest || cols > kLongest || panels > kMostPanels)
+    usage_error("{} matrices of {} x {}; heed plot draws up to {}, of up to {} rows and columns",
+                panels, rows, cols, kMostPanels, kLongest);
+  const nn::Tensor all = contiguous(to(x, autograd::float32));
+  const float* values = all.data<float>();
+  for (std::int64_t p = 0; p < panels; ++p, values += rows * cols) {
+    std::string place;
+    for (std::int64_t i = x.rank() - 3, left = p; i >= 0; left /= x.size(int(i)), --i)
+      if (x.size(int(i)) > 1)
+        place = std::to_string(left % x.size(int(i))) + (place.empty() ? "" : ", ") + place;
+    std::vector<std::uint8_t> masked(std::size_t(rows * cols));
+    std::transform(values, values + rows * cols, masked.begin(),
+                   [](float v) { return std::uint8_t(v == -HUGE_VALF); });
+    grid.panels.push_back(
+        {place, int(rows), int(cols), {values, values + rows * cols}, std::move(masked)});
+  }
+  grid.panel_columns = int(x.rank() > 2 ? std::min(x.size(-3), kMostColumns) : 1);
+  constexpr std::int64_t kPrinted = 16;
+  grid.print_values = panels == 1 && std::max(rows, cols) <= kPrinted;
+  const bool negative = std::any_of(all.data<float>(), all.data<float>() + all.numel(),
+                                    [](float v) { return v < 0 && !std::isinf(v); });
+  if (negative) grid.scale = plot::ColorScale::kDiverging;
+}
+
+plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
+  const Matrix m = read_matrix(a);
+  if (m.values.rank() < 2)
+    usage_error("heed plot draws matrices, {} has {} dimension{}", a.file, m.values.rank(),
+                m.values.rank() == 1 ? "" : "s");
+  plot::HeatmapGrid grid;
+  add_panels(grid, m.values);
+  grid.row_labels =
+      c.given("y-labels") ? read_labels("--y-labels", a.y_labels, m.values.size(-2)) : m.row_labels;
+  grid.col_labels =
+      c.given("x-labels") ? read_labels("--x-labels", a.x_labels, m.values.size(-1)) : m.col_labels;
+  grid.row_axis = a.y_axis, grid.col_axis = a.x_axis;
+  const std::string file = std::filesystem::path(a.file).filename().string();
+  grid.title = !a.title.empty() ? a.title : m.name.empty() ? file : file + ": " + m.name;
+  grid.value_name = "value";
+  return grid;
+}
+
+int run_plot(const PlotArguments& a, const Command& c) {
+  if (!c.given("file")) usage_error("heed plot needs a FILE; see heed plot --help");
+  const std::string out =
+      a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;
+  if (!out.ends_with(".png")) usage_error("--out: needs a FILE.png, got '{}'", out);
+  const plot::HeatmapGrid grid = plot_grid(a, c);
+  const plot::Panel& first = grid.panels.front();
+  const std::string alt = fmt::format(
+      "{}: {} of {} rows and {} columns.", grid.title,
+      grid.panels.size() == 1 ? "a matrix" : fmt::format("{} matrices", grid.panels.size()),
+      first.rows, first.cols);
+  plot::write_png(out, plot::draw_heatmap(grid), alt, png_facts({}, grid));
+  if (c.json)
+    print_json(nn::Json::object({{"file", out},
+                                 {"panels", std::int64_t(grid.panels.size())},
+                                 {"rows", first.rows},
+                                 {"columns", first.cols}}));
+  else
+    print("{}\n", out);
+  return kOk;
+}
+
+}  // namespace
+
+void plot_command(Command& c) {
+  c.name = "plot",
+  c.what = "draw a matrix of yours, from .npy, .safetensors or .csv, as a heat map";
+  c.json_keys[""] = "file panels rows columns";
+  c.examples =
+      "  printf '1,0.5\\n0.2,1\\n' > words.csv\n"
+      "  heed plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'\n"
+      "  heed plot runs/induction-1/study/arrays.safetensors --name blocks.1.attn.hook_pattern";
+  c.notes =
+      "Of more than two dimensions the last two are rows and columns, and each matrix is a panel.\n"
+      "-inf is drawn light gray, as masked; nan gray. A .csv may name columns in its first line\n"
+      "and rows in its first column. An existing picture is replaced. Drawing goes through the\n"
+      "library heed::plot, which programs can use: tools/plot/README.md.";
+  auto a = std::make_shared<PlotArguments>();
+  c.arguments = 1;
+  c.add("Options",
+        {nn::Setting("file", a->file, "FILE", "the matrix: .npy, .safetensors or .csv").shows(""),
+         nn::Setting("name", a->name, "TENSOR", "the tensor of a .safetensors file")
+             .shows("the only one"),
+         nn::Setting("x-labels", a->x_labels, "A,B,...|FILE", "of the columns; lines of a file")
+             .shows("those of the file, or numbers"),
+         nn::Setting("y-labels", a->y_labels, "A,B,...|FILE", "of the rows; lines of a file")
+             .shows("those of the file, or numbers"),
+         {"x-axis", a->x_axis, "TEXT", "what the columns are"},
+         {"y-axis", a->y_axis, "TEXT", "what the rows are"},
+         nn::Setting("title", a->title, "TEXT", "above the picture").shows("the file's name"),
+         nn::Setting("out", a->out, "FILE.png", "the picture").shows("FILE, ending in .png")});
+  c.add_common(Command::kJson);
+  c.run = [a](const Command& command) { return run_plot(*a, command); };
+}
+
+}  // namespace heed

@@ -1,0 +1,314 @@
+#include "tools/heed/study/compare_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <sstream>
+
+#include "autograd/base/files.h"
+#include "nn/study/first_difference.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/heads_grid.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
+#include "tools/heed/study/report.h"
+#include "tools/heed/study/study_folder.h"
+#include "tools/plot/plot.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kCompareFile = "compare.csv";
+
+// A head of either run; nullptr where a run has no such head.
+struct HeadPair {
+  std::int64_t layer, head;
+  const nn::HeadReport *a, *b;
+};
+
+struct StudiedPair {
+  nn::Study a, b;
+  std::vector<HeadPair> heads;
+};
+
+const nn::HeadReport* find_head(const nn::Study& s, std::int64_t layer, std::int64_t head) {
+  const auto found = std::find_if(s.heads.begin(), s.heads.end(), [&](const nn::HeadReport& h) {
+    return h.layer == layer && h.head == head;
+  });
+  return found == s.heads.end() ? nullptr : &*found;
+}
+
+std::vector<HeadPair> pair_heads(const nn::Study& a, const nn::Study& b) {
+  std::vector<HeadPair> pairs;
+  for (const nn::HeadReport& h : a.heads)
+    pairs.push_back({h.layer, h.head, &h, find_head(b, h.layer, h.head)});
+  for (const nn::HeadReport& h : b.heads)
+    if (!find_head(a, h.layer, h.head)) pairs.push_back({h.layer, h.head, nullptr, &h});
+  std::sort(pairs.begin(), pairs.end(), [](const HeadPair& x, const HeadPair& y) {
+    return std::pair(x.layer, x.head) < std::pair(y.layer, y.head);
+  });
+  return pairs;
+}
+
+void check_same_tokens(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder) {
+  const nn::TaskFacts &x = c.run.task->facts(), &y = b.task->facts();
+  if (x.vocabulary.symbols() != y.vocabulary.symbols())
+    usage_error("{} reads {}, {} {}: only runs of one vocabulary compare on one sequence",
+                c.folder.string(), x.vocabulary.summary(), b_folder, y.vocabulary.summary());
+  if (x.classes != y.classes)
+    usage_error("{} predicts {} tokens, {} {}: only runs of equal classes compare",
+                c.folder.string(), x.classes, b_folder, y.classes);
+  if (const std::int64_t length = c.one.inputs.numel(); length > y.context)
+    usage_error("the sequence has {} tokens, {} reads {}; give a shorter one by --prompt", length,
+                b_folder, y.context);
+}
+
+// Lines of config.toml that one has and the other has not.
+std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::RunConfig& other) {
+  const std::string theirs = "\n" + to_toml(other);
+  std::istringstream ours(to_toml(config));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(ours, line);)
+    if (theirs.find("\n" + line + "\n") == std::string::npos) lines.push_back(line);
+  return lines;
+}
+
+bool same_parameters(const nn::Transformer& a, const nn::Transformer& b) {
+  const auto x = parameters(a), y = parameters(b);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& p, const auto& q) {
+    return p.name == q.name && p.tensor.shape() == q.tensor.shape() &&
+           p.tensor.dtype() == q.tensor.dtype();
+  });
+}
+
+void finish_grid(plot::HeatmapGrid& grid, const Comparison& c) {
+  for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
+    grid.row_labels.push_back(c.run.task->facts().vocabulary.label(id));
+  grid.col_labels = grid.row_labels;
+  grid.masked = "hidden by the mask";
+}
+
+std::string draw_grid(const std::filesystem::path& file, const plot::HeatmapGrid& grid) {
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
+                  png_facts({}, grid));
+  return file.string();
+}
+
+// The panels of one site in both runs, of the heads that both have.
+struct PanelPairs {
+  plot::HeatmapGrid a, b;
+};
+PanelPairs panels_of(const StudiedPair& s, const std::string& site) {
+  PanelPairs p{heads_grid(s.a.arrays, site), heads_grid(s.b.arrays, site)};
+  const auto keep = [](plot::HeatmapGrid& grid, const std::vector<plot::Panel>& other) {
+    std::erase_if(grid.panels, [&](const plot::Panel& panel) {
+      return std::none_of(other.begin(), other.end(),
+                          [&](const plot::Panel& q) { return q.title == panel.title; });
+    });
+  };
+  keep(p.a, p.b.panels);
+  keep(p.b, p.a.panels);
+  p.a.panel_columns = std::min(p.a.panel_columns, p.b.panel_columns);
+  return p;
+}
+
+// A and B side by side, a row of panels a layer.
+std::string draw_both(const std::filesystem::path& out, const Comparison& c, const StudiedPair& s,
+                      const std::string& b_folder) {
+  PanelPairs p = panels_of(s, "hook_pattern");
+  plot::HeatmapGrid grid = p.a;
+  grid.panels.clear();
+  for (std::size_t i = 0; i < p.a.panels.size(); ++i) {
+    grid.panels.push_back(std::move(p.a.panels[i]));
+    grid.panels.back().title += " of A";
+    grid.panels.push_back(std::move(p.b.panels[i]));
+    grid.panels.back().title += " of B";
+  }
+  grid.panel_columns *= 2;
+  finish_grid(grid, c);
+  grid.title = "Where each head looks in two runs";
+  grid.caption = fmt::format("A is {}, B is {}. Heads of two seeds need not correspond by number.",
+                             c.folder.string(), b_folder);
+  grid.value_name = "attention weight";
+  return draw_grid(out / "weights.png", grid);
+}
+
+struct DifferenceView {
+  const char *site, *file, *what;
+};
+
+std::string draw_difference(const std::filesystem::path& out, const Comparison& c,
+                            const StudiedPair& s, const std::string& b_folder,
+                            const DifferenceView& view) {
+  PanelPairs p = panels_of(s, view.site);
+  for (std::size_t i = 0; i < p.a.panels.size(); ++i)
+    std::transform(p.b.panels[i].values.begin(), p.b.panels[i].values.end(),
+                   p.a.panels[i].values.begin(), p.a.panels[i].values.begin(), std::minus());
+  plot::HeatmapGrid& grid = p.a;
+  finish_grid(grid, c);
+  grid.scale = plot::ColorScale::kDiverging;
+  grid.title = fmt::format("{} of B minus that of A", view.what);
+  grid.caption = fmt::format("A is {}, B is {}. L is {}. Orange: B's is larger; blue: A's is.",
+                             c.folder.string(), b_folder, c.of);
+  grid.value_name = "B - A";
+  return draw_grid(out / view.file, grid);
+}
+
+std::string compare_csv(const StudiedPair& s) {
+  std::string text = "layer,head,quantity,a,b,difference\n";
+  const auto cell = [](double x) { return std::isfinite(x) ? fmt::format("{:.17g}", x) : ""; };
+  for (const HeadPair& h : s.heads)
+    for (const nn::HeadQuantity& q : nn::head_quantities()) {
+      const double a = h.a ? h.a->*q.value : NAN, b = h.b ? h.b->*q.value : NAN;
+      text += fmt::format("{},{},{},{},{},{}\n", h.layer, h.head, q.name, cell(a), cell(b),
+                          cell(b - a));
+    }
+  return text;
+}
+
+void print_pairs(const StudiedPair& s) {
+  struct Column {
+    const char* name;
+    double nn::HeadReport::*value;
+  };
+  static constexpr Column kColumns[] = {{"entropy, nats", &nn::HeadReport::entropy},
+                                        {"previous token", &nn::HeadReport::previous_token},
+                                        {"induction", &nn::HeadReport::induction}};
+  print("{:6}", "");
+  for (const Column& column : kColumns) print("  {:^22}", column.name);
+  print("\n{:6}", "head");
+  for (std::size_t i = 0; i < std::size(kColumns); ++i) print("  {:>7}{:>7}{:>8}", "A", "B", "B-A");
+  print("\n");
+  const auto cell = [](double x, int width) {
+    return std::isfinite(x) ? fmt::format("{:>{}.3f}", x, width)
+                            : fmt::format("{:>{}}", "-", width);
+  };
+  for (const HeadPair& h : s.heads) {
+    print("{:6}", fmt::format("L{}H{}", h.layer, h.head));
+    for (const Column& column : kColumns) {
+      const double a = h.a ? h.a->*column.value : NAN, b = h.b ? h.b->*column.value : NAN;
+      print("  {}{}{}", cell(a, 7), cell(b, 7), cell(b - a, 8));
+    }
+    print("\n");
+  }
+}
+
+std::string place_text(const nn::WeightDifference& d) {
+  std::string index;
+  autograd::append_text(index, d.index);
+  return fmt::format("{} {}: {:.9g} and {:.9g}", d.tensor, index, d.a, d.b);
+}
+
+// What became of the weights, in words.
+std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
+  if (!weights) return "weights: of other names or shapes, so none compare";
+  const auto& steps = weights->steps;
+  if (weights->first)
+    return fmt::format("weights first differ at step {}: {}", steps.back(),
+                       place_text(*weights->first));
+  if (steps.empty()) return "weights: the runs have no saved step in common";
+  if (steps.size() == 1)
+    return fmt::format("weights: equal, bit by bit, at step {}, the only one both saved", steps[0]);
+  return fmt::format("weights: equal, bit by bit, at all {} steps that both saved, {} to {}",
+                     steps.size(), steps.front(), steps.back());
+}
+
+nn::Json comparison_json(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,
+                         const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
+  const auto report = [](const nn::HeadReport* h) {
+    if (!h) return nn::Json();
+    nn::Json json = nn::Json::object();
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      json.append(std::string(q.name), h->*q.value);
+    return json;
+  };
+  nn::Json heads = nn::Json::array();
+  for (const HeadPair& h : s.heads)
+    heads.push_back(nn::Json::object(
+        {{"layer", h.layer}, {"head", h.head}, {"a", report(h.a)}, {"b", report(h.b)}}));
+  nn::Json first;
+  if (weights && weights->first) {
+    const nn::WeightDifference& d = *weights->first;
+    first = nn::Json::object({{"step", weights->steps.back()},
+                              {"tensor", d.tensor},
+                              {"index", std::vector<std::int64_t>(d.index.begin(), d.index.end())},
+                              {"a", d.a},
+                              {"b", d.b}});
+  }
+  return nn::Json::object(
+      {{"runs", std::vector<std::string>{c.folder.string(), b_folder}},
+       {"objective", c.of},
+       {"values", std::vector<double>{s.a.value, s.b.value}},
+       {"config", std::vector<std::vector<std::string>>{lines_without(c.run.config, b.config),
+                                                        lines_without(b.config, c.run.config)}},
+       {"heads", heads},
+       {"equal", weights && !weights->steps.empty() && !weights->first},
+       {"first_difference", first}});
+}
+
+void print_comparison(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,
+                      const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
+  print("A {}: {} = {:.6f}\nB {}: {} = {:.6f}\n", c.folder.string(), c.of, s.a.value, b_folder,
+        c.of, s.b.value);
+  for (const std::string& line : lines_without(c.run.config, b.config)) print("only A: {}\n", line);
+  for (const std::string& line : lines_without(b.config, c.run.config)) print("only B: {}\n", line);
+  print("{}\n\n", weights_text(weights));
+  print_pairs(s);
+}
+
+}  // namespace
+
+int compare_runs(const Comparison& c) {
+  const std::filesystem::path other = find_run(c.other);
+  const std::string b_folder = other.string();
+  const nn::LoadedRun b = open_run(other, c.weights, nn::Use::kSequences);
+  check_same_tokens(c, b, b_folder);
+  const std::filesystem::path out =
+      study_folder(c.out, c.folder / "compared", kCompareFile, c.overwrite);
+  Progress progress(false);
+  progress.at_work("runs both models forward and backward");
+  StudiedPair s{
+      nn::study(c.run.model, c.one, c.objective), nn::study(b.model, c.one, c.objective), {}};
+  if (!std::isfinite(s.a.value) || !std::isfinite(s.b.value))
+    throw autograd::NumericError("study: the objective is not finite");
+  s.heads = pair_heads(s.a, s.b);
+  std::optional<nn::RunsDifference> weights;
+  progress.at_work("compares the weights");
+  if (same_parameters(c.run.model, b.model)) weights = nn::compare_weights(c.folder, other);
+  progress.at_work("draws");
+  make_folder(out);
+  autograd::write_file((out / kCompareFile).string(), std::string_view(compare_csv(s)));
+  std::vector<std::string> files = {(out / kCompareFile).string(), draw_both(out, c, s, b_folder)};
+  constexpr DifferenceView kViews[] = {{"hook_pattern", "weights_difference.png", "The weight A"},
+                                       {"hook_pattern_grad", "dA_difference.png", "dL/dA"},
+                                       {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
+  for (const DifferenceView& view : kViews)
+    files.push_back(draw_difference(out, c, s, b_folder, view));
+  const PictureSource source_a = source_of(c.folder, c.run.model),
+                      source_b = source_of(other, b.model);
+  const nn::TaskFacts& facts = c.run.task->facts();
+  std::vector<std::string> labels;
+  for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
+    labels.push_back(facts.vocabulary.label(id));
+  const StudyWords words = study_words(source_a, c.objective, labels, facts);
+  const auto page = write_report(
+      out, fmt::format("{} and {}: {}", source_a.run_name(), source_b.run_name(), words.objective),
+      {pane_now({source_a, words, c.one, c.objective}, c.run.model, s.a, c.run.step),
+       pane_now({source_b, words, c.one, c.objective}, b.model, s.b, b.step)},
+      nn::Json::array());
+  files.push_back(page.string());
+  progress.clear();
+  if (c.json) {
+    nn::Json json = comparison_json(c, b, b_folder, s, weights);
+    json.append("files", nn::Json(files));
+    print_json(json);
+    return kOk;
+  }
+  print_comparison(c, b, b_folder, s, weights);
+  print("\n");
+  for (const std::string& name : files) print("{}\n", name);
+  return kOk;
+}
+
+}  // namespace heed

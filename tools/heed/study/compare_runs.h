@@ -1,0 +1,27 @@
+// heed study A B: two runs on the same sequence, head by head, and where their weights part.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "nn/study/study.h"
+#include "nn/train/run_folder.h"
+
+namespace heed {
+
+/// What both runs are asked: run A, its sequence, and the scalar.
+struct Comparison {
+  std::filesystem::path folder;  ///< of A
+  const nn::LoadedRun& run;
+  const nn::Batch& one;
+  const nn::Objective& objective;
+  std::string of;                   ///< the objective in words
+  std::string other, weights, out;  ///< B, the file of weights in both, --out
+  bool overwrite = false, json = false;
+};
+
+/// Prints what differs and draws it: returns kOk whatever it is. UsageError where run B cannot read
+/// the sequence: another vocabulary, or a shorter context.
+int compare_runs(const Comparison& c);
+
+}  // namespace heed

@@ -1,0 +1,105 @@
+// over_time.png.
+#include <algorithm>
+#include <cmath>
+
+#include "tools/heed/report/output.h"
+#include "tools/heed/study/over_time.h"
+
+namespace heed {
+namespace {
+
+struct HeadPanel {
+  const char* name;
+  double nn::HeadReport::*value;
+  bool log;
+};
+constexpr HeadPanel kHeadPanels[] = {
+    {"entropy of the weights (nats)", &nn::HeadReport::entropy, false},
+    {"induction score: weight on what followed earlier copies of the token",
+     &nn::HeadReport::induction, false},
+    {"previous-token score: weight on the token before", &nn::HeadReport::previous_token, false},
+    {"|dL/dQ|: norm of the gradient that reaches the head's queries", &nn::HeadReport::dq, true},
+    {"|dL/dK|: its keys", &nn::HeadReport::dk, true},
+    {"|dL/dV|: its values", &nn::HeadReport::dv, true},
+    {"dL/dg (nats): importance of the head, whose output g scales; negative: it lowers the loss",
+     &nn::HeadReport::importance, false},
+};
+
+// y of every moment.
+template <class F>
+std::vector<double> over_steps(const nn::OverTime& study, const F& f) {
+  std::vector<double> y;
+  for (const nn::Moment& m : study.moments) y.push_back(f(m));
+  return y;
+}
+
+bool has_finite(const plot::StackedChart& panel) {
+  return std::any_of(panel.series.begin(), panel.series.end(), [](const auto& s) {
+    return std::any_of(s.y.begin(), s.y.end(), [](double y) { return std::isfinite(y); });
+  });
+}
+
+plot::StackedChart loss_panel(const nn::OverTime& study) {
+  plot::StackedChart panel{.name = "loss (nats per token)", .height = 150};
+  panel.series.push_back(
+      {.y = over_steps(study, [](const auto& m) { return m.loss; }), .name = "all targets"});
+  plot::StackedSeries counted{.y = over_steps(study, [](const auto& m) { return m.counted_loss; }),
+                              .name = "counted tokens"};
+  counted.dash = 1;
+  panel.series.push_back(counted);
+  if (std::isfinite(study.optimal)) panel.hlines.push_back({"best possible", study.optimal});
+  return panel;
+}
+
+plot::StackedChart head_panel(const nn::OverTime& study, const HeadPanel& what) {
+  plot::StackedChart panel{.name = what.name, .log_y = what.log};
+  const auto& heads = study.moments[0].heads;
+  for (std::size_t i = 0; i < heads.size(); ++i)
+    panel.series.push_back(
+        {.y = over_steps(study, [&](const nn::Moment& m) { return m.heads[i].*what.value; }),
+         .color = int(heads[i].layer),
+         .dash = int(heads[i].head % plot::kDashPatterns)});
+  return panel;
+}
+
+plot::StackedChart flow_panel(const nn::OverTime& study) {
+  plot::StackedChart panel{.name = "gradient flow: |dL/d(residual stream)| after each layer",
+                           .log_y = true};
+  for (std::size_t i = 0; i < study.moments[0].flow.size(); ++i)
+    panel.series.push_back(
+        {.y = over_steps(study, [&](const nn::Moment& m) { return m.flow[i].resid_post_grad; }),
+         .color = int(study.moments[0].flow[i].layer)});
+  return panel;
+}
+
+}  // namespace
+
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts,
+                                 const std::string& run) {
+  plot::ChartStack stack;
+  stack.title = fmt::format("{}, {}: what training does to each head", facts.name, run);
+  stack.caption = fmt::format(
+      "The loss and its gradients on the same {} sequences at every checkpoint.", study.sequences);
+  if (!facts.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", facts.accuracy);
+  stack.x_name = "training step";
+  stack.x = over_steps(study, [](const nn::Moment& m) { return double(m.step); });
+  stack.panels.push_back(loss_panel(study));
+  for (const HeadPanel& what : kHeadPanels)
+    if (plot::StackedChart panel = head_panel(study, what); has_finite(panel))
+      stack.panels.push_back(std::move(panel));
+  stack.panels.push_back(flow_panel(study));
+  for (const nn::HeadReport& h : study.moments[0].heads) {
+    if (h.head == 0) stack.colors.push_back(fmt::format("layer {}", h.layer));
+    if (h.layer > 0) continue;
+    if (h.head < plot::kDashPatterns)
+      stack.dashes.push_back(fmt::format("head {}", h.head));
+    else
+      stack.dashes[std::size_t(h.head % plot::kDashPatterns)] += fmt::format(", {}", h.head);
+  }
+  if (const auto fall = nn::steepest_fall(study))
+    stack.vline = {fmt::format("the loss falls fastest: steps {} to {}", fall->from, fall->to),
+                   fall->middle()};
+  return stack;
+}
+
+}  // namespace heed

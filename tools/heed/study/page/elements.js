@@ -1,0 +1,157 @@
+// What the views are built of: elements, words for numbers and tokens, tables, color bars, maps to explore.
+
+/** An element. Children that are texts become text, never HTML. */
+function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** A number in three digits, a text as it is, nothing as a dash. */
+function show(x) {
+  if (typeof x === "string") return x;
+  if (typeof x === "boolean") return x ? "yes" : "no";
+  if (x === null || x === undefined || !Number.isFinite(x)) return "–";
+  const size = Math.abs(x);
+  let text = x.toPrecision(3);
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) text = x.toExponential(2);
+  else if (Number.isInteger(x) || size >= 1000) text = x.toFixed(0);
+  return text.replaceAll("-", "−");
+}
+function percent(share) {
+  if (!Number.isFinite(share)) return "–";
+  return `${(Math.abs(share) < 5e-4 ? 0 : 100 * share).toFixed(1)} %`.replace("-", "−");
+}
+
+const visibleSigns = { " ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "⍽" };
+/** A token whose spaces and control characters can be seen. */
+function visible(token) {
+  const sign = (c) => visibleSigns[c] ?? String.fromCharCode(0x2400 + c.charCodeAt(0));
+  return token === "" ? "∅" : token.replace(/[\u0000-\u0020\u00a0]/g, sign);
+}
+const labelsOf = (pane) => pane.tokens.map(visible).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
+const headName = (layer, head) => `L${layer}H${head}`;
+
+/** "6 “c”", or of a cell of several tokens "24–27". */
+function tokenName(pane, i) {
+  const first = i * pane.block;
+  const last = Math.min(first + pane.block, pane.length) - 1;
+  return pane.block > 1 ? `${first}–${last}` : `${first} “${visible(pane.tokens[i])}”`;
+}
+const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
+
+/** The first row is the head, the first cell of each the row's name. */
+function tableOf([head, ...rows], caption) {
+  const line = ([name, ...cells]) => el("tr", {}, el("th", { scope: "row" }, show(name)),
+    ...cells.map((cell) => el("td", {}, show(cell))));
+  const names = head.map((name) => el("th", { scope: "col" }, name));
+  return el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...names)),
+    el("tbody", {}, ...rows.map(line)));
+}
+
+function csvOf(rows) {
+  const cell = (x) => {
+    if (x === null || x === undefined || Number.isNaN(x)) return "";
+    return typeof x === "string" && /[",\n\r]/.test(x) ? `"${x.replaceAll('"', '""')}"` : String(x);
+  };
+  return rows.map((row) => row.map(cell).join(",") + "\n").join("");
+}
+
+const copyButton = (name, rows) =>
+  el("button", { type: "button", "aria-label": `Copy CSV: ${name}`, onclick: () => copyRows(rows()) }, "Copy CSV");
+
+/** Buttons of which one is pressed: one stop for Tab, arrows press the others. */
+function pressOneOf(holder, buttons, columns) {
+  holder.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
+    const next = buttons[buttons.indexOf(event.target) + by];
+    if (!next) return;
+    event.preventDefault();
+    next.click();
+    next.focus();
+  });
+}
+function setPressed(button, pressed) {
+  button.setAttribute("aria-pressed", pressed);
+  button.tabIndex = pressed ? 0 : -1;
+}
+
+/** What is behind a view: as a table when opened, and for the clipboard, there from `forCsv`. */
+function numbersBehind(name, rows, forCsv = rows) {
+  const holder = el("div", { class: "scroll" });
+  const details = el("details", { class: "numbers" }, el("summary", {}, "Numbers"), holder);
+  const draw = () => details.open && holder.replaceChildren(tableOf(rows(), name));
+  details.addEventListener("toggle", draw);
+  return { element: el("div", { class: "tools" }, copyButton(name, forCsv), details), draw };
+}
+
+/** A color bar with five ticks, and in words what it is a bar of. */
+function colorBar() {
+  const canvas = el("canvas", { "aria-hidden": true });
+  const ticks = el("div", { class: "ticks" });
+  const words = el("div", { class: "muted" });
+  const draw = (scale, text) => {
+    const places = Array.from({ length: 256 }, (_, k) => valueAt(k / 255, scale));
+    paint(canvas, places, 1, 256, scale, theme());
+    ticks.replaceChildren(...[0, 0.25, 0.5, 0.75, 1].map((place) =>
+      el("span", { style: `left:${100 * place}%` }, show(valueAt(place, scale)))));
+    const swatch = el("span", { class: "swatch", style: `background:#${ramps[theme()].masked}` });
+    words.replaceChildren(text, "; ", swatch, " masked");
+  };
+  return { element: el("div", { class: "bar" }, canvas, ticks, words), draw };
+}
+
+const rangeWords = { heads: "range of all heads", head: "range of this head", steps: "range of all checkpoints" };
+const scaleWords = (q, scale) => [q.title, q.unit, rangeWords[state.range], scale.root ? "root scale" : "linear scale"]
+  .filter(Boolean).join(", ");
+
+/**
+ * A map to explore by pointer and keys. `describe` gives what drawMap takes and the map's `numbers`, or
+ * null; `move` and `choose` are called with a row and a column, choose from an axis with only one.
+ */
+function explorable(label, { describe, move, choose }) {
+  const canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-roledescription": "heat map",
+    "aria-label": label });
+  const holder = el("div", {}, canvas);
+  let map = null;
+  let at = null;
+  const draw = () => {
+    map = describe();
+    canvas.hidden = !map;
+    if (map && holder.clientWidth) at = drawMap(canvas, map, Math.min(holder.clientWidth, 576), pageColors());
+  };
+  const under = (event) => (at ? cellAt(at, map, event.offsetX, event.offsetY) : { row: null, column: null });
+  canvas.addEventListener("pointermove", (event) => {
+    const { row, column } = under(event);
+    if (row !== null && column !== null && String([row, column]) !== String(map.cursor)) move(row, column);
+  });
+  canvas.addEventListener("click", (event) => {
+    const { row, column } = under(event);
+    if (row !== null && column !== null) move(row, column);
+    if (row !== null || column !== null) choose(row, column);
+  });
+  canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key === "Enter") choose(...(event.shiftKey ? [map.cursor[0], null] : map.cursor));
+    else if (!moveByKey(event.key, map, move) && !shortcut(event.key)) return;
+    event.preventDefault();
+  });
+  new ResizeObserver(draw).observe(holder);
+  return { element: holder, draw };
+}
+
+function moveByKey(key, { numbers, rows, columns, cursor: [i, j] }, move) {
+  const row = Array.from(numbers.slice(i * columns, (i + 1) * columns));
+  const first = Math.max(0, row.findIndex((x) => !Number.isNaN(x)));
+  const last = row.findLastIndex((x) => !Number.isNaN(x));
+  const to = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1],
+    PageUp: [i - 10, j], PageDown: [i + 10, j], Home: [i, first], End: [i, last < 0 ? columns - 1 : last] }[key];
+  if (!to) return false;
+  const within = (x, n) => Math.min(Math.max(x, 0), n - 1);
+  move(within(to[0], rows), within(to[1], columns));
+  return true;
+}

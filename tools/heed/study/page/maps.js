@@ -1,0 +1,196 @@
+// Maps: numbers out of the page's data, their colors, and a map with its labels on a canvas.
+"use strict";
+
+const hiddenCode = -32768;
+const largestCode = 32767;
+const decoded = new WeakMap();
+
+/** Numbers [n, n] by row, NaN where masked, of what encode_map (page.h) made. */
+function numbersOf(map, n) {
+  if (decoded.has(map)) return decoded.get(map);
+  const text = atob(map.data);
+  const numbers = new Float64Array(n * n).fill(NaN);
+  let at = 0;
+  for (let i = 0; i < n; ++i) {
+    for (let j = 0; j < (map.triangle ? i + 1 : n); ++j, at += 2) {
+      const code = ((text.charCodeAt(at) | (text.charCodeAt(at + 1) << 8)) << 16) >> 16;
+      if (code !== hiddenCode) numbers[i * n + j] = (map.scale * code) / largestCode;
+    }
+  }
+  decoded.set(map, numbers);
+  return numbers;
+}
+
+// Every 16th color of viridis (tools/plot/colormap.cpp) and its last; arms of the signed scale from
+// 0 outward, on a dark page from dark.
+const ramps = {
+  viridis: ("440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 " +
+    "84d44b addc30 d8e219 fde725").split(" "),
+  light: {
+    blue: "ffffff dee7fa bfcff1 9fb7e6 7da1db 598bcf 2676c3".split(" "),
+    orange: "ffffff ffdfce fdc1a4 f3a47c e58856 d66b31 c44e00".split(" "),
+    masked: "bbbbbb",
+  },
+  dark: {
+    blue: "14171c 1d3a5f 2a5f9e 4787cf 82b8f5".split(" "),
+    orange: "14171c 4d2c12 8a4c17 c87432 f5ab73".split(" "),
+    masked: "4b515b",
+  },
+};
+
+const channels = (hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
+
+/** The color at `share` in [0, 1] of a ramp. */
+function rampColor(ramp, share) {
+  const at = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
+  const low = Math.min(Math.floor(at), ramp.length - 2);
+  const [a, b] = [channels(ramp[low]), channels(ramp[low + 1])];
+  return a.map((x, c) => Math.round(x + (b[c] - x) * (at - low)));
+}
+
+const colorTables = new Map();
+const tableSteps = 512;
+
+/** Colors of [0, 1], or of [-1, 1] if signed, in 513 steps. */
+function colorTable(theme, signed) {
+  const key = theme + signed;
+  if (!colorTables.has(key)) {
+    const { blue, orange } = ramps[theme];
+    const signedColor = (place) => rampColor(place < 0.5 ? blue : orange, Math.abs(2 * place - 1));
+    const color = (place) => (signed ? signedColor(place) : rampColor(ramps.viridis, place));
+    colorTables.set(key, Array.from({ length: tableSteps + 1 }, (_, i) => color(i / tableSteps)));
+  }
+  return colorTables.get(key);
+}
+
+/** Where a value stands on its scale {max, signed, root}: in [0, 1], a signed 0 in the middle. */
+function placeOf(value, scale) {
+  let share = scale.max > 0 ? value / scale.max : 0;
+  if (scale.root) share = Math.sign(share) * Math.sqrt(Math.abs(share));
+  return scale.signed ? (share + 1) / 2 : share;
+}
+
+/** The value at a place: placeOf's inverse. */
+function valueAt(place, scale) {
+  const share = scale.signed ? 2 * place - 1 : place;
+  return scale.max * (scale.root ? Math.sign(share) * share * share : share);
+}
+
+/** One pixel a cell, into a canvas that the page or drawMap enlarges. */
+function paint(canvas, numbers, rows, columns, scale, theme) {
+  const table = colorTable(theme, scale.signed);
+  const masked = channels(ramps[theme].masked);
+  const image = new ImageData(columns, rows);
+  for (let k = 0; k < rows * columns; ++k) {
+    const place = Math.min(Math.max(placeOf(numbers[k], scale), 0), 1);
+    const color = Number.isNaN(place) ? masked : table[Math.round(place * tableSteps)];
+    for (let c = 0; c < 3; ++c) image.data[4 * k + c] = color[c];
+    image.data[4 * k + 3] = 255;
+  }
+  canvas.width = columns;
+  canvas.height = rows;
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
+const labelFont = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
+const labelRoom = 64; // pixels at most, of one label
+const titleRoom = 16;
+
+/** Where the parts of a map stand, in pixels of the page. A cell is square unless `height` is given. */
+function mapLayout(context, map, width) {
+  context.font = labelFont;
+  const widest = (labels) => Math.min(labelRoom, Math.max(0, ...labels.map((text) => context.measureText(text).width)));
+  const left = Math.ceil(widest(map.rowLabels)) + 8 + titleRoom;
+  const cellWidth = (width - left - 2) / map.columns;
+  const upright = widest(map.columnLabels) <= Math.max(cellWidth, 9);
+  const bottom = (upright ? 16 : Math.ceil(widest(map.columnLabels)) + 8) + titleRoom;
+  const cellHeight = map.height ?? cellWidth;
+  return { left, bottom, cellWidth, cellHeight, upright, width, height: map.rows * cellHeight + bottom + 1 };
+}
+
+// Labels of one axis, as many as fit; the cursor's own always, in bold.
+function drawLabels(context, labels, size, cursor, put) {
+  const step = Math.ceil(12 / size);
+  labels.forEach((text, k) => {
+    const chosen = k === cursor;
+    if (!chosen && (k % step !== 0 || Math.abs(k - cursor) < step)) return;
+    context.font = (chosen ? "bold " : "") + labelFont;
+    put(text, k);
+  });
+}
+
+function drawAxes(context, map, at, colors) {
+  const { left, cellWidth, cellHeight, upright } = at;
+  const base = map.rows * cellHeight;
+  context.fillStyle = colors.text;
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  drawLabels(context, map.rowLabels, cellHeight, map.cursor[0], (text, k) =>
+    context.fillText(text, left - 5, (k + 0.5) * cellHeight + 0.5, labelRoom));
+  context.textAlign = upright ? "center" : "right";
+  drawLabels(context, map.columnLabels, cellWidth, map.cursor[1], (text, k) => {
+    context.save();
+    context.translate(left + (k + 0.5) * cellWidth, base + (upright ? 9 : 5));
+    if (!upright) context.rotate(-Math.PI / 2);
+    context.fillText(text, 0, 0, labelRoom);
+    context.restore();
+  });
+  context.font = "11px system-ui, sans-serif";
+  context.fillStyle = colors.muted;
+  context.textAlign = "center";
+  context.fillText(map.columnTitle, left + (map.columns * cellWidth) / 2, at.height - 7);
+  context.translate(7, base / 2);
+  context.rotate(-Math.PI / 2);
+  context.fillText(map.rowTitle, 0, 0);
+}
+
+// A light line inside a dark one is seen on every color.
+function outline(context, x, y, width, height) {
+  for (const [color, grow] of [["#000", 1.5], ["#fff", 0]]) {
+    context.strokeStyle = color;
+    context.lineWidth = 1.5;
+    context.strokeRect(x - grow, y - grow, width + 2 * grow, height + 2 * grow);
+  }
+}
+
+/**
+ * Draws a map {picture, rows, columns, rowLabels, columnLabels, rowTitle, columnTitle, cursor, column,
+ * height} as wide as `width`; returns its layout. `column`: one to mark, or null.
+ */
+function drawMap(canvas, map, width, colors) {
+  const context = canvas.getContext("2d");
+  const at = mapLayout(context, map, width);
+  const sharp = Math.max(2, window.devicePixelRatio); // print is finer than the screen
+  canvas.width = Math.round(at.width * sharp);
+  canvas.height = Math.round(at.height * sharp);
+  canvas.style.width = at.width + "px";
+  canvas.style.aspectRatio = `${at.width} / ${at.height}`;
+  context.scale(sharp, sharp);
+  context.imageSmoothingEnabled = false;
+  const [wide, high] = [map.columns * at.cellWidth, map.rows * at.cellHeight];
+  context.drawImage(map.picture, at.left, 0, wide, high);
+  context.strokeStyle = colors.line;
+  context.strokeRect(at.left, 0.5, wide, high);
+  if (map.column !== null) {
+    context.setLineDash([4, 3]);
+    context.strokeStyle = colors.accent;
+    context.lineWidth = 2;
+    context.strokeRect(at.left + map.column * at.cellWidth, 1, at.cellWidth, high - 1);
+    context.setLineDash([]);
+  }
+  const [i, j] = map.cursor;
+  outline(context, at.left + j * at.cellWidth, i * at.cellHeight, at.cellWidth, at.cellHeight);
+  drawAxes(context, map, at, colors);
+  return at;
+}
+
+/** The row and column under a point of the canvas; null beside the map's own labels, too. */
+function cellAt(at, map, x, y) {
+  const column = Math.floor((x - at.left) / at.cellWidth);
+  const row = Math.floor(y / at.cellHeight);
+  return {
+    row: row >= 0 && row < map.rows ? row : null,
+    column: column >= 0 && column < map.columns ? column : null,
+  };
+}

@@ -1,0 +1,91 @@
+#include "tools/heed/study/page/page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "autograd/base/error.h"
+
+// Of page_files.cpp.
+extern "C" __attribute__((visibility("hidden"))) const char heed_page_html[], heed_page_style[],
+    heed_page_script[];
+
+namespace heed {
+namespace {
+
+constexpr int kLargestCode = 32767;
+constexpr int kHiddenCode = -32768;
+
+std::string base64_of(std::span<const std::uint8_t> bytes) {
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t left = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? bytes[i + k] : 0);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += k <= left ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+// The first place of the mark in the page becomes the text.
+void fill_in(std::string& page, std::string_view mark, std::string_view text) {
+  const std::size_t at = page.find(mark);
+  if (at == std::string::npos) throw std::logic_error("report.html has no " + std::string(mark));
+  page.replace(at, mark.size(), text);
+}
+
+}  // namespace
+
+nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangle,
+                    std::span<const std::uint8_t> hidden) {
+  const auto size = std::size_t(n), cells = size * size;
+  autograd::check<autograd::ShapeError>(
+      values.size() == cells && (hidden.empty() || hidden.size() == cells), "encode_map", "needs ",
+      cells, " values and as many hidden, or none; got ", values.size(), " and ", hidden.size());
+  const auto shown = [&](std::size_t i) {
+    return std::isfinite(values[i]) && (hidden.empty() || hidden[i] == 0);
+  };
+  const auto each_kept = [&](auto&& f) {
+    for (std::size_t row = 0; row < size; ++row)
+      for (std::size_t column = 0; column < (triangle ? row + 1 : size); ++column)
+        f(row * size + column);
+  };
+  double scale = 0;
+  each_kept([&](std::size_t i) {
+    if (shown(i)) scale = std::max(scale, std::abs(values[i]));
+  });
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(2 * cells);
+  each_kept([&](std::size_t i) {
+    int code = kHiddenCode;
+    if (shown(i)) code = scale > 0 ? int(std::lround(values[i] / scale * kLargestCode)) : 0;
+    bytes.push_back(std::uint8_t(code & 0xFF));
+    bytes.push_back(std::uint8_t(code >> 8 & 0xFF));
+  });
+  return nn::Json::object({{"scale", scale}, {"triangle", triangle}, {"data", base64_of(bytes)}});
+}
+
+std::string study_page(const nn::Json& data) {
+  // In JSON a '<' is always inside a text: as an escape it can begin no </script> and no <!--.
+  std::string json;
+  for (const char c : data.dump()) {
+    if (c == '<') {
+      json += "\\u003c";
+    } else {
+      json += c;
+    }
+  }
+  std::string page = heed_page_html;
+  fill_in(page, "/* report.css */", heed_page_style);
+  fill_in(page, "/* the scripts */", heed_page_script);
+  fill_in(page, "/* the data */", json);
+  return page;
+}
+
+}  // namespace heed

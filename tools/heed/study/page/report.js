@@ -1,0 +1,220 @@
+// The page: its data, what is chosen, and the controls that change that.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const panes = data.panes;
+const views = []; // {keys, draw}
+const state = { quantity: 0, layer: 0, head: 0, moment: 0, query: 0, key: 0, token: 0, fromHead: 0, fromQuery: 0,
+  range: "heads", theme: "auto", roots: {} };
+
+/** `draw` is called when one of the keys of `state` changes. */
+function addView(keys, draw) {
+  views.push({ keys, draw });
+}
+
+function change(patch) {
+  Object.assign(state, patch);
+  for (const { keys, draw } of views) if (keys.some((key) => key in patch)) draw();
+}
+
+// --- what is chosen, of a pane
+const quantity = () => data.quantities[state.quantity];
+const longest = panes.reduce((a, b) => (b.moments.length > a.moments.length ? b : a));
+const tokenOf = (pane) => Math.min(state.token, pane.tokens.length - 1);
+const cursorOf = (pane) => [state.query, state.key].map((i) => Math.min(i, pane.tokens.length - 1));
+const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
+  ({ layer: Math.floor(k / pane.heads), head: k % pane.heads }));
+
+/** The pane's checkpoint next to the one that the slider is at. */
+function momentOf(pane) {
+  const step = longest.moments[state.moment].step ?? Infinity;
+  const distance = (moment) => (moment.step === step ? 0 : Math.abs((moment.step ?? Number.MAX_VALUE) - step));
+  if (pane === longest) return pane.moments[state.moment];
+  return pane.moments.reduce((a, b) => (distance(b) <= distance(a) ? b : a));
+}
+
+const ofHead = (layer, head) => (entry) => entry.layer === layer && entry.head === head;
+const mapOf = (pane, q, layer, head) => momentOf(pane).maps[q.name]?.find(ofHead(layer, head));
+const reportOf = (pane, layer, head) => momentOf(pane).heads.find(ofHead(layer, head));
+const fromOf = (pane, layer) => momentOf(pane).routes?.[layer]?.from ?? [];
+
+/** By query: how much of the token's gradient comes from there through the layer's heads, unsigned. */
+function flowInto(pane, layer, token) {
+  const n = pane.tokens.length;
+  const maps = fromOf(pane, layer).map((map) => numbersOf(map, n));
+  const through = (i) => maps.reduce((sum, numbers) => sum + Math.abs(numbers[i * n + token] || 0), 0);
+  return Array.from({ length: n }, (_, i) => through(i));
+}
+
+/** One scale for both panes, so that colors compare. */
+function scaleOf(q, layer, head) {
+  const maps = panes.flatMap((pane) => (state.range === "steps" ? pane.moments : [momentOf(pane)]))
+    .flatMap((moment) => moment.maps[q.name] ?? []);
+  const own = state.range === "head" ? maps.filter(ofHead(layer, head)) : maps;
+  return { max: Math.max(0, ...own.map((map) => map.scale)), signed: q.signed, root: state.roots[q.name] };
+}
+
+// --- theme
+const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
+let printing = false;
+function theme() {
+  if (printing) return "light";
+  return state.theme === "auto" ? (prefersDark.matches ? "dark" : "light") : state.theme;
+}
+function pageColors() {
+  const style = getComputedStyle(document.documentElement);
+  const color = (name) => style.getPropertyValue(`--${name}`);
+  return { text: color("text"), muted: color("muted"), line: color("line"), accent: color("accent") };
+}
+const applyTheme = () => change({ theme: state.theme });
+addView(["theme"], () => (document.documentElement.dataset.theme = theme())); // first: the others read its colors
+prefersDark.addEventListener("change", applyTheme);
+for (const [event, now] of [["beforeprint", true], ["afterprint", false]])
+  window.addEventListener(event, () => ((printing = now), applyTheme()));
+
+// --- the clipboard
+let statusTimer = 0;
+function say(text) {
+  const status = document.getElementById("status");
+  status.textContent = text;
+  clearTimeout(statusTimer);
+  statusTimer = setTimeout(() => (status.textContent = ""), 2500);
+}
+
+async function copyRows(rows) {
+  const text = csvOf(rows);
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // not allowed, or an old browser
+    const area = el("textarea", { "aria-hidden": true }, text);
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand("copy");
+    area.remove();
+    if (!copied) return say("The browser lets nothing be copied here");
+  }
+  say(`Copied ${rows.length - 1} rows`);
+}
+
+// --- controls
+const most = (key) => Math.max(...panes.map((pane) => pane[key]));
+
+/** A list of choices that follows and sets state[key]. options: [value, text]. */
+function choice(name, key, options) {
+  const select = el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
+  select.addEventListener("change", () => change({ [key]: options[select.selectedIndex][0] }));
+  addView([key], () => (select.selectedIndex = options.findIndex(([value]) => value === state[key])));
+  return el("label", {}, name, select);
+}
+
+function slider() {
+  const input = el("input", { type: "range", min: 0, max: longest.moments.length - 1, step: 1, id: "moment" });
+  const output = el("output", { for: "moment" });
+  input.addEventListener("input", () => change({ moment: Number(input.value) }));
+  addView(["moment"], () => {
+    const { step } = longest.moments[state.moment];
+    input.value = state.moment;
+    const weights = step === null ? "final weights" : `step ${step}`;
+    output.textContent = `${weights} (${state.moment + 1} of ${longest.moments.length})`;
+    input.setAttribute("aria-valuetext", output.textContent);
+  });
+  return el("label", {}, "Checkpoint", input, output);
+}
+
+const toggleRoot = () => change({ root: (state.roots[quantity().name] = !state.roots[quantity().name]) });
+function rootBox() {
+  const box = el("input", { type: "checkbox", onchange: toggleRoot });
+  addView(["root", "quantity"], () => (box.checked = state.roots[quantity().name]));
+  return el("label", { title: "Colors by the root of the value: small ones are seen" }, box, "Root scale");
+}
+
+function openTables() {
+  const all = [...document.querySelectorAll("details.numbers")];
+  const open = !all.every((details) => details.open);
+  all.forEach((details) => (details.open = open));
+}
+
+function buildControls() {
+  const upTo = (n) => Array.from({ length: n }, (_, k) => [k, String(k)]);
+  const ranges = [["heads", "all heads"], ["head", "each head"], ["steps", "all checkpoints"]];
+  const several = longest.moments.length > 1;
+  const form = document.getElementById("controls");
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.append(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])),
+    choice("Layer", "layer", upTo(most("layers"))), choice("Head", "head", upTo(most("heads"))),
+    ...(several ? [slider()] : []), rootBox(), choice("Color range", "range", several ? ranges : ranges.slice(0, 2)),
+    choice("Theme", "theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]]),
+    el("button", { type: "button", onclick: openTables }, "All numbers"),
+    el("button", { type: "button", "aria-label": "Keys", onclick: openHelp }, "?"));
+}
+
+// --- keys
+const openHelp = () => document.getElementById("help").showModal();
+
+function turn(key, by, count) {
+  change({ [key]: (state[key] + by + count) % count });
+  return true;
+}
+function toMoment(by) {
+  change({ moment: Math.min(Math.max(state.moment + by, 0), longest.moments.length - 1) });
+  return true;
+}
+/** Whether the key means something on a map. */
+function shortcut(key) {
+  const counts = { h: ["head", most("heads")], l: ["layer", most("layers")], q: ["quantity", data.quantities.length] };
+  const [name, count] = counts[key.toLowerCase()] ?? [];
+  if (name) return turn(name, key === key.toLowerCase() ? 1 : -1, count);
+  if (key === "," || key === ".") return toMoment(key === "," ? -1 : 1);
+  if (key === "r") toggleRoot();
+  return key === "r";
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "?" && !document.querySelector("dialog[open]")) openHelp();
+});
+
+// --- start
+function paneView(pane) {
+  const value = el("p");
+  addView(["moment"], () => {
+    const { step, value: number } = momentOf(pane);
+    const when = step === null ? "" : ` at step ${step}`;
+    value.replaceChildren("L = ", el("b", {}, pane.objective), `: ${show(number)}${when}`);
+  });
+  const block = pane.block > 1 ? [el("p", { class: "muted" }, `A cell covers ${pane.block} × ${pane.block} tokens` +
+    (pane.block_rule ? `: ${pane.block_rule}.` : "."))] : [];
+  const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash ?? ""));
+  return el("article", { class: "pane" }, title, value, ...block,
+    el("div", { class: "pair" }, overviewView(pane), headView(pane)), tokensView(pane), routesView(pane),
+    headsView(pane), edgesView(pane));
+}
+
+/** The head that matters most by its gradient, and what its last query reads. */
+function firstChoice() {
+  state.moment = longest.moments.length - 1;
+  const [pane] = panes;
+  const n = pane.tokens.length;
+  const size = (report) => Math.abs(report.importance ?? 0);
+  const { layer, head } = momentOf(pane).heads.reduce((a, b) => (size(b) > size(a) ? b : a));
+  const map = mapOf(pane, quantity(), layer, head);
+  const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
+  const key = row.indexOf(Math.max(...row));
+  Object.assign(state, { layer, head, query: n - 1, key, token: key, fromHead: head, fromQuery: n - 1, root: false });
+  for (const q of data.quantities) state.roots[q.name] = q.signed; // gradients span decades
+}
+
+function start() {
+  firstChoice();
+  document.title = data.title;
+  document.getElementById("title").textContent = data.title;
+  document.getElementById("made-by").append("heed ", data.heed, ": ", el("code", {}, data.command));
+  document.getElementById("quantities").append(...data.quantities.flatMap((q) =>
+    [el("dt", {}, q.title), el("dd", {}, q.what, q.unit ? ` (${q.unit})` : "")]),
+    ...data.head_columns.flatMap((c) => [el("dt", {}, c.name), el("dd", {}, c.what, c.unit ? ` (${c.unit})` : "")]));
+  buildControls();
+  const holder = document.getElementById("panes");
+  holder.style.setProperty("--panes", panes.length);
+  holder.append(...panes.map(paneView));
+  document.getElementById("tables").append(...(data.tables ?? []).map(tableView));
+  change(state); // draws all
+}
+start();

@@ -1,0 +1,280 @@
+// Views: each draws one part of a pane from `state` and says which keys of it it reads.
+
+const mapKeys = ["quantity", "moment", "root", "range", "theme"];
+const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // maps hold no more digits
+const rowOf = (numbers, n, i) => Array.from(numbers.slice(i * n, (i + 1) * n));
+const chosenMap = (pane, q = quantity()) => mapOf(pane, q, state.layer, state.head);
+const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
+
+/** Every head as a small map: what to enlarge. */
+function overviewView(pane) {
+  const n = pane.tokens.length;
+  const panels = headsOf(pane).map(({ layer, head }) => {
+    const canvas = el("canvas", { class: n > 48 ? "fine" : "", "aria-hidden": true });
+    const caption = el("span");
+    const button = el("button", { type: "button", onclick: () => change({ layer, head }) }, canvas, caption);
+    return { layer, head, canvas, caption, button };
+  });
+  const buttons = panels.map((panel) => panel.button);
+  const grid = el("div", { class: "heads", role: "group", "aria-label": `Heads of ${pane.name}` }, ...buttons);
+  grid.style.setProperty("--heads", pane.heads);
+  pressOneOf(grid, buttons, pane.heads);
+  const largest = () => [["head", "smallest", "largest", "largest magnitude at query", "key"],
+    ...panels.filter((p) => mapOf(pane, quantity(), p.layer, p.head)).map((p) => extremesOf(pane, p))];
+  const behind = numbersBehind("each head's range", largest, () => allCells(pane));
+  const draw = () => panels.forEach(({ layer, head, canvas, caption, button }) => {
+    const map = mapOf(pane, quantity(), layer, head);
+    canvas.style.visibility = map ? "visible" : "hidden";
+    if (map) paint(canvas, numbersOf(map, n), n, n, scaleOf(quantity(), layer, head), theme());
+    setPressed(button, isChosen({ layer, head }));
+    const badge = el("b", { class: "badge", title: "saturated" }, "sat.");
+    caption.replaceChildren(headName(layer, head), ...(reportOf(pane, layer, head)?.saturated ? [" ", badge] : []));
+  });
+  addView(["layer", "head", ...mapKeys], () => (draw(), behind.draw()));
+  return el("section", { class: "view overview" }, el("h3", {}, "All heads"), grid, behind.element);
+}
+
+function extremesOf(pane, { layer, head }) {
+  const n = pane.tokens.length;
+  const numbers = numbersOf(mapOf(pane, quantity(), layer, head), n);
+  let [low, high, place] = [Infinity, -Infinity, 0];
+  numbers.forEach((x, k) => {
+    if (Number.isNaN(x)) return;
+    [low, high] = [Math.min(low, x), Math.max(high, x)];
+    if (Number.isNaN(numbers[place]) || Math.abs(x) > Math.abs(numbers[place])) place = k;
+  });
+  return [headName(layer, head), low, high, tokenName(pane, Math.floor(place / n)), tokenName(pane, place % n)];
+}
+
+function allCells(pane) {
+  const n = pane.tokens.length;
+  const rows = [["head", "query", "query token", "key", "key token", quantity().name]];
+  for (const { layer, head } of headsOf(pane)) {
+    const map = mapOf(pane, quantity(), layer, head);
+    if (!map) continue;
+    numbersOf(map, n).forEach((x, k) => {
+      const [i, j] = [Math.floor(k / n), k % n];
+      if (!Number.isNaN(x)) rows.push([headName(layer, head), i, pane.tokens[i], j, pane.tokens[j], rounded(x)]);
+    });
+  }
+  return rows;
+}
+
+/** One head enlarged, and the cell under the cursor in words. */
+function headView(pane) {
+  const n = pane.tokens.length;
+  const [title, readout, bar] = [el("h3"), el("output", { class: "readout" }), colorBar()];
+  const scale = () => scaleOf(quantity(), state.layer, state.head);
+  const numbers = () => numbersOf(chosenMap(pane), n);
+  const picture = el("canvas");
+  const labels = labelsOf(pane);
+  const map = explorable(`Map of ${pane.name}: arrow keys go from cell to cell, Enter shows a token's routes`, {
+    describe: () => chosenMap(pane) && { picture, rows: n, columns: n, rowLabels: labels, columnLabels: labels,
+      rowTitle: "query", columnTitle: "key", numbers: numbers(), cursor: cursorOf(pane), column: tokenOf(pane) },
+    move: (query, key) => change({ query, key }),
+    choose: (query, key) => change({ token: key ?? query }),
+  });
+  const matrix = () => [["query \\ key", ...tokenNames(pane)],
+    ...tokenNames(pane).map((name, i) => [name, ...rowOf(numbers(), n, i).map(rounded)])];
+  const behind = numbersBehind("the map, a row a query", () => (chosenMap(pane) ? matrix() : [[lack(pane)]]));
+  addView(["layer", "head", ...mapKeys], () => {
+    title.textContent = `${headName(state.layer, state.head)}: ${quantity().title}`;
+    bar.element.hidden = !chosenMap(pane);
+    if (chosenMap(pane)) paint(picture, numbers(), n, n, scale(), theme());
+    bar.draw(scale(), scaleWords(quantity(), scale()));
+    behind.draw();
+  });
+  addView(["layer", "head", "query", "key", "token", ...mapKeys], () => {
+    map.draw();
+    readout.textContent = cellText(pane, ...cursorOf(pane));
+  });
+  return el("section", { class: "view one-head" }, title, map.element, readout, bar.element, behind.element);
+}
+
+const lack = (pane) => (reportOf(pane, state.layer, state.head) ? "not kept at this checkpoint" : "of no head here");
+
+/** Every quantity at one cell of the chosen head. */
+function cellText(pane, i, j) {
+  const where = `${headName(state.layer, state.head)}, query ${tokenName(pane, i)}, key ${tokenName(pane, j)}: `;
+  const order = [quantity(), ...data.quantities.filter((q) => q !== quantity())];
+  const parts = order.map((q) => {
+    const map = chosenMap(pane, q);
+    if (!map) return `${q.title} ${lack(pane)}`;
+    const x = numbersOf(map, pane.tokens.length)[i * pane.tokens.length + j];
+    return `${q.title} ${Number.isNaN(x) ? "masked" : `= ${show(x)}`}`;
+  });
+  return where + parts.join(", ");
+}
+
+/** The sequence; a press on a token asks for its routes. Shaded: where its gradient comes from. */
+function tokensView(pane) {
+  const buttons = tokenNames(pane).map((name, token) => el("button", { type: "button", class: "token", title: name,
+    "aria-label": `token ${name}`, onclick: () => change({ token }) }, visible(pane.tokens[token])));
+  const strip = el("div", { class: "tokens", role: "toolbar", "aria-label": `Tokens of ${pane.name}` }, ...buttons);
+  pressOneOf(strip, buttons, Infinity);
+  addView(["token", "layer", "moment"], () => {
+    const flow = flowInto(pane, state.layer, tokenOf(pane));
+    const most = Math.max(...flow);
+    buttons.forEach((button, i) => {
+      button.style.setProperty("--share", most > 0 ? flow[i] / most : 0);
+      setPressed(button, i === tokenOf(pane));
+    });
+  });
+  return el("section", { class: "view" }, el("h3", {}, "Tokens: press one to see its gradient's routes"), strip);
+}
+
+/** Bars from 0, also to the left. items: {name, kind, value, text}. */
+function barsOf(items) {
+  const values = items.map((item) => item.value ?? 0);
+  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
+  const at = (x) => (high > low ? (100 * (x - low)) / (high - low) : 0);
+  return items.flatMap(({ name, kind, value, text }) => {
+    const [left, right] = [at(Math.min(value, 0)), at(Math.max(value, 0))];
+    const bar = el("i", { style: `--part:var(--${kind});left:${left}%;width:${right - left}%` });
+    return [el("span", {}, name), el("span", { class: "track", style: `--zero:${at(0)}%` }, bar),
+      el("span", { class: "share" }, text)];
+  });
+}
+
+const partKind = (name) => name.match(/(residual|mlp|[QKV])$/)?.[0].toLowerCase() ?? "residual";
+
+const chosenFrom = (pane) => fromOf(pane, state.layer);
+const fromNames = (pane) => chosenFrom(pane).map(({ head }) => headName(state.layer, head));
+
+/** What reaches the chosen token from each query through keys and values: a row a head. */
+function fromView(pane) {
+  const n = pane.tokens.length;
+  const [readout, picture, bar] = [el("output", { class: "readout" }), el("canvas"), colorBar()];
+  const scale = () => ({ max: Math.max(...rows().flat().map((x) => Math.abs(x || 0))), signed: true, root: true });
+  const column = (map) => Array.from({ length: n }, (_, i) => numbersOf(map, n)[i * n + tokenOf(pane)]);
+  const rows = () => chosenFrom(pane).map(column);
+  const cursor = () => [Math.min(state.fromHead, chosenFrom(pane).length - 1), Math.min(state.fromQuery, n - 1)];
+  const map = explorable(`Where the token's gradient comes from in ${pane.name}: rows are heads, columns queries`, {
+    describe: () => chosenFrom(pane).length > 0 && { picture, rows: rows().length, columns: n, height: 22,
+      numbers: rows().flat(), rowLabels: fromNames(pane), columnLabels: labelsOf(pane), rowTitle: "head",
+      columnTitle: "query", column: tokenOf(pane), cursor: cursor() },
+    move: (fromHead, fromQuery) => change({ fromHead, fromQuery }),
+    choose: (row, query) => change({ head: chosenFrom(pane)[row ?? cursor()[0]].head, query: query ?? cursor()[1],
+      key: tokenOf(pane) }),
+  });
+  const behind = numbersBehind("what comes from each query", () => [["head", ...tokenNames(pane)],
+    ...rows().map((row, h) => [fromNames(pane)[h], ...row.map(rounded)])]);
+  const section = el("div", { class: "view" }, el("h4", {}, "The K and V parts, by query"), map.element, readout,
+    bar.element, behind.element);
+  addView(["token", "layer", "moment", "theme", "fromHead", "fromQuery"], () => {
+    section.hidden = chosenFrom(pane).length === 0;
+    if (section.hidden) return;
+    paint(picture, rows().flat(), rows().length, n, scale(), theme());
+    bar.draw(scale(), "|dL/d residual| that arrives here, range of this token, root scale");
+    map.draw();
+    readout.textContent = fromText(pane, cursor(), rows());
+  });
+  addView(["token", "layer", "moment"], behind.draw);
+  return section;
+}
+
+function fromText(pane, [row, query], rows) {
+  const x = rows[row][query];
+  const where = `${fromNames(pane)[row]}, query ${tokenName(pane, query)}`;
+  const whole = momentOf(pane).routes[state.layer].total[tokenOf(pane)];
+  if (Number.isNaN(x)) return `${where}: does not see this token`;
+  return `${where}: ${show(x)}, ${percent(x / whole)} of the gradient at this token`;
+}
+
+/** The gradient at the chosen token and layer, part by part. */
+function routesView(pane) {
+  const [title, words, bars] = [el("h3"), el("p"), el("div", { class: "parts" })];
+  const routes = () => momentOf(pane).routes?.[state.layer];
+  const behind = numbersBehind("routes of this token, layer by layer", () => routeRows(pane));
+  const section = el("section", { class: "view routes" }, title, words,
+    el("div", { class: "pair" }, el("div", { class: "view" }, bars, behind.element), fromView(pane)));
+  addView(["token", "layer", "moment"], () => {
+    section.hidden = !routes();
+    if (!routes()) return;
+    const token = tokenOf(pane);
+    title.textContent = `Where the gradient at token ${tokenName(pane, token)} comes from, before layer ${state.layer}`;
+    words.textContent = routesText(pane, token);
+    bars.replaceChildren(...barsOf(routes().parts.map(({ name, share }) =>
+      ({ name, kind: partKind(name), value: share[token], text: percent(share[token]) }))));
+    behind.draw();
+  });
+  return section;
+}
+
+/** The largest part and the largest query of it, in words. */
+function routesText(pane, token) {
+  const { total, parts } = momentOf(pane).routes[state.layer];
+  if (!(total[token] > 0)) return "No gradient arrives at this token: nothing that L asks for depends on it here.";
+  const top = parts.reduce((a, b) => (Math.abs(b.share[token]) > Math.abs(a.share[token]) ? b : a));
+  const flow = flowInto(pane, state.layer, token);
+  const query = flow.indexOf(Math.max(...flow));
+  const largest = `The largest part, ${percent(top.share[token])}, is ${partWords(top.name)}`;
+  const most = flow[query] > 0 ? `; through keys and values most comes from query ${tokenName(pane, query)}` : "";
+  return `|dL/d residual| = ${show(total[token])} here. ${largest}${most}.`;
+}
+
+function partWords(name) {
+  if (name === "residual") return "what comes straight down the residual stream";
+  if (name === "mlp") return "what comes through the MLP";
+  const [head, side] = name.split(".");
+  return `what comes through ${head}'s ${{ Q: "query", K: "key", V: "value" }[side] ?? side}`;
+}
+
+function routeRows(pane) {
+  const token = tokenOf(pane);
+  const product = (a, b) => (a === null || b === null ? null : a * b);
+  return [["layer", "part", "share", "share × |dL/d residual|"],
+    ...momentOf(pane).routes.flatMap(({ total, parts }, layer) => [{ name: "whole", share: { [token]: 1 } }, ...parts]
+      .map(({ name, share }) => [`before layer ${layer}`, name, share[token], product(share[token], total[token])]))];
+}
+
+/** The heads' numbers; itself a table. */
+function headsView(pane) {
+  const what = "of the objective by g, the head's output times g at g = 1";
+  const isListed = data.head_columns.some((column) => column.name === "importance");
+  const columns = [...(isListed ? [] : [{ name: "dL/dg", unit: "", what }]), ...data.head_columns];
+  const titles = [{ name: "head" }, ...columns].map(({ name, unit, what }) =>
+    el("th", { scope: "col", title: what ?? "" }, name.replaceAll("_", " "), ...(unit ? [el("small", {}, unit)] : [])));
+  const body = el("tbody");
+  const table = el("table", {}, el("thead", {}, el("tr", {}, ...titles)), body);
+  const numbers = (report) => (isListed ? report.values : [report.importance, ...report.values]);
+  const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
+    ...momentOf(pane).heads.map((report) =>
+      [headName(report.layer, report.head), ...numbers(report), Boolean(report.saturated)])];
+  const line = (report) => {
+    const { layer, head, saturated } = report;
+    const name = el("button", { type: "button", onclick: () => change({ layer, head }) }, headName(layer, head));
+    const badge = saturated ? [" ", el("b", { class: "badge" }, "saturated")] : [];
+    return el("tr", { class: isChosen(report) ? "chosen" : "" }, el("th", { scope: "row" }, name, ...badge),
+      ...numbers(report).map((x) => el("td", {}, show(x))));
+  };
+  addView(["moment", "layer", "head"], () => body.replaceChildren(...momentOf(pane).heads.map(line)));
+  return el("section", { class: "view heads-table" }, el("h3", {}, "Heads in numbers"),
+    el("div", { class: "scroll" }, table), el("div", { class: "tools" }, copyButton("heads", rows)));
+}
+
+/** What one head's output does through a later head. */
+function edgesView(pane) {
+  const bars = el("div", { class: "parts" });
+  const sorted = () => [...(momentOf(pane).edges ?? [])].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const behind = numbersBehind("head to head", () =>
+    [["from", "to", "value"], ...sorted().map(({ from, to, value }) => [from, to, value])]);
+  const section = el("section", { class: "view edges" }, el("h3", {}, "Head to head"),
+    el("p", { class: "muted" }, "Gradient × activation: what the first head writes times the gradient that reaches it" +
+      " through the second. The twelve largest."), bars, behind.element);
+  addView(["moment"], () => {
+    section.hidden = sorted().length === 0;
+    bars.replaceChildren(...barsOf(sorted().slice(0, 12).map(({ from, to, value }) =>
+      ({ name: `${from} → ${to}`, kind: partKind(to), value, text: show(value) }))));
+    behind.draw();
+  });
+  return section;
+}
+
+/** A table of the study that is no view of a pane: ablation, patching, lens. */
+function tableView({ title, what, columns, rows }) {
+  const head = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
+  const table = [head, ...rows];
+  return el("section", { class: "view" }, el("h2", {}, title), el("div", { class: "scroll" }, tableOf(table, what)),
+    el("div", { class: "tools" }, copyButton(title, () => table)));
+}

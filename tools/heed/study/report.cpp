@@ -1,0 +1,73 @@
+#include "tools/heed/study/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "autograd/base/files.h"
+#include "nn/io/safetensors.h"
+#include "nn/study/routes.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/study/page/page.h"
+#include "tools/heed/study/page_data.h"
+
+namespace heed {
+namespace {
+
+PagePane empty_pane(const ReportPane& pane) {
+  return {pane.source.run_name(), pane.source.weights, pane.words.objective, pane.words.tokens};
+}
+
+nn::Json pane_json(const PagePane& pane, const nn::Transformer& model) {
+  return pane.json(model.options.layers, model.options.heads);
+}
+
+// The first, the last and, of the others, those nearest to the steepest fall, by step.
+std::vector<nn::Checkpoint> telling_moments(const std::vector<nn::Checkpoint>& all,
+                                            const nn::OverTime& study) {
+  constexpr std::size_t kMost = 8;
+  std::vector<nn::Checkpoint> chosen = all;
+  const auto fall = nn::steepest_fall(study);
+  const double middle = fall ? fall->middle() : 0;  // without a fall the earliest
+  const std::int64_t first = all.front().step, last = all.back().step;
+  const auto rank = [&](const nn::Checkpoint& c) {
+    return c.step == first || c.step == last ? -1.0 : std::abs(double(c.step) - middle);
+  };
+  std::sort(chosen.begin(), chosen.end(), [&](const auto& a, const auto& b) {
+    return std::pair(rank(a), a.step) < std::pair(rank(b), b.step);
+  });
+  if (chosen.size() > kMost) chosen.resize(kMost);
+  std::sort(chosen.begin(), chosen.end(),
+            [](const auto& a, const auto& b) { return a.step < b.step; });
+  return chosen;
+}
+
+}  // namespace
+
+nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn::Study& study,
+                  std::optional<std::int64_t> step) {
+  PagePane page = empty_pane(pane);
+  page.add_moment(step, study, nn::routes(model, pane.one, pane.objective), true);
+  return pane_json(page, model);
+}
+
+nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,
+                        const std::vector<nn::Checkpoint>& checkpoints, const nn::OverTime& study) {
+  PagePane page = empty_pane(pane);
+  const std::vector<nn::Checkpoint> moments = telling_moments(checkpoints, study);
+  for (const nn::Checkpoint& c : moments) {
+    nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
+    page.add_moment(c.step, nn::study(model, pane.one, pane.objective),
+                    nn::routes(model, pane.one, pane.objective), c.step == moments.back().step);
+  }
+  return pane_json(page, model);
+}
+
+std::filesystem::path write_report(const std::filesystem::path& folder, const std::string& title,
+                                   const std::vector<nn::Json>& panes, const nn::Json& tables) {
+  const std::filesystem::path file = folder / "report.html";
+  autograd::write_file(file.string(), study_page(page_data(title, typed_command(), panes, tables)));
+  return file;
+}
+
+}  // namespace heed

@@ -1,0 +1,79 @@
+#include "tools/heed/study/study_export.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "autograd/base/error.h"
+#include "autograd/base/files.h"
+#include "autograd/ops/ops.h"
+#include "nn/io/npy.h"
+#include "tools/heed/heads_grid.h"
+#include "tools/heed/pictures.h"
+
+namespace heed {
+namespace {
+
+// An array with queries and keys, and where it is from.
+struct Cells {
+  std::string quantity;
+  std::int64_t layer;
+  nn::Tensor values;  // [1, H, Tq, Tk]
+};
+
+std::vector<Cells> cells_of(const std::vector<nn::NamedTensor>& arrays) {
+  std::vector<Cells> all;
+  for (const auto& [name, x] : arrays)
+    for (const char* site : {"hook_attn_scores", "hook_pattern"})
+      for (const char* gradient : {"", "_grad"}) {
+        const std::string quantity = std::string(site) + gradient;
+        if (const auto layer = layer_of(name, quantity)) all.push_back({quantity, *layer, x});
+      }
+  return all;
+}
+
+void append_cells(std::string& table, const Cells& cells) {
+  const std::int64_t heads = cells.values.size(1), queries = cells.values.size(2),
+                     keys = cells.values.size(3);
+  const nn::Tensor all = contiguous(to(cells.values, autograd::float32));
+  const float* value = all.data<float>();
+  for (std::int64_t h = 0; h < heads; ++h)
+    for (std::int64_t q = 0; q < queries; ++q)
+      for (std::int64_t k = 0; k < keys; ++k)
+        fmt::format_to(std::back_inserter(table), "{},{},{},{},{},{}\n", cells.quantity,
+                       cells.layer, h, q, k, *value++);
+}
+
+}  // namespace
+
+std::string study_cells(const std::vector<nn::NamedTensor>& arrays) {
+  constexpr std::int64_t kMostRows = 20'000'000;
+  const std::vector<Cells> all = cells_of(arrays);
+  std::int64_t rows = 0;
+  for (const Cells& cells : all) rows += cells.values.numel();
+  autograd::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
+                                        " cells is more than ", kMostRows,
+                                        "; take --export npy, or fewer tokens");
+  std::string table = "quantity,layer,head,query,key,value\n";
+  for (const Cells& cells : all) append_cells(table, cells);
+  return table;
+}
+
+std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
+                                                const std::vector<nn::NamedTensor>& arrays,
+                                                StudyExport form) {
+  if (form == StudyExport::kCsv) {
+    const std::filesystem::path file = folder / "cells.csv";
+    autograd::write_file(file.string(), study_cells(arrays));
+    return {file};
+  }
+  std::vector<std::filesystem::path> files;
+  make_folder(folder / "npy");
+  for (const auto& [name, x] : arrays) {
+    files.push_back(folder / "npy" / (name + ".npy"));
+    nn::save_npy(files.back().string(), x);
+  }
+  return files;
+}
+
+}  // namespace heed

@@ -1,0 +1,32 @@
+// A study's arrays in forms that other programs read without a library for safetensors.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "nn/io/named_tensor.h"
+#include "nn/io/setting.h"
+
+namespace heed {
+
+enum class StudyExport {
+  kNpy,  ///< npy/NAME.npy, an array each: numpy.load reads it
+  kCsv,  ///< cells.csv: quantity,layer,head,query,key,value, one row per cell of what has keys
+};
+
+/// Writes them into `folder`. Returns the files. IoError; ValueError where a table would have more
+/// than 20 million rows.
+std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
+                                                const std::vector<nn::NamedTensor>& arrays,
+                                                StudyExport form);
+/// The table of cells.csv: quantities are sites, and sites + "_grad", of [1, H, T, T]; a value is
+/// the shortest decimal that reads back as the same float32.
+std::string study_cells(const std::vector<nn::NamedTensor>& arrays);
+
+}  // namespace heed
+
+template <>
+struct heed::nn::EnumNames<heed::StudyExport> {
+  static constexpr std::pair<heed::StudyExport, const char*> kTable[] = {
+      {heed::StudyExport::kNpy, "npy"}, {heed::StudyExport::kCsv, "csv"}};
+};

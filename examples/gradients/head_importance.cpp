@@ -2,10 +2,11 @@
 //   the gradient          dL/dgate at 1, and I_h = E |dL/dgate| over sequences (Michel et al. 2019)
 //   the ablation          L(gate = 0) - L(gate = 1)
 //   integrated gradients  -(integral of dL/dgate from 0 to 1), which is the ablation exactly.
-// In the middle of training the gradient is of the size of the ablation, and finds the same head on
-// top; its sign is right in layer 1 but not in layer 0, whose heads are needed though a little less
-// of them would do no harm. When training is over the loss is flat where the gate is 1: the
-// gradient calls a head unimportant that nothing works without.
+// While the loss begins to fall the gradient has the sign of the ablation, and its size. It loses
+// the sign first: in the steepest fall (repeat loss 2.2) less of layer 0's heads would do no harm,
+// and none of them much. When training is over the loss is flat where the gate is 1: the gradient
+// calls a head unimportant that nothing works without, by a factor of 900 (seed 1; where two heads
+// share the work, as in seed 2, of 60).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -100,25 +101,24 @@ int main() {
   Trainer run = induction_run(1);
   const Batch batch = run.task->evaluation(0, kSequences);
   do train_to(run, run.steps_done + 10);
-  while (repeat_loss(run.model, batch) > 2.5);
-  const auto middle = measure_all(run.model, batch, run.steps_done);
+  while (repeat_loss(run.model, batch) > 3.15);
+  const auto early = measure_all(run.model, batch, run.steps_done);
   train_to(run, run.config().steps);
   const auto end = measure_all(run.model, batch, run.steps_done);
 
   Verdict verdict;
   double error = 0;
-  for (const auto* heads : {&middle, &end})
+  for (const auto* heads : {&early, &end})
     for (const Head& h : *heads) error = std::max(error, std::abs(h.integrated - h.ablation));
   verdict.expect_at_most("largest |integrated gradient - ablation|, nats", error, 0.01);
-  const std::size_t first = top(middle, &Head::ablation);
-  verdict.expect("middle: the head of largest I_h", double(top(middle, &Head::importance)),
-                 double(first), double(first));
-  verdict.expect_at_most("middle: ablation / I_h of the top head",
-                         middle[first].ablation / middle[first].importance, 10);
-  int right = 0;
-  for (std::size_t h = kHeads; h < middle.size(); ++h)
-    right += middle[h].gradient * middle[h].ablation < 0;
-  verdict.expect("middle: heads of layer 1 with a gradient of the right sign", right, kHeads);
+  int signs = 0;
+  double understated = 0;
+  for (const Head& h : early) {
+    signs += h.gradient * h.ablation < 0;
+    understated = std::max(understated, h.ablation / h.importance);
+  }
+  verdict.expect("early: heads whose gradient has the sign of the ablation", signs, 4, 4);
+  verdict.expect_at_most("early: largest ablation / I_h", understated, 5);
   const Head& worst = end[top(end, &Head::ablation)];
   verdict.expect("end: ablation / I_h of the top head", worst.ablation / worst.importance, 100);
   std::printf(

@@ -2,9 +2,11 @@
 //   the gradient          dL/dgate at 1, and I_h = E |dL/dgate| over sequences (Michel et al. 2019)
 //   the ablation          L(gate = 0) - L(gate = 1)
 //   integrated gradients  -(integral of dL/dgate from 0 to 1), which is the ablation exactly.
-// In the middle of training the gradient orders the heads as ablation does. When training is over
-// the loss is flat where the gate is 1: the gradient calls a head unimportant that nothing works
-// without.
+// While the loss begins to fall the gradient has the sign of the ablation, and its size. It loses
+// the sign first: in the steepest fall (repeat loss 2.2) less of layer 0's heads would do no harm,
+// and none of them much. When training is over the loss is flat where the gate is 1: the gradient
+// calls a head unimportant that nothing works without, by a factor of 900 (seed 1; where two heads
+// share the work, as in seed 2, of 60).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,7 +19,7 @@ using namespace heed::nn;
 
 namespace {
 
-constexpr std::int64_t kSequences = 32, kLayers = 2, kHeads = 2;
+constexpr std::int64_t kSequences = 64, kLayers = 2, kHeads = 2;
 constexpr int kIntervals = 32;  // Simpson's rule with 33 points
 
 struct Point {
@@ -99,22 +101,24 @@ int main() {
   Trainer run = induction_run(1);
   const Batch batch = run.task->evaluation(0, kSequences);
   do train_to(run, run.steps_done + 10);
-  while (repeat_loss(run.model, batch) > 2.5);
-  const auto middle = measure_all(run.model, batch, run.steps_done);
+  while (repeat_loss(run.model, batch) > 3.15);
+  const auto early = measure_all(run.model, batch, run.steps_done);
   train_to(run, run.config().steps);
   const auto end = measure_all(run.model, batch, run.steps_done);
 
   Verdict verdict;
   double error = 0;
-  for (const auto* heads : {&middle, &end})
+  for (const auto* heads : {&early, &end})
     for (const Head& h : *heads) error = std::max(error, std::abs(h.integrated - h.ablation));
   verdict.expect_at_most("largest |integrated gradient - ablation|, nats", error, 0.01);
   int signs = 0;
-  for (const Head& h : middle) signs += h.gradient * h.ablation < 0;
-  verdict.expect("middle: heads whose gradient points where ablation does", signs, 4, 4);
-  const std::size_t first = top(middle, &Head::ablation);
-  verdict.expect("middle: the head of largest I_h", double(top(middle, &Head::importance)),
-                 double(first), double(first));
+  double understated = 0;
+  for (const Head& h : early) {
+    signs += h.gradient * h.ablation < 0;
+    understated = std::max(understated, h.ablation / h.importance);
+  }
+  verdict.expect("early: heads whose gradient has the sign of the ablation", signs, 4, 4);
+  verdict.expect_at_most("early: largest ablation / I_h", understated, 5);
   const Head& worst = end[top(end, &Head::ablation)];
   verdict.expect("end: ablation / I_h of the top head", worst.ablation / worst.importance, 100);
   std::printf(

@@ -16,11 +16,9 @@ namespace {
 
 // The step of "000200.safetensors".
 std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
-  const std::string digits = file.stem().string();
-  if (file.extension() != ".safetensors" || digits.empty() ||
-      digits.find_first_not_of("0123456789") != std::string::npos)
-    return {};
-  return parse_number<std::int64_t>(digits);
+  if (file.extension() != ".safetensors") return {};
+  const auto step = parse_number<std::int64_t>(file.stem().string());
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 std::string fact_of(const SafeTensors& file, const std::string& key) {

@@ -50,7 +50,7 @@ class Identities {
     const Tensor seen = tril_mask(length, length);
     masked_ = logical_not(seen);
     if (rules.window > 0) masked_ = logical_or(masked_, tril_mask(length, length, -rules.window));
-    const Tensor size = max(abs(masked_fill(to(x.scores, float64), masked_, 0)), {3}, true);
+    const Tensor size = max(abs(to(masked_fill(x.scores, masked_, 0), float64)), {3}, true);
     roundings_ = 4.0 * size + double(2 * length + length * shared_ + d_o_.size(3) + 16);
     const bool single = x.pattern.dtype() == float32;
     eps_ = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();

@@ -15,7 +15,7 @@ namespace {
 constexpr int kStackWidth = 1000, kEdge = 24, kSpace = 8, kTickLength = 5;
 constexpr double kSmall = 15, kLarge = 22;  // sizes of text
 constexpr double kCurve = 1.8, kPointSize = 6;
-constexpr Rgb kFaint{232, 232, 232};
+constexpr Rgb kStackGrid{232, 232, 232};
 const int kSmallCap = cap_height(kSmall), kSmallLine = line_height(kSmall);
 
 // On and off, in pixels, of curves as thick as kCurve.
@@ -190,7 +190,7 @@ void draw_y_axis(Image& image, const Area& area) {
                                   [&](int other) { return std::abs(other - y) >= kSmallLine; });
     if (!free) continue;
     taken.push_back(y);
-    image.rect(area.left, y, area.right - area.left, 1, kFaint);
+    image.rect(area.left, y, area.right - area.left, 1, kStackGrid);
     image.rect(area.left - kTickLength, y, kTickLength, 1, kInk);
     image.text(area.left - kTickLength - kSpace, y - kSmallCap / 2, area.y.labels[i],
                {.size = kSmall, .align = Align::kRight});
@@ -204,7 +204,7 @@ void draw_x_axis(Image& image, const Area& area, bool numbers) {
       label_step((area.right - area.left) / count, text_width(area.x.labels, kSmall) + kSmallCap);
   for (std::size_t i = 0; i < area.x.ticks.size(); ++i) {
     const int x = int(std::lround(area.spot(area.x.ticks[i], 0).x));
-    image.rect(x, area.top, 1, area.bottom - area.top, kFaint);
+    image.rect(x, area.top, 1, area.bottom - area.top, kStackGrid);
     image.rect(x, area.bottom, 1, numbers ? kTickLength : 0, kInk);
     if (numbers && int(i) % step == 0)
       image.text(x, area.bottom + kTickLength + kSpace, area.x.labels[i],
@@ -226,8 +226,8 @@ void draw_curve(Image& image, const ChartStack& stack, const StackedSeries& s, c
   }
 }
 
-void draw_panel(Image& image, const ChartStack& stack, const StackedChart& panel, const Area& area,
-                bool last) {
+void draw_stacked(Image& image, const ChartStack& stack, const StackedChart& panel,
+                  const Area& area, bool last) {
   image.text(area.left, area.top - kSpace - kSmallCap,
              shorten_text(panel.name, kStackWidth - kEdge - area.left, kSmall), {.size = kSmall});
   draw_x_axis(image, area, last);
@@ -254,7 +254,7 @@ void draw_panel(Image& image, const ChartStack& stack, const StackedChart& panel
 }
 
 Axis y_axis_of(const StackedChart& panel) {
-  std::vector<double> values;
+  std::vector<double> values = panel.ends;
   for (const StackedSeries& s : panel.series) values.insert(values.end(), s.y.begin(), s.y.end());
   for (const HLine& line : panel.hlines) values.push_back(line.y);
   return fit_axis(values, panel.log_y, 0.06, std::max(4, panel.height / 25));
@@ -299,7 +299,7 @@ Image draw_chart_stack(const ChartStack& stack) {
   image.text_lines(kEdge, caption_y, caption, kTextWidth, {.color = kMuted, .size = kSmall});
   draw_keys(&image, stack, keys_y);
   for (std::size_t i = 0; i < areas.size(); ++i)
-    draw_panel(image, stack, stack.panels[i], areas[i], i + 1 == areas.size());
+    draw_stacked(image, stack, stack.panels[i], areas[i], i + 1 == areas.size());
   image.text((areas.back().left + areas.back().right) / 2, x_name_y, stack.x_name,
              {.size = kSmall, .align = Align::kCenter});
   return image;

@@ -22,6 +22,7 @@ struct StackedChart {
   std::string name;  ///< above the panel
   std::vector<StackedSeries> series = {};
   std::vector<HLine> hlines = {};  ///< drawn dashed; name and value at the right
+  std::vector<double> ends = {};   ///< values that the axis reaches, whatever the series do
   bool log_y = false;
   int height = 96;  ///< of the plot, pixels
 };

@@ -70,8 +70,8 @@ TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other
   c.write("999999.safetensors", 999999);
   c.write("000000.safetensors", 0);
   c.write("000500.safetensors", 500);  // and none between
-  for (const char* other :
-       {"mine.safetensors", "12x4.safetensors", "notes.txt", "77", "000010.safetensors.tmp12.0"})
+  for (const char* other : {"mine.safetensors", "12x4.safetensors", "-5.safetensors", "notes.txt",
+                            "77", "000010.safetensors.tmp12.0"})
     std::ofstream(c.path(other)) << "x";
   std::vector<std::int64_t> steps;
   for (const Checkpoint& found : list_checkpoints(c.folder.path())) steps.push_back(found.step);

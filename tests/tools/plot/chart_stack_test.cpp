@@ -1,6 +1,7 @@
 // Charts one above the other: what is drawn where, by pixel and by the texts.
 #include "tools/plot/chart_stack.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/catch.h"
@@ -91,6 +92,44 @@ TEST_CASE("colors are layers, dashes heads; a value that is not finite ends the 
   CHECK(orange.front() <= blue.front() + 2);
   s.panels[1].series[1].dash = 0;
   CHECK(columns_with(draw_chart_stack(s), kOrange, keys_end, end).size() > orange.size());
+}
+
+TEST_CASE("labels make room for each other, at the right and along a logarithmic axis") {
+  ChartStack s = two_panels();
+  s.panels[0].series.push_back({.y = {3, 2.5, 1.5, 1.38}, .name = "counted tokens"});
+  s.panels[0].hlines = {{"best possible", 1.41}, {"copy-only", 1.42}};
+  s.panels[1].log_y = true;
+  s.panels[1].series[0].y = {0.0011, 0.01, 0.1, 0.9};
+  const Image image = draw_chart_stack(s);
+  CHECK(text_faults(image) == "");
+  for (const char* text :
+       {"all targets", "counted tokens", "best possible 1.41", "copy-only 1.42", "0.01", "0.1"}) {
+    INFO(text);
+    CHECK(says(image, text));
+  }
+}
+
+TEST_CASE("labels at the top of a panel move down, not into what is above it") {
+  ChartStack s = two_panels();
+  s.panels[1].series[0].y = {0, 0.1, 0.8, 1}, s.panels[1].series[0].name = "upper";
+  s.panels[1].series[1].y = {0, 0.1, 0.8, 0.99}, s.panels[1].series[1].name = "lower";
+  const Image image = draw_chart_stack(s);
+  const auto box = [&](const std::string& text) {
+    return *std::find_if(image.text_boxes().begin(), image.text_boxes().end(),
+                         [&](const TextBox& b) { return b.text == text; });
+  };
+  REQUIRE(says(image, "upper"));
+  CHECK(box("upper").y > box("score").y + box("score").height);
+  CHECK(box("lower").y > box("upper").y + box("upper").height);
+}
+
+TEST_CASE("an axis reaches the ends asked for") {
+  ChartStack s = two_panels();
+  s.panels[1].series[0].y = {0.4, 0.41, 0.42, 0.4};
+  s.panels[1].series[1].y = {0.4, 0.41, 0.42, 0.41};
+  CHECK_FALSE(says(draw_chart_stack(s), "1.0"));
+  s.panels[1].ends = {0, 1};
+  CHECK(says(draw_chart_stack(s), "1.0"));
 }
 
 TEST_CASE("few points are dots, many are not; one alone is seen") {

@@ -121,15 +121,16 @@ std::string draw_both(const std::filesystem::path& out, const Comparison& c, con
   grid.panels.clear();
   for (std::size_t i = 0; i < p.a.panels.size(); ++i) {
     grid.panels.push_back(std::move(p.a.panels[i]));
-    grid.panels.back().title += " of A";
+    grid.panels.back().title += ", run A";
     grid.panels.push_back(std::move(p.b.panels[i]));
-    grid.panels.back().title += " of B";
+    grid.panels.back().title += ", run B";
   }
   grid.panel_columns *= 2;
   finish_grid(grid, c);
   grid.title = "Where each head looks in two runs";
-  grid.caption = fmt::format("A is {}, B is {}. Heads of two seeds need not correspond by number.",
-                             c.folder.string(), b_folder);
+  grid.caption =
+      fmt::format("Run A is {}, run B is {}. Heads of two seeds need not correspond by number.",
+                  c.folder.string(), b_folder);
   grid.value_name = "attention weight";
   return draw_grid(out / "weights.png", grid);
 }
@@ -148,10 +149,11 @@ std::string draw_difference(const std::filesystem::path& out, const Comparison& 
   plot::HeatmapGrid& grid = p.a;
   finish_grid(grid, c);
   grid.scale = plot::ColorScale::kDiverging;
-  grid.title = fmt::format("{} of B minus that of A", view.what);
-  grid.caption = fmt::format("A is {}, B is {}. L is {}. Orange: B's is larger; blue: A's is.",
-                             c.folder.string(), b_folder, c.of);
-  grid.value_name = "B - A";
+  grid.title = fmt::format("{}: run B minus run A", view.what);
+  grid.caption =
+      fmt::format("Run A is {}, run B is {}. L is {}. Orange: run B's is larger; blue: run A's.",
+                  c.folder.string(), b_folder, c.of);
+  grid.value_name = "run B - run A";
   return draw_grid(out / view.file, grid);
 }
 
@@ -280,9 +282,10 @@ int compare_runs(const Comparison& c) {
   make_folder(out);
   autograd::write_file((out / kCompareFile).string(), std::string_view(compare_csv(s)));
   std::vector<std::string> files = {(out / kCompareFile).string(), draw_both(out, c, s, b_folder)};
-  constexpr DifferenceView kViews[] = {{"hook_pattern", "weights_difference.png", "The weight A"},
-                                       {"hook_pattern_grad", "dA_difference.png", "dL/dA"},
-                                       {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
+  constexpr DifferenceView kViews[] = {
+      {"hook_pattern", "weights_difference.png", "Attention weights A"},
+      {"hook_pattern_grad", "dA_difference.png", "dL/dA"},
+      {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
   for (const DifferenceView& view : kViews)
     files.push_back(draw_difference(out, c, s, b_folder, view));
   const PictureSource source_a = source_of(c.folder, c.run.model),

@@ -60,7 +60,7 @@ std::vector<Columns> columns_of(const nn::OverTime& study) {
   return groups;
 }
 
-void print_table(const nn::OverTime& study) {
+void print_moments(const nn::OverTime& study) {
   const std::vector<Columns> groups = columns_of(study);
   print("{:24}", "");
   for (const Columns& g : groups) print("  {:^{}}", std::string(g.title), g.width());
@@ -189,7 +189,7 @@ int study_over_time(const OverTimeArguments& a) {
   print("{}: {} checkpoints on {} sequences, best possible loss {}\n\n", folder.string(),
         checkpoints.size(), study.sequences,
         std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown");
-  print_table(study);
+  print_moments(study);
   print_events(study);
   print("\n");
   for (const std::string& name : files) print("{}\n", name);

@@ -11,18 +11,20 @@ namespace {
 struct HeadPanel {
   const char* name;
   double nn::HeadReport::*value;
-  bool log;
+  enum Axis { kFromZero, kShare, kLog, kSigned } axis;
 };
 constexpr HeadPanel kHeadPanels[] = {
-    {"entropy of the weights (nats)", &nn::HeadReport::entropy, false},
+    {"entropy of the weights (nats)", &nn::HeadReport::entropy, HeadPanel::kFromZero},
     {"induction score: weight on what followed earlier copies of the token",
-     &nn::HeadReport::induction, false},
-    {"previous-token score: weight on the token before", &nn::HeadReport::previous_token, false},
-    {"|dL/dQ|: norm of the gradient that reaches the head's queries", &nn::HeadReport::dq, true},
-    {"|dL/dK|: its keys", &nn::HeadReport::dk, true},
-    {"|dL/dV|: its values", &nn::HeadReport::dv, true},
+     &nn::HeadReport::induction, HeadPanel::kShare},
+    {"previous-token score: weight on the token before", &nn::HeadReport::previous_token,
+     HeadPanel::kShare},
+    {"|dL/dQ|: norm of the gradient that reaches the head's queries", &nn::HeadReport::dq,
+     HeadPanel::kLog},
+    {"|dL/dK|: its keys", &nn::HeadReport::dk, HeadPanel::kLog},
+    {"|dL/dV|: its values", &nn::HeadReport::dv, HeadPanel::kLog},
     {"dL/dg (nats): importance of the head, whose output g scales; negative: it lowers the loss",
-     &nn::HeadReport::importance, false},
+     &nn::HeadReport::importance, HeadPanel::kSigned},
 };
 
 // y of every moment.
@@ -47,12 +49,15 @@ plot::StackedChart loss_panel(const nn::OverTime& study) {
                               .name = "counted tokens"};
   counted.dash = 1;
   panel.series.push_back(counted);
+  panel.ends = {0};
   if (std::isfinite(study.optimal)) panel.hlines.push_back({"best possible", study.optimal});
   return panel;
 }
 
 plot::StackedChart head_panel(const nn::OverTime& study, const HeadPanel& what) {
-  plot::StackedChart panel{.name = what.name, .log_y = what.log};
+  plot::StackedChart panel{.name = what.name, .log_y = what.axis == HeadPanel::kLog};
+  if (what.axis == HeadPanel::kShare) panel.ends = {0, 1};
+  if (what.axis == HeadPanel::kFromZero) panel.ends = {0};
   const auto& heads = study.moments[0].heads;
   for (std::size_t i = 0; i < heads.size(); ++i)
     panel.series.push_back(

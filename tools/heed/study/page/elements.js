@@ -22,7 +22,10 @@ function show(x) {
   else if (Number.isInteger(x) || size >= 1000) text = x.toFixed(0);
   return text.replaceAll("-", "−");
 }
-const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(1)} %`.replace("-", "−") : "–");
+function percent(share) {
+  if (!Number.isFinite(share)) return "–";
+  return `${(Math.abs(share) < 5e-4 ? 0 : 100 * share).toFixed(1)} %`.replace("-", "−");
+}
 
 const visibleSigns = { " ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "⍽" };
 /** A token whose spaces and control characters can be seen. */
@@ -33,11 +36,11 @@ function visible(token) {
 const labelsOf = (pane) => pane.tokens.map(visible).map((text) => (text.length > 9 ? text.slice(0, 8) + "…" : text));
 const headName = (layer, head) => `L${layer}H${head}`;
 
-/** "6 “c”", or of a cell of several tokens "24–27 “c”". */
+/** "6 “c”", or of a cell of several tokens "24–27". */
 function tokenName(pane, i) {
   const first = i * pane.block;
   const last = Math.min(first + pane.block, pane.length) - 1;
-  return `${last > first ? `${first}–${last}` : first} “${visible(pane.tokens[i])}”`;
+  return pane.block > 1 ? `${first}–${last}` : `${first} “${visible(pane.tokens[i])}”`;
 }
 const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
 

@@ -145,7 +145,7 @@ const fromNames = (pane) => chosenFrom(pane).map(({ head }) => headName(state.la
 function fromView(pane) {
   const n = pane.tokens.length;
   const [readout, picture, bar] = [el("output", { class: "readout" }), el("canvas"), colorBar()];
-  const scale = () => ({ max: Math.max(0, ...chosenFrom(pane).map((map) => map.scale)), signed: true, root: true });
+  const scale = () => ({ max: Math.max(...rows().flat().map((x) => Math.abs(x || 0))), signed: true, root: true });
   const column = (map) => Array.from({ length: n }, (_, i) => numbersOf(map, n)[i * n + tokenOf(pane)]);
   const rows = () => chosenFrom(pane).map(column);
   const cursor = () => [Math.min(state.fromHead, chosenFrom(pane).length - 1), Math.min(state.fromQuery, n - 1)];
@@ -165,7 +165,7 @@ function fromView(pane) {
     section.hidden = chosenFrom(pane).length === 0;
     if (section.hidden) return;
     paint(picture, rows().flat(), rows().length, n, scale(), theme());
-    bar.draw(scale(), "|dL/d residual| that arrives here, root scale");
+    bar.draw(scale(), "|dL/d residual| that arrives here, range of this token, root scale");
     map.draw();
     readout.textContent = fromText(pane, cursor(), rows());
   });
@@ -231,21 +231,22 @@ function routeRows(pane) {
 /** The heads' numbers; itself a table. */
 function headsView(pane) {
   const what = "of the objective by g, the head's output times g at g = 1";
-  const columns = [{ name: "dL/dg", unit: "", what }, ...data.head_columns];
-  const titles = [{ name: "head" }, ...columns, { name: "" }].map(({ name, unit, what }) =>
-    el("th", { scope: "col", title: what ?? "" }, name, ...(unit ? [el("small", {}, unit)] : [])));
+  const isListed = data.head_columns.some((column) => column.name === "importance");
+  const columns = [...(isListed ? [] : [{ name: "dL/dg", unit: "", what }]), ...data.head_columns];
+  const titles = [{ name: "head" }, ...columns].map(({ name, unit, what }) =>
+    el("th", { scope: "col", title: what ?? "" }, name.replaceAll("_", " "), ...(unit ? [el("small", {}, unit)] : [])));
   const body = el("tbody");
   const table = el("table", {}, el("thead", {}, el("tr", {}, ...titles)), body);
-  const numbers = (report) => [report.importance, ...report.values];
+  const numbers = (report) => (isListed ? report.values : [report.importance, ...report.values]);
   const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
     ...momentOf(pane).heads.map((report) =>
       [headName(report.layer, report.head), ...numbers(report), Boolean(report.saturated)])];
   const line = (report) => {
     const { layer, head, saturated } = report;
     const name = el("button", { type: "button", onclick: () => change({ layer, head }) }, headName(layer, head));
-    const badge = saturated ? [el("b", { class: "badge" }, "saturated")] : [];
-    return el("tr", { class: isChosen(report) ? "chosen" : "" }, el("th", { scope: "row" }, name),
-      ...numbers(report).map((x) => el("td", {}, show(x))), el("td", {}, ...badge));
+    const badge = saturated ? [" ", el("b", { class: "badge" }, "saturated")] : [];
+    return el("tr", { class: isChosen(report) ? "chosen" : "" }, el("th", { scope: "row" }, name, ...badge),
+      ...numbers(report).map((x) => el("td", {}, show(x))));
   };
   addView(["moment", "layer", "head"], () => body.replaceChildren(...momentOf(pane).heads.map(line)));
   return el("section", { class: "view heads-table" }, el("h3", {}, "Heads in numbers"),

@@ -1,0 +1,86 @@
+// The picture of a study over time: which panels it has, and what their lines are.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/catch.h"
+#include "tools/heed/study/over_time.h"
+
+namespace {
+
+using namespace heed;
+
+// Two layers of six heads at three steps; head h of layer l scores (l + h) / 10 at step 0.
+nn::OverTime six_heads() {
+  nn::OverTime study;
+  study.sequences = 2, study.optimal = 0.5;
+  for (const std::int64_t step : {0, 10, 20}) {
+    nn::Moment m;
+    m.step = step, m.loss = 3 - double(step) / 10, m.counted_loss = step == 20 ? 0.1 : 3;
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      for (std::int64_t head = 0; head < 6; ++head) {
+        nn::HeadReport h{};
+        h.layer = layer, h.head = head;
+        h.induction = double(layer + head) / 10 + double(step);
+        m.heads.push_back(h);
+      }
+      m.flow.push_back({layer, 1, 2 + double(layer)});
+    }
+    study.moments.push_back(m);
+  }
+  return study;
+}
+
+nn::TaskFacts facts() {
+  nn::TaskFacts f;
+  f.name = "toy", f.accuracy = "all right";
+  return f;
+}
+
+const plot::StackedChart* panel(const plot::ChartStack& stack, const std::string& begins) {
+  const auto found =
+      std::find_if(stack.panels.begin(), stack.panels.end(),
+                   [&](const plot::StackedChart& p) { return p.name.starts_with(begins); });
+  return found == stack.panels.end() ? nullptr : &*found;
+}
+
+TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, the fall marked") {
+  const plot::ChartStack stack = over_time_chart(six_heads(), facts(), "run-1");
+  CHECK(stack.x == std::vector<double>{0, 10, 20});
+  CHECK(stack.panels.size() == 9);
+  CHECK(stack.title.starts_with("toy, run-1"));
+  CHECK(stack.caption.find("all right") != std::string::npos);
+  CHECK(stack.colors == std::vector<std::string>{"layer 0", "layer 1"});
+  CHECK(stack.dashes == std::vector<std::string>{"head 0, 4", "head 1, 5", "head 2", "head 3"});
+  const plot::StackedChart* induction = panel(stack, "induction score");
+  REQUIRE(induction);
+  REQUIRE(induction->series.size() == 12);
+  CHECK(induction->series[11].color == 1);
+  CHECK(induction->series[11].dash == 1);
+  CHECK(induction->series[11].y == std::vector<double>{0.6, 10.6, 20.6});
+  CHECK(panel(stack, "loss")->series[0].y == std::vector<double>{3, 2, 1});
+  CHECK(panel(stack, "loss")->series[1].y == std::vector<double>{3, 3, 0.1});
+  CHECK(panel(stack, "loss")->hlines.at(0).y == 0.5);
+  CHECK(panel(stack, "gradient flow")->series.at(1).y == std::vector<double>{3, 3, 3});
+  REQUIRE(stack.vline);
+  CHECK(stack.vline->x == 15);  // of the counted loss
+  CHECK(plot::draw_chart_stack(stack).width() == 1000);
+}
+
+TEST_CASE("over_time.png leaves out what has no value anywhere, one head is drawn, too") {
+  nn::OverTime study = six_heads();
+  study.optimal = NAN;
+  for (nn::Moment& m : study.moments) {
+    m.heads.resize(1);
+    m.flow.resize(1);
+    m.heads[0].induction = NAN;
+    m.loss = 1, m.counted_loss = NAN;
+  }
+  const plot::ChartStack stack = over_time_chart(study, facts(), "run-1");
+  CHECK_FALSE(panel(stack, "induction score"));
+  CHECK(stack.panels.size() == 8);
+  CHECK(panel(stack, "loss")->hlines.empty());
+  CHECK_FALSE(stack.vline);
+  CHECK(plot::draw_chart_stack(stack).width() == 1000);
+}
+
+}  // namespace

@@ -27,8 +27,8 @@ struct ArrayQuantity {
   std::string_view shape;  ///< "[B, H, Tq, Tk]"
   std::string_view what;
 };
-/// All of Study::arrays; each also as dL/d(it) under its name + "_grad", and attn.hook_pattern times
-/// that, where the mask hides nothing, under its name + "_x_grad".
+/// All of Study::arrays; each also as dL/d(it) under its name + "_grad", and attn.hook_pattern
+/// times that, where the mask hides nothing, under its name + "_x_grad".
 std::span<const ArrayQuantity> array_quantities();
 
 struct Study {

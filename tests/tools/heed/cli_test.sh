@@ -383,6 +383,15 @@ refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out
+expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output (mean)"
+expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "saturated"
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched
+for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
+has_file patched/patching.png
+refuses 2 "--ablation goes with --ablate" study runs/reverse-1 --ablation mean
+refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
+refuses 2 "--samples: needs 1 to" study runs/reverse-1 --ablate L0H0 --samples 60000
+refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt "qui"
 
 expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
 for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done

@@ -6,6 +6,7 @@
 
 #include "autograd/base/files.h"
 #include "nn/io/safetensors.h"
+#include "nn/study/head_importance.h"
 #include "nn/study/routes.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
@@ -45,9 +46,12 @@ std::vector<nn::Checkpoint> telling_moments(const std::vector<nn::Checkpoint>& a
 }  // namespace
 
 nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn::Study& study,
-                  std::optional<std::int64_t> step) {
+                  std::optional<std::int64_t> step, const std::vector<nn::Effect>& cuts) {
   PagePane page = empty_pane(pane);
-  page.add_moment(step, study, nn::routes(model, pane.one, pane.objective), true);
+  std::vector<bool> saturated;
+  for (std::size_t i = 0; i < cuts.size(); ++i)
+    saturated.push_back(nn::is_saturated(study.heads[i].importance, cuts[i].mean));
+  page.add_moment(step, study, nn::routes(model, pane.one, pane.objective), true, saturated);
   return pane_json(page, model);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nn/io/json.h"
+#include "nn/study/ablation.h"
 #include "nn/study/over_time.h"
 #include "nn/study/study.h"
 #include "tools/heed/pictures.h"
@@ -20,9 +21,10 @@ struct ReportPane {
   const nn::Batch& one;
   const nn::Objective& objective;
 };
-/// With one moment: the model as it is, after `step`, and its study.
+/// With one moment: the model as it is, after `step`, and its study. `cuts`: what L is more by
+/// without each head, to mark the saturated ones; empty: not known.
 nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn::Study& study,
-                  std::optional<std::int64_t> step);
+                  std::optional<std::int64_t> step, const std::vector<nn::Effect>& cuts = {});
 /// With up to eight moments: the weights of checkpoints, the first, the last and those about the
 /// steepest fall. The model keeps the last ones. IoError as load_safetensors.
 nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,

@@ -1,10 +1,8 @@
 // heed study: attention and its gradients on one sequence, as pictures, arrays and numbers.
-#include <algorithm>
 #include <filesystem>
 #include <future>
-#include <sstream>
+#include <map>
 
-#include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/study/study.h"
 #include "nn/train/run_folder.h"
@@ -15,152 +13,15 @@
 #include "tools/heed/study/compare_runs.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/report.h"
-#include "tools/heed/study/study_export.h"
+#include "tools/heed/study/study_arguments.h"
 #include "tools/heed/study/study_folder.h"
 #include "tools/heed/study/study_pictures.h"
+#include "tools/heed/study/study_text.h"
 
 namespace heed {
 namespace {
 
-struct StudyArguments {
-  std::string run, other, weights = "model.safetensors", prompt, of = "loss", out, head;
-  std::optional<StudyExport> form;
-  std::string at;
-  std::int64_t sample = 0;
-  bool ascii = false, overwrite = false, over_time = false;
-};
-
-std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
-  const auto& all = facts.vocabulary.symbols();
-  const std::vector<std::string> predicted(all.begin(), all.begin() + facts.classes);
-  const auto found = std::find(predicted.begin(), predicted.end(), symbol);
-  if (found == predicted.end())
-    usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
-                nn::Vocabulary(predicted, facts.vocabulary.unit()).summary());
-  return found - predicted.begin();
-}
-
-// Of "3" or "3,5".
-std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
-  std::vector<std::int64_t> positions;
-  std::istringstream list(text);
-  for (std::string one; std::getline(list, one, ',');) {
-    const auto position = autograd::parse_number<std::int64_t>(one);
-    if (!position || *position < 0 || *position >= length)
-      usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
-    positions.push_back(*position);
-  }
-  return positions;
-}
-
-// loss, logit:C or diff:A-B; a token may be '-' itself.
-nn::Objective objective_of(const StudyArguments& a, const nn::TaskFacts& facts,
-                           std::int64_t length) {
-  nn::Objective o;
-  if (!a.at.empty()) o.positions = positions_of(a.at, length);
-  if (a.of == "loss") return o;
-  if (a.at.empty()) o.positions = {length - 1};
-  if (a.of.starts_with("logit:")) {
-    o.kind = nn::Objective::kLogit;
-    o.a = token_of(facts, a.of.substr(6));
-    return o;
-  }
-  const std::string pair = a.of.starts_with("diff:") ? a.of.substr(5) : "";
-  const std::size_t dash = pair.size() > 1 ? pair.find('-', 1) : std::string::npos;
-  if (dash == std::string::npos || dash + 1 >= pair.size())
-    usage_error("--of: '{}' is not loss, logit:C or diff:A-B; try --of diff:a-b", a.of);
-  o.kind = nn::Objective::kDifference;
-  o.a = token_of(facts, pair.substr(0, dash));
-  o.b = token_of(facts, pair.substr(dash + 1));
-  if (o.a == o.b)
-    usage_error("--of: {} is 0 whatever the model does; name two different tokens", a.of);
-  return o;
-}
-
-std::string words_of(const nn::Objective& o, const nn::TaskFacts& facts) {
-  const std::string places = places_text(o.positions);
-  if (o.kind == nn::Objective::kLoss)
-    return o.positions.empty() ? "the loss" : "the loss at " + places;
-  const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
-  const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
-  return fmt::format("{} at {}", what, places);
-}
-
-// The weights as ten shades, query by key.
-void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
-  static constexpr char kShades[] = " .:-=+*#%@";
-  for (const nn::NamedTensor& array : s.arrays) {
-    if (!array.name.ends_with("hook_pattern")) continue;
-    const nn::Tensor x = to(array.tensor, autograd::float32);
-    const auto values = x.to_vector<float>();
-    const auto n = std::size_t(x.size(2));
-    const std::string layer = array.name.substr(7, array.name.find('.', 7) - 7);
-    for (std::size_t head = 0; head < std::size_t(x.size(1)); ++head) {
-      print("\nL{}H{}: each row a query, each column a key; darkest is 1\n", layer, head);
-      for (std::size_t i = 0; i < n; ++i) {
-        std::string line;
-        for (std::size_t j = 0; j <= i; ++j) {
-          const float weight = values[(head * n + i) * n + j];
-          line += kShades[std::clamp(int(weight * 10), 0, 9)];
-        }
-        print("{:>4} {}\n", labels[i], line);
-      }
-    }
-  }
-}
-
-std::string score_text(double x) { return std::isfinite(x) ? fmt::format("{:.3f}", x) : "-"; }
-
-// The sequence that was asked for, checked.
-nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::Task& task) {
-  if (c.given("sample") && a.sample >= task.evaluation_size())
-    usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
-  nn::Generator generator(1);
-  nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
-                  : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
-                                      : task.example(generator);
-  const std::int64_t length = one.inputs.numel();
-  if (length > task.facts().context)
-    usage_error("--prompt: {} tokens, the model reads {}", length, task.facts().context);
-  return one;
-}
-
 constexpr const char* kArrays = "arrays.safetensors";
-
-nn::Json heads_json(const nn::Study& s) {
-  nn::Json heads = nn::Json::array();
-  for (const nn::HeadReport& h : s.heads) {
-    nn::Json one = nn::Json::object({{"layer", h.layer}, {"head", h.head}});
-    for (const nn::HeadQuantity& q : nn::head_quantities()) one[std::string(q.name)] = h.*q.value;
-    heads.push_back(one);
-  }
-  return heads;
-}
-
-void print_heads(const nn::Study& s) {
-  print("{:<6} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "head", "entropy", "previous",
-        "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|");
-  for (const nn::HeadReport& h : s.heads)
-    print("L{}H{:<4} {:>7.3f} {:>9} {:>10} {:>10} {:>10.3g} {:>10.3g} {:>10.3g}\n", h.layer, h.head,
-          h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
-          score_text(h.induction), h.dq, h.dk, h.dv);
-  const bool unscored = std::any_of(s.heads.begin(), s.heads.end(), [](const nn::HeadReport& h) {
-    return !std::isfinite(h.previous_token + h.duplicate_token + h.induction);
-  });
-  if (unscored) print("-: nothing to measure, as no token occurs twice here\n");
-}
-
-// The head that --head names, if any.
-std::optional<HeadName> chosen_head(const StudyArguments& a, const Command& c,
-                                    const nn::Transformer& model) {
-  if (!c.given("head")) return {};
-  const std::int64_t layers = model.options.layers, heads = model.options.heads;
-  const auto head = parse_head(a.head);
-  if (!head || head->layer < 0 || head->layer >= layers || head->head < 0 || head->head >= heads)
-    usage_error("--head: needs L0H0 to {}, got '{}'", HeadName{layers - 1, heads - 1}.text(),
-                a.head);
-  return head;
-}
 
 // What has no effect beside --`what`.
 void refuse_beside(const char* what, std::initializer_list<const char*> others, const Command& c) {
@@ -168,78 +29,135 @@ void refuse_beside(const char* what, std::initializer_list<const char*> others, 
     if (c.given(other)) usage_error("--{} has no effect with --{}; leave out one", other, what);
 }
 
+// What L is more by without each head; nothing where that would take seconds.
+std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
+                                  const nn::Objective& objective) {
+  constexpr double kMostFlops = 2e10;
+  const double passes = double(model.options.layers * model.options.heads);
+  const double flops = 2 * double(nn::count_parameters(model)) * double(one.inputs.numel());
+  if (passes * flops > kMostFlops) return {};
+  return nn::ablate_each(model, one, objective, nn::Ablation::kZero);
+}
+
+// A run on one sequence, and what was found there.
+struct Found {
+  const nn::LoadedRun& run;
+  const nn::Batch& one;
+  const nn::Objective& objective;
+  nn::Study study;
+  std::vector<nn::Effect> cuts;
+  Causes causes;
+  std::vector<std::string> labels;
+};
+
+// The page: the sequence, and beside it the corrupt one if there is one.
+std::filesystem::path write_page(const std::filesystem::path& out, const Found& f,
+                                 const PictureSource& source, const StudyWords& words,
+                                 const std::string& corrupt) {
+  std::vector<nn::Json> panes{
+      pane_now({source, words, f.one, f.objective}, f.run.model, f.study, f.run.step, f.cuts)};
+  if (!corrupt.empty()) {
+    const nn::Batch other = f.run.task->prompt(corrupt);
+    StudyWords its_words = words;
+    its_words.tokens.clear();
+    for (const std::int64_t id : other.inputs.to_vector<std::int64_t>())
+      its_words.tokens.push_back(f.run.task->facts().vocabulary.label(id));
+    panes.push_back(pane_now({source, its_words, other, f.objective}, f.run.model,
+                             nn::study(f.run.model, other, f.objective), f.run.step));
+  }
+  return write_report(out, fmt::format("{}: {}", source.run_name(), words.objective), panes,
+                      tables_json(f.causes.tables));
+}
+
+std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Found& f,
+                                               const StudyArguments& a, const PictureSource& source,
+                                               std::optional<HeadName> head) {
+  const nn::TaskFacts& facts = f.run.task->facts();
+  const StudyWords words = study_words(source, f.objective, f.labels, facts);
+  const std::filesystem::path arrays = out / kArrays;
+  // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
+  std::future<void> saved = std::async(std::launch::async, [&] {
+    std::map<std::string, std::string> more = words.metadata();
+    more["objective"] = objective_text(f.objective, facts);
+    more["tokens"] = facts.vocabulary.decode(f.one.inputs.to_vector<std::int64_t>());
+    more["value"] = fmt::format("{:.17g}", f.study.value);
+    nn::save_safetensors(arrays.string(), f.study.arrays, more);
+  });
+  std::vector<std::filesystem::path> files = draw_study(out, f.study.arrays, words, source, head);
+  for (const auto& file : draw_causes(out, f.causes)) files.push_back(file);
+  files.push_back(write_page(out, f, source, words, a.causes.corrupt));
+  saved.get();
+  files.push_back(arrays);
+  if (a.form)
+    for (const auto& file : export_study(out, f.study.arrays, *a.form)) files.push_back(file);
+  return files;
+}
+
+void tell(const std::filesystem::path& folder, const Found& f, const StudyArguments& a,
+          const std::vector<std::filesystem::path>& files, bool json) {
+  const nn::TaskFacts& facts = f.run.task->facts();
+  const std::string of = objective_text(f.objective, facts);
+  nn::Json names = nn::Json::array();
+  for (const auto& file : files) names.push_back(file.string());
+  if (json) {
+    const auto ids = f.one.inputs.to_vector<std::int64_t>();
+    print_json(nn::Json::object({{"run", folder.string()},
+                                 {"objective", of},
+                                 {"value", f.study.value},
+                                 {"tokens", facts.vocabulary.decode(ids)},
+                                 {"heads", heads_json(f.study, f.cuts)},
+                                 {"tables", tables_json(f.causes.tables)},
+                                 {"files", names}}));
+    return;
+  }
+  print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, f.study.value, f.labels.size());
+  print_heads(f.study, f.cuts);
+  if (a.ascii) print_ascii(f.study, f.labels);
+  for (const Table& table : f.causes.tables) print("\n{}", table_text(table));
+  print("\n");
+  for (const auto& name : names.items()) print("{}\n", name.text());
+}
+
 int run_study(const StudyArguments& a, const Command& c) {
   if (a.over_time) {
     refuse_beside("over-time",
-                  {"other", "prompt", "sample", "of", "at", "weights", "head", "export", "ascii"},
+                  {"other", "prompt", "sample", "of", "at", "weights", "head", "export", "ascii",
+                   "ablate", "corrupt", "attribute"},
                   c);
     return study_over_time({a.run, a.out, a.overwrite, c.json});
   }
-  if (c.given("other")) refuse_beside("other", {"head", "export", "ascii"}, c);
+  if (c.given("other"))
+    refuse_beside("other", {"head", "export", "ascii", "ablate", "corrupt", "attribute"}, c);
   if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
   if (c.given("prompt") && c.given("sample"))
     usage_error("--prompt and --sample both name a sequence; give one");
   const std::filesystem::path folder = find_run(a.run);
+  const bool sequences = !c.given("prompt") || c.given("samples");
   const nn::LoadedRun run =
-      open_run(folder, a.weights, c.given("prompt") ? nn::Use::kPrompts : nn::Use::kSequences);
+      open_run(folder, a.weights, sequences ? nn::Use::kSequences : nn::Use::kPrompts);
   const nn::TaskFacts& facts = run.task->facts();
   const std::optional<HeadName> head = chosen_head(a, c, run.model);
   const nn::Batch one = chosen_sequence(a, c, *run.task);
-  const auto ids = one.inputs.to_vector<std::int64_t>();
-  const auto length = std::int64_t(ids.size());
-  const nn::Objective objective = objective_of(a, facts, length);
+  const nn::Objective objective = chosen_objective(a, facts, one.inputs.numel());
   if (c.given("other"))
-    return compare_runs({folder, run, one, objective, words_of(objective, facts), a.other,
+    return compare_runs({folder, run, one, objective, objective_text(objective, facts), a.other,
                          a.weights, a.out, a.overwrite, c.json});
   Progress progress(false);
   progress.at_work("runs the model forward and backward");
-  const nn::Study s = nn::study(run.model, one, objective);
-  if (!std::isfinite(s.value)) throw autograd::NumericError("study: the objective is not finite");
-
-  const std::string of = words_of(objective, facts);
-  std::vector<std::string> labels;
-  for (const std::int64_t id : ids) labels.push_back(facts.vocabulary.label(id));
+  Found found{run, one, objective, nn::study(run.model, one, objective), {}, {}, {}};
+  if (!std::isfinite(found.study.value))
+    throw autograd::NumericError("study: the objective is not finite");
+  progress.at_work("looks for causes");
+  found.cuts = cut_heads(run.model, one, objective);
+  found.causes = study_causes(a.causes, c, run, one, objective);
+  for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
+    found.labels.push_back(facts.vocabulary.label(id));
   const std::filesystem::path out = study_folder(a.out, folder / "study", kArrays, a.overwrite);
   make_folder(out);
-  const std::filesystem::path arrays = out / kArrays;
-  const PictureSource source = source_of(folder, run.model);
-  const StudyWords words = study_words(source, objective, labels, facts);
   progress.at_work("draws, and writes the arrays");
-  // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
-  std::future<void> saved = std::async(std::launch::async, [&] {
-    std::map<std::string, std::string> more = words.metadata();
-    more["objective"] = of;
-    more["tokens"] = facts.vocabulary.decode(ids);
-    more["value"] = fmt::format("{:.17g}", s.value);
-    nn::save_safetensors(arrays.string(), s.arrays, more);
-  });
-  std::vector<std::filesystem::path> files = draw_study(out, s.arrays, words, source, head);
-  progress.at_work("follows the gradient's routes");
-  const ReportPane pane{source, words, one, objective};
-  files.push_back(write_report(out, fmt::format("{}: {}", source.run_name(), words.objective),
-                               {pane_now(pane, run.model, s, run.step)}, nn::Json::array()));
-  saved.get();
-  files.push_back(arrays);
-  if (a.form)
-    for (const auto& file : export_study(out, s.arrays, *a.form)) files.push_back(file);
+  const auto files = write_study(out, found, a, source_of(folder, run.model), head);
   progress.clear();
-
-  nn::Json names = nn::Json::array();
-  for (const auto& file : files) names.push_back(file.string());
-  if (c.json) {
-    print_json(nn::Json::object({{"run", folder.string()},
-                                 {"objective", of},
-                                 {"value", s.value},
-                                 {"tokens", facts.vocabulary.decode(ids)},
-                                 {"heads", heads_json(s)},
-                                 {"files", names}}));
-    return kOk;
-  }
-  print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, s.value, length);
-  print_heads(s);
-  if (a.ascii) print_ascii(s, labels);
-  print("\n");
-  for (const auto& name : names.items()) print("{}\n", name.text());
+  tell(folder, found, a, files, c.json);
   return kOk;
 }
 
@@ -250,7 +168,8 @@ void study_command(Command& c) {
   c.json_keys[""] =
       "run objective value tokens heads (layer head entropy relative_entropy largest_weight "
       "previous_token duplicate_token induction detect_induction saturation importance "
-      "absolute_importance dq dk dv dz dW_Q dW_K dW_V dW_O) files";
+      "absolute_importance dq dk dv dz dW_Q dW_K dW_V dW_O cut saturated) tables "
+      "(title what columns (name unit) rows) files";
   c.json_keys["--over-time"] =
       "run sequences optimal_loss steps loss counted_loss heads (layer head entropy "
       "relative_entropy largest_weight previous_token duplicate_token induction detect_induction "
@@ -265,6 +184,8 @@ void study_command(Command& c) {
       "  heed study --of loss --at 20,21\n"
       "  heed study --sample 3 --ascii\n"
       "  heed study --head L1H0 --export csv\n"
+      "  heed study --ablate all --samples 64\n"
+      "  heed study --prompt abcdefabcd --corrupt abcdefabxd --of diff:e-f --attribute\n"
       "  heed study runs/induction-1 --over-time\n"
       "  heed study runs/induction-1 runs/induction-2";
   c.notes =
@@ -272,13 +193,17 @@ void study_command(Command& c) {
       "all arrays, with q, k, v, z and their gradients, to arrays.safetensors, and prints per "
       "head\n"
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
-      "earlier copies of the same token (duplicate) and on what followed them (induction).\n"
+      "earlier copies of the same token (duplicate) and on what followed them (induction); and\n"
+      "what L is more by without the head (its output 0), marked * where the gradient says the\n"
+      "opposite: attention so sure of itself that a small change does nothing.\n"
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
       "the mask hides a key: what a weight would be worth does not ask whether it may exist. Such\n"
       "cells are hatched; in the other pictures what the mask hides is gray.\n"
       "--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes\n"
       "each array to npy/NAME.npy, --export csv the scores, weights and their gradients to\n"
       "cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.\n"
+      "A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a\n"
+      "large one does, and print it beside the gradient's estimate; --corrupt draws patching.png.\n"
       "\n"
       "--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch\n"
       "of the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The\n"
@@ -311,6 +236,7 @@ void study_command(Command& c) {
          {"over-time", a->over_time, "every checkpoint of the run instead of one sequence"},
          {"ascii", a->ascii, "draw the weights in the terminal, too"}});
   c.settings[2].may_be_empty = true;
+  c.add("Causes", cause_settings(a->causes));
   c.add_common(Command::kAll);
   c.run = [a](const Command& command) { return run_study(*a, command); };
 }

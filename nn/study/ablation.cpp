@@ -1,0 +1,139 @@
+#include "nn/study/ablation.h"
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "autograd/base/text.h"
+#include "autograd/ops/ops.h"
+#include "nn/layers/probe.h"
+#include "nn/study/copies.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr std::string_view kAblate = "ablate";
+
+bool has_head(const Transformer::Options& o, const HeadIndex& h) {
+  return h.layer >= 0 && h.layer < o.layers && h.head >= 0 && h.head < o.heads;
+}
+
+[[noreturn]] void fail_no_head(const Transformer::Options& o, const std::string& text) {
+  fail<ValueError>(kAblate, "'", text, "' is no head of this model, which has L0H0 to ",
+                   head_name({o.layers - 1, o.heads - 1}), "; write them as L0H0,L0H1");
+}
+
+struct CleanRun {
+  Tensor values;          // [B], L of each sequence
+  std::vector<Tensor> z;  // by layer, [B, T, H, d_value]; none if nothing is made of them
+};
+
+CleanRun run_clean(const Transformer& model, const Batch& batch, const Objective& objective,
+                   Ablation how) {
+  check<ValueError>(how != Ablation::kResample || batch.inputs.size(0) > 1, kAblate,
+                    "resample takes another sequence's output and got one sequence; give a batch "
+                    "of 2 or more");
+  Probe probe;
+  const std::int64_t layers = how == Ablation::kZero ? 0 : model.options.layers;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    probe.record(block_site(layer, "attn.hook_z"));
+  CleanRun run{objective_values(model(batch.inputs, {.probe = &probe}), batch, objective), {}};
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    run.z.push_back(probe.value(block_site(layer, "attn.hook_z")));
+  return run;
+}
+
+// What stands in for z [B, T, H, d_value], of a shape that broadcasts to it.
+Tensor stand_in(const CleanRun& clean, std::int64_t layer, const Tensor& z, Ablation how) {
+  if (how == Ablation::kZero) return zeros({1}, z.dtype());
+  const Tensor& whole = clean.z[std::size_t(layer)];
+  if (how == Ablation::kMean) return mean(whole, {0, 1}, true);
+  return cat({slice(whole, 0, 1, whole.size(0)), slice(whole, 0, 0, 1)}, 0);
+}
+
+std::vector<double> changes_without(const Transformer& model, const Batch& batch,
+                                    const Objective& objective, const std::vector<HeadIndex>& heads,
+                                    Ablation how, const CleanRun& clean) {
+  Probe probe;
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+    std::vector<bool> cut(std::size_t(model.options.heads), false);
+    bool any_cut = false;
+    for (const HeadIndex& h : heads)
+      if (h.layer == layer) cut[std::size_t(h.head)] = any_cut = true;
+    if (!any_cut) continue;
+    probe.replace(block_site(layer, "attn.hook_z"), [&, layer, cut](const Tensor& z) {
+      return where(from_data(cut, {z.size(2), 1}), stand_in(clean, layer, z, how), z);
+    });
+  }
+  const Tensor values = objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);
+  return doubles(to(values, float64) - to(clean.values, float64));
+}
+
+}  // namespace
+
+Effect effect_of(const std::vector<double>& changes) {
+  check<ValueError>(!changes.empty(), "effect_of", "needs a sequence at least, got none");
+  const double n = double(changes.size());
+  double sum = 0, absolute = 0, squares = 0;
+  for (const double x : changes) sum += x, absolute += std::abs(x);
+  for (const double x : changes) squares += (x - sum / n) * (x - sum / n);
+  const double error =
+      n > 1 ? std::sqrt(squares / n / n) : std::numeric_limits<double>::quiet_NaN();
+  return {sum / n, error, absolute / n, std::int64_t(changes.size())};
+}
+
+std::string head_name(const HeadIndex& h) {
+  return "L" + std::to_string(h.layer) + "H" + std::to_string(h.head);
+}
+
+std::vector<HeadIndex> parse_heads(const std::string& text, const Transformer::Options& model) {
+  std::vector<HeadIndex> heads;
+  std::istringstream words(text + ",");
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::size_t h = word.find('H');
+    if (!word.starts_with('L') || h == std::string::npos) fail_no_head(model, word);
+    const auto layer = parse_number<std::int64_t>(word.substr(1, h - 1)),
+               head = parse_number<std::int64_t>(word.substr(h + 1));
+    if (!layer || !head || !has_head(model, {*layer, *head})) fail_no_head(model, word);
+    heads.push_back({*layer, *head});
+  }
+  return heads;
+}
+
+std::vector<HeadIndex> all_heads(const Transformer::Options& model) {
+  std::vector<HeadIndex> heads;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    for (std::int64_t head = 0; head < model.heads; ++head) heads.push_back({layer, head});
+  return heads;
+}
+
+std::vector<double> ablation_changes(const Transformer& model, const Batch& batch,
+                                     const Objective& objective,
+                                     const std::vector<HeadIndex>& heads, Ablation how) {
+  const NoGrad guard;
+  check<ValueError>(!heads.empty(), kAblate, "needs a head at least, got none");
+  for (const HeadIndex& h : heads)
+    if (!has_head(model.options, h)) fail_no_head(model.options, head_name(h));
+  return changes_without(model, batch, objective, heads, how,
+                         run_clean(model, batch, objective, how));
+}
+
+Effect ablate(const Transformer& model, const Batch& batch, const Objective& objective,
+              const std::vector<HeadIndex>& heads, Ablation how) {
+  return effect_of(ablation_changes(model, batch, objective, heads, how));
+}
+
+std::vector<Effect> ablate_each(const Transformer& model, const Batch& batch,
+                                const Objective& objective, Ablation how) {
+  const NoGrad guard;
+  const CleanRun clean = run_clean(model, batch, objective, how);
+  std::vector<Effect> effects;
+  for (const HeadIndex& h : all_heads(model.options))
+    effects.push_back(effect_of(changes_without(model, batch, objective, {h}, how, clean)));
+  return effects;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,128 @@
+#include "nn/study/attribution.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "nn/layers/probe.h"
+#include "nn/study/copies.h"
+#include "nn/study/simpson.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// L and its gradient by the embeddings [n, T, d_model] of n copies of `one`.
+struct EmbeddingRun {
+  std::vector<double> values;  // [n]
+  Tensor gradients;            // [n, T, d_model]
+};
+
+EmbeddingRun run_embedded(const Transformer& model, const Batch& one, const Objective& objective,
+                          const Tensor& embedded) {
+  const GradMode recording(true);
+  const Tensor leaf = contiguous(embedded).detach().requires_grad();
+  const Tensor values =
+      objective_values(model.forward_embedded(leaf), copies_of(one, embedded.size(0)), objective);
+  return {doubles(values), grad(sum(values), leaf)};
+}
+
+std::vector<double> by_token(const Tensor& difference, const Tensor& gradient) {
+  return doubles(sum(to(difference, float64) * to(gradient, float64), {0, 2}));
+}
+
+void check_patterns(std::span<const Tensor> patterns) {
+  check(!patterns.empty(), "attention_rollout", "needs a pattern of each layer, got none");
+  for (const Tensor& a : patterns)
+    check(a.rank() == 4 && a.size(0) == 1 && a.size(2) == a.size(3) &&
+              a.size(2) == patterns[0].size(2),
+          "attention_rollout", "needs patterns [1, H, T, T] of one T, got ", a.shape());
+}
+
+Tensor mean_over_heads(const Tensor& x) { return mean(select(x, 0, 0), {0}); }
+
+}  // namespace
+
+TokenAttribution token_attribution(const Transformer& model, const Batch& one,
+                                   const Objective& objective, Baseline baseline,
+                                   std::int64_t points) {
+  check(one.inputs.rank() == 2 && one.inputs.size(0) == 1, "token_attribution",
+        "needs one sequence [1, T], got ", one.inputs.shape());
+  const Simpson rule(points, "token_attribution");
+  const Tensor embedded = model.tok(one.inputs).detach();  // [1, T, d_model]
+  const Tensor start = baseline == Baseline::kZero
+                           ? zeros({1}, embedded.dtype())
+                           : mean(model.tok.weight.detach(), {0});  // broadcasts
+  const Tensor difference = embedded - start;
+  TokenAttribution t{};
+  Tensor integral = zeros(embedded.shape(), float64);
+  for (std::int64_t begin = 0; begin < points; begin += kCopies) {
+    const std::int64_t end = std::min(begin + kCopies, points);
+    std::vector<double> at, weights;
+    for (std::int64_t i = begin; i < end; ++i)
+      at.push_back(rule.at(i)), weights.push_back(rule.weight(i));
+    const Shape by_copy{end - begin, 1, 1};
+    const Tensor on_line = start + to(from_data(at, by_copy), embedded.dtype()) * difference;
+    const EmbeddingRun run = run_embedded(model, one, objective, on_line);
+    integral = integral + sum(to(run.gradients, float64) * from_data(weights, by_copy), {0}, true);
+    if (begin == 0) t.baseline_value = run.values.front();
+    if (end == points) {
+      t.value = run.values.back();
+      t.input_gradient =
+          by_token(difference, slice(run.gradients, 0, end - begin - 1, end - begin));
+    }
+  }
+  t.integrated = by_token(difference, integral);
+  double total = 0;
+  for (const double x : t.integrated) total += x;
+  t.completeness_error = std::abs(total - (t.value - t.baseline_value));
+  return t;
+}
+
+Tensor attention_rollout(std::span<const Tensor> patterns) {
+  const NoGrad guard;
+  check_patterns(patterns);
+  const Tensor identity = eye(patterns[0].size(2), -1, float64);
+  Tensor flow = identity;
+  for (const Tensor& a : patterns) {
+    const Tensor with_stream = mean_over_heads(to(a, float64)) + identity;
+    flow = matmul(with_stream / sum(with_stream, {-1}, true), flow);
+  }
+  return flow;
+}
+
+Tensor attention_relevance(std::span<const Tensor> patterns, std::span<const Tensor> gradients) {
+  const NoGrad guard;
+  check_patterns(patterns);
+  check(patterns.size() == gradients.size(), "attention_relevance", "got ", patterns.size(),
+        " patterns and ", gradients.size(), " gradients");
+  Tensor relevance = eye(patterns[0].size(2), -1, float64);
+  for (std::size_t l = 0; l < patterns.size(); ++l) {
+    const Tensor raises = relu(to(patterns[l], float64) * to(gradients[l], float64));
+    relevance = relevance + matmul(mean_over_heads(raises), relevance);
+  }
+  return relevance;
+}
+
+AttentionFlow attention_flow(const Transformer& model, const Batch& one,
+                             const Objective& objective) {
+  check(one.inputs.rank() == 2 && one.inputs.size(0) == 1, "attention_flow",
+        "needs one sequence [1, T], got ", one.inputs.shape());
+  const GradMode recording(true);
+  Probe probe;
+  const auto site = [](std::int64_t layer) { return block_site(layer, "attn.hook_pattern"); };
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) probe.record(site(layer));
+  const Tensor embedded = model.tok(one.inputs).detach().requires_grad();  // the walk goes there
+  const Tensor logits = model.forward_embedded(embedded, {.probe = &probe});
+  grad(sum(objective_values(logits, one, objective)), embedded);
+  std::vector<Tensor> patterns, gradients;
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+    patterns.push_back(probe.value(site(layer)));
+    gradients.push_back(probe.value(site(layer) + "_grad"));
+  }
+  return {attention_rollout(patterns), attention_relevance(patterns, gradients)};
+}
+
+}  // namespace heed::nn

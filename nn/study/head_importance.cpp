@@ -1,0 +1,85 @@
+#include "nn/study/head_importance.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine/engine.h"
+#include "nn/layers/probe.h"
+#include "nn/study/copies.h"
+#include "nn/study/simpson.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// By copy: L, and dL/dg of the one head that is gated.
+struct Gated {
+  std::vector<double> values, gradients;
+};
+
+Gated run_gated(const Transformer& model, const Batch& copies, const Objective& objective,
+                const HeadIndex& h, const std::vector<double>& gates) {
+  const GradMode recording(true);
+  const std::int64_t count = copies.inputs.size(0);
+  const Tensor leaf = to(from_data(gates, {count, 1, 1, 1}), model.options.dtype).requires_grad();
+  const Tensor here = reshape(eq(arange(model.options.heads), double(h.head)), {-1, 1});
+  Probe probe;
+  probe.replace(block_site(h.layer, "attn.hook_z"),
+                [&](const Tensor& z) { return where(here, z * leaf, z); });
+  const Tensor values =
+      objective_values(model(copies.inputs, {.probe = &probe}), copies, objective);
+  return {doubles(values), doubles(grad(sum(values), leaf))};
+}
+
+HeadImportance importance_of(const Transformer& model, const Batch& batch,
+                             const Objective& objective, const HeadIndex& head,
+                             const Simpson& rule) {
+  const std::int64_t count = batch.inputs.size(0),
+                     at_once = std::max<std::int64_t>(1, kCopies / count);
+  std::vector<double> first, last, gradient, integral(std::size_t(count), 0);
+  for (std::int64_t begin = 0; begin < rule.points; begin += at_once) {
+    const std::int64_t end = std::min(begin + at_once, rule.points);
+    std::vector<double> gates;
+    for (std::int64_t i = begin; i < end; ++i)
+      gates.insert(gates.end(), std::size_t(count), rule.at(i));
+    const Gated g = run_gated(model, copies_of(batch, end - begin), objective, head, gates);
+    for (std::size_t k = 0; k < gates.size(); ++k)
+      integral[k % std::size_t(count)] +=
+          rule.weight(begin + std::int64_t(k) / count) * g.gradients[k];
+    if (begin == 0) first.assign(g.values.begin(), g.values.begin() + count);
+    if (end == rule.points) {
+      last.assign(g.values.end() - count, g.values.end());
+      gradient.assign(g.gradients.end() - count, g.gradients.end());
+    }
+  }
+  HeadImportance h{head, effect_of(gradient), {}, 0, 0, false};
+  std::vector<double> ablation;
+  for (std::size_t b = 0; b < std::size_t(count); ++b) {
+    ablation.push_back(first[b] - last[b]);
+    h.integrated -= integral[b] / double(count);
+    const double error = std::abs(-integral[b] - ablation[b]);
+    if (std::isnan(error) || error > h.completeness_error) h.completeness_error = error;
+  }
+  h.ablation = effect_of(ablation);
+  h.saturated = is_saturated(h.gradient.mean, h.ablation.mean);
+  return h;
+}
+
+}  // namespace
+
+bool is_saturated(double gradient, double ablation) {
+  return std::abs(ablation) >= kNoEffect && !(-gradient * ablation > 0);
+}
+
+std::vector<HeadImportance> head_importance(const Transformer& model, const Batch& batch,
+                                            const Objective& objective, std::int64_t points) {
+  const Simpson rule(points, "head_importance");
+  std::vector<HeadImportance> all;
+  for (const HeadIndex& head : all_heads(model.options))
+    all.push_back(importance_of(model, batch, objective, head, rule));
+  return all;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,160 @@
+#include "nn/study/lens.h"
+
+#include <cmath>
+#include <limits>
+
+#include "nn/layers/probe.h"
+#include "nn/study/copies.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+const Tensor& output_weight(const Transformer& model) {  // [classes, d_model]
+  return model.head ? model.head->weight : model.tok.weight;
+}
+
+LensCell read_cell(const double* logits, std::int64_t classes, std::int64_t token) {
+  double largest = -HUGE_VAL, total = 0;
+  LensCell cell{token, std::numeric_limits<double>::quiet_NaN(), 0, 0, 0};
+  for (std::int64_t c = 0; c < classes; ++c)
+    if (logits[c] > largest) largest = logits[c], cell.top = c;
+  for (std::int64_t c = 0; c < classes; ++c) total += std::exp(logits[c] - largest);
+  cell.top_probability = 1 / total;
+  if (token == kIgnored) return cell;
+  cell.probability = std::exp(logits[token] - largest) / total;
+  cell.rank = 1;
+  for (std::int64_t c = 0; c < classes; ++c) cell.rank += logits[c] > logits[token];
+  return cell;
+}
+
+// What L is of a stream, by position: the sum of stream * direction times 1 / scale, and a bias.
+// The scale is that of the stream before the final norm, held as it is.
+class StreamReader {
+ public:
+  StreamReader(const Transformer& model, const Objective& o, const Tensor& stream)
+      : direction_(row(model, o.a)) {
+    if (o.kind == Objective::kDifference) direction_ = direction_ - row(model, o.b);
+    std::vector<std::int64_t> positions = o.positions;
+    if (positions.empty()) positions = {stream.size(1) - 1};
+    positions_ = from_data(positions, {std::ssize(positions)});
+    inverse_scale_ = ones({1, 1}, float64);
+    if (model.ln) read_norm(*model.ln, at_positions(stream));
+  }
+  /// Of stream [B, T, d_model] -> [B]
+  std::vector<double> read(const Tensor& stream) const {
+    const Tensor dots = sum(at_positions(stream) * direction_, {2});  // [B, P]
+    return doubles(mean(dots * inverse_scale_, {1}));
+  }
+  double bias() const { return bias_; }
+  bool has_bias() const { return has_bias_; }
+
+ private:
+  static Tensor row(const Transformer& model, std::int64_t token) {
+    return to(select(output_weight(model), 0, token), float64);
+  }
+  Tensor at_positions(const Tensor& stream) const {
+    return to(index_select(stream, 1, positions_), float64);
+  }
+  void read_norm(const Norm& norm, const Tensor& stream) {
+    const auto* layer = std::get_if<LayerNorm>(&norm.norm);
+    const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(norm.norm).weight;
+    if (layer && layer->bias.defined()) {
+      has_bias_ = true;
+      bias_ = sum(to(layer->bias, float64) * direction_).item();
+    }
+    if (weight.defined()) direction_ = direction_ * to(weight, float64);
+    const double eps = layer ? layer->options.eps : std::get<RMSNorm>(norm.norm).options.eps;
+    const Tensor square = layer ? var(stream, {2}, {.correction = 0}) : mean(stream * stream, {2});
+    inverse_scale_ = rsqrt(square + eps);
+    // Of a stream less its mean is of the stream alone, of a direction less its mean.
+    if (layer) direction_ = direction_ - mean(direction_);
+  }
+
+  Tensor direction_;  // [d_model]
+  Tensor positions_, inverse_scale_;
+  double bias_ = 0;
+  bool has_bias_ = false;
+};
+
+void record_parts(Probe& probe, const Transformer& model) {
+  probe.record("hook_embed");
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
+    for (const char* site : {"hook_resid_pre", "attn.hook_z", "hook_resid_post"})
+      probe.record(block_site(layer, site));
+    if (model.options.mlp) probe.record(block_site(layer, "hook_mlp_out"));
+  }
+}
+
+}  // namespace
+
+LogitLens logit_lens(const Transformer& model, const Batch& one, const Objective& objective) {
+  check(one.inputs.rank() == 2 && one.inputs.size(0) == 1, "logit_lens",
+        "needs one sequence [1, T], got ", one.inputs.shape());
+  const NoGrad guard;
+  const std::int64_t length = one.inputs.size(1), classes = output_weight(model).size(0);
+  std::vector<std::int64_t> tokens = one.targets.to_vector<std::int64_t>();
+  if (objective.kind != Objective::kLoss) tokens.assign(std::size_t(length), objective.a);
+  for (const std::int64_t token : tokens)
+    check<ValueError>(token == kIgnored || (token >= 0 && token < classes), "logit_lens", "token ",
+                      token, " is none of the ", classes, " that are predicted");
+  Probe probe;
+  for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
+    probe.record(block_site(layer, "hook_resid_post"));
+  model(one.inputs, {.probe = &probe});
+  LogitLens lens{model.options.layers, length, {}};
+  for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
+    const Tensor stream = probe.value(block_site(layer, "hook_resid_post"));
+    const std::vector<double> logits =
+        doubles(linear(model.ln ? (*model.ln)(stream) : stream, output_weight(model)));
+    for (std::int64_t t = 0; t < length; ++t)
+      lens.cells.push_back(read_cell(logits.data() + t * classes, classes, tokens[std::size_t(t)]));
+  }
+  return lens;
+}
+
+std::vector<Contribution> logit_attribution(const Transformer& model, const Batch& batch,
+                                            const Objective& objective) {
+  const Transformer::Options& o = model.options;
+  check<ValueError>(objective.kind != Objective::kLoss, "logit_attribution",
+                    "needs a logit or a difference of logits: a loss is no sum of parts");
+  check<ValueError>(o.norm != NormPlacement::kPost, "logit_attribution",
+                    "this model normalizes the stream after each sum, so the logits are no sum of "
+                    "what its parts wrote");
+  const NoGrad guard;
+  Probe probe;
+  record_parts(probe, model);
+  // For its errors about tokens and positions.
+  objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);
+  const StreamReader reader(model, objective,
+                            probe.value(block_site(o.layers - 1, "hook_resid_post")));
+  std::vector<Contribution> parts;
+  const auto add = [&](const std::string& name, const Tensor& written) {
+    parts.push_back({name, effect_of(reader.read(written))});
+  };
+  const Tensor embedded = probe.value("hook_embed");
+  add("embedding", embedded);
+  if (o.positions == Positions::kLearned || o.positions == Positions::kSinusoidal)
+    add("position", probe.value(block_site(0, "hook_resid_pre")) - embedded);
+  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+    const Block& block = model.blocks[std::size_t(layer)];
+    const AttentionWeights w =
+        convert(block.attn.weights, block.attn.options, AttentionForm::kPerHead);
+    const Tensor z = probe.value(block_site(layer, "attn.hook_z"));  // [B, T, H, d_value]
+    for (std::int64_t h = 0; h < o.heads; ++h)
+      add(head_name({layer, h}),
+          matmul(select(z, 2, h), select(w.W_O, 0, h)) * block.options.residual_scale);
+    const std::string name = "L" + std::to_string(layer);
+    if (w.b_O.defined())
+      add(name + " bias", expand(w.b_O * block.options.residual_scale, embedded.shape()));
+    if (o.mlp) add(name + " MLP", probe.value(block_site(layer, "hook_mlp_out")));
+  }
+  if (reader.has_bias())
+    parts.push_back({"norm's bias", effect_of(std::vector<double>(std::size_t(batch.inputs.size(0)),
+                                                                  reader.bias()))});
+  return parts;
+}
+
+}  // namespace heed::nn

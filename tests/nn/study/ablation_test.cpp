@@ -1,0 +1,133 @@
+// Ablation against a model whose output projection lacks the heads' columns, and means and
+// resampled sequences put there by hand.
+#include "nn/study/ablation.h"
+
+#include <cmath>
+
+#include "nn/layers/probe.h"
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::autograd::float64;
+
+const Objective kDiff{Objective::kDifference, 4, 2, {}};
+
+Batch some_batch() {
+  return batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
+}
+
+std::vector<double> values_of(const Transformer& model, const Batch& b, const Objective& o,
+                              Probe* probe = nullptr) {
+  return to(objective_values(model(b.inputs, {.probe = probe}), b, o), float64).to_vector<double>();
+}
+
+TEST_CASE("zero ablation is a model whose output projection has zeros in the heads' columns") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const Batch batch = some_batch();
+    Transformer cut = convert(clone(model), AttentionForm::kPerHead);
+    for (const HeadIndex& h : {HeadIndex{0, 2}, HeadIndex{1, 0}, HeadIndex{1, 1}}) {
+      const NoGrad guard;
+      fill_(select(cut.blocks[std::size_t(h.layer)].attn.weights.W_O, 0, h.head), 0);
+    }
+    const auto clean = values_of(model, batch, kDiff), without = values_of(cut, batch, kDiff);
+    const auto changes =
+        ablation_changes(model, batch, kDiff, {{0, 2}, {1, 0}, {1, 1}}, Ablation::kZero);
+    REQUIRE(changes.size() == 3);
+    for (std::size_t b = 0; b < 3; ++b) {
+      CHECK(std::abs(changes[b]) > 1e-4);
+      CHECK(std::abs(changes[b] - (without[b] - clean[b])) <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("mean and resample put the batch's mean, and the next sequence's output, there") {
+  const Transformer model = random_model(small_options());
+  const Batch batch = some_batch();
+  const auto clean = values_of(model, batch, {});
+  for (const Ablation how : {Ablation::kMean, Ablation::kResample}) {
+    Probe look, put;
+    look.record("blocks.0.attn.hook_z");
+    model(batch.inputs, {.probe = &look});
+    const Tensor z = contiguous(look.value("blocks.0.attn.hook_z"));  // [3, 6, 3, 4]
+    put.replace("blocks.0.attn.hook_z", [&](const Tensor& now) {
+      const Tensor y = contiguous(now.detach());
+      const double* from = z.data<double>();
+      double* to = y.mutable_data<double>();
+      const auto place = [](std::int64_t b, std::int64_t t, std::int64_t c) {
+        return ((b * 6 + t) * 3 + 1) * 4 + c;  // of head 1
+      };
+      for (std::int64_t c = 0; c < 4; ++c) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < 18; ++i) sum += from[place(0, i, c)];
+        for (std::int64_t b = 0; b < 3; ++b)
+          for (std::int64_t t = 0; t < 6; ++t)
+            to[place(b, t, c)] = how == Ablation::kMean ? sum / 18 : from[place((b + 1) % 3, t, c)];
+      }
+      return y;
+    });
+    const auto there = values_of(model, batch, {}, &put);
+    const auto changes = ablation_changes(model, batch, {}, {{0, 1}}, how);
+    for (std::size_t b = 0; b < 3; ++b) {
+      CHECK(std::abs(changes[b]) > 1e-4);
+      CHECK(std::abs(changes[b] - (there[b] - clean[b])) <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
+  const Effect e = effect_of({1, -2, 4, 5});
+  CHECK(e.mean == 2);
+  CHECK(e.standard_error == Approx(std::sqrt((1 + 16 + 4 + 9) / 3.0 / 4)));
+  CHECK(e.mean_absolute == 3);
+  CHECK(e.sequences == 4);
+  CHECK(std::isnan(effect_of({3}).standard_error));
+  CHECK_THROWS_AS(effect_of({}), ValueError);
+}
+
+TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched") {
+  Transformer::Options o = small_options();
+  o.dtype = float32;
+  const Transformer model = random_model(o);
+  const Batch batch = some_batch();
+  for (const Ablation how : {Ablation::kZero, Ablation::kMean, Ablation::kResample}) {
+    const auto each = ablate_each(model, batch, {}, how);
+    const auto heads = all_heads(o);
+    REQUIRE(each.size() == 6);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const Effect one = ablate(model, batch, {}, {heads[i]}, how);
+      CHECK(each[i].mean == one.mean);
+      CHECK(each[i].standard_error == one.standard_error);
+    }
+    CHECK(head_name(heads[3]) == "L1H0");
+  }
+  for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
+}
+
+TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
+  const Transformer::Options o = small_options();
+  CHECK(parse_heads("L1H0,L0H2", o) == std::vector<HeadIndex>{{1, 0}, {0, 2}});
+  for (const char* text : {"", "L1", "H0", "L1H0,", "l1h0", "L1H3", "L2H0", "L-1H0", "L1H0 L0H0",
+                           "LH", "L1H99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(parse_heads(text, o),
+                      Contains("is no head of this model, which has L0H0 to L1H2; write them as "
+                               "L0H0,L0H1"));
+  }
+  const Transformer model = random_model(o);
+  CHECK_THROWS_WITH(ablate(model, some_batch(), {}, {}, Ablation::kZero),
+                    "ablate: needs a head at least, got none");
+  CHECK_THROWS_WITH(ablate(model, some_batch(), {}, {{0, 7}}, Ablation::kZero),
+                    Contains("'L0H7' is no head"));
+  CHECK_THROWS_WITH(ablate(model, batch_of({{1, 2}}), {}, {{0, 0}}, Ablation::kResample),
+                    Contains("batch of 2 or more"));
+}
+
+}  // namespace

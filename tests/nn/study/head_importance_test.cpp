@@ -1,0 +1,128 @@
+// Gates' gradients against differences of ablated runs, integrals against the ablation, and a head
+// that is saturated by hand.
+#include "nn/study/head_importance.h"
+
+#include <cmath>
+#include <optional>
+
+#include "autograd/engine/engine.h"
+#include "nn/layers/probe.h"
+#include "tests/support/catch.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::autograd::float64;
+
+const Batch& some_batch() {
+  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
+  return batch;
+}
+
+// L of each sequence with head h at gate g.
+std::vector<double> gated(const Transformer& model, const HeadIndex& h, double g) {
+  std::vector<double> gates(std::size_t(model.options.heads), 1);
+  gates[std::size_t(h.head)] = g;
+  Probe probe;
+  probe.scale_heads("blocks." + std::to_string(h.layer) + ".attn.hook_z",
+                    from_data(gates, {model.options.heads}));
+  return objective_values(model(some_batch().inputs, {.probe = &probe}), some_batch(), {})
+      .to_vector<double>();
+}
+
+TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablation") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const auto all = head_importance(model, some_batch(), {}, 33);
+    REQUIRE(all.size() == std::size_t(o.layers * o.heads));
+    const auto ablations = ablate_each(model, some_batch(), {}, Ablation::kZero);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const HeadImportance& h = all[i];
+      CHECK(h.head == all_heads(o)[i]);
+      const double step = 1e-4;
+      const auto above = gated(model, h.head, 1 + step), below = gated(model, h.head, 1 - step);
+      double slope = 0, magnitude = 0;
+      for (std::size_t b = 0; b < 2; ++b) {
+        const double s = (above[b] - below[b]) / (2 * step);
+        slope += s / 2, magnitude += std::abs(s) / 2;
+      }
+      CHECK(std::abs(h.gradient.mean - slope) <= 1e-6);
+      CHECK(std::abs(h.gradient.mean_absolute - magnitude) <= 1e-6);
+      CHECK(std::abs(h.ablation.mean - ablations[i].mean) <= 1e-12);
+      CHECK(h.ablation.sequences == 2);
+      CHECK(h.completeness_error <= (o.norm == NormPlacement::kNone ? 0.1 : 1e-4));  // steep there
+      CHECK(std::abs(h.integrated - h.ablation.mean) <= h.completeness_error + 1e-12);
+    }
+    for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
+  }
+}
+
+TEST_CASE("fewer points integrate worse") {
+  const Transformer model = random_model(small_options());
+  const auto coarse = head_importance(model, some_batch(), {}, 3),
+             fine = head_importance(model, some_batch(), {}, 33);
+  for (std::size_t i = 0; i < coarse.size(); ++i)
+    CHECK(coarse[i].completeness_error > 10 * fine[i].completeness_error);
+  CHECK_THROWS_WITH(head_importance(model, some_batch(), {}, 4),
+                    "head_importance: Simpson's rule needs an odd number of points, 3 or more, "
+                    "got 4");
+}
+
+// One layer of one head that looks at itself alone, without norms: the stream's channel 0 is
+// x = 1 + written * g, and logit 0 is x - 2 relu(x - bend) if there is a bend.
+Transformer known_model(double written, std::optional<double> bend) {
+  Transformer::Options o;
+  o.vocab = 2, o.context = 2, o.d_model = 2, o.heads = 1, o.layers = 1, o.dtype = float64;
+  o.norm = NormPlacement::kNone, o.positions = Positions::kNone;
+  o.mlp = bend.has_value(), o.mlp_ratio = 0.5, o.activation = Activation::kRelu;
+  Transformer model(o);
+  const NoGrad guard;
+  for (const NamedTensor& p : parameters(model)) fill_(p.tensor, 0);
+  const auto set = [](const Tensor& x, std::initializer_list<std::initializer_list<double>> rows) {
+    copy_(x, tensor(rows, float64));
+  };
+  Block& block = model.blocks[0];
+  set(model.tok.weight, {{1, 0}, {0, 1}});
+  set(model.head->weight, {{1, 0}, {0, 1}});
+  set(block.attn.weights.in_proj_weight,
+      {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {0, 1}});  // v = x
+  set(block.attn.weights.out_proj_weight, {{written, 0}, {0, 0}});
+  if (bend) {
+    set(block.mlp->up.weight, {{1, 0}});
+    set(block.mlp->down.weight, {{-2}, {0}});
+    fill_(block.mlp->up.bias, -*bend);
+  }
+  return model;
+}
+
+TEST_CASE("where the gradient has not the ablation's sign the head is saturated") {
+  const Batch batch = batch_of({{0, 0}});
+  const Objective logit{Objective::kLogit, 0, 0, {0}};
+  // L = log(1 + exp(-1 - 20 g)): flat at g = 1, and its slope still tells the sign.
+  const HeadImportance flat = head_importance(known_model(20, {}), batch, {}, 129)[0];
+  CHECK(flat.ablation.mean == Approx(std::log1p(std::exp(-1.0))));
+  CHECK(std::abs(flat.gradient.mean) < 1e-7);
+  CHECK(flat.integrated == Approx(flat.ablation.mean).epsilon(1e-4));
+  CHECK(!flat.saturated);
+  // L = -1 - 4 g: linear in between, falls by what the gradient says.
+  const HeadImportance linear = head_importance(known_model(4, 0.0), batch, logit)[0];
+  CHECK(linear.gradient.mean == Approx(-4));
+  CHECK(linear.ablation.mean == Approx(4));
+  CHECK(linear.completeness_error <= 1e-12);
+  CHECK(!linear.saturated);
+  // L rises from 1 to 4 at g = 0.75 and falls to 3: its slope there is -4, yet the head is worth 2.
+  const HeadImportance turned = head_importance(known_model(4, 4.0), batch, logit)[0];
+  CHECK(turned.gradient.mean == Approx(-4));
+  CHECK(turned.ablation.mean == Approx(-2));
+  CHECK(turned.saturated);
+  // Nothing written: no effect, no sign.
+  CHECK(!head_importance(known_model(0, {}), batch, logit)[0].saturated);
+  // exp(-1 - 100 g) is 0 at g = 1 to the last bit: no slope, and without the head L is 0.31 more.
+  CHECK(head_importance(known_model(100, {}), batch, {})[0].saturated);
+}
+
+}  // namespace

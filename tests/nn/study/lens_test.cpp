@@ -1,0 +1,116 @@
+// The lens at the last layer is the model itself, and a logit is the sum of its parts.
+#include "nn/study/lens.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/catch.h"
+#include "tests/support/layouts.h"
+#include "tests/support/studies.h"
+
+namespace {
+
+using namespace heed::autograd;
+using namespace heed::nn;
+using namespace heed::nn::testing;
+using heed::autograd::float64;
+
+const Batch& one() {
+  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}});
+  return batch;
+}
+
+TEST_CASE("the lens after the last block is what the model predicts") {
+  for (const auto& [name, o] : studied_models()) {
+    CAPTURE(name);
+    const Transformer model = random_model(o);
+    const LogitLens lens = logit_lens(model, one(), {});
+    const Tensor p = softmax(model(one().inputs), -1).detach();
+    CHECK(lens.layers == 2);
+    CHECK(lens.length == 6);
+    for (std::int64_t t = 0; t < 6; ++t) {
+      const LensCell& cell = lens.at(1, t);
+      std::int64_t top = 0, rank = 1;
+      const std::int64_t target = one().targets.to_vector<std::int64_t>()[std::size_t(t)];
+      CHECK(cell.token == target);
+      for (std::int64_t c = 1; c < 7; ++c)
+        if (p.at({0, t, c}) > p.at({0, t, top})) top = c;
+      CHECK(cell.top == top);
+      CHECK(cell.top_probability == Approx(p.at({0, t, top})).epsilon(1e-12));
+      if (target == kIgnored) {
+        CHECK(std::isnan(cell.probability));
+        CHECK(cell.rank == 0);
+        continue;
+      }
+      for (std::int64_t c = 0; c < 7; ++c) rank += p.at({0, t, c}) > p.at({0, t, target});
+      CHECK(cell.probability == Approx(p.at({0, t, target})).epsilon(1e-12));
+      CHECK(cell.rank == rank);
+    }
+  }
+}
+
+TEST_CASE("the lens after an earlier block is that of a model cut there") {
+  const Transformer model = random_model(small_options());
+  Transformer shallow = clone(model);
+  shallow.blocks.pop_back();
+  const Tensor p = softmax(shallow(one().inputs), -1).detach();
+  const LogitLens lens = logit_lens(model, one(), {Objective::kLogit, 5, 0, {}});
+  for (std::int64_t t = 0; t < 6; ++t) {
+    CHECK(lens.at(0, t).token == 5);
+    CHECK(lens.at(0, t).probability == Approx(p.at({0, t, 5})).epsilon(1e-12));
+    CHECK(std::abs(lens.at(0, t).probability - lens.at(1, t).probability) > 1e-6);
+  }
+  CHECK_THROWS_WITH(logit_lens(model, one(), {Objective::kLogit, 7, 0, {}}),
+                    "logit_lens: token 7 is none of the 7 that are predicted");
+}
+
+TEST_CASE("the parts' contributions sum to the logit, or the difference of logits") {
+  const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {2, 6, 5, 4, 0, 3}});
+  for (const DType dtype : {float64, float32})
+    for (auto [name, o] : studied_models()) {
+      o.dtype = dtype;
+      const Transformer model = random_model(o);
+      for (const Objective& wanted : {Objective{Objective::kDifference, 4, 2, {}},
+                                      Objective{Objective::kLogit, 4, 0, {1, 4}}}) {
+        CAPTURE(name, dtype, wanted.kind);
+        if (o.norm == NormPlacement::kPost) {
+          CHECK_THROWS_WITH(logit_attribution(model, batch, wanted),
+                            Contains("normalizes the stream after each sum"));
+          continue;
+        }
+        const auto parts = logit_attribution(model, batch, wanted);
+        double total = 0, magnitude = 0;
+        for (const Contribution& part : parts) {
+          total += part.effect.mean, magnitude += std::abs(part.effect.mean);
+          CHECK(part.effect.sequences == 2);
+        }
+        const double value = mean(objective_values(model(batch.inputs), batch, wanted)).item();
+        CHECK(std::abs(total - value) <= (dtype == float64 ? 1e-12 : 1e-5) * magnitude);
+        const auto heads = std::count_if(parts.begin(), parts.end(), [](const Contribution& c) {
+          return c.name.find('H') != std::string::npos;
+        });
+        CHECK(heads == 6);
+      }
+    }
+}
+
+TEST_CASE("without norms a head's contribution to its last layer's logit is its ablation") {
+  Transformer::Options o = small_options();
+  o.norm = NormPlacement::kNone, o.mlp = false;
+  const Transformer model = random_model(o);
+  const Objective wanted{Objective::kDifference, 4, 2, {}};
+  std::size_t seen = 0;
+  for (const Contribution& part : logit_attribution(model, one(), wanted)) {
+    if (!part.name.starts_with("L1H")) continue;
+    const auto head = parse_heads(part.name, o);
+    CHECK(part.effect.mean ==
+          Approx(-ablate(model, one(), wanted, head, Ablation::kZero).mean).epsilon(1e-11));
+    ++seen;
+  }
+  CHECK(seen == 3);
+  CHECK_THROWS_WITH(logit_attribution(model, one(), {}), Contains("a loss is no sum of parts"));
+  CHECK_THROWS_WITH(logit_attribution(model, one(), {Objective::kLogit, 4, 0, {6}}),
+                    Contains("position 6"));
+}
+
+}  // namespace

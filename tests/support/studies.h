@@ -1,0 +1,50 @@
+// Models and sequences to study: small, of float64, every parameter moved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/study/objective.h"
+#include "nn/tasks/task.h"
+#include "tests/support/models.h"
+
+namespace heed::nn::testing {
+
+/// A batch of next-token prediction.
+inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
+  std::vector<Sequence> sequences;
+  for (const auto& row : rows) {
+    Sequence s{row, {row.begin() + 1, row.end()}, std::vector<bool>(row.size(), true)};
+    s.targets.push_back(kIgnored);
+    s.counted.back() = false;
+    sequences.push_back(s);
+  }
+  return make_batch(sequences);
+}
+
+inline Transformer::Options small_options() {
+  Transformer::Options o;
+  o.vocab = 7, o.context = 8, o.d_model = 12, o.heads = 3, o.layers = 2;
+  o.dtype = float64;
+  return o;
+}
+
+/// variant_models, and one that normalizes after the sum, one without norms and one of attention
+/// alone.
+inline std::vector<NamedModel> studied_models() {
+  const Transformer::Options base = small_options();
+  std::vector<NamedModel> models = variant_models(base);
+  models.push_back({"default", base});
+  const auto add = [&](const std::string& name, auto change) {
+    Transformer::Options o = base;
+    change(o);
+    models.push_back({name, o});
+  };
+  add("post-norm", [](auto& o) { o.norm = NormPlacement::kPost; });
+  add("no norm", [](auto& o) { o.norm = NormPlacement::kNone; });
+  add("attention alone", [](auto& o) { o.mlp = false; });
+  return models;
+}
+
+}  // namespace heed::nn::testing

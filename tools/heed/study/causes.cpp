@@ -1,0 +1,124 @@
+#include "tools/heed/study/causes.h"
+
+#include "tools/heed/report/output.h"
+#include "tools/heed/study/cause_tables.h"
+
+namespace heed {
+namespace {
+
+void check_samples(const CauseArguments& a, const Command& c, const nn::Task& task) {
+  for (const char* option : {"ablation", "samples"})
+    if (c.given(option) && !c.given("ablate")) usage_error("--{} goes with --ablate", option);
+  if (c.given("samples") && a.samples > task.evaluation_size())
+    usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
+  if (a.ablation == nn::Ablation::kResample && a.samples < 2)
+    usage_error(
+        "--ablation resample puts another sequence's output in a head's place; give --samples 2 or "
+        "more");
+}
+
+void add_ablation(Causes& causes, const CauseArguments& a, const Command& c,
+                  const nn::LoadedRun& run, const nn::Batch& one, nn::Objective objective) {
+  const bool all = a.ablate == "all";
+  const nn::Transformer::Options& o = run.model.options;
+  const auto heads = all ? nn::all_heads(o) : nn::parse_heads(a.ablate, o);
+  nn::Batch batch = one;
+  if (a.samples > 0) {
+    batch = run.task->evaluation(0, a.samples);
+    if (!c.given("at")) objective.positions.clear();  // the last one, of theirs
+  }
+  if (!all) {
+    causes.tables.push_back(ablation_table(
+        {a.ablate}, {nn::ablate(run.model, batch, objective, heads, a.ablation)}, a.ablation));
+    return;
+  }
+  std::vector<std::string> names;
+  for (const nn::HeadIndex& h : heads) names.push_back(nn::head_name(h));
+  causes.tables.push_back(
+      ablation_table(names, nn::ablate_each(run.model, batch, objective, a.ablation), a.ablation));
+  causes.tables.push_back(head_importance_table(nn::head_importance(run.model, batch, objective)));
+}
+
+// The token, and what it is in the corrupt prompt if it differs.
+std::vector<std::string> pair_labels(const nn::Batch& clean, const nn::Batch& corrupt,
+                                     const nn::Vocabulary& vocabulary) {
+  const auto a = clean.inputs.to_vector<std::int64_t>(),
+             b = corrupt.inputs.to_vector<std::int64_t>();
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    labels.push_back(vocabulary.label(a[i]) + (a[i] == b[i] ? "" : "/" + vocabulary.label(b[i])));
+  return labels;
+}
+
+void add_patching(Causes& causes, const std::string& text, const nn::LoadedRun& run,
+                  const nn::Batch& clean, const nn::Objective& objective) {
+  const nn::Batch corrupt = run.task->prompt(text);
+  if (corrupt.inputs.numel() != clean.inputs.numel())
+    usage_error(
+        "--corrupt: {} tokens, the sequence has {}; give as many, so that places correspond",
+        corrupt.inputs.numel(), clean.inputs.numel());
+  causes.labels = pair_labels(clean, corrupt, run.task->facts().vocabulary);
+  causes.patching = nn::patching(run.model, clean, corrupt, objective);
+  causes.tables.push_back(patching_table(*causes.patching, causes.labels));
+  causes.tables.push_back(estimates_table(*causes.patching, causes.labels));
+}
+
+void add_attribution(Causes& causes, const nn::LoadedRun& run, const nn::Batch& one,
+                     const nn::Objective& objective) {
+  const nn::Vocabulary& vocabulary = run.task->facts().vocabulary;
+  const auto labels = pair_labels(one, one, vocabulary);
+  const std::int64_t query =
+      objective.positions.empty() ? one.inputs.numel() - 1 : objective.positions.front();
+  causes.tables.push_back(
+      token_table(nn::token_attribution(run.model, one, objective, nn::Baseline::kMean, 129),
+                  nn::attention_flow(run.model, one, objective), query, labels));
+  causes.tables.push_back(
+      lens_table(nn::logit_lens(run.model, one, objective), labels, vocabulary));
+  const bool sums =
+      objective.kind != nn::Objective::kLoss && run.model.options.norm != nn::NormPlacement::kPost;
+  if (sums)
+    causes.tables.push_back(
+        logit_attribution_table(nn::logit_attribution(run.model, one, objective)));
+}
+
+}  // namespace
+
+std::vector<nn::Setting> cause_settings(CauseArguments& a) {
+  return {
+      nn::Setting("ablate", a.ablate, "HEADS",
+                  "what L is without these heads at once, as L1H0,L0H1; all: without each of them "
+                  "alone, beside what gradients say")
+          .shows(""),
+      {"ablation", a.ablation,
+       "what takes their output's place: zero, its mean, or another "
+       "sequence's"},
+      nn::Setting("samples", a.samples, {1, 1 << 16},
+                  "ablate on so many evaluation sequences instead of this one")
+          .shows(""),
+      nn::Setting("corrupt", a.corrupt, "TEXT",
+                  "a second prompt of the same length: which activations of the first, put into "
+                  "its run, bring L back")
+          .shows(""),
+      {"attribute", a.attribute,
+       "which tokens and parts L comes from: integrated gradients, rollout, logit lens, direct "
+       "logit attribution"}};
+}
+
+Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedRun& run,
+                    const nn::Batch& one, const nn::Objective& objective) {
+  check_samples(a, c, *run.task);
+  Causes causes;
+  if (c.given("ablate")) add_ablation(causes, a, c, run, one, objective);
+  if (c.given("corrupt")) add_patching(causes, a.corrupt, run, one, objective);
+  if (a.attribute) add_attribution(causes, run, one, objective);
+  return causes;
+}
+
+std::vector<std::filesystem::path> draw_causes(const std::filesystem::path& folder,
+                                               const Causes& causes) {
+  if (!causes.patching) return {};
+  draw_patching(folder / "patching.png", *causes.patching, causes.labels);
+  return {folder / "patching.png"};
+}
+
+}  // namespace heed

@@ -99,8 +99,8 @@ std::string draw_grid(const std::filesystem::path& file, const plot::HeatmapGrid
 struct PanelPairs {
   plot::HeatmapGrid a, b;
 };
-PanelPairs panels_of(const StudiedPair& s, const std::string& site) {
-  PanelPairs p{heads_grid(s.a.arrays, site), heads_grid(s.b.arrays, site)};
+PanelPairs panels_of(const nn::Study& a, const nn::Study& b, const std::string& site) {
+  PanelPairs p{heads_grid(a.arrays, site), heads_grid(b.arrays, site)};
   const auto keep = [](plot::HeatmapGrid& grid, const std::vector<plot::Panel>& other) {
     std::erase_if(grid.panels, [&](const plot::Panel& panel) {
       return std::none_of(other.begin(), other.end(),
@@ -116,7 +116,7 @@ PanelPairs panels_of(const StudiedPair& s, const std::string& site) {
 // A and B side by side, a row of panels a layer.
 std::string draw_both(const std::filesystem::path& out, const Comparison& c, const StudiedPair& s,
                       const std::string& b_folder) {
-  PanelPairs p = panels_of(s, "hook_pattern");
+  PanelPairs p = panels_of(s.a, s.b, "hook_pattern");
   plot::HeatmapGrid grid = p.a;
   grid.panels.clear();
   for (std::size_t i = 0; i < p.a.panels.size(); ++i) {
@@ -142,11 +142,7 @@ struct DifferenceView {
 std::string draw_difference(const std::filesystem::path& out, const Comparison& c,
                             const StudiedPair& s, const std::string& b_folder,
                             const DifferenceView& view) {
-  PanelPairs p = panels_of(s, view.site);
-  for (std::size_t i = 0; i < p.a.panels.size(); ++i)
-    std::transform(p.b.panels[i].values.begin(), p.b.panels[i].values.end(),
-                   p.a.panels[i].values.begin(), p.a.panels[i].values.begin(), std::minus());
-  plot::HeatmapGrid& grid = p.a;
+  plot::HeatmapGrid grid = difference_grid(s.a, s.b, view.site);
   finish_grid(grid, c);
   grid.scale = plot::ColorScale::kDiverging;
   grid.title = fmt::format("{}: run B minus run A", view.what);
@@ -260,6 +256,14 @@ void print_comparison(const Comparison& c, const nn::LoadedRun& b, const std::st
 }
 
 }  // namespace
+
+plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b, const std::string& site) {
+  PanelPairs p = panels_of(a, b, site);
+  for (std::size_t i = 0; i < p.a.panels.size(); ++i)
+    std::transform(p.b.panels[i].values.begin(), p.b.panels[i].values.end(),
+                   p.a.panels[i].values.begin(), p.a.panels[i].values.begin(), std::minus());
+  return p.a;
+}
 
 int compare_runs(const Comparison& c) {
   const std::filesystem::path other = find_run(c.other);

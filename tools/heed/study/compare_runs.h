@@ -6,6 +6,7 @@
 
 #include "nn/study/study.h"
 #include "nn/train/run_folder.h"
+#include "tools/plot/heatmap.h"
 
 namespace heed {
 
@@ -23,5 +24,9 @@ struct Comparison {
 /// Prints what differs and draws it: returns kOk whatever it is. UsageError where run B cannot read
 /// the sequence: another vocabulary, or a shorter context.
 int compare_runs(const Comparison& c);
+
+/// The maps of `site` ("hook_pattern_grad") of run B minus those of run A, for each head that both
+/// have; both studies are of one sequence.
+plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b, const std::string& site);
 
 }  // namespace heed

@@ -1,0 +1,48 @@
+// Difference maps of two models on one sequence.
+#include "tools/heed/study/compare_runs.h"
+
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/models.h"
+
+namespace {
+
+using namespace heed;
+using namespace heed::autograd;
+
+nn::Study studied(std::int64_t heads, std::int64_t layers, std::int64_t seed) {
+  nn::Transformer::Options o;
+  o.vocab = 5, o.d_model = 12, o.heads = heads, o.layers = layers, o.context = 4;
+  o.dtype = float64;
+  nn::Sequence s;
+  s.inputs = {0, 1, 2, 0}, s.targets = {1, 2, 0, 1}, s.counted.assign(4, true);
+  return study(nn::testing::random_module<nn::Transformer>(o, seed), nn::make_batch({s}), {});
+}
+
+TEST_CASE("a difference map is B minus A of the heads that both have, hidden cells masked") {
+  const nn::Study a = studied(3, 2, 1), b = studied(2, 1, 2);
+  for (const char* site : {"hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"}) {
+    INFO(site);
+    const plot::HeatmapGrid grid = difference_grid(a, b, site);
+    REQUIRE(grid.panels.size() == 2);
+    CHECK(grid.panel_columns == 2);
+    for (std::int64_t head = 0; head < 2; ++head) {
+      const plot::Panel& panel = grid.panels[std::size_t(head)];
+      CHECK(panel.title == "L0H" + std::to_string(head));
+      const auto map = [&](const nn::Study& s) {
+        return contiguous(select(s.array("blocks.0.attn." + std::string(site)), 1, head))
+            .to_vector<double>();
+      };
+      const auto x = map(a), y = map(b);
+      double largest = 0;
+      for (std::size_t i = 0; i < 16; ++i) {
+        CHECK(double(panel.values[i]) == Approx(y[i] - x[i]).margin(1e-6));
+        CHECK(bool(panel.masked[i]) == (i % 4 > i / 4));
+        largest = std::max(largest, std::abs(y[i] - x[i]));
+      }
+      CHECK(largest > 1e-4);
+    }
+  }
+}
+
+}  // namespace

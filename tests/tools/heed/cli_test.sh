@@ -388,6 +388,7 @@ expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "saturated"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched
 for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
+expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"
 refuses 2 "--ablation goes with --ablate" study runs/reverse-1 --ablation mean
 refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
 refuses 2 "--samples: needs 1 to" study runs/reverse-1 --ablate L0H0 --samples 60000

@@ -102,7 +102,7 @@ Table estimates_table(const nn::Patching& p, const std::vector<std::string>& tok
 }
 
 void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
-                   const std::vector<std::string>& tokens) {
+                   const std::vector<std::string>& tokens, const PictureSource& source) {
   plot::HeatmapGrid grid;
   for (const nn::PatchMap& map : p.maps)
     if (!map.by_head)
@@ -120,7 +120,8 @@ void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
       p.clean, p.corrupt);
   grid.value_name = "share of L";
   grid.scale = plot::ColorScale::kDiverging;
-  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption);
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
+                  png_facts(source, grid));
 }
 
 Table token_table(const nn::TokenAttribution& a, const nn::AttentionFlow& flow, std::int64_t query,

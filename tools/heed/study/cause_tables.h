@@ -10,6 +10,7 @@
 #include "nn/study/lens.h"
 #include "nn/study/patching.h"
 #include "nn/tasks/vocabulary.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/study/table.h"
 
 namespace heed {
@@ -25,7 +26,7 @@ Table patching_table(const nn::Patching& patching, const std::vector<std::string
 Table estimates_table(const nn::Patching& patching, const std::vector<std::string>& tokens);
 /// Layer by position, a panel for each site.
 void draw_patching(const std::filesystem::path& file, const nn::Patching& patching,
-                   const std::vector<std::string>& tokens);
+                   const std::vector<std::string>& tokens, const PictureSource& source);
 
 /// `query`: whose row of the flow is shown.
 Table token_table(const nn::TokenAttribution& attribution, const nn::AttentionFlow& flow,

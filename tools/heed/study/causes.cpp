@@ -115,9 +115,9 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
 }
 
 std::vector<std::filesystem::path> draw_causes(const std::filesystem::path& folder,
-                                               const Causes& causes) {
+                                               const Causes& causes, const PictureSource& source) {
   if (!causes.patching) return {};
-  draw_patching(folder / "patching.png", *causes.patching, causes.labels);
+  draw_patching(folder / "patching.png", *causes.patching, causes.labels, source);
   return {folder / "patching.png"};
 }
 

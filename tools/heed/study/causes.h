@@ -10,6 +10,7 @@
 #include "nn/study/patching.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/command_line/command.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/study/table.h"
 
 namespace heed {
@@ -33,6 +34,6 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
                     const nn::Batch& one, const nn::Objective& objective);
 /// Their pictures, into `folder`; returns the files.
 std::vector<std::filesystem::path> draw_causes(const std::filesystem::path& folder,
-                                               const Causes& causes);
+                                               const Causes& causes, const PictureSource& source);
 
 }  // namespace heed

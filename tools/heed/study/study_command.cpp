@@ -84,7 +84,7 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
     nn::save_safetensors(arrays.string(), f.study.arrays, more);
   });
   std::vector<std::filesystem::path> files = draw_study(out, f.study.arrays, words, source, head);
-  for (const auto& file : draw_causes(out, f.causes)) files.push_back(file);
+  for (const auto& file : draw_causes(out, f.causes, source)) files.push_back(file);
   files.push_back(write_page(out, f, source, words, a.causes.corrupt));
   saved.get();
   files.push_back(arrays);
@@ -122,12 +122,14 @@ int run_study(const StudyArguments& a, const Command& c) {
   if (a.over_time) {
     refuse_beside("over-time",
                   {"other", "prompt", "sample", "of", "at", "weights", "head", "export", "ascii",
-                   "ablate", "corrupt", "attribute"},
+                   "ablate", "ablation", "samples", "corrupt", "attribute"},
                   c);
     return study_over_time({a.run, a.out, a.overwrite, c.json});
   }
   if (c.given("other"))
-    refuse_beside("other", {"head", "export", "ascii", "ablate", "corrupt", "attribute"}, c);
+    refuse_beside(
+        "other",
+        {"head", "export", "ascii", "ablate", "ablation", "samples", "corrupt", "attribute"}, c);
   if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
   if (c.given("prompt") && c.given("sample"))
     usage_error("--prompt and --sample both name a sequence; give one");
@@ -185,7 +187,7 @@ void study_command(Command& c) {
       "  heed study --sample 3 --ascii\n"
       "  heed study --head L1H0 --export csv\n"
       "  heed study --ablate all --samples 64\n"
-      "  heed study --prompt abcdefabcd --corrupt abcdefabxd --of diff:e-f --attribute\n"
+      "  heed study --prompt abcdefghijklab --corrupt abdcefghijklab --of diff:c-d --attribute\n"
       "  heed study runs/induction-1 --over-time\n"
       "  heed study runs/induction-1 runs/induction-2";
   c.notes =

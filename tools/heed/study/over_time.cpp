@@ -143,7 +143,7 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 
 int study_over_time(const OverTimeArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
-  const std::vector<nn::Checkpoint> checkpoints = nn::list_checkpoints(folder);
+  const std::vector<nn::CheckpointFile> checkpoints = nn::list_checkpoints(folder);
   const auto first = std::filesystem::path("checkpoints") / checkpoints[0].file.filename();
   nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();

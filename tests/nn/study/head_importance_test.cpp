@@ -37,7 +37,9 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const auto all = head_importance(model, some_batch(), {}, 33);
+    // Without norms scores are large, and the integrand nearly jumps.
+    const bool steep = o.norm == NormPlacement::kNone;
+    const auto all = head_importance(model, some_batch(), {}, steep ? 2049 : 257);
     REQUIRE(all.size() == std::size_t(o.layers * o.heads));
     const auto ablations = ablate_each(model, some_batch(), {}, Ablation::kZero);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -54,7 +56,7 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
       CHECK(std::abs(h.gradient.mean_absolute - magnitude) <= 1e-6);
       CHECK(std::abs(h.ablation.mean - ablations[i].mean) <= 1e-12);
       CHECK(h.ablation.sequences == 2);
-      CHECK(h.completeness_error <= (o.norm == NormPlacement::kNone ? 0.1 : 1e-4));  // steep there
+      CHECK(h.completeness_error <= (steep ? 1e-3 : 1e-5));
       CHECK(std::abs(h.integrated - h.ablation.mean) <= h.completeness_error + 1e-12);
     }
     for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());

@@ -81,7 +81,7 @@ Effect effect_of(const std::vector<double>& changes) {
   for (const double x : changes) sum += x, absolute += std::abs(x);
   for (const double x : changes) squares += (x - sum / n) * (x - sum / n);
   const double error =
-      n > 1 ? std::sqrt(squares / n / n) : std::numeric_limits<double>::quiet_NaN();
+      n > 1 ? std::sqrt(squares / (n - 1) / n) : std::numeric_limits<double>::quiet_NaN();
   return {sum / n, error, absolute / n, std::int64_t(changes.size())};
 }
 

@@ -117,7 +117,7 @@ function slider() {
     output.textContent = `${weights} (${state.moment + 1} of ${longest.moments.length})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
-  return el("label", {}, "CheckpointFile", input, output);
+  return el("label", {}, "Checkpoint", input, output);
 }
 
 const toggleRoot = () => change({ root: (state.roots[quantity().name] = !state.roots[quantity().name]) });

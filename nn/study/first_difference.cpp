@@ -35,7 +35,7 @@ std::map<std::int64_t, std::filesystem::path> checkpoints_by_step(
   std::map<std::int64_t, std::filesystem::path> found;
   std::error_code ignored;
   if (!std::filesystem::exists(run / "checkpoints", ignored)) return found;
-  for (const Checkpoint& c : list_checkpoints(run)) found[c.step] = c.file;
+  for (const CheckpointFile& c : list_checkpoints(run)) found[c.step] = c.file;
   return found;
 }
 

@@ -65,8 +65,8 @@ double falling_loss(const Moment& m) {
 
 }  // namespace
 
-std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& run) {
-  std::vector<Checkpoint> found;
+std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run) {
+  std::vector<CheckpointFile> found;
   std::error_code error;
   for (std::filesystem::directory_iterator it(run / "checkpoints", error), end; !error && it != end;
        it.increment(error))
@@ -75,7 +75,7 @@ std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& run) {
       !found.empty(), "over-time", run.string(),
       " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
   std::sort(found.begin(), found.end(),
-            [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
+            [](const CheckpointFile& a, const CheckpointFile& b) { return a.step < b.step; });
   return found;
 }
 
@@ -88,13 +88,13 @@ Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t m
   return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));
 }
 
-OverTime over_time(Transformer& model, const std::vector<Checkpoint>& checkpoints,
+OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
                    const Batch& batch, const WorkWatch& watch) {
   OverTime all;
   all.sequences = batch.inputs.size(0);
   all.optimal = mean_optimal(batch);
   SafeTensors first;  // its metadata
-  for (const Checkpoint& c : checkpoints) {
+  for (const CheckpointFile& c : checkpoints) {
     if (watch) watch(std::int64_t(all.moments.size()), std::int64_t(checkpoints.size()));
     const SafeTensors file = load_safetensors(c.file.string());
     if (all.moments.empty()) first.path = file.path, first.metadata = file.metadata;

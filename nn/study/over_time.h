@@ -14,13 +14,13 @@
 namespace heed::nn {
 
 /// The weights of one step: checkpoints/000200.safetensors of a run folder.
-struct Checkpoint {
+struct CheckpointFile {
   std::int64_t step;
   std::filesystem::path file;
 };
 
 /// Those of a run, by step; files of other names are none of them. IoError if there is none.
-std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& run);
+std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run);
 
 /// The first `most` sequences of the evaluation set, fewer where a study of them would take more
 /// than about 256 MB.
@@ -45,7 +45,7 @@ struct OverTime {
 /// one stay in the model. IoError naming the file for one that is damaged, is of another step than
 /// its name says, of another recipe than the first, or does not fit the model; NumericError for
 /// weights whose loss is not finite.
-OverTime over_time(Transformer& model, const std::vector<Checkpoint>& checkpoints,
+OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
                    const Batch& batch, const WorkWatch& watch = {});
 
 /// Between which checkpoints the loss falls fastest: of the counted tokens, of all where none

@@ -10,6 +10,8 @@
 
 #include "autograd/base/files.h"
 #include "nn/io/safetensors.h"
+#include "nn/study/head_importance.h"
+#include "nn/study/patching.h"
 #include "nn/study/study.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
@@ -101,6 +103,43 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
   CHECK(got == right);
   CHECK(least > probability);  // of the right ones, as got is right
   std::cout << "  " << prompt << ": least probability " << least << std::endl;
+}
+
+TEST_CASE("README's tour ends where it says") {
+  const Trainer& trainer = first_run();
+  const Vocabulary& spelling = trainer.task->facts().vocabulary;
+  const std::string text = read_file(HEED_SOURCE_DIR "/README.md");
+  std::smatch said;
+  REQUIRE(std::regex_search(text, said,
+                            std::regex("heed study \\S+ --prompt ([a-z]+) --corrupt ([a-z]+) --of "
+                                       "diff:([a-z])-([a-z])")));
+  const std::string asked = said[1];
+  const auto last = std::int64_t(asked.size()), before = last - std::int64_t(period_of(asked));
+  const Batch clean = trainer.task->prompt(asked), corrupt = trainer.task->prompt(said[2]);
+  const Objective lead{Objective::kDifference,
+                       spelling.encode(said.str(3))[0],
+                       spelling.encode(said.str(4))[0],
+                       {last}};
+  const Study s = study(trainer.model, clean, lead);
+  // "L1H1 puts most of its weight on c; dL/dS says ... more than any other; and without the head c
+  // leads d by less"
+  const auto row = [&](const std::string& site) {
+    return select(select(select(s.array("blocks.1.attn." + site), 0, 0), 0, 1), 0, last);
+  };
+  CHECK(row("hook_pattern").at({before + 1}) > 0.5);
+  CHECK(argmax(row("hook_attn_scores_grad"), 0).item() == double(before + 1));
+  const double cut = ablate(trainer.model, clean, lead, {{1, 1}}, Ablation::kZero).mean;
+  CHECK(cut < 0);
+  CHECK(!is_saturated(s.head(1, 1).importance, cut));
+  // "what attention of layer 1 wrote at the last b brings nearly all of the lead back"
+  const Patching patched = patching(trainer.model, clean, corrupt, lead);
+  bool found = false;
+  for (const PatchMap& map : patched.maps)
+    if (map.site == "hook_attn_out") {
+      found = true;
+      CHECK(map.effect[std::size_t(map.columns + last)] > 0.9);  // of layer 1
+    }
+  CHECK(found);
 }
 
 }  // namespace

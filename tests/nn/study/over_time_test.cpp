@@ -74,7 +74,7 @@ TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other
                             "77", "000010.safetensors.tmp12.0"})
     std::ofstream(c.path(other)) << "x";
   std::vector<std::int64_t> steps;
-  for (const Checkpoint& found : list_checkpoints(c.folder.path())) steps.push_back(found.step);
+  for (const CheckpointFile& found : list_checkpoints(c.folder.path())) steps.push_back(found.step);
   CHECK(steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
   const OverTime study = c.study();
   REQUIRE(study.moments.size() == 4);

@@ -37,10 +37,12 @@ std::vector<std::size_t> strongest_heads(const nn::OverTime& study, double nn::H
 }
 
 struct Columns {
-  const char* title;
+  std::string title;
   double nn::HeadReport::*score;
   std::vector<std::size_t> heads;
-  int width() const { return 6 * int(heads.size()); }
+  std::size_t width() const { return std::max(6 * heads.size(), title.size()); }
+  /// What stands before the first head: space between groups, and below a title that is wider.
+  std::string indent() const { return std::string(2 + width() - 6 * heads.size(), ' '); }
 };
 
 std::string cell_text(double x, int width, int digits) {
@@ -63,10 +65,10 @@ std::vector<Columns> columns_of(const nn::OverTime& study) {
 void print_moments(const nn::OverTime& study) {
   const std::vector<Columns> groups = columns_of(study);
   print("{:24}", "");
-  for (const Columns& g : groups) print("  {:^{}}", std::string(g.title), g.width());
+  for (const Columns& g : groups) print("  {:^{}}", g.title, g.width());
   print("\n{:>8}{:>8}{:>8}", "step", "loss", "counted");
   for (const Columns& g : groups) {
-    print("  ");
+    print("{}", g.indent());
     for (const std::size_t i : g.heads) {
       const nn::HeadReport& h = study.moments[0].heads[i];
       print("{:>6}", fmt::format("L{}H{}", h.layer, h.head));
@@ -76,29 +78,32 @@ void print_moments(const nn::OverTime& study) {
   for (const nn::Moment& m : study.moments) {
     print("{:>8}{}{}", m.step, cell_text(m.loss, 8, 3), cell_text(m.counted_loss, 8, 3));
     for (const Columns& g : groups) {
-      print("  ");
+      print("{}", g.indent());
       for (const std::size_t i : g.heads) print("{}", cell_text(m.heads[i].*g.score, 6, 2));
     }
     print("\n");
   }
 }
 
-// When a layer's induction score passes one half, of the first layer where it does.
+// When a layer's induction score comes to one half, of the first layer where it does.
 std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::OverTime& study) {
   std::int64_t layers = 0;
   for (const nn::HeadReport& h : study.moments[0].heads) layers = std::max(layers, h.layer + 1);
-  for (std::int64_t layer = 0; layer < layers; ++layer)
-    if (const auto step = nn::first_reached(study, &nn::HeadReport::induction, layer, kHalf))
-      return std::pair{layer, *step};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const auto step = nn::first_reached(study, &nn::HeadReport::induction, layer, kHalf);
+    if (step && *step > study.moments[0].step) return std::pair{layer, *step};
+  }
   return {};
 }
 
 void print_events(const nn::OverTime& study) {
+  std::string text;
   if (const auto fall = nn::steepest_fall(study))
-    print("\nthe loss falls fastest between steps {} and {}\n", fall->from, fall->to);
+    text += fmt::format("the loss falls fastest between steps {} and {}\n", fall->from, fall->to);
   if (const auto forms = induction_forms(study))
-    print("layer {}: a head's induction score is {} or more from step {} on\n", forms->first, kHalf,
-          forms->second);
+    text += fmt::format("layer {}: a head's induction score is {} or more from step {} on\n",
+                        forms->first, kHalf, forms->second);
+  if (!text.empty()) print("\n{}", text);
 }
 
 nn::Json series_json(const nn::OverTime& study, const auto& value) {
@@ -143,7 +148,7 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 
 int study_over_time(const OverTimeArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
-  const std::vector<nn::Checkpoint> checkpoints = nn::list_checkpoints(folder);
+  const std::vector<nn::CheckpointFile> checkpoints = nn::list_checkpoints(folder);
   const auto first = std::filesystem::path("checkpoints") / checkpoints[0].file.filename();
   nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();

@@ -24,14 +24,14 @@ nn::Json pane_json(const PagePane& pane, const nn::Transformer& model) {
 }
 
 // The first, the last and, of the others, those nearest to the steepest fall, by step.
-std::vector<nn::Checkpoint> telling_moments(const std::vector<nn::Checkpoint>& all,
-                                            const nn::OverTime& study) {
+std::vector<nn::CheckpointFile> telling_moments(const std::vector<nn::CheckpointFile>& all,
+                                                const nn::OverTime& study) {
   constexpr std::size_t kMost = 8;
-  std::vector<nn::Checkpoint> chosen = all;
+  std::vector<nn::CheckpointFile> chosen = all;
   const auto fall = nn::steepest_fall(study);
   const double middle = fall ? fall->middle() : 0;  // without a fall the earliest
   const std::int64_t first = all.front().step, last = all.back().step;
-  const auto rank = [&](const nn::Checkpoint& c) {
+  const auto rank = [&](const nn::CheckpointFile& c) {
     return c.step == first || c.step == last ? -1.0 : std::abs(double(c.step) - middle);
   };
   std::sort(chosen.begin(), chosen.end(), [&](const auto& a, const auto& b) {
@@ -56,10 +56,11 @@ nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn
 }
 
 nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,
-                        const std::vector<nn::Checkpoint>& checkpoints, const nn::OverTime& study) {
+                        const std::vector<nn::CheckpointFile>& checkpoints,
+                        const nn::OverTime& study) {
   PagePane page = empty_pane(pane);
-  const std::vector<nn::Checkpoint> moments = telling_moments(checkpoints, study);
-  for (const nn::Checkpoint& c : moments) {
+  const std::vector<nn::CheckpointFile> moments = telling_moments(checkpoints, study);
+  for (const nn::CheckpointFile& c : moments) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
     page.add_moment(c.step, nn::study(model, pane.one, pane.objective),
                     nn::routes(model, pane.one, pane.objective), c.step == moments.back().step);

@@ -28,7 +28,8 @@ nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn
 /// With up to eight moments: the weights of checkpoints, the first, the last and those about the
 /// steepest fall. The model keeps the last ones. IoError as load_safetensors.
 nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,
-                        const std::vector<nn::Checkpoint>& checkpoints, const nn::OverTime& study);
+                        const std::vector<nn::CheckpointFile>& checkpoints,
+                        const nn::OverTime& study);
 
 /// Writes report.html into the folder and returns its path. `tables` as page/README.md says.
 /// IoError.

@@ -20,14 +20,16 @@ void set_dtype(Options& o, DType dtype) {
 }
 
 // Samples of a module: f(module, x), differentiated in x and in all parameters, whose values are
-// inputs of the check. The module is built anew around them for each call.
+// inputs of the check. The module is built anew around them for each call. `more`: an input beside
+// them, f's third argument.
 template <class M, class F>
 Sample module_sample(const std::string& name, const typename M::Options& options, const Tensor& x,
-                     F f) {
+                     F f, const Tensor& more = {}) {
   Generator g(11);
   M module(options, g);
   std::vector<Tensor> inputs{x};
   for (const NamedTensor& p : parameters(module)) inputs.push_back(p.tensor.detach());
+  if (more.defined()) inputs.push_back(more);
   return {name,
           [options, f](Args t) {
             Generator scratch(11);
@@ -36,7 +38,10 @@ Sample module_sample(const std::string& name, const typename M::Options& options
             M m(o, scratch);
             std::size_t next = 1;
             for_each_parameter(m, [&](const std::string&, Tensor& p) { p = t[next++]; });
-            return f(m, t[0]);
+            if constexpr (std::is_invocable_v<F, M&, Tensor, Tensor>)
+              return f(m, t[0], t[next]);
+            else
+              return f(m, t[0]);
           },
           inputs};
 }
@@ -187,20 +192,20 @@ const Check kAttentionOptions(
 const Check kHeadGates(
     "nn.MultiHeadAttention.head_gates",
     [](SampleGen& g) -> Samples {
-      const auto gated = [](const std::string& site) {
-        return [site](Args t) {
-          Generator weights(11);
-          auto o = attention_options(A::kSeparate);
-          o.heads = 2, o.kv_heads = 1, o.d_head = 2, o.dtype = dtype_beside(t[0]);
-          const MultiHeadAttention m(o, weights);
+      auto o = attention_options(A::kSeparate);
+      o.kv_heads = 1, o.d_head = 2;
+      const auto gated = [&](const std::string& name, const std::string& site, const Tensor& x,
+                             const Tensor& gates) {
+        const auto call = [site](auto& m, const Tensor& input, const Tensor& each) {
           Probe probe;
-          probe.scale_heads(site, t[1]);
-          return m(t[0], {.probe = &probe});
+          probe.scale_heads(site, each);
+          return m(input, {.probe = &probe});
         };
+        return module_sample<MultiHeadAttention>(name, o, x, call, gates);
       };
-      return {{"z, a head cut", gated("hook_z"), {g.normal({2, 3, 4}), tensor({0, 0.7}, float64)}},
-              {"z", gated("hook_z"), {g.normal({1, 3, 4}), g.normal({2})}},
-              {"shared values", gated("hook_v"), {g.normal({1, 3, 4}), g.normal({1})}}};
+      return {gated("z, a head cut", "hook_z", g.normal({2, 3, 4}), tensor({0, 0.7}, float64)),
+              gated("z", "hook_z", g.normal({1, 3, 4}), g.normal({2})),
+              gated("shared values", "hook_v", g.normal({1, 3, 4}), g.normal({1}))};
     },
     needs_axis());
 const Check kBlock(

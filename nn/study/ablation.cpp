@@ -2,9 +2,7 @@
 
 #include <cmath>
 #include <limits>
-#include <sstream>
 
-#include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
 #include "nn/study/copies.h"
@@ -16,15 +14,6 @@ using namespace autograd;
 namespace {
 
 constexpr std::string_view kAblate = "ablate";
-
-bool has_head(const Transformer::Options& o, const HeadIndex& h) {
-  return h.layer >= 0 && h.layer < o.layers && h.head >= 0 && h.head < o.heads;
-}
-
-[[noreturn]] void fail_no_head(const Transformer::Options& o, const std::string& text) {
-  fail<ValueError>(kAblate, "'", text, "' is no head of this model, which has L0H0 to ",
-                   head_name({o.layers - 1, o.heads - 1}), "; write them as L0H0,L0H1");
-}
 
 struct CleanRun {
   Tensor values;          // [B], L of each sequence
@@ -85,38 +74,12 @@ Effect effect_of(const std::vector<double>& changes) {
   return {sum / n, error, absolute / n, std::int64_t(changes.size())};
 }
 
-std::string head_name(const HeadIndex& h) {
-  return "L" + std::to_string(h.layer) + "H" + std::to_string(h.head);
-}
-
-std::vector<HeadIndex> parse_heads(const std::string& text, const Transformer::Options& model) {
-  std::vector<HeadIndex> heads;
-  std::istringstream words(text + ",");
-  for (std::string word; std::getline(words, word, ',');) {
-    const std::size_t h = word.find('H');
-    if (!word.starts_with('L') || h == std::string::npos) fail_no_head(model, word);
-    const auto layer = parse_number<std::int64_t>(word.substr(1, h - 1)),
-               head = parse_number<std::int64_t>(word.substr(h + 1));
-    if (!layer || !head || !has_head(model, {*layer, *head})) fail_no_head(model, word);
-    heads.push_back({*layer, *head});
-  }
-  return heads;
-}
-
-std::vector<HeadIndex> all_heads(const Transformer::Options& model) {
-  std::vector<HeadIndex> heads;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    for (std::int64_t head = 0; head < model.heads; ++head) heads.push_back({layer, head});
-  return heads;
-}
-
 std::vector<double> ablation_changes(const Transformer& model, const Batch& batch,
                                      const Objective& objective,
                                      const std::vector<HeadIndex>& heads, Ablation how) {
   const NoGrad guard;
   check<ValueError>(!heads.empty(), kAblate, "needs a head at least, got none");
-  for (const HeadIndex& h : heads)
-    if (!has_head(model.options, h)) fail_no_head(model.options, head_name(h));
+  for (const HeadIndex& h : heads) check_head(kAblate, h, model.options);
   return changes_without(model, batch, objective, heads, how,
                          run_clean(model, batch, objective, how));
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nn/io/setting.h"
-#include "nn/layers/transformer.h"
+#include "nn/study/head_index.h"
 #include "nn/study/objective.h"
 
 namespace heed::nn {
@@ -21,16 +21,6 @@ struct Effect {
 };
 /// Of the change in each sequence. ValueError for none.
 Effect effect_of(const std::vector<double>& changes);
-
-/// A head by its place in the model, both from 0; written L1H0.
-struct HeadIndex {
-  std::int64_t layer, head;
-  bool operator==(const HeadIndex&) const = default;
-};
-std::string head_name(const HeadIndex& head);
-/// "L1H0,L0H1" -> these heads. ValueError for another text or heads that the model has not.
-std::vector<HeadIndex> parse_heads(const std::string& text, const Transformer::Options& model);
-std::vector<HeadIndex> all_heads(const Transformer::Options& model);
 
 /// What takes the place of a head's output z (blocks.L.attn.hook_z), before the output projection.
 enum class Ablation {

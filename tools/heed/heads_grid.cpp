@@ -43,19 +43,8 @@ std::optional<std::int64_t> layer_of(std::string_view name, std::string_view sit
   return autograd::parse_number<std::int64_t>(name);
 }
 
-std::string HeadName::text() const { return fmt::format("L{}H{}", layer, head); }
-
-std::optional<HeadName> parse_head(std::string_view text) {
-  const std::size_t h = text.find('H');
-  if (!text.starts_with('L') || h == std::string_view::npos) return {};
-  const auto layer = autograd::parse_number<std::int64_t>(text.substr(1, h - 1));
-  const auto head = autograd::parse_number<std::int64_t>(text.substr(h + 1));
-  if (!layer || !head) return {};
-  return HeadName{*layer, *head};
-}
-
 plot::HeatmapGrid heads_grid(const std::vector<nn::NamedTensor>& arrays, const std::string& site,
-                             std::optional<HeadName> only) {
+                             std::optional<nn::HeadIndex> only) {
   plot::HeatmapGrid grid;
   for (const auto& [name, heads] : arrays) {
     const auto layer = layer_of(name, site);
@@ -64,7 +53,7 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::NamedTensor>& arrays, const s
     grid.panel_columns = only ? 1 : int(heads.size(1));
     for (std::int64_t head = 0; head < heads.size(1); ++head)
       if (!only || only->head == head)
-        grid.panels.push_back({HeadName{*layer, head}.text(), int(heads.size(2)),
+        grid.panels.push_back({nn::head_name({*layer, head}), int(heads.size(2)),
                                int(heads.size(3)), values_of(heads, head),
                                hidden_cells(scores, head)});
   }

@@ -8,17 +8,10 @@
 #include <vector>
 
 #include "nn/io/named_tensor.h"
+#include "nn/study/head_index.h"
 #include "tools/plot/heatmap.h"
 
 namespace heed {
-
-/// A head of a model, written L1H0.
-struct HeadName {
-  std::int64_t layer = 0, head = 0;
-  std::string text() const;
-};
-/// Nothing for a text that is no such name.
-std::optional<HeadName> parse_head(std::string_view text);
 
 /// The layer of "blocks.3.attn.`site`"; nothing for another name.
 std::optional<std::int64_t> layer_of(std::string_view name, std::string_view site);
@@ -28,6 +21,6 @@ std::optional<std::int64_t> layer_of(std::string_view name, std::string_view sit
 /// blocks.L.attn.hook_attn_scores, if it is among the arrays, is -inf: the causal mask, a window or
 /// padding hides that key.
 plot::HeatmapGrid heads_grid(const std::vector<nn::NamedTensor>& arrays, const std::string& site,
-                             std::optional<HeadName> only = {});
+                             std::optional<nn::HeadIndex> only = {});
 
 }  // namespace heed

@@ -113,14 +113,17 @@ TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched"
 
 TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
   const Transformer::Options o = small_options();
-  CHECK(parse_heads("L1H0,L0H2", o) == std::vector<HeadIndex>{{1, 0}, {0, 2}});
-  for (const char* text : {"", "L1", "H0", "L1H0,", "l1h0", "L1H3", "L2H0", "L-1H0", "L1H0 L0H0",
-                           "LH", "L1H99999999999999999999"}) {
+  CHECK(parse_heads("x", "L1H0,L0H2", o) == std::vector<HeadIndex>{{1, 0}, {0, 2}});
+  for (const char* text : {"", "L", "L1", "H0", "L1H0,", "l1h0", "L1H0 ", "L1H0 L0H0", "LH", "L1H",
+                           "L1H0.5", "1H0", "L1H99999999999999999999"}) {
     CAPTURE(text);
-    CHECK_THROWS_WITH(parse_heads(text, o),
-                      Contains("is no head of this model, which has L0H0 to L1H2; write them as "
-                               "L0H0,L0H1"));
+    CHECK_THROWS_WITH(parse_heads("x", text, o),
+                      Contains("' names no head; write them as L0H0,L0H1"));
   }
+  for (const char* text : {"L1H3", "L2H0", "L-1H0"})
+    CHECK_THROWS_WITH(
+        parse_heads("x", text, o),
+        "x: '" + std::string(text) + "' is no head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
   CHECK_THROWS_WITH(ablate(model, some_batch(), {}, {}, Ablation::kZero),
                     "ablate: needs a head at least, got none");

@@ -96,7 +96,7 @@ TEST_CASE("pictures from the stored arrays are those that were drawn, and tell w
   const nn::Study& s = windowed_study();
   nn::save_safetensors(folder / "arrays.safetensors", s.arrays, words().metadata());
   const PictureSource source{"runs/first", "crc32c 01234567"};
-  const auto files = draw_study(folder.path(), s.arrays, words(), source, HeadName{1, 0});
+  const auto files = draw_study(folder.path(), s.arrays, words(), source, HeadIndex{1, 0});
   REQUIRE(files.size() == 6);
 
   const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
@@ -105,7 +105,7 @@ TEST_CASE("pictures from the stored arrays are those that were drawn, and tell w
   for (const std::string view : {"weights", "dA", "dS"}) {
     INFO(view);
     const plot::HeatmapGrid grid = study_grid(view, stored.tensors, read);
-    const plot::HeatmapGrid head = study_grid(view, stored.tensors, read, HeadName{1, 0});
+    const plot::HeatmapGrid head = study_grid(view, stored.tensors, read, HeadIndex{1, 0});
     CHECK(same_pixels(folder / (view + ".png"), plot::draw_heatmap(grid)));
     CHECK(same_pixels(folder / (view + "_L1H0.png"), plot::draw_heatmap(head)));
     CHECK_FALSE(same_pixels(folder / (view + ".png"), plot::draw_heatmap(head)));
@@ -161,12 +161,6 @@ TEST_CASE("arrays are exported as npy and as a table of cells") {
   CHECK(table.find("hook_attn_scores,0,1,0,1,-inf\n") != std::string::npos);
   const Tensor large = expand(autograd::zeros({1, 1, 1, 1}), {1, 30, 1000, 1000});
   CHECK_THROWS_AS(study_cells({{"blocks.0.attn.hook_pattern", large}}), autograd::ValueError);
-}
-
-TEST_CASE("names of heads") {
-  for (const char* text : {"", "L", "L1", "H1", "l1h0", "L1H0 ", "L1H", "LH", "L1H0.5", "1H0"})
-    CHECK_FALSE(parse_head(text));
-  CHECK(parse_head("L12H3")->text() == "L12H3");
 }
 
 TEST_CASE("README's pictures are those of their arrays, pixel by pixel", "[readme_pictures]") {

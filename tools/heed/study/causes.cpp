@@ -21,7 +21,7 @@ void add_ablation(Causes& causes, const CauseArguments& a, const Command& c,
                   const nn::LoadedRun& run, const nn::Batch& one, nn::Objective objective) {
   const bool all = a.ablate == "all";
   const nn::Transformer::Options& o = run.model.options;
-  const auto heads = all ? nn::all_heads(o) : nn::parse_heads(a.ablate, o);
+  const auto heads = all ? nn::all_heads(o) : nn::parse_heads("--ablate", a.ablate, o);
   nn::Batch batch = one;
   if (a.samples > 0) {
     batch = run.task->evaluation(0, a.samples);

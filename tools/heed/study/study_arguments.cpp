@@ -83,15 +83,12 @@ nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::T
 }
 
 // The head that --head names, if any.
-std::optional<HeadName> chosen_head(const StudyArguments& a, const Command& c,
-                                    const nn::Transformer& model) {
+std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
+                                         const nn::Transformer& model) {
   if (!c.given("head")) return {};
-  const std::int64_t layers = model.options.layers, heads = model.options.heads;
-  const auto head = parse_head(a.head);
-  if (!head || head->layer < 0 || head->layer >= layers || head->head < 0 || head->head >= heads)
-    usage_error("--head: needs L0H0 to {}, got '{}'", HeadName{layers - 1, heads - 1}.text(),
-                a.head);
-  return head;
+  const auto heads = nn::parse_heads("--head", a.head, model.options);
+  if (heads.size() > 1) usage_error("--head: draws one head, got '{}'", a.head);
+  return heads[0];
 }
 
 }  // namespace heed

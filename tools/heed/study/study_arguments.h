@@ -30,7 +30,7 @@ nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskFacts& fac
 /// As --of and --at say it: "diff:c-d at 5".
 std::string objective_text(const nn::Objective& o, const nn::TaskFacts& facts);
 /// The head that --head names, if any. UsageError.
-std::optional<HeadName> chosen_head(const StudyArguments& a, const Command& c,
-                                    const nn::Transformer& model);
+std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
+                                         const nn::Transformer& model);
 
 }  // namespace heed

@@ -71,7 +71,7 @@ std::filesystem::path write_page(const std::filesystem::path& out, const Found& 
 
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Found& f,
                                                const StudyArguments& a, const PictureSource& source,
-                                               std::optional<HeadName> head) {
+                                               std::optional<nn::HeadIndex> head) {
   const nn::TaskFacts& facts = f.run.task->facts();
   const StudyWords words = study_words(source, f.objective, f.labels, facts);
   const std::filesystem::path arrays = out / kArrays;
@@ -138,7 +138,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   const nn::LoadedRun run =
       open_run(folder, a.weights, sequences ? nn::Use::kSequences : nn::Use::kPrompts);
   const nn::TaskFacts& facts = run.task->facts();
-  const std::optional<HeadName> head = chosen_head(a, c, run.model);
+  const std::optional<nn::HeadIndex> head = chosen_head(a, c, run.model);
   const nn::Batch one = chosen_sequence(a, c, *run.task);
   const nn::Objective objective = chosen_objective(a, facts, one.inputs.numel());
   if (c.given("other"))

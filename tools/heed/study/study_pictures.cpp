@@ -42,7 +42,7 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
 }
 
 plot::HeatmapGrid grid_of(const StudyView& view, const std::vector<nn::NamedTensor>& arrays,
-                          const StudyWords& words, std::optional<HeadName> only) {
+                          const StudyWords& words, std::optional<nn::HeadIndex> only) {
   plot::HeatmapGrid grid = heads_grid(arrays, view.site, only);
   grid.row_labels = grid.col_labels = words.tokens;
   grid.scale = view.scale;
@@ -92,7 +92,7 @@ StudyWords study_words(const PictureSource& source, const nn::Objective& objecti
 }
 
 plot::HeatmapGrid study_grid(const std::string& view, const std::vector<nn::NamedTensor>& arrays,
-                             const StudyWords& words, std::optional<HeadName> only) {
+                             const StudyWords& words, std::optional<nn::HeadIndex> only) {
   for (const StudyView& known : kStudyViews)
     if (known.name == view) return grid_of(known, arrays, words, only);
   autograd::fail<autograd::ValueError>("study", "there is no view '", view, "'");
@@ -101,10 +101,10 @@ plot::HeatmapGrid study_grid(const std::string& view, const std::vector<nn::Name
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
                                               const std::vector<nn::NamedTensor>& arrays,
                                               const StudyWords& words, const PictureSource& source,
-                                              std::optional<HeadName> only) {
+                                              std::optional<nn::HeadIndex> only) {
   struct Work {
     const StudyView* view;
-    std::optional<HeadName> only;
+    std::optional<nn::HeadIndex> only;
     std::filesystem::path file;
   };
   std::vector<Work> all;

@@ -33,13 +33,13 @@ StudyWords study_words(const PictureSource& source, const nn::Objective& objecti
 /// or by the scores, "dS": of every head, or a large one of the head `only`. ValueError for another
 /// view.
 plot::HeatmapGrid study_grid(const std::string& view, const std::vector<nn::NamedTensor>& arrays,
-                             const StudyWords& words, std::optional<HeadName> only = {});
+                             const StudyWords& words, std::optional<nn::HeadIndex> only = {});
 
 /// Each view as a PNG in `folder`: weights.png, dA.png and dS.png; and of the head `only`, if any,
 /// weights_L1H0.png and so on. Returns the files. IoError.
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
                                               const std::vector<nn::NamedTensor>& arrays,
                                               const StudyWords& words, const PictureSource& source,
-                                              std::optional<HeadName> only);
+                                              std::optional<nn::HeadIndex> only);
 
 }  // namespace heed

@@ -96,7 +96,7 @@ TEST_CASE("pictures from the stored arrays are those that were drawn, and tell w
   const nn::Study& s = windowed_study();
   nn::save_safetensors(folder / "arrays.safetensors", s.arrays, words().metadata());
   const PictureSource source{"runs/first", "crc32c 01234567"};
-  const auto files = draw_study(folder.path(), s.arrays, words(), source, HeadIndex{1, 0});
+  const auto files = draw_study(folder.path(), s.arrays, words(), source, nn::HeadIndex{1, 0});
   REQUIRE(files.size() == 6);
 
   const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
@@ -105,7 +105,7 @@ TEST_CASE("pictures from the stored arrays are those that were drawn, and tell w
   for (const std::string view : {"weights", "dA", "dS"}) {
     INFO(view);
     const plot::HeatmapGrid grid = study_grid(view, stored.tensors, read);
-    const plot::HeatmapGrid head = study_grid(view, stored.tensors, read, HeadIndex{1, 0});
+    const plot::HeatmapGrid head = study_grid(view, stored.tensors, read, nn::HeadIndex{1, 0});
     CHECK(same_pixels(folder / (view + ".png"), plot::draw_heatmap(grid)));
     CHECK(same_pixels(folder / (view + "_L1H0.png"), plot::draw_heatmap(head)));
     CHECK_FALSE(same_pixels(folder / (view + ".png"), plot::draw_heatmap(head)));

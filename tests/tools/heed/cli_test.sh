@@ -385,7 +385,7 @@ refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output (mean)"
 expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "saturated"
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
 for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
 expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"

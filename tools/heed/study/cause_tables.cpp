@@ -68,6 +68,17 @@ Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
   return t;
 }
 
+Table copying_table(const std::vector<nn::HeadIndex>& heads, const std::vector<double>& scores) {
+  Table t{"Copying",
+          "on random tokens that do not repeat: how much of what a head raises among them is the "
+          "token it reads; -1 none of it, 1 half, 3 all",
+          {{"head"}, {"copying score"}},
+          {}};
+  for (std::size_t i = 0; i < heads.size(); ++i)
+    t.rows.push_back({nn::head_name(heads[i]), scores[i]});
+  return t;
+}
+
 Table patching_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
   Table t{"Activation patching",
           fmt::format("L is {:.4g} on the clean prompt, {:.4g} on the corrupt one; effect: the "

@@ -35,5 +35,7 @@ Table token_table(const nn::TokenAttribution& attribution, const nn::AttentionFl
 Table lens_table(const nn::LogitLens& lens, const std::vector<std::string>& tokens,
                  const nn::Vocabulary& vocabulary);
 Table logit_attribution_table(const std::vector<nn::Contribution>& parts);
+/// nn::copying_scores, of the heads in their order.
+Table copying_table(const std::vector<nn::HeadIndex>& heads, const std::vector<double>& scores);
 
 }  // namespace heed

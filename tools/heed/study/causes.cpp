@@ -1,5 +1,6 @@
 #include "tools/heed/study/causes.h"
 
+#include "nn/study/copying.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/cause_tables.h"
 
@@ -74,9 +75,10 @@ void add_attribution(Causes& causes, const nn::LoadedRun& run, const nn::Batch& 
                   nn::attention_flow(run.model, one, objective), query, labels));
   causes.tables.push_back(
       lens_table(nn::logit_lens(run.model, one, objective), labels, vocabulary));
-  const bool sums =
-      objective.kind != nn::Objective::kLoss && run.model.options.norm != nn::NormPlacement::kPost;
-  if (sums)
+  if (run.model.options.norm == nn::NormPlacement::kPost) return;  // no part has an output there
+  causes.tables.push_back(
+      copying_table(nn::all_heads(run.model.options), nn::copying_scores(run.model)));
+  if (objective.kind != nn::Objective::kLoss)
     causes.tables.push_back(
         logit_attribution_table(nn::logit_attribution(run.model, one, objective)));
 }
@@ -101,7 +103,7 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a) {
           .shows(""),
       {"attribute", a.attribute,
        "which tokens and parts L comes from: integrated gradients, rollout, logit lens, direct "
-       "logit attribution"}};
+       "logit attribution; and which heads copy"}};
 }
 
 Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedRun& run,

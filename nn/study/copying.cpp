@@ -1,0 +1,81 @@
+#include "nn/study/copying.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "nn/layers/probe.h"
+#include "nn/study/copies.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// [B, T], each row a part of a permutation of the tokens that are predicted.
+Tensor distinct_tokens(const Transformer::Options& o, std::int64_t seed, std::int64_t sequences) {
+  const std::int64_t length = std::min(o.context, o.classes);
+  Generator random{std::uint64_t(seed)};
+  std::vector<Tensor> rows;
+  for (std::int64_t b = 0; b < sequences; ++b)
+    rows.push_back(slice(randperm(o.classes, random), 0, 0, length));
+  return contiguous(stack(rows, 0));
+}
+
+// What stream [B, T, d_model] adds to the logits, up to a positive factor of each position: the
+// final norm's mean and weights, without its division.
+Tensor logits_written(const Transformer& model, const Tensor& stream) {
+  Tensor x = stream;
+  if (model.ln) {
+    const auto* layer = std::get_if<LayerNorm>(&model.ln->norm);
+    const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(model.ln->norm).weight;
+    if (layer) x = x - mean(x, {-1}, true);
+    if (weight.defined()) x = x * weight;
+  }
+  return linear(x, model.head ? model.head->weight : model.tok.weight);
+}
+
+// Of one head: raised logits [B, T, classes], weights [B, T, T], tokens [B, T].
+double copying_score(const Tensor& raised, const Tensor& pattern, const Tensor& tokens) {
+  const auto boosts = doubles(raised);
+  const auto read = argmax(pattern, -1).to_vector<std::int64_t>();
+  const auto ids = tokens.to_vector<std::int64_t>();
+  const std::int64_t length = tokens.size(1), classes = raised.size(2);
+  double own = 0, all = 0;
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    const std::size_t first = row - row % std::size_t(length);  // of its sequence
+    const double* boost = boosts.data() + row * std::size_t(classes);
+    own += boost[ids[first + std::size_t(read[row])]];
+    for (std::size_t t = first; t < first + std::size_t(length); ++t) all += boost[ids[t]];
+  }
+  return all > 0 ? 4 * own / all - 1 : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+std::vector<double> copying_scores(const Transformer& model, std::int64_t seed,
+                                   std::int64_t sequences) {
+  const Transformer::Options& o = model.options;
+  check<ValueError>(o.norm != NormPlacement::kPost, "copying_scores",
+                    "this model normalizes the stream after each sum, so a head has no output of "
+                    "its own");
+  const NoGrad guard;
+  const Tensor tokens = distinct_tokens(o, seed, sequences);
+  Probe probe;
+  for (std::int64_t layer = 0; layer < o.layers; ++layer)
+    probe.record(block_site(layer, "attn.hook_z")).record(block_site(layer, "attn.hook_pattern"));
+  model(tokens, {.probe = &probe});
+  std::vector<double> scores;
+  for (const HeadIndex& h : all_heads(o)) {
+    const MultiHeadAttention& attn = model.blocks[std::size_t(h.layer)].attn;
+    const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
+    const Tensor z = select(probe.value(block_site(h.layer, "attn.hook_z")), 2, h.head);
+    const Tensor logits = logits_written(model, matmul(z, select(w.W_O, 0, h.head)));
+    const Tensor raised = relu(logits - mean(logits, {-1}, true));
+    scores.push_back(copying_score(
+        raised, select(probe.value(block_site(h.layer, "attn.hook_pattern")), 1, h.head), tokens));
+  }
+  return scores;
+}
+
+}  // namespace heed::nn

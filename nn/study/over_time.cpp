@@ -76,10 +76,16 @@ std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run) {
       " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
   std::sort(found.begin(), found.end(),
             [](const CheckpointFile& a, const CheckpointFile& b) { return a.step < b.step; });
+  const auto twice = std::adjacent_find(
+      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step == b.step; });
+  if (twice != found.end())
+    fail<IoError>("over-time", twice->file.string(), " and ", std::next(twice)->file.string(),
+                  " are both of step ", twice->step, "; remove one");
   return found;
 }
 
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
+  if (task.facts().stop) return without_padding(task.evaluation(0, 1));  // they end anywhere
   constexpr double kBytes = 256e6;
   const auto T = double(task.facts().context);
   const double maps = 8 * double(model.options.layers * model.options.heads);  // S, A, gradients

@@ -23,7 +23,7 @@ struct CheckpointFile {
 std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run);
 
 /// The first `most` sequences of the evaluation set, fewer where a study of them would take more
-/// than about 256 MB.
+/// than about 256 MB, and one where sequences end at different places: means would be of padding.
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most = 32);
 
 /// The study of the loss at one checkpoint.

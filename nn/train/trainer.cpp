@@ -194,7 +194,10 @@ double Trainer::batch_in_shards(const Batch& batch) {
   const ShardGradients sum = sum_shards(0, config_.accumulate, [&](std::int64_t shard) {
     Generator dropout = shard_dropout(config_.seed, steps_done, shard);
     return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
-      return shard_gradients(model, batch, shard, config_.accumulate, dropout, probe);
+      ShardGradients part =
+          shard_gradients(model, batch, shard, config_.accumulate, dropout, probe);
+      check_loss(part.loss);
+      return part;
     });
   });
   check_loss(sum.loss);

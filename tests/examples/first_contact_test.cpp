@@ -202,11 +202,14 @@ TEST_CASE("README's gradients are the induction circuit's") {
     CHECK(argmax(gradient_row(0, head, before + 1), 0).item() == double(before));
   }
   // The arrays that README's picture is drawn from are of this run (study_pictures_test.cpp).
+  int compared = 0;
   for (const NamedTensor& stored :
        load_safetensors(HEED_SOURCE_DIR "/examples/study.safetensors").tensors)
     for (const NamedTensor& array : s.arrays)
       if (array.name == stored.name && array.name.ends_with("_grad")) {
         INFO(array.name);
+        ++compared;
         CHECK(allclose(array.tensor, stored.tensor, 0.02, 0.02));
       }
+  CHECK(compared == 2);  // dL/dS of both layers
 }

@@ -99,7 +99,16 @@ TEST_CASE(
         const HeadReport& r = s.head(layer, h);
         CHECK(r.importance == Approx(g.at({h})).epsilon(1e-9).margin(1e-12));
         CHECK(r.absolute_importance == std::abs(r.importance));
-        CHECK(r.saturation > 0);
+        const std::string attn = "blocks." + std::to_string(layer) + ".attn.hook_";
+        const auto norm = [&](const Tensor& x) { return std::sqrt(sum(x * x).item()); };
+        const std::int64_t own = h * model.blocks[std::size_t(layer)].attn.options.kv_heads / 4;
+        CHECK(r.dq == Approx(norm(select(s.array(attn + "q_grad"), 2, h))));
+        CHECK(r.dz == Approx(norm(select(s.array(attn + "z_grad"), 2, h))));
+        CHECK(r.dv == Approx(norm(select(s.array(attn + "v_grad"), 2, own))));
+        const Tensor hidden = le(s.array(attn + "attn_scores"), -HUGE_VAL);
+        const Tensor da = masked_fill(s.array(attn + "pattern_grad"), hidden, 0);
+        CHECK(r.saturation == Approx(norm(select(s.array(attn + "attn_scores_grad"), 1, h)) /
+                                     norm(select(da, 1, h))));
         CHECK(r.relative_entropy > 0);
         CHECK(r.relative_entropy <= 1 + 1e-6);
       }
@@ -109,6 +118,30 @@ TEST_CASE(
       const Tensor weight = w.W_O.defined() ? w.W_O : w.out_proj_weight;
       const Tensor whole = grad(mean(objective_values(model(one.inputs), one, {})), weight);
       CHECK(std::sqrt(squares) == Approx(std::sqrt(sum(whole * whole).item())).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("norms of a head's blocks of the weights are those of their gradients") {
+  for (const std::int64_t kv_heads : {4, 2}) {
+    Transformer::Options o = small();
+    o.form = AttentionForm::kPerHead, o.kv_heads = kv_heads;
+    const Transformer model = heed::nn::testing::random_model(o);
+    const Batch both = make_batch({kFirst, kSecond});
+    const Study s = study(model, both, {});
+    const AttentionWeights& w = model.blocks[1].attn.weights;
+    const Tensor loss = mean(objective_values(model(both.inputs), both, {}));
+    const auto g = grad(loss, {w.W_Q, w.W_K, w.W_V, w.W_O});
+    const auto norm = [&](std::size_t i, std::int64_t head) {
+      const Tensor block = select(g[i], 0, head);
+      return std::sqrt(sum(block * block).item());
+    };
+    for (std::int64_t h = 0; h < 4; ++h) {
+      const HeadReport& r = s.head(1, h);
+      CHECK(r.dW_Q == Approx(norm(0, h)).epsilon(1e-9));
+      CHECK(r.dW_K == Approx(norm(1, h * kv_heads / 4)).epsilon(1e-9));
+      CHECK(r.dW_V == Approx(norm(2, h * kv_heads / 4)).epsilon(1e-9));
+      CHECK(r.dW_O == Approx(norm(3, h)).epsilon(1e-9));
     }
   }
 }

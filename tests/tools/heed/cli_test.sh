@@ -388,10 +388,14 @@ expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "saturated"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
 for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
+has_file patched/report.html
+refuses 2 "holds a study already" study runs/reverse-1 runs/reverse-1 --out patched
 expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"
 refuses 2 "--ablation goes with --ablate" study runs/reverse-1 --ablation mean
+expect 0 study runs/reverse-1 --samples 8 --out over-sequences; out_has "absolute_importance"
+has_file over-sequences/by_distance.png; has_file over-sequences/dS_by_distance.png
 refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
-refuses 2 "--samples: needs 1 to" study runs/reverse-1 --ablate L0H0 --samples 60000
+refuses 2 "--samples: needs 1 to" study runs/reverse-1 --samples 60000
 refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt "qui"
 
 expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
@@ -431,7 +435,7 @@ expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
 # --- a study over a run's checkpoints
 expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"
 out_has "    step    loss counted            L0H0       L0H0"
-for file in over_time.csv over_time.json over_time.png; do has_file "runs/reverse-1/over-time/$file"; done
+for file in over_time.csv over_time.json over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
 ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
 expect 0 study runs/reverse-1 --over-time --json; is_json_line; out_has '"steps":[0,4,8]'
 has_file runs/reverse-1/over-time-2/over_time.png

@@ -48,6 +48,8 @@ TEST_CASE("the page's maps, heads and routes are the study's") {
   CHECK(p.pane.find("tokens")->items().size() == 6);
   CHECK(p.moment(0).find("maps")->keys() ==
         std::vector<std::string>{"hook_pattern", "hook_attn_scores_grad"});
+  CHECK(p.moment(0).find("heads")->items()[1].find("saturated")->kind() ==
+        nn::Json::Kind::kNull);  // not measured
   const nn::Json& all = p.moment(1);
   CHECK(all.find("step")->integer() == 8);
   CHECK(all.find("value")->number() == p.study.value);
@@ -107,6 +109,18 @@ TEST_CASE("a long sequence is shown in blocks, each by its largest cell that is 
       CHECK(std::abs(cells[at] - largest(row, column)) <= step);
   const nn::Json& route = p.moment(1).find("routes")->items()[0];
   CHECK(route.find("total")->items().size() == 65);
+  const nn::Json& from = route.find("from")->items()[1];  // what arrives adds up
+  const std::vector<double> sent = decoded(from);
+  const double unit = from.find("scale")->number() / 32767;
+  at = 0;
+  for (std::int64_t row = 0; row < 65; ++row)
+    for (std::int64_t column = 0; column <= row; ++column, ++at) {
+      double total = 0;
+      for (std::int64_t i = 2 * row; i < 2 * row + 2; ++i)
+        for (std::int64_t j = 2 * column; j < 2 * column + 2 && j <= i; ++j)
+          total += p.routes.blocks[0].from.at({0, 1, i, j});
+      CHECK(std::abs(sent[at] - total) <= unit);
+    }
   double shares = 0;
   for (const nn::Json& part : route.find("parts")->items())
     shares += part.find("share")->items()[3].number();

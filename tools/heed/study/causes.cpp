@@ -2,14 +2,14 @@
 
 #include "nn/study/copying.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/study/batch_study.h"
 #include "tools/heed/study/cause_tables.h"
 
 namespace heed {
 namespace {
 
 void check_samples(const CauseArguments& a, const Command& c, const nn::Task& task) {
-  for (const char* option : {"ablation", "samples"})
-    if (c.given(option) && !c.given("ablate")) usage_error("--{} goes with --ablate", option);
+  if (c.given("ablation") && !c.given("ablate")) usage_error("--ablation goes with --ablate");
   if (c.given("samples") && a.samples > task.evaluation_size())
     usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
   if (a.ablation == nn::Ablation::kResample && a.samples < 2)
@@ -25,7 +25,10 @@ void add_ablation(Causes& causes, const CauseArguments& a, const Command& c,
   const auto heads = all ? nn::all_heads(o) : nn::parse_heads("--ablate", a.ablate, o);
   nn::Batch batch = one;
   if (a.samples > 0) {
-    batch = run.task->evaluation(0, a.samples);
+    batch = evaluation_batch(run, a.samples);
+    if (objective.kind != nn::Objective::kLoss && !c.given("at") && run.task->facts().stop)
+      usage_error("--samples: sequences of {} end at different places; give --at, or --of loss",
+                  run.task->facts().name);
     if (!c.given("at")) objective.positions.clear();  // the last one, of theirs
   }
   if (!all) {
@@ -95,7 +98,8 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a) {
        "what takes their output's place: zero, its mean, or another "
        "sequence's"},
       nn::Setting("samples", a.samples, {1, 1 << 16},
-                  "ablate on so many evaluation sequences instead of this one")
+                  "the heads' numbers, or what --ablate does, over so many evaluation sequences; "
+                  "draws by_distance.png and dS_by_distance.png")
           .shows(""),
       nn::Setting("corrupt", a.corrupt, "TEXT",
                   "a second prompt of the same length: which activations of the first, put into "
@@ -110,6 +114,12 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
                     const nn::Batch& one, const nn::Objective& objective) {
   check_samples(a, c, *run.task);
   Causes causes;
+  if (c.given("samples") && !c.given("ablate")) {
+    nn::Objective theirs = objective;
+    if (!c.given("at")) theirs.positions.clear();  // the last one, of theirs
+    causes.batch = batch_study(run, evaluation_batch(run, a.samples), theirs);
+    causes.tables.push_back(batch_table(*causes.batch));
+  }
   if (c.given("ablate")) add_ablation(causes, a, c, run, one, objective);
   if (c.given("corrupt")) add_patching(causes, a.corrupt, run, one, objective);
   if (a.attribute) add_attribution(causes, run, one, objective);
@@ -118,9 +128,13 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
 
 std::vector<std::filesystem::path> draw_causes(const std::filesystem::path& folder,
                                                const Causes& causes, const PictureSource& source) {
-  if (!causes.patching) return {};
-  draw_patching(folder / "patching.png", *causes.patching, causes.labels, source);
-  return {folder / "patching.png"};
+  std::vector<std::filesystem::path> files;
+  if (causes.batch) files = draw_by_distance(folder, *causes.batch, source);
+  if (causes.patching) {
+    files.push_back(folder / "patching.png");
+    draw_patching(files.back(), *causes.patching, causes.labels, source);
+  }
+  return files;
 }
 
 }  // namespace heed

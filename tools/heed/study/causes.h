@@ -8,6 +8,7 @@
 
 #include "nn/study/ablation.h"
 #include "nn/study/patching.h"
+#include "nn/study/study.h"
 #include "nn/train/run_folder.h"
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/pictures.h"
@@ -25,6 +26,7 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a);
 
 struct Causes {
   std::vector<Table> tables;
+  std::optional<nn::Study> batch;        ///< of --samples without --ablate
   std::optional<nn::Patching> patching;  ///< of --corrupt
   std::vector<std::string> labels;       ///< of its positions
 };

@@ -28,6 +28,7 @@ struct HeadPair {
 };
 
 struct StudiedPair {
+  PictureSource source_a, source_b;
   nn::Study a, b;
   std::vector<HeadPair> heads;
 };
@@ -89,9 +90,12 @@ void finish_grid(plot::HeatmapGrid& grid, const Comparison& c) {
   grid.masked = "hidden by the mask";
 }
 
-std::string draw_grid(const std::filesystem::path& file, const plot::HeatmapGrid& grid) {
-  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                  png_facts({}, grid));
+std::string draw_grid(const std::filesystem::path& file, const plot::HeatmapGrid& grid,
+                      const StudiedPair& s) {
+  std::vector<plot::PngText> facts = png_facts(s.source_a, grid);
+  facts.push_back({"Run B", s.source_b.run_name()});
+  facts.push_back({"Weights B", s.source_b.weights});
+  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption, facts);
   return file.string();
 }
 
@@ -132,7 +136,7 @@ std::string draw_both(const std::filesystem::path& out, const Comparison& c, con
       fmt::format("Run A is {}, run B is {}. Heads of two seeds need not correspond by number.",
                   c.folder.string(), b_folder);
   grid.value_name = "attention weight";
-  return draw_grid(out / "weights.png", grid);
+  return draw_grid(out / "weights.png", grid, s);
 }
 
 struct DifferenceView {
@@ -150,7 +154,7 @@ std::string draw_difference(const std::filesystem::path& out, const Comparison& 
       fmt::format("Run A is {}, run B is {}. L is {}. Orange: run B's is larger; blue: run A's.",
                   c.folder.string(), b_folder, c.of);
   grid.value_name = "run B - run A";
-  return draw_grid(out / view.file, grid);
+  return draw_grid(out / view.file, grid, s);
 }
 
 std::string compare_csv(const StudiedPair& s) {
@@ -259,23 +263,30 @@ void print_comparison(const Comparison& c, const nn::LoadedRun& b, const std::st
 
 plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b, const std::string& site) {
   PanelPairs p = panels_of(a, b, site);
-  for (std::size_t i = 0; i < p.a.panels.size(); ++i)
-    std::transform(p.b.panels[i].values.begin(), p.b.panels[i].values.end(),
-                   p.a.panels[i].values.begin(), p.a.panels[i].values.begin(), std::minus());
+  const bool of_hidden = site == "hook_pattern_grad";  // defined, but of weights one run has not
+  for (std::size_t i = 0; i < p.a.panels.size(); ++i) {
+    plot::Panel &x = p.a.panels[i], &y = p.b.panels[i];
+    std::transform(y.values.begin(), y.values.end(), x.values.begin(), x.values.begin(),
+                   std::minus());
+    for (std::size_t k = 0; k < std::min(x.masked.size(), y.masked.size()); ++k)
+      x.masked[k] = of_hidden ? x.masked[k] | y.masked[k] : x.masked[k] & y.masked[k];
+  }
   return p.a;
 }
 
 int compare_runs(const Comparison& c) {
   const std::filesystem::path other = find_run(c.other);
   const std::string b_folder = other.string();
-  const nn::LoadedRun b = open_run(other, c.weights, nn::Use::kSequences);
+  const nn::LoadedRun b = open_run(other, c.weights, nn::Use::kPrompts);
   check_same_tokens(c, b, b_folder);
-  const std::filesystem::path out =
-      study_folder(c.out, c.folder / "compared", kCompareFile, c.overwrite);
+  const std::filesystem::path out = study_folder(c.out, c.folder / "compared", c.overwrite);
   Progress progress(false);
   progress.at_work("runs both models forward and backward");
-  StudiedPair s{
-      nn::study(c.run.model, c.one, c.objective), nn::study(b.model, c.one, c.objective), {}};
+  StudiedPair s{source_of(c.folder, c.run.model),
+                source_of(other, b.model),
+                nn::study(c.run.model, c.one, c.objective),
+                nn::study(b.model, c.one, c.objective),
+                {}};
   if (!std::isfinite(s.a.value) || !std::isfinite(s.b.value))
     throw autograd::NumericError("study: the objective is not finite");
   s.heads = pair_heads(s.a, s.b);
@@ -292,17 +303,18 @@ int compare_runs(const Comparison& c) {
       {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
   for (const DifferenceView& view : kViews)
     files.push_back(draw_difference(out, c, s, b_folder, view));
-  const PictureSource source_a = source_of(c.folder, c.run.model),
-                      source_b = source_of(other, b.model);
   const nn::TaskFacts& facts = c.run.task->facts();
   std::vector<std::string> labels;
   for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
     labels.push_back(facts.vocabulary.label(id));
-  const StudyWords words = study_words(source_a, c.objective, labels, facts);
+  const StudyWords words = study_words(s.source_a, c.objective, labels, facts);
   const auto page = write_report(
-      out, fmt::format("{} and {}: {}", source_a.run_name(), source_b.run_name(), words.objective),
-      {pane_now({source_a, words, c.one, c.objective}, c.run.model, s.a, c.run.step),
-       pane_now({source_b, words, c.one, c.objective}, b.model, s.b, b.step)},
+      out,
+      fmt::format("{} and {}: {}", s.source_a.run_name(), s.source_b.run_name(), words.objective),
+      {pane_now({s.source_a, words, c.one, c.objective}, c.run.model, s.a, c.run.step,
+                cut_heads(c.run.model, c.one, c.objective)),
+       pane_now({s.source_b, words, c.one, c.objective}, b.model, s.b, b.step,
+                cut_heads(b.model, c.one, c.objective))},
       nn::Json::array());
   files.push_back(page.string());
   progress.clear();

@@ -152,8 +152,7 @@ int study_over_time(const OverTimeArguments& a) {
   const auto first = std::filesystem::path("checkpoints") / checkpoints[0].file.filename();
   nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
-  const std::filesystem::path out =
-      study_folder(a.out, folder / "over-time", kCsvFile, a.overwrite);
+  const std::filesystem::path out = study_folder(a.out, folder / "over-time", a.overwrite);
   Progress progress(false);
   const nn::OverTime study = nn::over_time(
       run.model, checkpoints, nn::batch_over_time(run.model, *run.task),

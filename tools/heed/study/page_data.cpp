@@ -31,13 +31,19 @@ constexpr PageMap kMaps[] = {
 // How many tokens a cell stands for, so that a map has at most kCells a side.
 std::int64_t block_of(std::int64_t length) { return (length + kCells - 1) / kCells; }
 
-// A head's map [T, T], each block of cells as the one of the largest magnitude that is not hidden.
+// What a block of cells is shown as, of those that the mask does not hide.
+enum class Blocking {
+  kLargest,  // the one of the largest magnitude
+  kSum
+};
+
+// A head's map [T, T].
 struct Blocks {
   std::int64_t size;
   std::vector<double> values;
   std::vector<std::uint8_t> hidden;
 };
-Blocks reduced(const double* map, const double* scores, std::int64_t length) {
+Blocks reduced(const double* map, const double* scores, std::int64_t length, Blocking how) {
   const std::int64_t block = block_of(length), size = (length + block - 1) / block;
   Blocks r{size, std::vector<double>(std::size_t(size * size), 0.0),
            std::vector<std::uint8_t>(std::size_t(size * size), 1)};
@@ -46,28 +52,31 @@ Blocks reduced(const double* map, const double* scores, std::int64_t length) {
       if (std::isinf(scores[i * length + j])) continue;
       const auto cell = std::size_t(i / block * size + j / block);
       const double x = map[i * length + j];
-      if (r.hidden[cell] || std::abs(x) > std::abs(r.values[cell])) r.values[cell] = x;
+      if (how == Blocking::kSum)
+        r.values[cell] += x;
+      else if (r.hidden[cell] || std::abs(x) > std::abs(r.values[cell]))
+        r.values[cell] = x;
       r.hidden[cell] = 0;
     }
   return r;
 }
 
 // The maps [1, H, T, T] of one layer, added to `list`.
-void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps,
-              const nn::Tensor& scores) {
+void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const nn::Tensor& scores,
+              Blocking how) {
   const std::int64_t heads = maps.size(1), length = maps.size(2);
   const auto values = to(maps, autograd::float64).to_vector<double>(),
              shown = to(scores, autograd::float64).to_vector<double>();
   for (std::int64_t h = 0; h < heads; ++h) {
     const std::int64_t first = h * length * length;
-    const Blocks r = reduced(values.data() + first, shown.data() + first, length);
+    const Blocks r = reduced(values.data() + first, shown.data() + first, length, how);
     nn::Json one = nn::Json::object({{"layer", layer}, {"head", h}});
     one.update(encode_map(r.values, r.size, true, r.hidden));
     list.push_back(one);
   }
 }
 
-// Of numbers by token, the sum of each block; of shares, their mean weighted with `weights`.
+// Of numbers by token, the sum of each block.
 std::vector<double> block_sums(const std::vector<double>& x) {
   const auto length = std::int64_t(x.size()), block = block_of(length);
   std::vector<double> sums(std::size_t((length + block - 1) / block), 0.0);
@@ -90,7 +99,7 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
     parts.push_back(nn::Json::object({{"name", r.parts[p]}, {"share", share}}));
   }
   nn::Json from = nn::Json::array();
-  if (with_from) add_maps(from, r.layer, r.from, scores);
+  if (with_from) add_maps(from, r.layer, r.from, scores, Blocking::kSum);
   return nn::Json::object({{"total", sums}, {"parts", parts}, {"from", from}});
 }
 
@@ -109,18 +118,19 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
     const nn::HeadReport& h = study.heads[i];
     std::vector<double> values;
     for (const nn::HeadQuantity& q : nn::head_quantities()) values.push_back(h.*q.value);
-    heads.push_back(nn::Json::object({{"layer", h.layer},
-                                      {"head", h.head},
-                                      {"values", values},
-                                      {"saturated", !saturated.empty() && saturated[i]},
-                                      {"importance", h.importance}}));
+    heads.push_back(nn::Json::object(
+        {{"layer", h.layer},
+         {"head", h.head},
+         {"values", values},
+         {"saturated", saturated.empty() ? nn::Json() : nn::Json(bool(saturated[i]))},
+         {"importance", h.importance}}));
   }
   for (const PageMap& m : kMaps) {
     if (!all && !m.of_checkpoints) continue;
     nn::Json list = nn::Json::array();
     for (const nn::LayerFlow& f : study.flow)
       add_maps(list, f.layer, study.array(site_of(f.layer, m.site)),
-               study.array(site_of(f.layer, "hook_attn_scores")));
+               study.array(site_of(f.layer, "hook_attn_scores")), Blocking::kLargest);
     maps.append(m.site, list);
   }
   for (const nn::Routes& r : routes.blocks)
@@ -152,7 +162,9 @@ nn::Json PagePane::json(std::int64_t layers, std::int64_t heads) const {
                                     {"heads", heads},
                                     {"moments", moments}});
   if (block > 1)
-    pane.append("block_rule", "the largest in magnitude of its cells that the mask does not hide");
+    pane.append(
+        "block_rule",
+        "the largest in magnitude of its cells that the mask does not hide; of routes, their sum");
   return pane;
 }
 

@@ -45,6 +45,15 @@ std::vector<nn::CheckpointFile> telling_moments(const std::vector<nn::Checkpoint
 
 }  // namespace
 
+std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
+                                  const nn::Objective& objective) {
+  constexpr double kMostFlops = 2e10;
+  const double passes = double(model.options.layers * model.options.heads);
+  const double flops = 2 * double(nn::count_parameters(model)) * double(one.inputs.numel());
+  if (passes * flops > kMostFlops) return {};
+  return nn::ablate_each(model, one, objective, nn::Ablation::kZero);
+}
+
 nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn::Study& study,
                   std::optional<std::int64_t> step, const std::vector<nn::Effect>& cuts) {
   PagePane page = empty_pane(pane);

@@ -21,10 +21,13 @@ struct ReportPane {
   const nn::Batch& one;
   const nn::Objective& objective;
 };
+/// What L is more by without each head; nothing where that would take seconds.
+std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
+                                  const nn::Objective& objective);
 /// With one moment: the model as it is, after `step`, and its study. `cuts`: what L is more by
 /// without each head, to mark the saturated ones; empty: not known.
 nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn::Study& study,
-                  std::optional<std::int64_t> step, const std::vector<nn::Effect>& cuts = {});
+                  std::optional<std::int64_t> step, const std::vector<nn::Effect>& cuts);
 /// With up to eight moments: the weights of checkpoints, the first, the last and those about the
 /// steepest fall. The model keeps the last ones. IoError as load_safetensors.
 nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,

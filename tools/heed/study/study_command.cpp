@@ -29,16 +29,6 @@ void refuse_beside(const char* what, std::initializer_list<const char*> others, 
     if (c.given(other)) usage_error("--{} has no effect with --{}; leave out one", other, what);
 }
 
-// What L is more by without each head; nothing where that would take seconds.
-std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
-                                  const nn::Objective& objective) {
-  constexpr double kMostFlops = 2e10;
-  const double passes = double(model.options.layers * model.options.heads);
-  const double flops = 2 * double(nn::count_parameters(model)) * double(one.inputs.numel());
-  if (passes * flops > kMostFlops) return {};
-  return nn::ablate_each(model, one, objective, nn::Ablation::kZero);
-}
-
 // A run on one sequence, and what was found there.
 struct Found {
   const nn::LoadedRun& run;
@@ -57,13 +47,15 @@ std::filesystem::path write_page(const std::filesystem::path& out, const Found& 
   std::vector<nn::Json> panes{
       pane_now({source, words, f.one, f.objective}, f.run.model, f.study, f.run.step, f.cuts)};
   if (!corrupt.empty()) {
-    const nn::Batch other = f.run.task->prompt(corrupt);
+    nn::Batch other = f.run.task->prompt(corrupt);
+    other.targets = f.one.targets;  // as patching: one function of the logits
     StudyWords its_words = words;
     its_words.tokens.clear();
     for (const std::int64_t id : other.inputs.to_vector<std::int64_t>())
       its_words.tokens.push_back(f.run.task->facts().vocabulary.label(id));
     panes.push_back(pane_now({source, its_words, other, f.objective}, f.run.model,
-                             nn::study(f.run.model, other, f.objective), f.run.step));
+                             nn::study(f.run.model, other, f.objective), f.run.step,
+                             cut_heads(f.run.model, other, f.objective)));
   }
   return write_report(out, fmt::format("{}: {}", source.run_name(), words.objective), panes,
                       tables_json(f.causes.tables));
@@ -154,7 +146,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   found.causes = study_causes(a.causes, c, run, one, objective);
   for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
     found.labels.push_back(facts.vocabulary.label(id));
-  const std::filesystem::path out = study_folder(a.out, folder / "study", kArrays, a.overwrite);
+  const std::filesystem::path out = study_folder(a.out, folder / "study", a.overwrite);
   make_folder(out);
   progress.at_work("draws, and writes the arrays");
   const auto files = write_study(out, found, a, source_of(folder, run.model), head);
@@ -186,6 +178,7 @@ void study_command(Command& c) {
       "  heed study --of loss --at 20,21\n"
       "  heed study --sample 3 --ascii\n"
       "  heed study --head L1H0 --export csv\n"
+      "  heed study --samples 64\n"
       "  heed study --ablate all --samples 64\n"
       "  heed study --prompt abcdefghijklab --corrupt abdcefghijklab --of diff:c-d --attribute\n"
       "  heed study runs/induction-1 --over-time\n"
@@ -196,8 +189,9 @@ void study_command(Command& c) {
       "head\n"
       "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
       "earlier copies of the same token (duplicate) and on what followed them (induction); and\n"
-      "what L is more by without the head (its output 0), marked * where the gradient says the\n"
-      "opposite: attention so sure of itself that a small change does nothing.\n"
+      "what L is more by without the head (its output 0), marked * where that is not what the\n"
+      "gradient says. report.html is the whole study as one page, which a browser opens from "
+      "disk.\n"
       "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
       "the mask hides a key: what a weight would be worth does not ask whether it may exist. Such\n"
       "cells are hatched; in the other pictures what the mask hides is gray.\n"

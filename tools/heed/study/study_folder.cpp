@@ -1,16 +1,27 @@
 #include "tools/heed/study/study_folder.h"
 
+#include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include "tools/heed/report/output.h"
 
 namespace heed {
+namespace {
+
+// Of any study, one of one sequence, of two runs or over time.
+constexpr const char* kFiles[] = {"arrays.safetensors", "compare.csv", "over_time.csv",
+                                  "report.html"};
+
+}  // namespace
 
 std::filesystem::path study_folder(const std::string& out, const std::filesystem::path& usual,
-                                   const std::string& marker, bool overwrite) {
-  const auto is_free = [&](const std::filesystem::path& folder) {
-    std::error_code ignored;
-    return !std::filesystem::exists(folder / marker, ignored);
+                                   bool overwrite) {
+  const auto is_free = [](const std::filesystem::path& folder) {
+    return std::none_of(std::begin(kFiles), std::end(kFiles), [&](const char* file) {
+      std::error_code ignored;
+      return std::filesystem::exists(folder / file, ignored);
+    });
   };
   std::filesystem::path folder = out.empty() ? usual : std::filesystem::path(out);
   if (overwrite || is_free(folder)) return folder;

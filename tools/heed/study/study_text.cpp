@@ -44,8 +44,7 @@ void print_heads(const nn::Study& s, const std::vector<nn::Effect>& cuts) {
   }
   if (unscored) print("-: nothing to measure, as no token occurs twice here\n");
   if (cuts.empty()) print("L if cut: not measured, it would take long; --ablate all does\n");
-  if (saturated)
-    print("*: saturated: cutting the head does the opposite of what its gradient says\n");
+  if (saturated) print("*: saturated: cutting the head does not do what its gradient says\n");
 }
 
 void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {

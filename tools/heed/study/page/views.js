@@ -240,7 +240,7 @@ function headsView(pane) {
   const numbers = (report) => (isListed ? report.values : [report.importance, ...report.values]);
   const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
     ...momentOf(pane).heads.map((report) =>
-      [headName(report.layer, report.head), ...numbers(report), Boolean(report.saturated)])];
+      [headName(report.layer, report.head), ...numbers(report), report.saturated])];
   const line = (report) => {
     const { layer, head, saturated } = report;
     const name = el("button", { type: "button", onclick: () => change({ layer, head }) }, headName(layer, head));

@@ -1,0 +1,29 @@
+// heed study --samples: the heads on many sequences, whatever stands where in each.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "nn/study/study.h"
+#include "nn/train/run_folder.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/study/table.h"
+
+namespace heed {
+
+/// The first `samples` evaluation sequences. UsageError for more than memory is kept for.
+nn::Batch evaluation_batch(const nn::LoadedRun& run, std::int64_t samples);
+/// Their study. UsageError where sequences end at different places: means would be of padding.
+nn::Study batch_study(const nn::LoadedRun& run, const nn::Batch& batch,
+                      const nn::Objective& objective);
+
+/// Each head's numbers, means over the sequences.
+Table batch_table(const nn::Study& study);
+/// by_distance.png and dS_by_distance.png: the mean weight of a head, and dL/dS, by how far the key
+/// is before the query. Returns the files.
+std::vector<std::filesystem::path> draw_by_distance(const std::filesystem::path& folder,
+                                                    const nn::Study& study,
+                                                    const PictureSource& source);
+
+}  // namespace heed

@@ -393,7 +393,7 @@ refuses 2 "holds a study already" study runs/reverse-1 runs/reverse-1 --out patc
 expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"
 refuses 2 "--ablation goes with --ablate" study runs/reverse-1 --ablation mean
 expect 0 study runs/reverse-1 --samples 8 --out over-sequences; out_has "absolute_importance"
-has_file over-sequences/by_distance.png; has_file over-sequences/dS_by_distance.png
+has_file over-sequences/by_distance.png
 refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
 refuses 2 "--samples: needs 1 to" study runs/reverse-1 --samples 60000
 refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt "qui"
@@ -401,7 +401,7 @@ refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt 
 expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
 for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done
 expect 0 study runs/reverse-1 --export npy --out npy; has_file npy/npy/blocks.0.attn.hook_pattern.npy
-refuses 2 "--head: needs L0H0 to L0H0, got 'L0H1'" study runs/reverse-1 --head L0H1
+refuses 2 "--head: 'L0H1' is no head of this model, which has L0H0 to L0H0" study runs/reverse-1 --head L0H1
 weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
 expect 0 info head/dA_L0H0.png; out_has "$weights"; out_has "heed study runs/reverse-1 --head L0H0 --export csv --out head"
 out_has "Color range    "; out_has "by the root"; out_has "Software       heed "; out_has "pixels"

@@ -6,20 +6,26 @@
 #include "nn/study/head_index.h"
 #include "nn/train/evaluate.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/study/over_time.h"
+#include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
 
-struct DistanceView {
-  const char *file, *site, *title, *value_name;
-  plot::ColorScale scale;
-};
-constexpr DistanceView kDistanceViews[] = {
-    {"by_distance.png", "hook_pattern", "How far back each head looks: the mean weight A",
-     "mean weight", plot::ColorScale::kSequential},
-    {"dS_by_distance.png", "hook_attn_scores_grad",
-     "How far back L would have each head look: the mean dL/dS", "mean dL/dS",
-     plot::ColorScale::kDiverging}};
+// A line a head, of site's mean by distance.
+plot::StackedChart by_distance_chart(const nn::Study& study, const char* name, const char* site) {
+  plot::StackedChart chart{name};
+  for (const nn::LayerFlow& f : study.flow) {
+    const nn::Tensor means =
+        nn::by_distance(study.array(fmt::format("blocks.{}.attn.{}", f.layer, site)));
+    for (std::int64_t h = 0; h < means.size(0); ++h)
+      chart.series.push_back({.y = select(means, 0, h).to_vector<double>(),
+                              .color = int(f.layer),
+                              .dash = int(h % plot::kDashPatterns)});
+  }
+  chart.height = 200;
+  return chart;
+}
 
 }  // namespace
 
@@ -66,33 +72,21 @@ Table batch_table(const nn::Study& study) {
   return t;
 }
 
-std::vector<std::filesystem::path> draw_by_distance(const std::filesystem::path& folder,
-                                                    const nn::Study& study,
-                                                    const PictureSource& source) {
-  std::vector<std::filesystem::path> files;
-  for (const DistanceView& view : kDistanceViews) {
-    plot::HeatmapGrid grid;
-    std::vector<float> values;
-    for (const nn::LayerFlow& f : study.flow) {
-      const nn::Tensor means =
-          nn::by_distance(study.array(fmt::format("blocks.{}.attn.{}", f.layer, view.site)));
-      for (const double x : means.to_vector<double>()) values.push_back(float(x));
-    }
-    for (const nn::HeadReport& h : study.heads)
-      grid.row_labels.push_back(nn::head_name({h.layer, h.head}));
-    const auto rows = int(study.heads.size()), cols = int(values.size()) / rows;
-    for (int d = 0; d < cols; ++d) grid.col_labels.push_back(std::to_string(d));
-    grid.panels = {{"", rows, cols, values}};
-    grid.row_axis = "head", grid.col_axis = "tokens from the key to the query";
-    grid.title = fmt::format("{}; run {}", view.title, source.run_name());
-    grid.caption = "Means over sequences and queries; 0 is the query itself.";
-    grid.value_name = view.value_name;
-    grid.scale = view.scale;
-    files.push_back(folder / view.file);
-    plot::write_png(files.back().string(), plot::draw_heatmap(grid),
-                    grid.title + ". " + grid.caption, png_facts(source, grid));
-  }
-  return files;
+std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
+                                       const PictureSource& source) {
+  plot::ChartStack stack;
+  stack.title = fmt::format("How far back each head looks; run {}", source.run_name());
+  stack.caption = "Means over sequences and over queries that have a token so far before them.";
+  stack.x_name = "tokens from the key to the query";
+  stack.panels = {by_distance_chart(study, "weight A", "hook_pattern"),
+                  by_distance_chart(study, "dL/dS: negative, a higher score there would lower L",
+                                    "hook_attn_scores_grad")};
+  for (std::size_t d = 0; d < stack.panels[0].series[0].y.size(); ++d) stack.x.push_back(double(d));
+  name_heads(stack, study.heads);
+  const std::filesystem::path file = folder / "by_distance.png";
+  plot::write_png(file.string(), plot::draw_chart_stack(stack), stack.title + ". " + stack.caption,
+                  png_facts(source));
+  return file;
 }
 
 }  // namespace heed

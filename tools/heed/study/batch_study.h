@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <vector>
 
 #include "nn/study/study.h"
 #include "nn/train/run_folder.h"
@@ -20,10 +19,9 @@ nn::Study batch_study(const nn::LoadedRun& run, const nn::Batch& batch,
 
 /// Each head's numbers, means over the sequences.
 Table batch_table(const nn::Study& study);
-/// by_distance.png and dS_by_distance.png: the mean weight of a head, and dL/dS, by how far the key
-/// is before the query. Returns the files.
-std::vector<std::filesystem::path> draw_by_distance(const std::filesystem::path& folder,
-                                                    const nn::Study& study,
-                                                    const PictureSource& source);
+/// by_distance.png: each head's mean weight, and dL/dS, by how far the key is before the query.
+/// Returns the file.
+std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
+                                       const PictureSource& source);
 
 }  // namespace heed

@@ -99,7 +99,7 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a) {
        "sequence's"},
       nn::Setting("samples", a.samples, {1, 1 << 16},
                   "the heads' numbers, or what --ablate does, over so many evaluation sequences; "
-                  "draws by_distance.png and dS_by_distance.png")
+                  "draws by_distance.png")
           .shows(""),
       nn::Setting("corrupt", a.corrupt, "TEXT",
                   "a second prompt of the same length: which activations of the first, put into "
@@ -129,7 +129,7 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
 std::vector<std::filesystem::path> draw_causes(const std::filesystem::path& folder,
                                                const Causes& causes, const PictureSource& source) {
   std::vector<std::filesystem::path> files;
-  if (causes.batch) files = draw_by_distance(folder, *causes.batch, source);
+  if (causes.batch) files.push_back(draw_by_distance(folder, *causes.batch, source));
   if (causes.patching) {
     files.push_back(folder / "patching.png");
     draw_patching(files.back(), *causes.patching, causes.labels, source);

@@ -79,6 +79,17 @@ plot::StackedChart flow_panel(const nn::OverTime& study) {
 
 }  // namespace
 
+void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& heads) {
+  for (const nn::HeadReport& h : heads) {
+    if (h.head == 0) stack.colors.push_back(fmt::format("layer {}", h.layer));
+    if (h.layer > 0) continue;
+    if (h.head < plot::kDashPatterns)
+      stack.dashes.push_back(fmt::format("head {}", h.head));
+    else
+      stack.dashes[std::size_t(h.head % plot::kDashPatterns)] += fmt::format(", {}", h.head);
+  }
+}
+
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts,
                                  const std::string& run) {
   plot::ChartStack stack;
@@ -93,14 +104,7 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts&
     if (plot::StackedChart panel = head_panel(study, what); has_finite(panel))
       stack.panels.push_back(std::move(panel));
   stack.panels.push_back(flow_panel(study));
-  for (const nn::HeadReport& h : study.moments[0].heads) {
-    if (h.head == 0) stack.colors.push_back(fmt::format("layer {}", h.layer));
-    if (h.layer > 0) continue;
-    if (h.head < plot::kDashPatterns)
-      stack.dashes.push_back(fmt::format("head {}", h.head));
-    else
-      stack.dashes[std::size_t(h.head % plot::kDashPatterns)] += fmt::format(", {}", h.head);
-  }
+  name_heads(stack, study.moments[0].heads);
   if (const auto fall = nn::steepest_fall(study))
     stack.vline = {fmt::format("the loss falls fastest: steps {} to {}", fall->from, fall->to),
                    fall->middle()};

@@ -112,7 +112,8 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
     all.push_back({&view, {}, folder / fmt::format("{}.png", view.name)});
   for (const StudyView& view : kStudyViews)
     if (only)
-      all.push_back({&view, only, folder / fmt::format("{}_{}.png", view.name, only->text())});
+      all.push_back(
+          {&view, only, folder / fmt::format("{}_{}.png", view.name, nn::head_name(*only))});
   autograd::parallel_for(std::int64_t(all.size()), 1, [&](std::int64_t i, std::int64_t) {
     const Work& work = all[std::size_t(i)];
     const plot::HeatmapGrid grid = grid_of(*work.view, arrays, words, work.only);

@@ -10,15 +10,15 @@ namespace heed {
 namespace {
 
 // Of any study, one of one sequence, of two runs or over time.
-constexpr const char* kFiles[] = {"arrays.safetensors", "compare.csv", "over_time.csv",
-                                  "report.html"};
+constexpr const char* kStudyFiles[] = {"arrays.safetensors", "compare.csv", "over_time.csv",
+                                       "report.html"};
 
 }  // namespace
 
 std::filesystem::path study_folder(const std::string& out, const std::filesystem::path& usual,
                                    bool overwrite) {
   const auto is_free = [](const std::filesystem::path& folder) {
-    return std::none_of(std::begin(kFiles), std::end(kFiles), [&](const char* file) {
+    return std::none_of(std::begin(kStudyFiles), std::end(kStudyFiles), [&](const char* file) {
       std::error_code ignored;
       return std::filesystem::exists(folder / file, ignored);
     });

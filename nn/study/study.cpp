@@ -24,9 +24,8 @@ constexpr ArrayQuantity kArrays[] = {
     {"attn.hook_z", "z", "[B, T, H, d_value]", "weighted values, before the output projection"},
     {"attn.hook_attn_scores_raw", "S raw", "[B, H, Tq, Tk]", "scores before cap, bias and mask"},
     {"attn.hook_attn_scores", "S", "[B, H, Tq, Tk]", "scores after the mask: hidden ones -inf"},
-    {"attn.hook_pattern", "A", "[B, H, Tq, Tk]", "weights: softmax of the scores"},
-    {"attn.hook_pattern_dropped", "A dropped", "[B, H, Tq, Tk]",
-     "weights after dropout, which a study has none of"}};
+    {"attn.hook_pattern", "A", "[B, H, Tq, Tk]",
+     "weights: softmax of the scores; a study drops none of them"}};
 
 std::string site_name(std::int64_t layer, std::string_view site) {
   return (site == "hook_embed" ? "" : "blocks." + std::to_string(layer) + ".") + std::string(site);

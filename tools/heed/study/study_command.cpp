@@ -67,7 +67,8 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
   const nn::TaskFacts& facts = f.run.task->facts();
   const StudyWords words = study_words(source, f.objective, f.labels, facts);
   const std::filesystem::path arrays = out / kArrays;
-  // Hundreds of megabytes at 8 layers of T = 512: written while the pictures are drawn.
+  // Hundreds of megabytes at 8 layers of T = 512: written while the
+  // page is made and the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {
     std::map<std::string, std::string> more = words.metadata();
     more["objective"] = objective_text(f.objective, facts);
@@ -75,9 +76,11 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
     more["value"] = fmt::format("{:.17g}", f.study.value);
     nn::save_safetensors(arrays.string(), f.study.arrays, more);
   });
+  std::future<std::filesystem::path> page = std::async(
+      std::launch::async, [&] { return write_page(out, f, source, words, a.causes.corrupt); });
   std::vector<std::filesystem::path> files = draw_study(out, f.study.arrays, words, source, head);
   for (const auto& file : draw_causes(out, f.causes, source)) files.push_back(file);
-  files.push_back(write_page(out, f, source, words, a.causes.corrupt));
+  files.push_back(page.get());
   saved.get();
   files.push_back(arrays);
   if (a.form)

@@ -68,7 +68,7 @@ refuses 2 "here it is --eval-every" train --eval_interval 4
 refuses 2 "here it is --schedule" train --lr_scheduler cosine
 refuses 2 "write --weight-decay" train --weight_decay 4
 refuses 2 "counted in --steps" train --epochs 4
-refuses 2 "another --seed for each" generate --num_samples 4
+refuses 2 "here it is --samples" generate --num_samples 4
 refuses 2 "here it is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed

@@ -152,7 +152,7 @@ void run_few_rows(const Product<T>& p) {
                              g.bias ? g.bias + j : nullptr);
   };
   const std::int64_t panels = (g.n + kFewColumns - 1) / kFewColumns;
-  parallel_for(panels, kChunk / (kFewColumns * g.k), [&](std::int64_t p0, std::int64_t p1) {
+  parallel_for(panels, kChunk / 4 / (kFewColumns * g.k), [&](std::int64_t p0, std::int64_t p1) {
     columns(p0 * kFewColumns, std::min(g.n, p1 * kFewColumns));
   });
 }

@@ -68,7 +68,7 @@ refuses 2 "here it is --eval-every" train --eval_interval 4
 refuses 2 "here it is --schedule" train --lr_scheduler cosine
 refuses 2 "write --weight-decay" train --weight_decay 4
 refuses 2 "counted in --steps" train --epochs 4
-refuses 2 "another --seed for each" generate --num_samples 4
+refuses 2 "here it is --samples" generate --num_samples 4
 refuses 2 "here it is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
@@ -311,6 +311,12 @@ refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
 refuses 2 "above 0 to 1000" generate runs/reverse-1 --temperature 0
 refuses 2 "above 0 to 1" generate runs/reverse-1 --top-p 0
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
+expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --samples 3
+out_has "--- sample 1 of 3"; out_has "--- sample 3 of 3"; err_has "3 samples"
+sed -n 2p out > second_line; mv second_line out; same out first  # sample 1 is the one without --samples
+expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --samples 2 --json; is_json_line
+out_has '"samples":[{"text":'
+refuses 2 "all samples would be one" generate runs/reverse-1 --greedy --samples 2
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
 expect 0 info runs/reverse-1 --json; is_json_line
@@ -328,6 +334,7 @@ for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done >
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-run --quiet
 out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
+refuses 2 "leave --past out" generate text-run --past slide
 expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "L0H0"  # a prompt needs no text
 refuses 2 "too few for context" train --text text.txt --context 512
 mkdir -p 'a #"\b'

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "autograd/base/parallel.h"
-#include "autograd/base/text.h"
+#include "autograd/base/pool.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/turns.h"
 #include "tools/heed/bench/works.h"
@@ -17,18 +17,9 @@ namespace {
 
 using Call = std::function<void()>;
 
-template <class Work>
-Call call_of(const std::string& preset) {
-  const auto presets = bench_presets();
-  if (std::find(presets.begin(), presets.end(), preset) == presets.end())
-    usage_error("bench blocks: '{}' is no speed preset; these are: {}", preset,
-                autograd::join(presets));
-  return [work = std::make_shared<Work>(preset)] { (*work)(); };
-}
-
 Call make_call(const std::string& work, const std::string& size) {
-  if (work == "train") return call_of<TrainingStep>(size);
-  if (work == "generate") return call_of<Generation>(size);
+  if (work == "train") return [w = std::make_shared<TrainingStep>(size)] { (*w)(); };
+  if (work == "generate") return [w = std::make_shared<Generation>(size)] { (*w)(); };
   if (work == "attention") return attention_call(size);
   usage_error("bench blocks: no work '{}'; there are train, generate and attention", work);
 }
@@ -58,7 +49,9 @@ int bench_blocks(const BenchOptions& options) {
       usage_error("bench blocks: a line is WORK SIZE SECONDS, such as train toy 1, got '{}'", line);
     Call& call = calls[work + " " + size];
     if (!call) call = make_call(work, size);
-    print("{:.9g}\n", median_call(call, seconds));
+    autograd::reset_peak_bytes();
+    const double median_seconds = median_call(call, seconds);
+    print("{:.9g} {}\n", median_seconds, autograd::pool_stats().peak_bytes);
     if (std::fflush(stdout) != 0) throw autograd::IoError("bench blocks: cannot write to stdout");
   }
   return kOk;

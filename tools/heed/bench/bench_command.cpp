@@ -15,7 +15,8 @@ int bench(const BenchArguments& a, const Command& c) {
   if (a.what.empty()) usage_error("bench: needs gemm, ops or train; try heed bench train");
   const bool of_presets = a.what == "train" || a.what == "generate";
   if (c.given("preset") && !of_presets) usage_error("--preset goes with heed bench train");
-  if (c.json && a.what == "blocks") usage_error("bench blocks prints one number a line, no --json");
+  if (c.json && a.what == "blocks")
+    usage_error("bench blocks prints two numbers a line, no --json");
   // By itself: one thread for products, as their ratios are stated; both counts for steps.
   const int threads = autograd::num_threads();
   BenchOptions options{a.preset, {threads}, c.json};
@@ -55,8 +56,9 @@ void bench_command(Command& c) {
       "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
       "          weights read, also as a share of what a sum over as much memory reads\n"
       "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least 3 times,\n"
-      "          and prints the median seconds of one; for tools/peers/compare. Works are\n"
-      "          train PRESET, generate PRESET and attention BxHxTxD\n"
+      "          and prints the median seconds of one and the most bytes of tensors; for\n"
+      "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
+      "          a MODEL is a preset, with options: toy,context=256,batch=1\n"
       "Medians of turns that alternate. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
   c.arguments = 1;

@@ -111,7 +111,7 @@ void check_sizes() {
   for (const int64_t m : kSizes)
     for (const int64_t n : kSizes)
       for (const int64_t k : kSizes) {
-        if (m * n * k > (kSanitized ? 64 : 400) * 400 * 13) continue;  // the largest ones: below
+        if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;  // the largest ones: below
         const auto pick = [&](int64_t rows, int64_t cols) {
           const auto all = ways(rows, cols);
           return all[random() % all.size()];

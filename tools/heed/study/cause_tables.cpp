@@ -123,11 +123,11 @@ void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
     grid.row_labels.push_back(fmt::format("L{}", layer));
   grid.col_labels = tokens;
   grid.row_axis = "layer", grid.col_axis = "token, clean/corrupt";
-  grid.title = "Activation patching: where the clean prompt's answer comes from";
+  grid.title = fmt::format(
+      "Activation patching: where the clean prompt's answer comes from; run {}", source.run_name());
   grid.caption = fmt::format(
       "L is {:.4g} on the clean prompt and {:.4g} on the corrupt one. Each cell: the corrupt "
-      "prompt "
-      "run with the clean activation at that place; 1 brings all of L back, 0 nothing.",
+      "prompt run with the clean activation at that place; 1 brings all of L back, 0 nothing.",
       p.clean, p.corrupt);
   grid.value_name = "share of L";
   grid.scale = plot::ColorScale::kDiverging;

@@ -106,8 +106,9 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a) {
                   "its run, bring L back")
           .shows(""),
       {"attribute", a.attribute,
-       "which tokens and parts L comes from: integrated gradients, rollout, logit lens, direct "
-       "logit attribution; and which heads copy"}};
+       "which tokens and parts L comes from: integrated gradients, rollout, logit lens; which "
+       "heads "
+       "copy and, if L is of logits, direct logit attribution (neither with --norm post)"}};
 }
 
 Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedRun& run,

@@ -43,7 +43,7 @@ struct Blocks {
   std::vector<double> values;
   std::vector<std::uint8_t> hidden;
 };
-Blocks reduced(const double* map, const double* scores, std::int64_t length, Blocking how) {
+Blocks reduced(const float* map, const float* scores, std::int64_t length, Blocking how) {
   const std::int64_t block = block_of(length), size = (length + block - 1) / block;
   Blocks r{size, std::vector<double>(std::size_t(size * size), 0.0),
            std::vector<std::uint8_t>(std::size_t(size * size), 1)};
@@ -51,7 +51,7 @@ Blocks reduced(const double* map, const double* scores, std::int64_t length, Blo
     for (std::int64_t j = 0; j < length; ++j) {
       if (std::isinf(scores[i * length + j])) continue;
       const auto cell = std::size_t(i / block * size + j / block);
-      const double x = map[i * length + j];
+      const double x = double(map[i * length + j]);
       if (how == Blocking::kSum)
         r.values[cell] += x;
       else if (r.hidden[cell] || std::abs(x) > std::abs(r.values[cell]))
@@ -65,11 +65,12 @@ Blocks reduced(const double* map, const double* scores, std::int64_t length, Blo
 void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const nn::Tensor& scores,
               Blocking how) {
   const std::int64_t heads = maps.size(1), length = maps.size(2);
-  const auto values = to(maps, autograd::float64).to_vector<double>(),
-             shown = to(scores, autograd::float64).to_vector<double>();
+  const nn::Tensor values = contiguous(to(maps, autograd::float32)),
+                   shown = contiguous(to(scores, autograd::float32));
   for (std::int64_t h = 0; h < heads; ++h) {
     const std::int64_t first = h * length * length;
-    const Blocks r = reduced(values.data() + first, shown.data() + first, length, how);
+    const Blocks r =
+        reduced(values.data<float>() + first, shown.data<float>() + first, length, how);
     nn::Json one = nn::Json::object({{"layer", layer}, {"head", h}});
     one.update(encode_map(r.values, r.size, true, r.hidden));
     list.push_back(one);

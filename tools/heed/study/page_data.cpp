@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autograd/ops/ops.h"
+#include "nn/study/head_importance.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
 
@@ -24,7 +25,8 @@ constexpr PageMap kMaps[] = {
     {"hook_pattern_grad", "dL/dA", true, false,
      "What more weight there would do to L. It is not 0 where the mask hides a key."},
     {"hook_attn_scores_grad", "dL/dS", true, true,
-     "What a higher score before the softmax would do to L. Each row sums to 0."},
+     "What a higher score before the softmax would do to L. Each row, with its sink "
+     "if there is one, sums to 0."},
     {"hook_pattern_x_grad", "A * dL/dA", true, false,
      "Each weight times its gradient: to first order, what L owes to it."}};
 
@@ -112,7 +114,7 @@ std::string site_of(std::int64_t layer, const std::string& site) {
 
 void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& study,
                           const nn::RouteStudy& routes, bool all,
-                          const std::vector<bool>& saturated) {
+                          const std::vector<nn::Effect>& cuts) {
   nn::Json heads = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
            edges = nn::Json::array();
   for (std::size_t i = 0; i < study.heads.size(); ++i) {
@@ -123,7 +125,9 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
         {{"layer", h.layer},
          {"head", h.head},
          {"values", values},
-         {"saturated", saturated.empty() ? nn::Json() : nn::Json(bool(saturated[i]))},
+         {"cut", cuts.empty() ? nn::Json() : nn::Json(cuts[i].mean)},
+         {"saturated",
+          cuts.empty() ? nn::Json() : nn::Json(nn::is_saturated(h.importance, cuts[i].mean))},
          {"importance", h.importance}}));
   }
   for (const PageMap& m : kMaps) {
@@ -161,6 +165,7 @@ nn::Json PagePane::json(std::int64_t layers, std::int64_t heads) const {
                                     {"block", block},
                                     {"layers", layers},
                                     {"heads", heads},
+                                    {"checkpoints", checkpoints},
                                     {"moments", moments}});
   if (block > 1)
     pane.append(
@@ -170,7 +175,8 @@ nn::Json PagePane::json(std::int64_t layers, std::int64_t heads) const {
 }
 
 nn::Json page_data(const std::string& title, const std::string& command,
-                   const std::vector<nn::Json>& panes, const nn::Json& tables) {
+                   const std::vector<nn::Json>& panes, const nn::Json& tables,
+                   std::optional<nn::HeadIndex> chosen) {
   nn::Json quantities = nn::Json::array(), columns = nn::Json::array();
   for (const PageMap& m : kMaps)
     quantities.push_back(nn::Json::object({{"name", m.site},
@@ -180,13 +186,16 @@ nn::Json page_data(const std::string& title, const std::string& command,
                                            {"what", m.what}}));
   for (const nn::HeadQuantity& q : nn::head_quantities())
     columns.push_back(nn::Json::object({{"name", q.name}, {"unit", q.unit}, {"what", q.what}}));
-  return nn::Json::object({{"heed", version_text()},
-                           {"title", title},
-                           {"command", command},
-                           {"quantities", quantities},
-                           {"head_columns", columns},
-                           {"panes", panes},
-                           {"tables", tables}});
+  return nn::Json::object(
+      {{"heed", version_text()},
+       {"title", title},
+       {"command", command},
+       {"quantities", quantities},
+       {"head_columns", columns},
+       {"panes", panes},
+       {"tables", tables},
+       {"chosen", chosen ? nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}})
+                         : nn::Json()}});
 }
 
 }  // namespace heed

@@ -52,9 +52,10 @@ nn::Json schema() {
 // The page: the sequence, and beside it the corrupt one if there is one.
 std::filesystem::path write_page(const std::filesystem::path& out, const Found& f,
                                  const PictureSource& source, const StudyWords& words,
-                                 const std::string& corrupt) {
+                                 const std::string& corrupt, std::optional<nn::HeadIndex> head) {
   std::vector<nn::Json> panes{
-      pane_now({source, words, f.one, f.objective}, f.run.model, f.study, f.run.step, f.cuts)};
+      pane_now({source, words, f.one, f.objective, corrupt.empty() ? "" : "clean prompt"},
+               f.run.model, f.study, f.run.step, f.cuts)};
   if (!corrupt.empty()) {
     nn::Batch other = f.run.task->prompt(corrupt);
     other.targets = f.one.targets;  // as patching: one function of the logits
@@ -62,12 +63,12 @@ std::filesystem::path write_page(const std::filesystem::path& out, const Found& 
     its_words.tokens.clear();
     for (const std::int64_t id : other.inputs.to_vector<std::int64_t>())
       its_words.tokens.push_back(f.run.task->facts().vocabulary.label(id));
-    panes.push_back(pane_now({source, its_words, other, f.objective}, f.run.model,
+    panes.push_back(pane_now({source, its_words, other, f.objective, "corrupt prompt"}, f.run.model,
                              nn::study(f.run.model, other, f.objective), f.run.step,
                              cut_heads(f.run.model, other, f.objective)));
   }
   return write_report(out, fmt::format("{}: {}", source.run_name(), words.objective), panes,
-                      tables_json(f.causes.tables));
+                      tables_json(f.causes.tables), head);
 }
 
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Found& f,
@@ -86,8 +87,9 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
     more["value"] = fmt::format("{:.17g}", f.study.value);
     nn::save_safetensors(arrays.string(), f.study.arrays, more);
   });
-  std::future<std::filesystem::path> page = std::async(
-      std::launch::async, [&] { return write_page(out, f, source, words, a.causes.corrupt); });
+  std::future<std::filesystem::path> page = std::async(std::launch::async, [&] {
+    return write_page(out, f, source, words, a.causes.corrupt, head);
+  });
   std::vector<std::filesystem::path> files = draw_study(out, f.study.arrays, words, source, head);
   for (const auto& file : draw_causes(out, f.causes, source)) files.push_back(file);
   files.push_back(page.get());
@@ -159,10 +161,10 @@ int run_study(const StudyArguments& a, const Command& c) {
   found.causes = study_causes(a.causes, c, run, one, objective);
   for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
     found.labels.push_back(facts.vocabulary.label(id));
-  const std::filesystem::path out = study_folder(a.out, folder / "study", a.overwrite);
-  make_folder(out);
+  StudyFolder out(a.out, folder / "study", a.overwrite);
   progress.at_work("draws, and writes the arrays");
-  const auto files = write_study(out, found, a, source_of(folder, run.model), head);
+  const auto files =
+      out.finish(write_study(out.work(), found, a, source_of(folder, run.model), head));
   progress.clear();
   tell(folder, found, a, files, c.json);
   return kOk;

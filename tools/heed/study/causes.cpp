@@ -4,6 +4,7 @@
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/batch_study.h"
 #include "tools/heed/study/cause_tables.h"
+#include "tools/heed/study/study_arguments.h"
 
 namespace heed {
 namespace {
@@ -106,8 +107,9 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a) {
                   "its run, bring L back")
           .shows(""),
       {"attribute", a.attribute,
-       "which tokens and parts L comes from: integrated gradients, rollout, logit lens, direct "
-       "logit attribution; and which heads copy"}};
+       "which tokens and parts L comes from: integrated gradients, rollout, logit lens; which "
+       "heads "
+       "copy and, if L is of logits, direct logit attribution (neither with --norm post)"}};
 }
 
 Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedRun& run,
@@ -118,7 +120,10 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
     nn::Objective theirs = objective;
     if (!c.given("at")) theirs.positions.clear();  // the last one, of theirs
     causes.batch = batch_study(run, evaluation_batch(run, a.samples), theirs);
-    causes.tables.push_back(batch_table(*causes.batch));
+    const nn::TaskFacts& facts = run.task->facts();
+    if (theirs.kind != nn::Objective::kLoss && theirs.positions.empty())
+      theirs.positions = {facts.context - 1};
+    causes.tables.push_back(batch_table(*causes.batch, objective_text(theirs, facts)));
   }
   if (c.given("ablate")) add_ablation(causes, a, c, run, one, objective);
   if (c.given("corrupt")) add_patching(causes, a.corrupt, run, one, objective);

@@ -26,7 +26,7 @@ template decltype(multiply_block<float>) multiply_block<float>;
 template decltype(multiply_block<double>) multiply_block<double>;
 
 constexpr std::int64_t kInPlaceRows = 8 * kRows;
-constexpr std::int64_t kSomeRows = 4 * kRows;  // a copy of B is most of the work
+constexpr std::int64_t kSomeRows = 2 * kRows;  // a copy of B is most of the work
 constexpr std::int64_t kMaxStep = 192;         // of k between additions to C
 constexpr std::int64_t kChunk = 1 << 16;       // multiply-adds that are worth a thread's attention
 
@@ -183,11 +183,11 @@ void run(const Gemm<T>& g) {
   if (!batched && !g.accumulate && is_few_rows<T>(g.m, g.n, g.a_col, g.b_row))
     return run_few_rows(p);
   if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
-  if (!p.in_place && g.m <= kSomeRows) return run_some_rows(p);
   // A step's sums, m n values, must be no more than what it reads, (m + n) step values.
   if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&
       g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);
+  if (!p.in_place && g.m <= kSomeRows) return run_some_rows(p);
   run_large(p);
 }
 

@@ -17,8 +17,10 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Vectors of counters that keep_run takes at a time: none waits for another's product.
+constexpr int kCounters = 2;
 /// What keep_run may write beyond the n elements that it is asked for.
-constexpr std::size_t kKeepSlack = 4 * (HWY_MAX_BYTES / 8 + 1);
+constexpr std::size_t kKeepSlack = 4 * (kCounters * HWY_MAX_BYTES / 8 + 1);
 
 /// memory has room for n + kKeepSlack; result[j] = mask.keep(first + j) as 0 or 1, in memory.
 inline HWY_NOINLINE const std::uint8_t* keep_run(const DropoutMask& mask, std::uint64_t first,
@@ -32,35 +34,50 @@ inline HWY_NOINLINE const std::uint8_t* keep_run(const DropoutMask& mask, std::u
   const hn::ScalableTag<std::uint64_t> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Repartition<std::uint32_t, decltype(d)> d32;
-  const std::size_t lanes = hn::Lanes(d);
+  const hn::Rebind<std::uint32_t, decltype(d)> d_half;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = std::uint64_t(hn::Lanes(d));
   const auto m0 = hn::Set(d32, 0xD2511F53u), m1 = hn::Set(d32, 0xCD9E8D57u);
   const auto low = hn::Set(d, 0xFFFFFFFFu);
   const auto threshold = hn::Set(di, std::int64_t(mask.threshold()));
-  HWY_ALIGN std::uint64_t bytes[HWY_MAX_BYTES / 8];
+  // Byte w of a lane = whether word w is kept.
+  const auto kept = [&](V word, std::uint64_t byte) HWY_ATTR {
+    const auto dropped = hn::Lt(hn::BitCast(di, hn::And(word, low)), threshold);
+    return hn::IfThenZeroElse(hn::RebindMask(d, dropped), hn::Set(d, byte));
+  };
+  std::uint32_t keys[2][10] = {{std::uint32_t(mask.key())}, {std::uint32_t(mask.key() >> 32)}};
+  for (int round = 1; round < 10; ++round) {
+    keys[0][round] = keys[0][round - 1] + 0x9E3779B9u;
+    keys[1][round] = keys[1][round - 1] + 0xBB67AE85u;
+  }
   std::uint8_t* out = memory;
   const std::uint64_t end = first + std::uint64_t(n);
-  for (std::uint64_t block = first / 4; 4 * block < end; block += lanes) {
-    auto c0 = hn::Iota(d, block);
-    auto c1 = hn::ShiftRight<32>(c0), c2 = hn::Zero(d), c3 = hn::Zero(d);
-    auto key0 = std::uint32_t(mask.key()), key1 = std::uint32_t(mask.key() >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const auto a = hn::MulEven(hn::BitCast(d32, c0), m0);
-      const auto b = hn::MulEven(hn::BitCast(d32, c2), m1);
-      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(b), c1), hn::Set(d, key0));
-      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(a), c3), hn::Set(d, key1));
-      c1 = b, c3 = a;
-      key0 += 0x9E3779B9u, key1 += 0xBB67AE85u;
+  for (std::uint64_t block = first / 4; 4 * block < end; block += kCounters * lanes) {
+    V c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
+    HWY_UNROLL(2)
+    for (int i = 0; i < kCounters; ++i) {
+      c0[i] = hn::Iota(d, block + std::uint64_t(i) * lanes);
+      c1[i] = hn::ShiftRight<32>(c0[i]), c2[i] = c3[i] = hn::Zero(d);
     }
-    // Byte w of a lane = whether word w is kept.
-    const auto kept = [&](auto word, std::uint64_t byte) HWY_ATTR {
-      const auto dropped = hn::Lt(hn::BitCast(di, hn::And(word, low)), threshold);
-      return hn::IfThenZeroElse(hn::RebindMask(d, dropped), hn::Set(d, byte));
-    };
-    hn::Store(hn::Or(hn::Or(kept(c0, 1u), kept(c1, 1u << 8)),
-                     hn::Or(kept(c2, 1u << 16), kept(c3, 1u << 24))),
-              d, bytes);
-    for (std::size_t l = 0; l < lanes; ++l, out += 4)
-      for (std::size_t w = 0; w < 4; ++w) out[w] = std::uint8_t(bytes[l] >> (8 * w));
+    for (int round = 0; round < 10; ++round) {
+      const auto key0 = hn::Set(d, keys[0][round]), key1 = hn::Set(d, keys[1][round]);
+      HWY_UNROLL(2)
+      for (int i = 0; i < kCounters; ++i) {
+        const auto a = hn::MulEven(hn::BitCast(d32, c0[i]), m0);
+        const auto b = hn::MulEven(hn::BitCast(d32, c2[i]), m1);
+        c0[i] = hn::Xor3(hn::ShiftRight<32>(b), c1[i], key0);
+        c2[i] = hn::Xor3(hn::ShiftRight<32>(a), c3[i], key1);
+        c1[i] = b, c3[i] = a;
+      }
+    }
+    HWY_UNROLL(2)
+    for (int i = 0; i < kCounters; ++i, out += 4 * lanes) {
+      const V bytes = hn::Or(hn::Or(kept(c0[i], 1u), kept(c1[i], 1u << 8)),
+                             hn::Or(kept(c2[i], 1u << 16), kept(c3[i], 1u << 24)));
+      hn::StoreU(hn::BitCast(hn::Repartition<std::uint8_t, decltype(d_half)>(),
+                             hn::TruncateTo(d_half, bytes)),
+                 hn::Repartition<std::uint8_t, decltype(d_half)>(), out);
+    }
   }
   return memory + first % 4;
 #endif

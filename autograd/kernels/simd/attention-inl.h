@@ -83,9 +83,11 @@ struct Head {
     if (!seen.empty()) seen.begin -= seen.begin % panel_width<T>();
     return seen;
   }
-  // How many of the keys `seen` come before the last that causality and window leave to query i.
-  std::int64_t columns(std::int64_t i, KeyRange seen) const {
-    return std::clamp<std::int64_t>(visible.row(i).end - seen.begin, 0, seen.size());
+  // Which of the keys `seen` causality and window leave to query i, counted from the first seen.
+  KeyRange columns(std::int64_t i, KeyRange seen) const {
+    const KeyRange row = visible.row(i);
+    const std::int64_t end = std::clamp<std::int64_t>(row.end - seen.begin, 0, seen.size());
+    return {std::clamp<std::int64_t>(row.begin - seen.begin, 0, end), end};
   }
   // What is left to scale when a row of scores is finished.
   T scale() const { return plain ? T(a.scale) : T(1); }
@@ -170,30 +172,33 @@ HWY_NOINLINE void scale_scores(const Head<T>& h, T* HWY_RESTRICT s, std::int64_t
   }
 }
 
-// The first n of row i of the scores `seen`, unscaled if `scale` is left to exp_row. -inf hides
-// what the window does.
+// Row i of the scores from key j0 on, unscaled if `scale` is left to exp_row. -inf hides what the
+// window does.
 template <class T>
-HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, KeyRange seen, std::int64_t n,
+HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64_t j0, KeyRange own,
                               bool scale) {
-  if (scale) scale_scores(h, s, i, seen.begin, n);
-  const std::int64_t hidden = std::min(h.visible.row(i).begin - seen.begin, n);
-  if (hidden > 0) std::fill_n(s, hidden, kMinusInf<T>);
+  if (scale) scale_scores(h, s, i, j0, own.end);
+  std::fill_n(s, own.begin, kMinusInf<T>);
 }
 
-// p[0..n) = exp(s * scale - shift), p[n..end) = 0; returns their sum. p may be s. The product is
-// rounded before shift is taken away: a row of one key has weight 1, exactly.
+// p = exp(s * scale - shift) in the columns `own`, where s is -inf before them, and 0 in the others
+// up to `end`; returns their sum. p may be s. The product is rounded before shift is taken away: a
+// row of one key has weight 1, exactly.
 template <class T>
-HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, std::int64_t n, std::int64_t end) {
+HWY_NOINLINE T exp_row(T* p, const T* s, T scale, T shift, KeyRange own, std::int64_t end) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
   auto total = hn::Zero(d);
-  for (std::int64_t i = 0; i < end; i += lanes) {  // rows are padded to whole vectors
-    const auto in = hn::FirstN(d, std::size_t(std::clamp<std::int64_t>(n - i, 0, lanes)));
+  std::int64_t i = 0;
+  for (; i + lanes <= own.begin; i += lanes) hn::Store(hn::Zero(d), d, p + i);
+  for (; i < own.end; i += lanes) {  // rows are padded to whole vectors
+    const auto in = hn::FirstN(d, std::size_t(std::min(lanes, own.end - i)));
     const auto scaled = hn::Mul(hn::Load(d, s + i), hn::Set(d, scale));
     const auto e = hn::IfThenElseZero(in, exp_near_zero(d, hn::Sub(scaled, hn::Set(d, shift))));
     hn::Store(e, d, p + i);
     total = hn::Add(total, e);
   }
+  for (; i < end; i += lanes) hn::Store(hn::Zero(d), d, p + i);
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 

@@ -44,14 +44,15 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
                        packed_keys + j0 * a.d, some);
     for (std::int64_t r = 0; r < rows; ++r) {
       const KeyRange seen{j0, j0 + some};
-      const std::int64_t n = h.columns(i0 + r, seen);
+      const KeyRange own = h.columns(i0 + r, seen);
+      const std::int64_t n = own.end;
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* row = s + r * s_row;
       write_row(moved(a.raw_scores, at), row, some, columns);
       for (std::int64_t j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
-      finish_scores(h, row, i0 + r, seen, n, true);
+      finish_scores(h, row, i0 + r, j0, own, true);
       write_row(moved(a.scores, at), row, n, columns, kMinusInf<T>);
-      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], n, s_row);
+      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row);
       const T inverse = total[r] == T(0) ? T(0) : T(1) / total[r];
       for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
       write_row(moved(a.pattern, at), row, n, columns);
@@ -85,15 +86,16 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
     times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
                      packed_keys + seen.begin * a.d, columns);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t n = h.columns(i0 + r, seen);
+      const KeyRange own = h.columns(i0 + r, seen);
+      const std::int64_t n = own.end;
       T* row = s + r * s_row;
-      finish_scores(h, row, i0 + r, seen, n, !h.plain);
+      finish_scores(h, row, i0 + r, seen.begin, own, !h.plain);
       // Online softmax: when a larger score appears, what was summed shrinks (Milakov &
       // Gimelshein 2018).
       const T now = std::max(top[r], n > 0 ? max_row(row, n) * scale : top[r]);
       const T shift = now == kMinusInf<T> ? T(0) : now;
       const T shrink = first ? T(0) : std::exp(top[r] - shift);
-      total[r] = total[r] * shrink + exp_row(row, row, scale, shift, n, s_row);
+      total[r] = total[r] * shrink + exp_row(row, row, scale, shift, own, s_row);
       if (a.dropout > 0) {  // after the sum: softmax does not know of it
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);

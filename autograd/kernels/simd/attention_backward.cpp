@@ -116,16 +116,16 @@ HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
-// Row i over the keys `seen`: q k^T becomes the weights in p, dO v^T the gradient of the scores in
-// ds. `columns` of ds are dropped, and written to dpattern if wanted; the first n can be seen.
+// Row i from key j0 on: q k^T becomes the weights in p, dO v^T the gradient of the scores in ds.
+// `columns` of ds are dropped, and written to dpattern if wanted; the query may see its `own`.
 template <class T>
 HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep,
-                               std::int64_t i, KeyRange seen, std::int64_t n, std::int64_t columns,
+                               std::int64_t i, std::int64_t j0, KeyRange own, std::int64_t columns,
                                std::int64_t s_row, T delta, T* dpattern) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
-  finish_scores(h, p, i, seen, n, !h.plain);
-  const T total = exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], n, s_row);
+  finish_scores(h, p, i, j0, own, !h.plain);
+  const T total = exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], own, s_row);
   if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
   if (dpattern) std::copy_n(ds, columns, dpattern);
   T scale = 1;
@@ -193,15 +193,15 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
     const KeyRange seen{j0, j0 + some};
     if (some > 0) x.multiply(h, h.q + i0 * a.q_at.row, grad_out, g.grad_out_at.row, rows, seen);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t n = h.columns(i0 + r, seen);
+      const KeyRange own = h.columns(i0 + r, seen);
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* ds = x.ds + r * s_row;
       const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, some) : nullptr;
       write_row(moved(g.ddropped, at), ds, some, columns);
-      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, seen, n, some, s_row, delta[r],
+      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, own, some, s_row, delta[r],
                    moved(g.dpattern, at));
       if (g.dpattern) std::fill(g.dpattern + at + some, g.dpattern + at + columns, T(0));
-      write_row(moved(g.dscores, at), ds, n, columns);
+      write_row(moved(g.dscores, at), ds, own.end, columns);
     }
   }
 }
@@ -227,10 +227,12 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
     const std::int64_t columns = seen.size(), s_row = padded<T>(columns);
     x.multiply(h, q, grad_out, g.grad_out_at.row, rows, seen);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t i = i0 + r, n = h.columns(i, seen);
+      const KeyRange own = h.columns(i0 + r, seen);
+      const std::int64_t i = i0 + r, n = own.end;
       T *p = x.p + r * s_row, *ds = x.ds + r * s_row;
       const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i, seen.begin, n) : nullptr;
-      backward_row(h, p, ds, keep, i, seen, n, n, s_row, delta[r], static_cast<T*>(nullptr));
+      backward_row(h, p, ds, keep, i, seen.begin, own, n, s_row, delta[r],
+                   static_cast<T*>(nullptr));
       if (keep) drop_row(p, keep, dropout_scale(a), n);
       if (sums.dbias) {
         const std::int64_t step = g.dbias_at.column;
@@ -274,20 +276,20 @@ HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, c
   clear_before(sums.keys.size());
 }
 
-// Row j of a head's dk or dv = the sum of its chunks' in order.
+// Rows `some` of a head's dk or dv = the sum of its chunks' in order.
 template <class T>
-void add_chunks(const Tasks<T>& tasks, T* out, const T* first, std::int64_t width, std::int64_t j) {
-  std::int64_t found = 0;
+void add_chunks(const Tasks<T>& tasks, T* out, std::int64_t out_row, const T* first,
+                std::int64_t width, KeyRange some) {
+  for (std::int64_t j = some.begin; j < some.end; ++j) std::fill_n(out + j * out_row, width, T(0));
   for (std::int64_t c = 0; c < tasks.chunks; ++c) {
-    const KeyRange keys = tasks.keys(c);
-    const T* row = first + (j - keys.begin) * width;
-    if (keys.begin <= j && j < keys.end && found++ == 0)
-      std::copy_n(row, width, out);
-    else if (keys.begin <= j && j < keys.end)
-      for (std::int64_t i = 0; i < width; ++i) out[i] += row[i];
+    const KeyRange keys = tasks.keys(c), both = keys & some;
+    for (std::int64_t j = both.begin; j < both.end; ++j) {
+      const T* HWY_RESTRICT row = first + (j - keys.begin) * width;
+      T* HWY_RESTRICT sum = out + j * out_row;
+      for (std::int64_t i = 0; i < width; ++i) sum[i] += row[i];
+    }
     first += keys.size() * width;
   }
-  if (found == 0) std::fill_n(out, width, T(0));
 }
 
 template <class T>
@@ -326,17 +328,16 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
       }
     }
   });
-  constexpr std::int64_t kTogether = 64;
+  constexpr std::int64_t kTogether = 64;  // rows that stay in cache while chunks are added
   const std::int64_t blocks = (a.tk + kTogether - 1) / kTogether;
   parallel_for(apart ? heads * blocks : 0, 1, [&](std::int64_t block, std::int64_t) HWY_ATTR {
     const Head<T> h(a, visible, block / blocks);
     const std::int64_t j0 = block % blocks * kTogether;
-    for (std::int64_t j = j0; j < std::min(a.tk, j0 + kTogether); ++j) {
-      add_chunks(tasks, g.dk + h.offset(g.dk_at.lead) + j * g.dk_at.row,
-                 dk.get() + h.index * all_keys * a.d, a.d, j);
-      add_chunks(tasks, g.dv + h.offset(g.dv_at.lead) + j * g.dv_at.row,
-                 dv.get() + h.index * all_keys * a.d_value, a.d_value, j);
-    }
+    const KeyRange some{j0, std::min(a.tk, j0 + kTogether)};
+    add_chunks(tasks, g.dk + h.offset(g.dk_at.lead), g.dk_at.row,
+               dk.get() + h.index * all_keys * a.d, a.d, some);
+    add_chunks(tasks, g.dv + h.offset(g.dv_at.lead), g.dv_at.row,
+               dv.get() + h.index * all_keys * a.d_value, a.d_value, some);
   });
   parallel_for(g.dbias ? g.dbias_size : 0, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

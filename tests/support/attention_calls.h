@@ -174,7 +174,7 @@ inline Call draw_call(std::mt19937& random) {
       break;
     }
     case 1: {
-      const I window = pick<I>(random, {1, 2, 7, -1, -2, -7});
+      const I window = pick<I>(random, {-1, -2, -7, 1, 2, 7});
       c.text += " window " + std::to_string(window);
       if (window > 0)
         o.window = window;

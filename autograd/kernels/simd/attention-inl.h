@@ -221,7 +221,8 @@ T dropout_scale(const Attention<T>& a) {
   return a.dropout < 1 ? T(1 / (1 - a.dropout)) : T(0);
 }
 
-// Whether weights (i, j0) to (i, j0 + n - 1) survive dropout, as 0 or 1.
+// Whether weights (i, j0) to (i, j0 + n - 1) survive dropout, as 0 or 1. drop_row reads whole
+// vectors of them, and what lies behind decides nothing.
 using KeptRow = std::array<std::uint8_t, kKeys + kKeepSlack>;
 template <class T>
 HWY_INLINE const std::uint8_t* kept_in_row(const Head<T>& h, KeptRow& memory, std::int64_t i,

@@ -34,7 +34,7 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
                               std::int64_t rows, const T* top, const T* total) {
   const Attention<T>& a = h.a;
   const std::int64_t end = a.raw_scores ? h.keys.end : h.causal_end(i0 + rows - 1);
-  KeptRow memory = {};
+  KeptRow memory;
   for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
     const std::int64_t columns = std::min(kKeys, a.tk - j0);
     const std::int64_t some = std::clamp<std::int64_t>(end - j0, 0, columns);
@@ -73,7 +73,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   const T scale = h.scale();
   HWY_ALIGN T s[kQueries * kKeys];
   HWY_ALIGN T acc[kQueries * kMaxHead];
-  KeptRow memory = {};
+  KeptRow memory;
   T top[kQueries], total[kQueries];
   std::fill_n(top, rows, kMinusInf<T>);
   std::fill_n(total, rows, T(0));

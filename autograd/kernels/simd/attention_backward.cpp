@@ -148,7 +148,7 @@ struct Packed {
   KeyRange range;
   Scratch<T> keys_t, values_t, keys, block, q, g;
   T *p, *ds;
-  KeptRow kept = {};
+  KeptRow kept;
 
   Packed(const Head<T>& h, KeyRange some)
       : range(some),

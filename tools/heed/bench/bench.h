@@ -9,12 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "autograd/ops/ops.h"
+
 namespace heed {
 
 struct BenchOptions {
   std::string preset;        ///< of train; empty: all four
   std::vector<int> threads;  ///< thread counts to measure at
   bool json = false;
+  autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of train
 };
 
 /// The presets that bench train can time.

@@ -1,5 +1,6 @@
 // heed bench: speed, measured.
 #include "autograd/base/parallel.h"
+#include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/report/output.h"
@@ -9,14 +10,17 @@ namespace {
 
 struct BenchArguments {
   std::string what, preset;
+  autograd::Precision matmul = autograd::Precision::kFloat32;
 };
 
 int bench(const BenchArguments& a, const Command& c) {
   if (a.what.empty()) usage_error("bench: needs gemm, ops or train; try heed bench train");
-  if (c.given("preset") && a.what != "train") usage_error("--preset goes with heed bench train");
+  for (const char* of_train : {"preset", "matmul"})
+    if (c.given(of_train) && a.what != "train")
+      usage_error("--{} goes with heed bench train", of_train);
   // By itself: one thread for products, as their ratios are stated; both counts for steps.
   const int threads = autograd::num_threads();
-  BenchOptions options{a.preset, {threads}, c.json};
+  BenchOptions options{a.preset, {threads}, c.json, a.matmul};
   if (!c.given("threads") && a.what == "gemm") options.threads = {1};
   if (!c.given("threads") && a.what == "train" && threads > 1) options.threads = {1, threads};
   if (a.what == "gemm") return bench_gemm(options);
@@ -33,7 +37,8 @@ void bench_command(Command& c) {
       "threads add (forward_ns backward_ns) rows (op us gb_per_s us_with_grad) "
       "attention (length ms extra_bytes composite_ms composite_extra_bytes)";
   c.json_keys["train"] =
-      "rows (preset threads ms_per_step tokens_per_s mfu peak_bytes mallocs_per_step peak_gflops)";
+      "rows (preset matmul threads ms_per_step tokens_per_s mfu peak_bytes mallocs_per_step "
+      "peak_gflops)";
   c.examples =
       "  heed bench train\n"
       "  heed bench train --preset chargpt --threads 1\n"
@@ -46,7 +51,8 @@ void bench_command(Command& c) {
   auto a = std::make_shared<BenchArguments>();
   c.arguments = 1;
   c.add("Options", {nn::Setting("what", a->what, {"gemm", "ops", "train"}, "what to time"),
-                    nn::Setting("preset", a->preset, bench_presets(), "of train").shows("all")});
+                    nn::Setting("preset", a->preset, bench_presets(), "of train").shows("all"),
+                    nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson);
   c.run = [a](const Command& command) { return bench(*a, command); };
 }

@@ -51,8 +51,10 @@ double peak(int threads) {
   return 2.0 * double(n) * double(n) * double(n) / best;
 }
 
-StepRow measure(const std::string& preset, int threads, double peak_flops) {
-  const nn::RunConfig config = nn::preset(preset);
+StepRow measure(const std::string& preset, autograd::Precision matmul, int threads,
+                double peak_flops) {
+  nn::RunConfig config = nn::preset(preset);
+  config.matmul = matmul;
   const std::int64_t vocabulary = vocabulary_of(preset);
   autograd::Generator g(1);
   nn::Transformer model = nn::make_model(config, vocabulary, vocabulary, g);
@@ -118,9 +120,10 @@ int bench_train(const BenchOptions& options) {
       progress.at_work(fmt::format("bench train: {}, {} threads", preset, threads));
       autograd::set_num_threads(threads);
       const double flops = peak(threads);
-      const StepRow r = measure(preset, threads, flops);
+      const StepRow r = measure(preset, options.matmul, threads, flops);
       progress.clear();
       table.push_back(nn::Json::object({{"preset", r.preset},
+                                        {"matmul", nn::enum_name(options.matmul)},
                                         {"threads", r.threads},
                                         {"ms_per_step", r.seconds * 1e3},
                                         {"tokens_per_s", r.tokens_per_s},

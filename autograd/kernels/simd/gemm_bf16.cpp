@@ -62,6 +62,11 @@ void run_portable(const Gemm<float>& g) {
 
 #if defined(__x86_64__)
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12's own headers (its bug 105593)
+#endif
+
 // ---- packing: operands as tiles of 16 lines (rows of A, columns of B) by 32 of k, 1 KB each
 
 using Pair = std::int32_t;               // two bfloat16 that follow each other in k
@@ -243,7 +248,8 @@ HEED_AVX512_BF16 void avx512_block(const BlockArgs& x) {
         for (int c = 0; c < kC; ++c) bv[c] = _mm512_loadu_si512(b + c * x.b_next + 16 * p);
         HWY_UNROLL(8)
         for (int r = 0; r < kRowsAtOnce; ++r) {
-          const __m512i ar = _mm512_set1_epi32(a[16 * r + p]);
+          // Not _mm512_set1_epi32, on which Clang 16 never ends.
+          const __m512i ar = _mm512_broadcastd_epi32(_mm_loadu_si32(a + 16 * r + p));
           HWY_UNROLL(2)
           for (int c = 0; c < kC; ++c)
             sum[r][c] = _mm512_dpbf16_ps(sum[r][c], __m512bh(ar), __m512bh(bv[c]));
@@ -407,6 +413,10 @@ Bf16Way find_bf16_way() {
     return Bf16Way::kPortable;
   return may_use_tiles() ? Bf16Way::kAmx : Bf16Way::kAvx512;
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 #else
 

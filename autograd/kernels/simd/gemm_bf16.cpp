@@ -407,11 +407,16 @@ bool may_use_tiles() {
 #endif
 }
 
-Bf16Way find_bf16_way() {
+// Intel's vdpbf16ps takes four times as long as a multiply-add of half as many products (Emerald
+// Rapids): rounding for multiply-adds is faster there.
+std::vector<Bf16Way> find_bf16_ways() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512bw"))
-    return Bf16Way::kPortable;
-  return may_use_tiles() ? Bf16Way::kAmx : Bf16Way::kAvx512;
+    return {Bf16Way::kPortable};
+  std::vector<Bf16Way> ways = {Bf16Way::kAvx512, Bf16Way::kPortable};
+  if (__builtin_cpu_is("intel")) std::swap(ways[0], ways[1]);
+  if (may_use_tiles()) ways.insert(ways.begin(), Bf16Way::kAmx);
+  return ways;
 }
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -421,20 +426,21 @@ Bf16Way find_bf16_way() {
 #else
 
 void run_tiles(const Gemm<float>& g, Bf16Way) { run_portable(g); }
-Bf16Way find_bf16_way() { return Bf16Way::kPortable; }
+std::vector<Bf16Way> find_bf16_ways() { return {Bf16Way::kPortable}; }
 
 #endif
 
-Bf16Way best_bf16_way() {
-  static const Bf16Way best = find_bf16_way();
-  return best;
+// Best first.
+const std::vector<Bf16Way>& machine_bf16_ways() {
+  static const std::vector<Bf16Way> ways = find_bf16_ways();
+  return ways;
 }
 
-std::atomic<Bf16Way> least_bf16_way = Bf16Way::kAmx;  // what force_bf16_way says
+std::atomic<std::size_t> chosen_bf16_way = 0;  // of these
 
 Bf16Way current_bf16_way() {
   if (!std::string_view(simd_target()).starts_with("AVX3")) return Bf16Way::kPortable;
-  return std::max(best_bf16_way(), least_bf16_way.load(std::memory_order_relaxed));
+  return machine_bf16_ways()[chosen_bf16_way.load(std::memory_order_relaxed)];
 }
 
 }  // namespace
@@ -451,15 +457,17 @@ void gemm_bf16(const Gemm<float>& g) {
 const char* bf16_way() { return kBf16Ways[int(current_bf16_way())]; }
 
 std::vector<std::string> bf16_ways() {
-  return {std::begin(kBf16Ways) + int(best_bf16_way()), std::end(kBf16Ways)};
+  std::vector<std::string> names;
+  for (const Bf16Way way : machine_bf16_ways()) names.emplace_back(kBf16Ways[int(way)]);
+  return names;
 }
 
 void force_bf16_way(std::string_view name) {
-  const std::vector<std::string> ways = bf16_ways();
-  const auto found = name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), name);
-  check<ValueError>(found != ways.end(), "bfloat16", "there is no '", name,
-                    "' here; choose one of ", join(ways));
-  least_bf16_way = Bf16Way(int(best_bf16_way()) + int(found - ways.begin()));
+  const std::vector<std::string> names = bf16_ways();
+  const auto found = name.empty() ? names.begin() : std::find(names.begin(), names.end(), name);
+  check<ValueError>(found != names.end(), "bfloat16", "there is no '", name,
+                    "' here; choose one of ", join(names));
+  chosen_bf16_way = std::size_t(found - names.begin());
 }
 
 }  // namespace heed::autograd::kernels

@@ -31,7 +31,7 @@ void gemm_bf16(const Gemm<float>& g);
 
 /// The way that gemm_bf16 goes.
 const char* bf16_way();
-/// Ways that this machine has, best first.
+/// Ways that this machine has, fastest first.
 std::vector<std::string> bf16_ways();
 /// This way from now on, wherever the SIMD target is AVX-512; "" is the best again. ValueError that
 /// lists the ways for any other name. Not while another thread runs kernels.

@@ -195,15 +195,12 @@ TEST_CASE("every layout of both operands is read as it lies") {
   });
 }
 
-TEST_CASE("what is wrong by one rounding of an operand is found") {
-  kernels::force_bf16_way("portable");
+TEST_CASE("what rounding does to a product is of the size of its bound") {
   std::mt19937 random(8);
-  // The same oracle on operands that are not rounded: far beyond the bound of rounded ones.
-  const auto row_major = layouts(20, 40)[0];
-  const Errors e = errors_of(random, 20, 20, 40, row_major, layouts(40, 20)[0], Start::kNothing);
-  CHECK(e.rounded <= 1);
-  CHECK(e.whole > 1e-3);  // and the whole bound is not far off, either
-  kernels::force_bf16_way("");
+  const Errors e =
+      errors_of(random, 20, 20, 40, layouts(20, 40)[0], layouts(40, 20)[0], Start::kNothing);
+  CHECK(e.whole > 0.05);
+  CHECK(e.whole <= 1);
 }
 
 TEST_CASE("NaN and inf stay in their row and column") {

@@ -314,6 +314,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"gradcheck --curve", {"exp", "--curve", "exp.png"}},
       {"gradcheck --run", {"--run", kRun, "--seconds", "1", "--order", "1"}},
       {"bench train", {"train", "--preset", "micro", "--threads", "1"}},
+      {"bench generate", {"generate", "--preset", "micro", "--threads", "1"}},
   };
   for (const auto& command : all_commands()) {
     CHECK(command->json_keys.empty() == !nn::find_setting(command->settings, "json"));

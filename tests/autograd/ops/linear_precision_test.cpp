@@ -36,7 +36,7 @@ using Results = std::array<Floats, 4>;  // y, dx, dw, db
 // y was recorded by the caller.
 Results results_of(const Operands& o, const Tensor& y, bool create_graph = false) {
   const auto grads = grad(y, {o.x, o.w, o.b},
-                          {.grad_output = o.g, .retain_graph = true, .create_graph = create_graph});
+                          {.grad_output = o.g, .create_graph = create_graph, .retain_graph = true});
   Results all{y.detach().to_vector<float>()};
   for (std::size_t i = 0; i < 3; ++i) all[i + 1] = grads[i].detach().to_vector<float>();
   return all;

@@ -147,7 +147,7 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   if (head_scale.defined()) q = q * reshape(head_scale, {options.heads, 1, 1});
   if (options.rope) {
     // Queries stand where the causal mask has them: at the bottom right beside the last keys.
-    const std::int64_t cached = pass.cache ? pass.cache->length() : 0;
+    const std::int64_t cached = pass.cache ? pass.cache->position() : 0;
     const std::int64_t ahead =
         options.causal ? first_query(q.size(2), k.size(2), options.alignment) : 0;
     q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});

@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 #include "autograd/kernels/simd/gemm-inl.h"
 #include "autograd/kernels/simd/gemm.h"
+#include "autograd/kernels/simd/gemv-inl.h"
 #include <algorithm>
 #include <cstdint>
 #include "autograd/kernels/simd/scratch.h"
@@ -138,10 +139,30 @@ void run_large(const Product<T>& p) {
                });
 }
 
+// A few rows: threads share out the columns, and each reads its part of B once.
+template <class T>
+void run_few_rows(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const auto columns = [&](std::int64_t j0, std::int64_t j1) {
+    for (std::int64_t j = j0; j < j1; j += kFewColumns)
+      for (std::int64_t s = 0; s < p.steps; ++s)
+        multiply_few_rows<T>(g.m, std::min(kFewColumns, j1 - j), p.step_size(s),
+                             {g.a + s * p.step, g.a_row, 1}, g.b + j * g.b_col + s * p.step,
+                             g.b_col, g.c + j * g.c_col, g.c_row, g.c_col, s == 0,
+                             g.bias ? g.bias + j : nullptr);
+  };
+  const std::int64_t panels = (g.n + kFewColumns - 1) / kFewColumns;
+  parallel_for(panels, kChunk / 4 / (kFewColumns * g.k), [&](std::int64_t p0, std::int64_t p1) {
+    columns(p0 * kFewColumns, std::min(g.n, p1 * kFewColumns));
+  });
+}
+
 template <class T>
 void run(const Gemm<T>& g) {
   const Product<T> p{g};
   const bool batched = g.batch[0] * g.batch[1] > 1;
+  if (!batched && !g.accumulate && is_few_rows<T>(g.m, g.n, g.a_col, g.b_row))
+    return run_few_rows(p);
   if (batched || g.m * g.n * g.k <= 2 * kChunk) return run_batch(p);
   // A step's sums, m n values, must be no more than what it reads, (m + n) step values.
   if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&

@@ -296,6 +296,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"eval ", {kRun, "--sequences", "4"}},
       {"generate ", {kRun, "--prompt", "abcdefghijklmnop"}},
       {"generate --probabilities", {kRun, "--prompt", "abcdefghijklmnop", "--probabilities"}},
+      {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
       {"study A B", {kRun, kRun}},

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "autograd/base/parallel.h"
-#include "autograd/base/text.h"
+#include "autograd/base/pool.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/turns.h"
 #include "tools/heed/bench/works.h"
@@ -17,18 +17,9 @@ namespace {
 
 using Call = std::function<void()>;
 
-template <class Work, class... Options>
-Call call_of(const std::string& preset, Options... options) {
-  const auto presets = bench_presets();
-  if (std::find(presets.begin(), presets.end(), preset) == presets.end())
-    usage_error("bench blocks: '{}' is no speed preset; these are: {}", preset,
-                autograd::join(presets));
-  return [work = std::make_shared<Work>(preset, options...)] { (*work)(); };
-}
-
-Call make_call(const std::string& work, const std::string& size, autograd::Precision matmul) {
-  if (work == "train") return call_of<TrainingStep>(size, matmul);
-  if (work == "generate") return call_of<Generation>(size);
+Call make_call(const std::string& work, const std::string& size) {
+  if (work == "train") return [w = std::make_shared<TrainingStep>(size)] { (*w)(); };
+  if (work == "generate") return [w = std::make_shared<Generation>(size)] { (*w)(); };
   if (work == "attention") return attention_call(size);
   usage_error("bench blocks: no work '{}'; there are train, generate and attention", work);
 }
@@ -57,8 +48,10 @@ int bench_blocks(const BenchOptions& options) {
     if (!(words >> work >> size >> seconds) || !(seconds >= 0 && seconds <= 3600))
       usage_error("bench blocks: a line is WORK SIZE SECONDS, such as train toy 1, got '{}'", line);
     Call& call = calls[work + " " + size];
-    if (!call) call = make_call(work, size, options.matmul);
-    print("{:.9g}\n", median_call(call, seconds));
+    if (!call) call = make_call(work, size);
+    autograd::reset_peak_bytes();
+    const double median_seconds = median_call(call, seconds);
+    print("{:.9g} {}\n", median_seconds, autograd::pool_stats().peak_bytes);
     if (std::fflush(stdout) != 0) throw autograd::IoError("bench blocks: cannot write to stdout");
   }
   return kOk;

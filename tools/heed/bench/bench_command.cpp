@@ -17,9 +17,9 @@ int bench(const BenchArguments& a, const Command& c) {
   if (a.what.empty()) usage_error("bench: needs gemm, ops or train; try heed bench train");
   const bool of_presets = a.what == "train" || a.what == "generate";
   if (c.given("preset") && !of_presets) usage_error("--preset goes with heed bench train");
-  if (c.given("matmul") && a.what != "train" && a.what != "blocks")
-    usage_error("--matmul goes with heed bench train or blocks");
-  if (c.json && a.what == "blocks") usage_error("bench blocks prints one number a line, no --json");
+  if (c.given("matmul") && a.what != "train") usage_error("--matmul goes with heed bench train");
+  if (c.json && a.what == "blocks")
+    usage_error("bench blocks prints two numbers a line, no --json");
   // By itself: one thread for products, as their ratios are stated; both counts for steps.
   const int threads = autograd::num_threads();
   BenchOptions options{a.preset, {threads}, c.json, a.matmul};
@@ -60,8 +60,9 @@ void bench_command(Command& c) {
       "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
       "          weights read, also as a share of what a sum over as much memory reads\n"
       "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least 3 times,\n"
-      "          and prints the median seconds of one; for tools/peers/compare. Works are\n"
-      "          train PRESET, generate PRESET and attention BxHxTxD\n"
+      "          and prints the median seconds of one and the most bytes of tensors; for\n"
+      "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
+      "          a MODEL is a preset, with options: toy,context=256,batch=1\n"
       "Medians of turns that alternate. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
   c.arguments = 1;
@@ -69,7 +70,7 @@ void bench_command(Command& c) {
       "Options",
       {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate", "blocks"}, "what to time"),
        nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all"),
-       nn::Setting("matmul", a->matmul, "of train, blocks: operands of linear layers")});
+       nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson);
   c.run = [a](const Command& command) { return bench(*a, command); };
 }

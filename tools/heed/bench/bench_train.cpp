@@ -50,7 +50,7 @@ class PeakProducts {
 
 StepRow measure(const std::string& preset, autograd::Precision matmul, int threads) {
   autograd::reset_peak_bytes();
-  TrainingStep step(preset, matmul);
+  TrainingStep step(preset + ",matmul=" + nn::enum_name(matmul));
   const double flop = step.flop();
   step(), step();
   const auto peak_bytes = double(autograd::pool_stats().peak_bytes);

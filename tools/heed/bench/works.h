@@ -1,4 +1,6 @@
-// What heed bench repeats: a training step, generation, attention.
+// What heed bench repeats: a training step, generation, attention. A model is named by its speed
+// preset (nn/train/README.md), to which options of training may be added:
+// "toy,context=256,batch=1". UsageError if it is not.
 #pragma once
 
 #include <functional>
@@ -9,11 +11,10 @@
 
 namespace heed {
 
-/// A step of a speed preset (nn/train/README.md) on one batch.
+/// A training step on one batch.
 class TrainingStep {
  public:
-  explicit TrainingStep(const std::string& preset,
-                        autograd::Precision matmul = autograd::Precision::kFloat32);
+  explicit TrainingStep(const std::string& model);
   /// Takes a step and returns its loss.
   double operator()();
   /// logic_error unless the last loss is below the first: wrong steps have no speed.
@@ -23,7 +24,7 @@ class TrainingStep {
   double flop();
 
  private:
-  std::string preset_;
+  std::string name_;
   nn::RunConfig config_;
   nn::Transformer model_;
   nn::AdamW optimizer_;
@@ -32,11 +33,11 @@ class TrainingStep {
   bool stepped_ = false;
 };
 
-/// A speed preset's model goes on, greedily and with cached keys and values, from one token until
+/// A model goes on, greedily and with cached keys and values, from one token until
 /// its context is full.
 class Generation {
  public:
-  explicit Generation(const std::string& preset);
+  explicit Generation(const std::string& model);
   void operator()();
   double tokens() const { return double(model_.options.context); }
   /// Of all weights but the embeddings, of which a token reads one row.

@@ -71,17 +71,21 @@ Samples attention_samples(SampleGen& g) {
       {"causal, keep, bias, dropout, a row masked",
        with({.causal = true, .keep = keep, .dropout = 0.3}),
        and_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
+      {"window", with({.window = 2}), qkv(g, heads, 4, 5)},
+      {"window, causal at the top left, bias",
+       with({.causal = true, .window = 2, .alignment = CausalAlignment::kTopLeft}),
+       and_bias(g, qkv(g, heads, 4, 3), {4, 1})},
       {"rank 3", with({.keep = keep}), and_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
       {"rank 2", with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
   samples.push_back({"q, k and v of one shape",
                      with({.causal = true, .dropout = 0.3}),
                      {g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3}), g.normal({1, 2, 3, 3})}});
-  // One key head for two of queries; five axes take the composite.
+  // One key head for two of queries.
   std::vector<Tensor> shared = qkv(g, {1, 2}, 2, 3);
   shared[1] = g.normal({1, 1, 3, 3});
   samples.push_back({"a shared key head", with({}), shared});
   samples.push_back({"five axes", with({.keep = keep, .dropout = 0.3}),
-                     and_bias(g, qkv(g, {1, 1, 2}, 3, 3), {3, 3})});
+                     and_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
   // What is replaced is the composite's.
   const auto bent = [](const Tensor& x) { return tanh(x); };
   const auto squared = [](const Tensor& x) { return x * x; };
@@ -109,16 +113,15 @@ bool broadcasts_to(const Tensor& x, const Shape& shape) {
          (x.rank() <= shape.rank() && broadcast(kAttention, x.shape(), shape) == shape);
 }
 
-// The kernel takes up to two leading axes in float32 or float64; the composite takes the rest, and
-// says what is wrong.
+// The kernel takes float32 and float64; the composite takes the rest, and says what is wrong.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const auto fits = [&](const Tensor& x) {
-    return x.rank() >= 2 && x.rank() <= 4 && x.numel() > 0 && x.dtype() == q.dtype();
+    return x.rank() >= 2 && x.numel() > 0 && x.dtype() == q.dtype();
   };
   if (!fits(q) || !fits(k) || !fits(v) || (q.dtype() != float32 && q.dtype() != float64))
     return false;
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;
-  if (!(o.dropout >= 0 && o.dropout <= 1)) return false;
+  if (!(o.dropout >= 0 && o.dropout <= 1) || o.window < 0) return false;
   const Shape scores = scores_shape(q, k, v);
   if (scores_shape(q, k, k) != scores) return false;  // an axis that v alone has, weights have not
   return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias.tensor(), scores) &&
@@ -127,54 +130,72 @@ bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
 // The last axis adjacent, as the kernel reads it.
 Tensor with_unit_rows(const Tensor& x) {
-  return x.strides()[3] == 1 || x.size(3) == 1 ? x.detach() : contiguous(x.detach());
+  return x.strides()[-1] == 1 || x.size(-1) == 1 ? x.detach() : contiguous(x.detach());
 }
 kernels::HeadStrides head_strides(const Tensor& x) {
-  return {x.strides()[0], x.strides()[1], x.strides()[2]};
+  kernels::HeadStrides at;
+  for (int i = 0; i < x.rank() - 2; ++i) at.lead[std::size_t(i)] = x.strides()[i];
+  at.row = x.strides()[-2];
+  return at;
 }
-// Of a tensor that broadcasts to [B, H, Tq, Tk].
-kernels::ScoreStrides score_strides(const Tensor& x) {
+// Of a tensor that broadcasts to `lead` leading axes and [Tq, Tk].
+kernels::ScoreStrides score_strides(const Tensor& x, int lead) {
   const auto axis = [&](int i) {
-    const int own = x.rank() - 4 + i;
+    const int own = x.rank() - lead - 2 + i;
     return own < 0 || x.shape()[own] == 1 ? 0 : x.strides()[own];
   };
-  return {axis(0), axis(1), axis(2), axis(3)};
+  kernels::ScoreStrides at;
+  for (int i = 0; i < lead; ++i) at.lead[std::size_t(i)] = axis(i);
+  at.row = axis(lead), at.column = axis(lead + 1);
+  return at;
+}
+// Stored [..., T, H, d], seen as [..., H, T, d]: what the projections and their gradients want.
+Tensor empty_heads(Shape shape, DType dtype) {
+  if (shape.rank() < 3) return empty(shape, dtype);
+  std::swap(shape[-3], shape[-2]);
+  return transpose(empty(shape, dtype), -3, -2);
 }
 
-// One call: q, k, v [B, H, T, d], and what its backward has to know.
+// One call: q, k, v [..., T, d] of the same leading axes, and what its backward has to know.
 struct Call {
   AttentionOptions options;
   std::optional<Captured> keep;
   std::uint64_t key;
   double scale;
-  Tensor lse;  // [B, H, Tq]
+  Tensor lse;  // [..., Tq]
 };
 
 struct Heads {
   Tensor q, k, v, bias;
   Heads(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const Tensor& b)
       : q(with_unit_rows(q_in)), k(with_unit_rows(k_in)), v(with_unit_rows(v_in)), bias(b) {}
-  Tensor empty_scores() const {
-    return empty({q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype());
+  int lead() const { return q.rank() - 2; }
+  // [leading axes, Tq, columns]
+  Shape rows(std::int64_t columns) const {
+    Shape shape = q.shape();
+    shape[-1] = columns;
+    return shape;
   }
 };
 
 template <class T>
 kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& call) {
   kernels::Attention<T> a;
-  a.batch = h.q.size(0), a.heads = h.q.size(1), a.tq = h.q.size(2), a.tk = h.k.size(2);
-  a.d = h.q.size(3), a.d_value = h.v.size(3);
+  a.lead_axes = h.lead();
+  std::copy_n(h.q.shape().begin(), h.lead(), a.lead.begin());
+  a.tq = h.q.size(-2), a.tk = h.k.size(-2), a.d = h.q.size(-1), a.d_value = h.v.size(-1);
+  a.first_query = first_query(a.tq, a.tk, call.options.alignment);
+  a.causal = call.options.causal, a.window = call.options.window;
+  if (call.keep) {
+    const Tensor& keep = call.keep->get();
+    a.keep = keep.data<bool>(), a.keep_at = score_strides(keep, h.lead());
+  }
   a.q = h.q.data<T>(), a.k = h.k.data<T>(), a.v = h.v.data<T>();
   a.out = out.mutable_data<T>(), a.lse = call.lse.mutable_data<T>();
   a.q_at = head_strides(h.q), a.k_at = head_strides(h.k), a.v_at = head_strides(h.v);
   a.out_at = head_strides(out);
-  a.scale = call.scale, a.causal = call.options.causal;
-  a.causal_offset = first_query(a.tq, a.tk, call.options.alignment);
-  if (call.keep) {
-    const Tensor& keep = call.keep->get();
-    a.keep = keep.data<bool>(), a.keep_at = score_strides(keep);
-  }
-  if (h.bias.defined()) a.bias = h.bias.data<T>(), a.bias_at = score_strides(h.bias);
+  a.scale = call.scale;
+  if (h.bias.defined()) a.bias = h.bias.data<T>(), a.bias_at = score_strides(h.bias, h.lead());
   a.dropout = call.options.dropout, a.dropout_key = call.key;
   return a;
 }
@@ -183,7 +204,7 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
 template <class T>
 T* room(Tensor& x, const AttentionWatch::Observer& see, const Heads& h) {
   if (!see) return nullptr;
-  x = h.empty_scores();
+  x = empty(h.rows(h.k.size(-2)), h.q.dtype());
   return x.mutable_data<T>();
 }
 void show(const Tensor& x, const AttentionWatch::Observer& see) {
@@ -192,10 +213,8 @@ void show(const Tensor& x, const AttentionWatch::Observer& see) {
 
 // Also writes call.lse.
 Tensor forward(const Heads& h, Call& call) {
-  const std::int64_t batch = h.q.size(0), heads = h.q.size(1), tq = h.q.size(2);
-  // [B, T, H, d_value] in memory, seen as [B, H, T, d_value]: what merging the heads wants.
-  Tensor out = permute(empty({batch, tq, heads, h.v.size(3)}, h.q.dtype()), {0, 2, 1, 3});
-  call.lse = empty({batch, heads, tq}, h.q.dtype());
+  const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
+  call.lse = empty(h.q.shape().sub(0, h.q.rank() - 1), h.q.dtype());
   const AttentionWatch& watch = call.options.watch;
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
@@ -216,10 +235,7 @@ Tensor forward(const Heads& h, Call& call) {
 Grads backward(const Vjp& v, const Call& call) {
   const Heads h(v.input(0), v.input(1), v.input(2), v.input(3));
   const Tensor grad_out = with_unit_rows(v.grad), out = v.output();
-  // [B, T, H, d] in memory, as the projections' gradients want them.
-  const auto like = [](const Tensor& x) {
-    return permute(empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.dtype()), {0, 2, 1, 3});
-  };
+  const auto like = [](const Tensor& x) { return empty_heads(x.shape(), x.dtype()); };
   const Tensor dq = like(h.q), dk = like(h.k), dv = like(h.v);
   const Tensor dbias = v.needs(3) ? empty(h.bias.shape(), h.bias.dtype()) : Tensor();
   const AttentionWatch& watch = call.options.watch;
@@ -232,7 +248,7 @@ Grads backward(const Vjp& v, const Call& call) {
       g.dk = dk.mutable_data<T>(), g.dk_at = head_strides(dk);
       g.dv = dv.mutable_data<T>(), g.dv_at = head_strides(dv);
       if (dbias.defined()) {
-        g.dbias = dbias.mutable_data<T>(), g.dbias_at = score_strides(dbias);
+        g.dbias = dbias.mutable_data<T>(), g.dbias_at = score_strides(dbias, h.lead());
         g.dbias_size = dbias.numel();
       }
       g.dscores =
@@ -249,9 +265,8 @@ Grads backward(const Vjp& v, const Call& call) {
   return {dq, dk, dv, dbias};
 }
 
-// q, k, v [B, H, T, d] of one B and H; rows: [..., Tq] as the caller counts queries.
-Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
-             const Shape& rows) {
+// q, k, v [..., T, d] of the same leading axes.
+Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
   const auto call = std::allocate_shared<Call>(PoolAllocator<Call>());
   call->options = options;
   call->options.generator = nullptr;  // drawn from, and never again
@@ -261,8 +276,7 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   const Tensor bias = options.bias.tensor();
   call->options.bias = {};  // the graph keeps it
   const Tensor out = forward(Heads(q, k, v, bias), *call);
-  if (options.fully_masked == FullyMasked::kError)
-    refuse_rows_of_nothing(reshape(eq(call->lse, -kInf), rows));
+  if (options.fully_masked == FullyMasked::kError) refuse_rows_of_nothing(eq(call->lse, -kInf));
   // Values are seen once; gradients by whichever backward runs.
   AttentionWatch& watch = call->options.watch;
   watch.raw_scores = watch.scores = watch.pattern = watch.dropped = {};
@@ -276,26 +290,11 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
       [call](const Vjp& g) { return backward(g, *call); });
 }
 
-// The same for fewer or broadcast leading axes. Whoever watches sees the axes of the arguments.
-Tensor fused_as_heads(const Tensor& q, const Tensor& k, const Tensor& v, AttentionOptions options) {
-  const Shape scores = scores_shape(q, k, v);
-  Shape lead = scores.sub(0, scores.rank() - 2);
-  while (lead.rank() < 2) lead.insert(0, 1);
-  const auto heads = [&](const Tensor& x) {
-    return expand(x, {lead[0], lead[1], x.size(-2), x.size(-1)});
-  };
-  for (AttentionWatch::Observer* see : options.watch.all())
-    if (*see) *see = [see = *see, scores](const Tensor& x) { see(reshape(x, scores)); };
-  Tensor out = fused(heads(q), heads(k), heads(v), options, scores.sub(0, scores.rank() - 1));
-  while (out.rank() > scores.rank()) out = squeeze(out, 0);
-  return out;
-}
-
 }  // namespace
 
 std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, const Tensor& v,
                                             const AttentionOptions& options) {
-  static_assert(kernels::kMaxHead == 256);
+  static_assert(kernels::kMaxHead == 256 && kernels::kMaxLead == kMaxRank - 2);
   const auto wide = [](const Tensor& x) { return x.rank() > 0 && x.size(-1) > kernels::kMaxHead; };
   if (!kernels::simd_runs()) return "no SIMD kernels";
   if (options.on_raw_scores || options.on_scores || options.on_pattern || options.on_dropped)
@@ -310,9 +309,14 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
   if (!attention_composite_reason(q, k, v, options).empty())
     return attention_with_weights(q, k, v, options).output;
-  const bool heads = q.rank() == 4 && k.shape().sub(0, 2) == q.shape().sub(0, 2) &&
-                     v.shape().sub(0, 2) == q.shape().sub(0, 2) && k.rank() == 4 && v.rank() == 4;
-  return heads ? fused(q, k, v, options, q.shape().sub(0, 3)) : fused_as_heads(q, k, v, options);
+  const auto lead = [](const Tensor& x) { return x.shape().sub(0, x.rank() - 2); };
+  if (lead(k) == lead(q) && lead(v) == lead(q)) return fused(q, k, v, options);
+  const auto expanded = [scores = scores_shape(q, k, v)](const Tensor& x) {
+    Shape shape = scores;
+    shape[-2] = x.size(-2), shape[-1] = x.size(-1);
+    return expand(x, shape);
+  };
+  return fused(expanded(q), expanded(k), expanded(v), options);
 }
 
 }  // namespace heed::autograd

@@ -76,9 +76,13 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
       !bias.defined() || bias.dtype() == q.dtype() || bias.dtype() == dual64 || q.dtype() == dual64,
       "attention", "needs a bias of the queries' ", q.dtype(), ", got ",
       bias.defined() ? bias.dtype() : q.dtype());
+  check<ValueError>(options.window >= 0, "attention", "needs window >= 0, got ", options.window);
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
+  const std::int64_t tq = q.size(-2), tk = k_in.size(-2);
   KeepMask mask = options.keep;
-  if (options.causal) mask = mask & KeepMask::causal(q.size(-2), k_in.size(-2), options.alignment);
+  if (options.causal) mask = mask & KeepMask::causal(tq, tk, options.alignment);
+  if (options.window > 0)
+    mask = mask & KeepMask::sliding_window(tq, tk, options.window, options.alignment);
   const Tensor keep = mask.tensor();  // [..., Tq, Tk], or undefined: all may be read
   // 0 * NaN is NaN: keys and values that no query reads are cleared, not multiplied away.
   const auto cleared = [](const Tensor& x, const Tensor& unread) {  // [..., 1, Tk]

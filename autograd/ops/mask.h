@@ -31,7 +31,7 @@ class KeepMask {
                          CausalAlignment alignment = CausalAlignment::kBottomRight);
   /// [Tq, Tk]: keys less than `window` away from the query, which stands where causal() puts it;
   /// `& causal(tq, tk)` leaves the last `window` keys, the query's own included (Beltagy et al.
-  /// 2020). ValueError unless window > 0.
+  /// 2020). AttentionOptions::window does the same without a mask. ValueError unless window > 0.
   static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
                                  CausalAlignment alignment = CausalAlignment::kBottomRight);
   /// Sequence b has lengths[b] keys, the rest is padding: [B, 1, 1, Tk].

@@ -243,6 +243,9 @@ struct AttentionOptions {
   /// c > 0: c tanh(S / c) for S = q k^T * scale, before bias and mask (Gemma 2, arXiv 2408.00118).
   double soft_cap = 0;
   bool causal = false;
+  /// w > 0: as KeepMask::sliding_window(Tq, Tk, w, alignment), at no memory, and the kernel never
+  /// computes the scores outside.
+  std::int64_t window = 0;
   CausalAlignment alignment = CausalAlignment::kBottomRight;
   KeepMask keep = {};
   ScoreBias bias = {};
@@ -267,8 +270,9 @@ struct AttentionResult {
 /// differentiable.
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options = {});
-/// Its output alone, fused: memory O(T) unless somebody watches or replaces. Up to two leading axes
-/// and d of 256; beyond that, with a soft cap and for kUniform, the composite.
+/// Its output alone, fused: memory O(T) unless somebody watches or replaces, and no time for blocks
+/// of scores that causality, window and mask hide entirely. d up to 256; beyond that, with a soft
+/// cap and for kUniform, the composite.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 /// Why attention() of these is the composite, as "soft cap"; empty where it is fused.

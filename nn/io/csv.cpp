@@ -18,6 +18,7 @@ std::optional<double> csv_number(std::string_view field) {
   const std::size_t first = field.find_first_not_of(" \t");
   if (first == field.npos) return std::numeric_limits<double>::quiet_NaN();
   field = field.substr(first, field.find_last_not_of(" \t") - first + 1);
+  if (field.starts_with('+') && field.size() > 1 && field[1] != '-') field.remove_prefix(1);
   return autograd::parse_number<double>(field);
 }
 
@@ -76,11 +77,32 @@ class CsvLines {
   std::int64_t line_ = 0;
 };
 
-// Whether first fields name the rows: of the lines behind the first.
+// Whether the first line names the columns: a field behind the first is no number.
+bool names_columns(const Fields& fields) {
+  const auto behind = fields.begin() + std::ptrdiff_t(fields.size() > 1 ? 1 : 0);
+  return std::any_of(behind, fields.end(), is_name);
+}
+
+// Whether first fields name the rows. Without a line of names above them either all are names or
+// none is: one among numbers is a number ill written.
 bool names_rows(CsvLines lines) {
-  for (bool first = true; !lines.done(); first = false)
-    if (const Fields fields = lines.next(); !first && is_name(fields[0])) return true;
-  return false;
+  if (lines.done()) return false;
+  Fields fields = lines.next();
+  const bool headed = names_columns(fields);
+  if (headed && lines.done()) return false;
+  if (headed) fields = lines.next();
+  const bool named = is_name(fields[0]);
+  bool any_named = named;
+  while (!lines.done()) {
+    fields = lines.next();
+    if (fields[0].empty()) continue;
+    any_named |= is_name(fields[0]);
+    if (!headed && is_name(fields[0]) != named)
+      lines.refuse("its first field, ", safetensors::quoted(fields[0]), ", is ",
+                   named ? "a number, that of line 1 is none" : "no number, that of line 1 is one",
+                   "; name all rows or none, or name the columns in a line above");
+  }
+  return any_named;
 }
 
 void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::size_t first) {
@@ -109,8 +131,7 @@ CsvMatrix load_csv(const std::string& path) {
     const bool empty = fields.size() == 1 && fields[0].empty();
     if (empty && lines.done()) break;  // an empty last line
     if (fields.size() == first) lines.refuse("it has no numbers");
-    const auto behind = fields.begin() + std::ptrdiff_t(fields.size() > 1 ? 1 : 0);
-    if (lines.number() == 1 && std::any_of(behind, fields.end(), is_name)) {
+    if (lines.number() == 1 && names_columns(fields)) {
       m.col_names.assign(fields.begin() + std::ptrdiff_t(first), fields.end());
       m.cols = std::int64_t(m.col_names.size());
       continue;

@@ -16,8 +16,9 @@ struct CsvMatrix {
 /// Reads a table of numbers; nan, inf and -inf are some, an empty field is nan. A first line in
 /// which anything behind its first field is no number names the columns; a first field that is no
 /// number, of any later line, says that first fields name the rows. Names may be quoted. IoError
-/// with path, line and reason: a field that is no number, lines of different lengths, no numbers at
-/// all, a quote without end, more than 32 MB.
+/// with path, line and reason: a field that is no number (without names of columns also a first one
+/// where that of line 1 is a number, or the other way round), lines of different lengths, no
+/// numbers at all, a quote without end, more than 32 MB.
 CsvMatrix load_csv(const std::string& path);
 
 }  // namespace heed::nn

@@ -77,7 +77,7 @@ double MultiHeadAttention::scale() const {
 std::string_view MultiHeadAttention::composite_reason() const {
   const Options& o = options;
   const Tensor q = zeros({1, 1, 1, o.d_head}, o.dtype), v = zeros({1, 1, 1, o.d_value}, o.dtype);
-  return attention_composite_reason(q, q, v, attention_options(1, 1, {}));
+  return attention_composite_reason(q, q, v, attention_options({}));
 }
 
 void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -100,20 +100,17 @@ void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, co
                     "a KV cache needs causality aligned at the bottom right");
 }
 
-AttentionOptions MultiHeadAttention::attention_options(std::int64_t tq, std::int64_t tk,
-                                                       const Pass& pass) const {
-  // attention() applies the causal mask and the keep-mask: KeepMask::causal,
-  // autograd/ops/attention.cpp.
+AttentionOptions MultiHeadAttention::attention_options(const Pass& pass) const {
+  // attention() applies causality, window and keep-mask: autograd/ops/attention_with_weights.cpp.
   const Options& o = options;
   AttentionOptions how{.scale = scale(),
                        .soft_cap = o.soft_cap,
                        .causal = o.causal,
+                       .window = o.window,
                        .alignment = o.alignment,
                        .keep = pass.keep,
                        .bias = pass.bias,
                        .fully_masked = o.fully_masked};
-  if (o.window > 0 && o.window < std::max(tq, tk))
-    how.keep = how.keep & KeepMask::sliding_window(tq, tk, o.window, o.alignment);
   if (pass.training) how.dropout = o.dropout, how.generator = pass.generator;
   if (pass.probe) probe_weights(how, pass);
   return how;
@@ -129,6 +126,9 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
     how.keep = how.keep & KeepMask::causal(tq, tk, how.alignment);
     how.causal = false;
   }
+  if (how.window > 0 && how.window < std::max(tq, tk))
+    how.keep = how.keep & KeepMask::sliding_window(tq, tk, how.window, how.alignment);
+  how.window = 0;  // it would hide the key in front
   how.keep = how.keep.behind_sink(tk);
   how.bias = how.bias.behind_sink(sink_logit, tk);
   hide_sink(how);
@@ -147,7 +147,7 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   if (head_scale.defined()) q = q * reshape(head_scale, {options.heads, 1, 1});
   if (options.rope) {
     // Queries stand where the causal mask has them: at the bottom right beside the last keys.
-    const std::int64_t cached = pass.cache ? pass.cache->length() : 0;
+    const std::int64_t cached = pass.cache ? pass.cache->position() : 0;
     const std::int64_t ahead =
         options.causal ? first_query(q.size(2), k.size(2), options.alignment) : 0;
     q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});
@@ -158,7 +158,7 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
     k = all.k, v = all.v;
   }
   k = repeat_heads(k, options.heads), v = repeat_heads(v, options.heads);
-  const Tensor seen = attend(q, k, v, attention_options(q.size(2), k.size(2), pass));
+  const Tensor seen = attend(q, k, v, attention_options(pass));
   const Tensor z = pass.at("hook_z", heads_first(seen));  // [B, T, H, d]
   pass.end();
   return merge_heads(z);

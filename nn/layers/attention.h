@@ -120,8 +120,7 @@ struct MultiHeadAttention : Module {
   void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
                     const Pass& pass) const;
   double scale() const;
-  autograd::AttentionOptions attention_options(std::int64_t tq, std::int64_t tk,
-                                               const Pass& pass) const;
+  autograd::AttentionOptions attention_options(const Pass& pass) const;
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v,
                 autograd::AttentionOptions how) const;
   QKV project(const Tensor& query, const Tensor& key, const Tensor& value) const;

@@ -13,13 +13,16 @@
 namespace heed::nn {
 
 /// The memory of a causal model: per layer k and v [B, H, T, d], T <= capacity, all allocated at
-/// once. A forward pass given one (Pass::cache) takes only the tokens that are new. Moves, does not
-/// copy: copies would write into one memory.
+/// once. A forward pass given one (Pass::cache) takes only the tokens that are new. Its oldest
+/// tokens can be dropped; the others keep their positions. Moves, does not copy: copies would write
+/// into one memory.
 class KVCache {
  public:
   struct Options {
     std::int64_t layers = 1, batch = 1, heads = 1, capacity, d_head;  ///< heads of k and v
     std::int64_t d_value = 0;                                         ///< 0: d_head
+    /// Memory for so many tokens more: tokens that are held move only once in spare + 1 drops.
+    std::int64_t spare = 0;
     autograd::DType dtype = autograd::float32;
   };
   struct KV {
@@ -32,21 +35,26 @@ class KVCache {
   KVCache& operator=(KVCache&&) = default;
 
   const Options& options() const { return options_; }
-  /// Tokens that every layer holds: the position of the next one.
+  /// Tokens that every layer holds.
   std::int64_t length() const { return length_; }
+  /// Of the next token: those held and those dropped stand before it.
+  std::int64_t position() const { return dropped_ + length_; }
   /// Forgets all tokens and keeps the memory.
-  void clear() { length_ = 0; }
+  void clear() { length_ = first_ = dropped_ = 0; }
+  /// Forgets the n oldest tokens, 0 <= n <= length(). ValueError.
+  void drop(std::int64_t n);
 
   /// k and v [B, H, n, ...] of the next n tokens, for layer 0, 1, ... in turn; length() grows by n
   /// with the last layer's, so a pass that throws before leaves the cache as it was. Returns views
-  /// of all tokens so far, the new ones included, good until the next append or clear.
+  /// of all tokens so far, the new ones included, good until the next append, drop or clear.
   /// ValueError outside NoGrad or beyond capacity, ShapeError, DTypeError.
   KV append(std::int64_t layer, const autograd::Tensor& k, const autograd::Tensor& v);
 
  private:
   Options options_;
-  std::vector<KV> layers_;  // each [B, H, capacity, ...]
-  std::int64_t length_ = 0;
+  std::vector<KV>
+      layers_;  // each [B, H, capacity + spare, ...]; held are [first_, first_ + length_)
+  std::int64_t length_ = 0, first_ = 0, dropped_ = 0;
 };
 
 }  // namespace heed::nn

@@ -19,6 +19,7 @@ struct Pass {
   KVCache* cache = nullptr;  ///< of the tokens before the inputs; it grows by these (kv_cache.h)
   KeepMask keep = {};        ///< besides causality, in every attention of the pass
   ScoreBias bias = {};       ///< likewise
+  bool last_only = false;    ///< logits of the last position alone: all that generation reads
   std::int64_t layer = 0;    ///< of the cache
   std::string prefix = {};   ///< "blocks.1.attn.", kept only while probing
 

@@ -42,14 +42,17 @@ Tensor dropped(const Tensor& x, double p, const Pass& pass) {
   return dropout(x, p, pass.generator ? *pass.generator : default_generator());
 }
 
-// Position of the first of n tokens: 0, or how many are cached.
-std::int64_t first_position(const Transformer::Options& o, std::int64_t n, const Pass& pass) {
+// How many tokens are in front of n new ones.
+std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n, const Pass& pass) {
   if (!pass.cache) return 0;
   const std::int64_t cached = pass.cache->length(), layers = pass.cache->options().layers;
   check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers, " layers, its KV cache ",
                     layers, "; make the cache with model.cache(batch)");
   check<ValueError>(cached + n <= o.context, "Transformer", "context ", o.context, " has ", cached,
                     " cached tokens and no room for ", n, " more; clear() starts the cache anew");
+  check<ValueError>(pass.cache->position() == cached || are_relative(o.positions), "Transformer",
+                    "its positions are a table, and its KV cache has dropped tokens; clear() and "
+                    "run what is left anew, or use positions rope, alibi or none");
   return cached;
 }
 
@@ -98,6 +101,11 @@ Block::Options block_options(const Transformer::Options& o) {
 }
 
 }  // namespace
+
+bool are_relative(Positions positions) {
+  return positions == Positions::kRope || positions == Positions::kAlibi ||
+         positions == Positions::kNone;
+}
 
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
   const Tensor table = empty({count, dim}, float64);
@@ -184,7 +192,7 @@ Transformer convert(Transformer model, AttentionForm to) {
   return model;
 }
 
-KVCache Transformer::cache(std::int64_t batch) const {
+KVCache Transformer::cache(std::int64_t batch, std::int64_t spare) const {
   const MultiHeadAttention::Options& o = blocks[0].attn.options;
   return KVCache({.layers = options.layers,
                   .batch = batch,
@@ -192,6 +200,7 @@ KVCache Transformer::cache(std::int64_t batch) const {
                   .capacity = options.context,
                   .d_head = o.d_head,
                   .d_value = o.d_value,
+                  .spare = spare,
                   .dtype = o.dtype});
 }
 
@@ -206,7 +215,7 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) c
             embedded.size(2) == options.d_model,
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ", options.d_model,
         "], got ", embedded.shape());
-  const std::int64_t n = embedded.size(1), first = first_position(options, n, pass);
+  const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, pass);
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);
   if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
@@ -222,6 +231,7 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) c
     x = blocks[i](x, inner);
   }
   pass.end();
+  if (pass.last_only) x = slice(x, 1, n - 1, n);
   if (ln) x = (*ln)(x);
   return linear(x, head ? head->weight : tok.weight);
 }

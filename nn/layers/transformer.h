@@ -21,6 +21,10 @@ enum class Positions {
   kNone,        ///< only by causality
 };
 
+/// Whether tokens are placed against each other alone, so that those before them may go: rope,
+/// alibi, none. A table has no row for what lies beyond its end.
+bool are_relative(Positions positions);
+
 /// Row p, columns 2i and 2i + 1: sin and cos of p / 10000^(2i / dim) -> [count, dim], float32 or
 /// float64 (Vaswani et al. 2017, section 3.5).
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
@@ -106,13 +110,15 @@ struct Transformer : Module {
   explicit Transformer(const Options& o, Generator& g = default_generator());
   /// int64 ids [B, T], T <= context -> logits [B, T, classes]. pass.keep masks padding; the causal
   /// mask is always there. With pass.cache ids are the n tokens after the cached ones, with which
-  /// they count against the context -> logits [B, n, classes], those of the full pass.
+  /// they count against the context -> logits [B, n, classes], those of the full pass. Where the
+  /// cache has dropped tokens (ValueError unless positions are relative), those of a full pass that
+  /// hides from each token what had been dropped before it.
   Tensor forward(const Tensor& ids, const Pass& pass = {}) const;
   Tensor operator()(const Tensor& ids, const Pass& pass = {}) const { return forward(ids, pass); }
   /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
   Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {}) const;
-  /// An empty cache for `context` tokens of each of `batch` sequences.
-  KVCache cache(std::int64_t batch = 1) const;
+  /// An empty cache for `context` tokens of each of `batch` sequences; spare as KVCache's.
+  KVCache cache(std::int64_t batch = 1, std::int64_t spare = 0) const;
   template <class F>
   void visit(F&& f) {
     f("tok", tok);

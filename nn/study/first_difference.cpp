@@ -33,18 +33,24 @@ std::optional<WeightDifference> difference_of(const std::string& name, const Ten
 std::map<std::int64_t, std::filesystem::path> checkpoints_by_step(
     const std::filesystem::path& run) {
   std::map<std::int64_t, std::filesystem::path> found;
-  std::error_code ignored;
-  if (!std::filesystem::exists(run / "checkpoints", ignored)) return found;
   for (const CheckpointFile& c : list_checkpoints(run)) found[c.step] = c.file;
   return found;
 }
 
-std::int64_t step_of_weights(const SafeTensors& file) {
+std::optional<std::int64_t> step_of_weights(const SafeTensors& file) {
   const auto found = file.metadata.find("step");
-  const auto step =
-      found == file.metadata.end() ? std::nullopt : parse_number<std::int64_t>(found->second);
-  check<IoError>(step.has_value(), file.path, "does not say of which step it is");
-  return *step;
+  if (found == file.metadata.end()) return {};
+  return parse_number<std::int64_t>(found->second);
+}
+
+// The run's weights, if it has some that say of which step they are.
+std::optional<SafeTensors> last_weights(const std::filesystem::path& run) {
+  const std::filesystem::path file = run / "model.safetensors";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return {};
+  SafeTensors weights = load_safetensors(file.string());
+  if (!step_of_weights(weights)) return {};
+  return weights;
 }
 
 }  // namespace
@@ -79,10 +85,8 @@ RunsDifference compare_weights(const std::filesystem::path& run_a,
     compare(step, load_safetensors(file.string()), load_safetensors(other->second.string()));
     if (d.first) return d;
   }
-  const SafeTensors a = load_safetensors((run_a / "model.safetensors").string());
-  const SafeTensors b = load_safetensors((run_b / "model.safetensors").string());
-  const std::int64_t last = step_of_weights(a);
-  if (last == step_of_weights(b)) compare(last, a, b);
+  const auto a = last_weights(run_a), b = last_weights(run_b);
+  if (a && b && step_of_weights(*a) == step_of_weights(*b)) compare(*step_of_weights(*a), *a, *b);
   return d;
 }
 

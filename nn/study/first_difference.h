@@ -30,9 +30,9 @@ struct RunsDifference {
                                           ///< compared is equal
 };
 
-/// Compares the checkpoints of equal steps in order, then the final weights if they are of one
-/// step, and stops where something differs. IoError as first_difference, or for a file that cannot
-/// be read.
+/// Compares the checkpoints of equal steps in order, then the final weights if both runs have them
+/// and they say that they are of one step, and stops where something differs. IoError as
+/// first_difference, or for a file that cannot be read.
 RunsDifference compare_weights(const std::filesystem::path& run_a,
                                const std::filesystem::path& run_b);
 

@@ -1,5 +1,6 @@
 #include "nn/study/head_index.h"
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
@@ -42,6 +43,9 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
     autograd::check<autograd::ValueError>(head.has_value(), what, "'", word,
                                           "' names no head; write them as L0H0,L0H1");
     check_head(what, *head, model);
+    autograd::check<autograd::ValueError>(
+        std::find(heads.begin(), heads.end(), *head) == heads.end(), what, "names ", word,
+        " twice");
     heads.push_back(*head);
   }
   return heads;

@@ -23,8 +23,9 @@ Tensor losses(const Tensor& logits, const Batch& batch, const Objective& o) {
       counted += target != kIgnored;
     }
     check<ValueError>(counted > 0, "study",
-                      "the sequence has no target, so no loss; take more of it, 2 tokens at least, "
-                      "or the gradient of a logit");
+                      chosen.empty() ? "the sequence has" : "the positions of L have",
+                      " no target, so no loss; take more of it, 2 tokens at least (the last one's "
+                      "target is not known), or the gradient of a logit");
     weights.push_back(1 / double(counted));
   }
   const Tensor each = cross_entropy(logits, from_data(targets, batch.targets.shape()),

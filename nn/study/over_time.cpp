@@ -67,13 +67,13 @@ double falling_loss(const Moment& m) {
 
 std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run) {
   std::vector<CheckpointFile> found;
+  const std::filesystem::path folder = run / "checkpoints";
   std::error_code error;
-  for (std::filesystem::directory_iterator it(run / "checkpoints", error), end; !error && it != end;
+  if (!std::filesystem::exists(folder, error)) return found;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error))
     if (const auto step = step_of(it->path().filename())) found.push_back({*step, it->path()});
-  check<IoError>(
-      !found.empty(), "over-time", run.string(),
-      " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
+  check<IoError>(!error, folder.string(), "cannot be listed: ", error.message());
   std::sort(found.begin(), found.end(),
             [](const CheckpointFile& a, const CheckpointFile& b) { return a.step < b.step; });
   const auto twice = std::adjacent_find(

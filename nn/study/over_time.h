@@ -19,7 +19,8 @@ struct CheckpointFile {
   std::filesystem::path file;
 };
 
-/// Those of a run, by step; files of other names are none of them. IoError if there is none.
+/// Those of a run, by step; files of other names are none of them. IoError for a folder that cannot
+/// be listed, and for two files of one step.
 std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run);
 
 /// The first `most` sequences of the evaluation set, fewer where a study of them would take more

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "nn/train/streams.h"
+
 namespace heed::nn {
 
 using namespace autograd;
@@ -25,6 +27,7 @@ std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generato
   double sum = 0;
   for (double& x : p) sum += x = std::exp((x - largest) / o.temperature);
   for (double& x : p) x /= sum;
+  if (o.top_k == 0 && o.top_p == 1) return g.multinomial(p);
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return p[a] > p[b]; });
@@ -51,28 +54,89 @@ GeneratedToken with_probabilities(std::int64_t id, const Tensor& logits) {
   return token;
 }
 
+// The texts so far, all of one length, and what is cached of them.
+class Texts {
+ public:
+  Texts(const Transformer& model, const std::vector<std::int64_t>& prompt, std::int64_t count,
+        Past past)
+      : model_(model),
+        past_(past),
+        texts_(std::size_t(count), prompt),
+        // Few tokens beyond the context: an eighth makes moving them a small part of the reading.
+        cache_(model.cache(count, past == Past::kSlide ? model.options.context / 8 : 0)) {}
+
+  std::vector<std::int64_t>& operator[](std::size_t i) { return texts_[i]; }
+
+  /// Logits [count, classes] of the next tokens.
+  Tensor logits() {
+    const std::int64_t context = model_.options.context, total = std::ssize(texts_[0]);
+    if (past_ == Past::kRecompute && total > context)
+      return last_logits(total - context, context, nullptr);
+    Tensor last;
+    while (cache_.position() < total) {
+      if (cache_.length() == context) cache_.drop(1);
+      const std::int64_t from = cache_.position();
+      last = last_logits(from, std::min(total - from, context - cache_.length()), &cache_);
+    }
+    return last;
+  }
+
+ private:
+  Tensor last_logits(std::int64_t from, std::int64_t n, KVCache* cache) const {
+    std::vector<std::int64_t> fresh;
+    for (const auto& text : texts_)
+      fresh.insert(fresh.end(), text.begin() + from, text.begin() + from + n);
+    const Tensor ids = from_data(fresh, {std::ssize(texts_), n});
+    return select(model_.forward(ids, {.cache = cache, .last_only = true}), 1, 0);
+  }
+
+  const Transformer& model_;
+  Past past_;
+  std::vector<std::vector<std::int64_t>> texts_;
+  KVCache cache_;
+};
+
 }  // namespace
 
-void generate(const Transformer& model, std::vector<std::int64_t> ids, std::int64_t n,
+Generator sample_stream(std::int64_t seed, std::int64_t sample) {
+  return sample == 0 ? Generator(std::uint64_t(seed))
+                     : stream_of(mix(std::uint64_t(seed)) + std::uint64_t(sample));
+}
+
+void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
+                      std::int64_t n, const GenerateOptions& options, std::span<Generator> streams,
+                      const std::function<bool(std::int64_t, const GeneratedToken&)>& emit) {
+  check<ValueError>(!ids.empty(), "generate", "needs at least one token to start from");
+  check<ValueError>(!streams.empty(), "generate", "needs at least one stream of random numbers");
+  check<ValueError>(options.past != Past::kSlide || are_relative(model.options.positions),
+                    "generate",
+                    "a text slides past the context with positions rope, alibi or "
+                    "none; this model's are a table, of the context's rows: recompute");
+  const NoGrad guard;
+  Texts texts(model, ids, std::ssize(streams), options.past);
+  std::vector<bool> ended(streams.size());
+  for (std::int64_t i = 0; i < n && !std::all_of(ended.begin(), ended.end(), std::identity());
+       ++i) {
+    const Tensor logits = texts.logits();
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+      if (ended[s]) {  // its row runs on, unread
+        texts[s].push_back(texts[s].back());
+        continue;
+      }
+      const Tensor row = select(logits, 0, std::int64_t(s));
+      const std::int64_t id = sample_token(row, options.sample, streams[s]);
+      texts[s].push_back(id);
+      ended[s] = !emit(std::int64_t(s), options.probabilities ? with_probabilities(id, row)
+                                                              : GeneratedToken{.id = id});
+    }
+  }
+}
+
+void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
               const SampleOptions& options, Generator& g,
               const std::function<bool(const GeneratedToken&)>& emit) {
-  check<ValueError>(!ids.empty(), "generate", "needs at least one token to start from");
-  const NoGrad guard;
-  const std::int64_t context = model.options.context;
-  KVCache cache = model.cache();
-  for (std::int64_t i = 0; i < n; ++i) {
-    // Within the context only what the cache lacks is run. Beyond it the window slides, and what is
-    // cached of its tokens rests on other positions and on tokens that left: all of it is run.
-    const std::int64_t total = std::int64_t(ids.size());
-    const bool slides = total > context;
-    const std::int64_t length = slides ? context : total - cache.length();
-    const std::vector<std::int64_t> fresh(ids.end() - length, ids.end());
-    const Tensor logits =  // [1, length, classes]
-        model.forward(from_data(fresh, {1, length}), {.cache = slides ? nullptr : &cache});
-    const Tensor last = select(select(logits, 0, 0), 0, -1);
-    ids.push_back(sample_token(last, options, g));
-    if (!emit(with_probabilities(ids.back(), last))) return;
-  }
+  generate_samples(model, ids, n, {.sample = options, .probabilities = true}, {&g, 1},
+                   [&](std::int64_t, const GeneratedToken& token) { return emit(token); });
 }
 
 }  // namespace heed::nn

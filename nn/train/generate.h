@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "nn/io/setting.h"
 #include "nn/layers/transformer.h"
 
 namespace heed::nn {
@@ -13,6 +15,30 @@ struct SampleOptions {
   std::int64_t top_k = 0;  ///< keep the k most likely tokens; 0: all
   double top_p = 1;        ///< keep the fewest most likely tokens of at least this probability
   bool greedy = false;     ///< always the most likely; draws nothing
+};
+
+/// What a token beyond the model's context costs. Up to there a pass runs only the new one, on
+/// cached keys and values (the prompt in one pass).
+enum class Past {
+  /// A pass over the last `context` tokens as positions 0, 1, ...: what is cached of them rests,
+  /// from
+  /// the second layer on, on tokens that have left.
+  kRecompute,
+  /// As before: the oldest cached token is dropped, and the others stay what they are. The logits
+  /// are those of one pass over the whole text in which each token sees the last `context` ones
+  /// (KeepMask::sliding_window). Positions must be relative (are_relative).
+  kSlide,
+};
+template <>
+struct EnumNames<Past> {
+  static constexpr std::pair<Past, const char*> kTable[] = {{Past::kRecompute, "recompute"},
+                                                            {Past::kSlide, "slide"}};
+};
+
+struct GenerateOptions {
+  SampleOptions sample = {};
+  Past past = Past::kRecompute;
+  bool probabilities = false;  ///< fills in those of GeneratedToken
 };
 
 /// A token that was generated, and how likely the model held it: the softmax of its logits, before
@@ -28,13 +54,18 @@ struct GeneratedToken {
 /// the first logit that is not finite.
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
 
-/// Extends `ids` by up to n tokens, each predicted from the last `context` ones as positions 0,
-/// 1, ... emit(token) after each; returning false stops. ValueError if ids is empty.
-/// Up to `context` tokens a pass runs only the new one, on cached keys and values (the prompt in
-/// one pass). Beyond, the window slides and each token costs a pass over all of it: positions
-/// shift, and from the second layer on keys and values depend on the token that left, so cached
-/// ones are wrong.
-void generate(const Transformer& model, std::vector<std::int64_t> ids, std::int64_t n,
+/// What sample 0, 1, ... of a seed draws from; sample 0 from Generator(seed).
+Generator sample_stream(std::int64_t seed, std::int64_t sample);
+
+/// Extends `ids` once for each stream, all in one batch, by up to n tokens each; a sample's tokens
+/// are what they are without the others. emit(sample, token) after each; returning false ends that
+/// sample. ValueError if ids or streams are empty, or if the model's positions cannot slide.
+void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
+                      std::int64_t n, const GenerateOptions& options, std::span<Generator> streams,
+                      const std::function<bool(std::int64_t, const GeneratedToken&)>& emit);
+
+/// One sample, with probabilities, recomputing what is past the context.
+void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
               const SampleOptions& options, Generator& g,
               const std::function<bool(const GeneratedToken&)>& emit);
 

@@ -30,10 +30,10 @@ struct Call {
   }
   std::int64_t tq() const { return scores[scores.rank() - 2]; }
   std::int64_t tk() const { return scores.back(); }
-  /// Whether the kernel must take it: two leading axes at most, none that v alone has, nothing
-  /// empty, no uniform rows.
+  /// Whether the kernel must take it: no leading axis that v alone has, nothing empty, no uniform
+  /// rows.
   bool fits_kernel() const {
-    return scores.rank() <= 4 && !v_has_own_axes() && scores.numel() > 0 && inputs[0].numel() > 0 &&
+    return !v_has_own_axes() && scores.numel() > 0 && inputs[0].numel() > 0 &&
            inputs[2].numel() > 0 && options.fully_masked != FullyMasked::kUniform;
   }
   /// Whether v has leading axes that neither q nor k has: the weights, and so dropout, are without
@@ -51,6 +51,8 @@ struct Call {
   Tensor kept() const {
     KeepMask keep = options.keep;
     if (options.causal) keep = keep & KeepMask::causal(tq(), tk(), options.alignment);
+    if (options.window > 0)
+      keep = keep & KeepMask::sliding_window(tq(), tk(), options.window, options.alignment);
     return keep.defined() ? expand(keep.tensor(), scores) : full(scores, 1, bool8);
   }
   /// The rows [..., Tq, 1] of scores that are -inf throughout, by mask or bias.
@@ -171,9 +173,15 @@ inline Call draw_call(std::mt19937& random) {
       o.keep = KeepMask::padding(lengths, tk), c.text += " padding";
       break;
     }
-    case 1:
-      o.keep = KeepMask::sliding_window(tq, tk, pick<I>(random, {1, 2, 7})), c.text += " window";
+    case 1: {
+      const I window = pick<I>(random, {-1, -2, -7, 1, 2, 7});
+      c.text += " window " + std::to_string(window);
+      if (window > 0)
+        o.window = window;
+      else  // by a mask
+        o.keep = KeepMask::sliding_window(tq, tk, -window);
       break;
+    }
     case 2:
     case 3: {
       const Shape shape = fitting(pick<Shape>(

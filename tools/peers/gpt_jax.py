@@ -1,15 +1,11 @@
-#!/usr/bin/env python3
-"""The training step of heed's speed presets in JAX, compiled and timed: the peer of `heed bench train`."""
-import argparse
+"""The training step of heed's speed presets in JAX, compiled, for peer.py to time."""
 import functools
 import math
-import os
 
 import jax
 import jax.numpy as jnp
 
-from timing import (BETAS, EPS, LEARNING_RATE, MAX_NORM, PRESETS, WEIGHT_DECAY, add_arguments,
-                    time_steps)
+from presets import BETAS, EPS, LEARNING_RATE, MAX_NORM, WEIGHT_DECAY
 
 
 def initial_parameters(preset, key):
@@ -81,25 +77,16 @@ def train_step(state, ids, targets, heads):
     return (tree_map(updated, parameters, mean, square), mean, square, t), loss
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_arguments(parser)
-    arguments = parser.parse_args()
-    if hasattr(os, "sched_setaffinity"):  # XLA takes as many threads as it finds cores
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:arguments.threads])
-    for name in arguments.presets or PRESETS:
-        preset = PRESETS[name]
-        key = jax.random.PRNGKey(1)
-        parameters = initial_parameters(preset, key)
-        zeros = jax.tree_util.tree_map(jnp.zeros_like, parameters)
-        state = [(parameters, zeros, zeros, 0.0)]
-        ids, targets = jax.random.randint(key, (2, preset.batch, preset.context), 0, preset.vocab)
+def training_step(preset):
+    """A step on one batch."""
+    key = jax.random.PRNGKey(1)
+    parameters = initial_parameters(preset, key)
+    zeros = jax.tree_util.tree_map(jnp.zeros_like, parameters)
+    state = (parameters, zeros, zeros, 0.0)
+    ids, targets = jax.random.randint(key, (2, preset.batch, preset.context), 0, preset.vocab)
 
-        def step():
-            state[0], loss = train_step(state[0], ids, targets, preset.heads)
-            return loss.block_until_ready()
-        time_steps(f"jax {jax.__version__}", name, step, arguments.seconds)
-
-
-if __name__ == "__main__":
-    main()
+    def step():
+        nonlocal state
+        state, loss = train_step(state, ids, targets, preset.heads)
+        return loss.item()
+    return step

@@ -1,16 +1,11 @@
-#!/usr/bin/env python3
-"""The training step of heed's speed presets in PyTorch, timed: the peer of `heed bench train`.
+"""heed's speed presets in PyTorch: a training step, generation, attention, for peer.py to time.
 
 Its parameters have the names and shapes of heed's Transformer: parity.py moves them both ways."""
-import argparse
-import os
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from timing import (BETAS, EPS, LEARNING_RATE, MAX_NORM, PRESETS, WEIGHT_DECAY, add_arguments,
-                    time_steps)
+from presets import BETAS, EPS, LEARNING_RATE, MAX_NORM, WEIGHT_DECAY
 
 
 class Block(nn.Module):
@@ -46,38 +41,90 @@ class GPT(nn.Module):
         return self.head(self.ln(x))
 
 
-def make_optimizer(model):
+def make_optimizer(model, **how):
     return torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPS,
-                             weight_decay=WEIGHT_DECAY)
+                             weight_decay=WEIGHT_DECAY, **how)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_arguments(parser)
-    parser.add_argument("--compile", action="store_true", help="with torch.compile")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:arguments.threads])
-    for name in arguments.presets or PRESETS:
-        preset = PRESETS[name]
-        torch.manual_seed(1)
-        model = GPT(preset)
-        forward = torch.compile(model) if arguments.compile else model
-        optimizer = make_optimizer(model)
-
-        def step():
-            ids, targets = torch.randint(preset.vocab, (2, preset.batch, preset.context))
-            loss = F.cross_entropy(forward(ids).flatten(0, 1), targets.flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
-            optimizer.step()
-            return loss.item()
-
-        who = f"torch {torch.__version__}" + (" compiled" if arguments.compile else "")
-        time_steps(who, name, step, arguments.seconds)
+def make_model(preset):
+    torch.manual_seed(1)
+    return GPT(preset)
 
 
-if __name__ == "__main__":
-    main()
+def training_step(preset, words):
+    """A step on one batch; words: fused (AdamW), compile, bf16 (autocast)."""
+    model = make_model(preset)
+    optimizer = make_optimizer(model, fused="fused" in words)
+    ids, targets = torch.randint(preset.vocab, (2, preset.batch, preset.context))
+
+    def loss_of(ids, targets):
+        with torch.autocast("cpu", torch.bfloat16, enabled="bf16" in words):
+            return F.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
+    if "compile" in words:
+        loss_of = torch.compile(loss_of)
+
+    def step():
+        loss = loss_of(ids, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+        return loss.item()
+    return step
+
+
+def attend_cached(block, x, cache, t, keep):
+    """Block.forward of the token at position t: x [1, 1, d_model], cache k and v [1, heads, T, d_head].
+    keep: a mask over the whole cache, or None to read its first t + 1 entries alone."""
+    q, k, v = (y.unflatten(-1, (block.heads, -1)).transpose(1, 2)
+               for y in block.qkv(block.ln1(x)).chunk(3, dim=-1))
+    for whole, new in zip(cache, (k, v)):
+        whole.index_copy_(2, t, new)
+    k, v = cache if keep is not None else (whole[:, :, :int(t) + 1] for whole in cache)
+    z = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+    x = x + block.proj(z.transpose(1, 2).flatten(2))
+    return x + block.down(F.gelu(block.up(block.ln2(x))))
+
+
+def generation(preset, words):
+    """Greedy, batch 1, keys and values cached, from one token to a full context."""
+    model = make_model(preset)
+    static = "compile" in words  # compiled code wants the same shapes at every token
+    shape = (2, 1, preset.heads, preset.context, preset.d_model // preset.heads)
+    caches = [torch.zeros(shape) for _ in model.blocks]
+    places = [torch.tensor([t]) for t in range(preset.context)]
+
+    def next_logits(token, t):  # token [1, 1], t [1]
+        x = model.tok(token) + model.pos(t)
+        keep = (torch.arange(preset.context) <= t)[None] if static else None
+        for block, cache in zip(model.blocks, caches):
+            x = attend_cached(block, x, cache, t, keep)
+        return model.head(model.ln(x))[0, 0]
+    run = torch.compile(next_logits) if static else next_logits
+
+    @torch.inference_mode()
+    def generate():
+        tokens = [0]
+        for t in places:
+            tokens.append(run(torch.tensor([[tokens[-1]]]), t).argmax().item())
+        return tokens
+
+    with torch.inference_mode():  # as without a cache, or its speed says nothing
+        tokens = generate()
+        exact = model(torch.tensor([tokens[:-1]]))[0, -1]
+        error = (run(torch.tensor([[tokens[-2]]]), places[-1]) - exact).abs().max().item()
+        if not error <= 1e-4:
+            raise RuntimeError(f"cached generation is off by {error}")
+    return generate
+
+
+def attention(shape):
+    """Causal attention forward and backward; shape (batch, heads, T, d_head)."""
+    torch.manual_seed(1)
+    q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
+    gradient = torch.randn(shape)
+
+    def call():
+        z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        torch.autograd.grad(z, (q, k, v), gradient)
+    return call

@@ -20,7 +20,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-// As in timing.py.
+// As in presets.py.
 constexpr double kLearningRate = 1e-3, kWeightDecay = 0.1, kMaxNorm = 1;
 constexpr AdamWOptions kAdamW{.beta1 = 0.9, .beta2 = 0.95};
 

@@ -2,7 +2,7 @@
 """heed beside PyTorch: the same weights, through safetensors, must give the same numbers.
 
 For each case the script writes a state_dict and inputs, lets heed_parity load them, run forward and
-backward and take 20 AdamW steps (timing.py's hyperparameters, gradients clipped),
+backward and take 20 AdamW steps (presets.py's hyperparameters, gradients clipped),
 does the same in PyTorch and prints one line. Columns are largest errors over the largest entry of
 the same tensor, the worst of all tensors:
   exchange   the state_dict that heed saves after loading PyTorch's: the same bits
@@ -32,7 +32,7 @@ except ImportError as error:
     sys.exit(2)
 
 from gpt_torch import GPT, make_optimizer
-from timing import MAX_NORM, PRESETS
+from presets import MAX_NORM, PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 20

@@ -20,8 +20,8 @@ template decltype(pack_rows<float>) pack_rows<float>;
 template decltype(pack_rows<double>) pack_rows<double>;
 template decltype(pack_transposed<float>) pack_transposed<float>;
 template decltype(pack_transposed<double>) pack_transposed<double>;
-template decltype(finish_scores<float>) finish_scores<float>;
-template decltype(finish_scores<double>) finish_scores<double>;
+template decltype(scale_scores<float>) scale_scores<float>;
+template decltype(scale_scores<double>) scale_scores<double>;
 template decltype(exp_row<float>) exp_row<float>;
 template decltype(exp_row<double>) exp_row<double>;
 template decltype(drop_row<float>) drop_row<float>;
@@ -33,24 +33,26 @@ template <class T>
 HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std::int64_t i0,
                               std::int64_t rows, const T* top, const T* total) {
   const Attention<T>& a = h.a;
-  const std::int64_t seen = a.raw_scores ? h.keys : h.visible(i0 + rows - 1);
+  const std::int64_t end = a.raw_scores ? h.keys.end : h.causal_end(i0 + rows - 1);
   KeptRow memory;
   for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
     const std::int64_t columns = std::min(kKeys, a.tk - j0);
-    const std::int64_t some = std::clamp<std::int64_t>(seen - j0, 0, columns);
+    const std::int64_t some = std::clamp<std::int64_t>(end - j0, 0, columns);
     const std::int64_t s_row = padded<T>(some);
     if (some > 0)
-      times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, packed_keys, j0,
-                       some);
+      times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
+                       packed_keys + j0 * a.d, some);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
+      const KeyRange seen{j0, j0 + some};
+      const KeyRange own = h.columns(i0 + r, seen);
+      const std::int64_t n = own.end;
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* row = s + r * s_row;
       write_row(moved(a.raw_scores, at), row, some, columns);
       for (std::int64_t j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
-      finish_scores(h, row, i0 + r, j0, n);
+      finish_scores(h, row, i0 + r, j0, own, true);
       write_row(moved(a.scores, at), row, n, columns, kMinusInf<T>);
-      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], n, s_row);
+      exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row);
       const T inverse = total[r] == T(0) ? T(0) : T(1) / total[r];
       for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
       write_row(moved(a.pattern, at), row, n, columns);
@@ -68,7 +70,6 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
                                 std::int64_t i0) {
   const Attention<T>& a = h.a;
   const std::int64_t rows = std::min(kQueries, a.tq - i0), dv = a.d_value;
-  const std::int64_t seen = h.visible(i0 + rows - 1);
   const T scale = h.scale();
   HWY_ALIGN T s[kQueries * kKeys];
   HWY_ALIGN T acc[kQueries * kMaxHead];
@@ -77,30 +78,36 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   std::fill_n(top, rows, kMinusInf<T>);
   std::fill_n(total, rows, T(0));
   std::fill_n(acc, rows * dv, T(0));
-  for (std::int64_t j0 = 0; j0 < seen; j0 += kKeys) {
-    const std::int64_t columns = std::min(kKeys, seen - j0), s_row = padded<T>(columns);
-    times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, packed_keys, j0,
-                     columns);
+  bool first = true;
+  for (std::int64_t j0 = 0; j0 < h.keys.end; j0 += kKeys) {
+    const KeyRange seen = h.tile(i0, rows, j0);
+    if (seen.empty()) continue;  // its weights of 0 would add 0
+    const std::int64_t columns = seen.size(), s_row = padded<T>(columns);
+    times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
+                     packed_keys + seen.begin * a.d, columns);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
+      const KeyRange own = h.columns(i0 + r, seen);
+      const std::int64_t n = own.end;
       T* row = s + r * s_row;
-      if (!h.plain) finish_scores(h, row, i0 + r, j0, n);
+      finish_scores(h, row, i0 + r, seen.begin, own, !h.plain);
       // Online softmax: when a larger score appears, what was summed shrinks (Milakov &
       // Gimelshein 2018).
       const T now = std::max(top[r], n > 0 ? max_row(row, n) * scale : top[r]);
       const T shift = now == kMinusInf<T> ? T(0) : now;
-      const T shrink = j0 == 0 ? T(0) : std::exp(top[r] - shift);
-      total[r] = total[r] * shrink + exp_row(row, row, scale, shift, n, s_row);
+      const T shrink = first ? T(0) : std::exp(top[r] - shift);
+      total[r] = total[r] * shrink + exp_row(row, row, scale, shift, own, s_row);
       if (a.dropout > 0) {  // after the sum: softmax does not know of it
-        const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, j0, n);
+        const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);
       }
-      if (j0 > 0 && shrink != T(1))
+      if (!first && shrink != T(1))
         for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
       top[r] = now;
     }
-    multiply_block<T>(rows, dv, columns, {s, s_row, 1}, packed_rows(h, packed_values, j0, dv), acc,
-                      dv, 1, false, nullptr);
+    multiply_block<T>(rows, dv, columns, {s, s_row, 1},
+                      packed_rows(packed_values, {0, h.keys.end}, dv, seen.begin), acc, dv, 1,
+                      false, nullptr);
+    first = false;
   }
   const T kept = a.dropout > 0 ? dropout_scale(a) : T(1);
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -117,20 +124,24 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
 
 template <class T>
 void forward(const Attention<T>& a) {
-  const std::int64_t heads = a.batch * a.heads;
-  const std::int64_t blocks = (a.tq + kQueries - 1) / kQueries;
-  const auto run = [&](std::int64_t index, auto over_blocks) HWY_ATTR {
-    const Head<T> h(a, index);
-    const Scratch<T> keys(padded<T>(h.keys) * a.d);
-    const Scratch<T> values(h.keys * padded<T>(a.d_value));
-    pack_transposed(h, keys.get(), h.k, a.k_at.row, a.d);
-    pack_rows(h, values.get(), h.v, a.v_at.row, a.d_value);
-    over_blocks(blocks, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+  const VisibleKeys visible(a);
+  const std::int64_t heads = a.heads();
+  const auto run = [&](std::int64_t index, auto over) HWY_ATTR {
+    const Head<T> h(a, visible, index);
+    const Scratch<T> keys(padded<T>(h.keys.end) * a.d);
+    const Scratch<T> values(h.keys.end * padded<T>(a.d_value));
+    over((h.keys.end + kKeys - 1) / kKeys, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+      const KeyRange some{begin * kKeys, std::min(end * kKeys, h.keys.end)};
+      pack_transposed(h, keys.get() + some.begin * a.d, h.k, a.k_at.row, a.d, some);
+      pack_rows(h, values.get() + some.begin * padded<T>(a.d_value), h.v, a.v_at.row, a.d_value,
+                some);
+    });
+    over((a.tq + kQueries - 1) / kQueries, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       for (std::int64_t i = begin; i < end; ++i)
         forward_block(h, keys.get(), values.get(), i * kQueries);
     });
   };
-  // Many heads are shared out whole; of few, the blocks of queries.
+  // Many heads are shared out whole; of few, the blocks of keys and queries.
   if (heads >= 8)
     return parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       for (std::int64_t i = begin; i < end; ++i)

@@ -24,43 +24,55 @@ template <class T>
 struct Tasks {
   static constexpr std::int64_t kTasks = 8, kMinBlocks = 2;
   const Attention<T>& a;
-  std::int64_t batches = 1, heads = 1;  // of a group
-  std::int64_t groups, rows, chunks;    // rows: of a chunk
+  const AttentionGrads<T>& g;
+  const VisibleKeys& visible;
+  std::int64_t members = 1;           // heads of a group
+  std::int64_t groups, rows, chunks;  // rows: of a chunk
 
-  Tasks(const Attention<T>& all, const AttentionGrads<T>& g) : a(all) {
-    if (g.dbias && g.dbias_at.batch == 0) batches = a.batch;
-    if (g.dbias && g.dbias_at.head == 0) heads = a.heads;
-    groups = a.batch * a.heads / (batches * heads);
+  Tasks(const Attention<T>& all, const AttentionGrads<T>& grads, const VisibleKeys& some)
+      : a(all), g(grads), visible(some) {
+    for (std::size_t axis = 0; axis < std::size_t(a.lead_axes); ++axis)
+      if (is_shared(axis)) members *= a.lead[axis];
+    groups = a.heads() / members;
     const std::int64_t wanted = (kTasks + groups - 1) / groups;
     const std::int64_t blocks = (a.tq + kQueries - 1) / kQueries;
     rows = std::max(kMinBlocks, (blocks + wanted - 1) / wanted) * kQueries;
     chunks = (a.tq + rows - 1) / rows;
   }
-  // Head i of group g.
-  std::int64_t head(std::int64_t g, std::int64_t i) const {
-    const std::int64_t across = a.heads / heads;  // groups of one batch element
-    return (g / across * batches + i / heads) * a.heads + g % across * heads + i % heads;
+  bool is_shared(std::size_t axis) const { return g.dbias && g.dbias_at.lead[axis] == 0; }
+  // Head i of a group.
+  std::int64_t head(std::int64_t group, std::int64_t i) const {
+    std::int64_t index = 0, step = 1;
+    for (std::size_t axis = std::size_t(a.lead_axes); axis-- > 0; step *= a.lead[axis]) {
+      std::int64_t& from = is_shared(axis) ? i : group;
+      index += from % a.lead[axis] * step;
+      from /= a.lead[axis];
+    }
+    return index;
   }
-  // Keys that the queries of a chunk may read, if no mask hides them.
-  std::int64_t keys(std::int64_t chunk) const {
-    const std::int64_t end = std::min(a.tq, (chunk + 1) * rows);
-    return a.causal ? std::clamp<std::int64_t>(end + a.causal_offset, 0, a.tk) : a.tk;
+  std::int64_t end(std::int64_t chunk) const { return std::min(a.tq, (chunk + 1) * rows); }
+  // Keys that the queries of a chunk may read, if no mask hides them, from a panel's first on.
+  KeyRange keys(std::int64_t chunk) const {
+    KeyRange seen = visible.rows(chunk * rows, end(chunk) - chunk * rows);
+    seen.begin -= seen.begin % panel_width<T>();
+    return seen;
   }
   // Keys of all chunks before this one: where its sums lie.
   std::int64_t keys_before(std::int64_t chunk) const {
     std::int64_t total = 0;
-    for (std::int64_t c = 0; c < chunk; ++c) total += keys(c);
+    for (std::int64_t c = 0; c < chunk; ++c) total += keys(c).size();
     return total;
   }
 };
 
-// Where a task adds what it finds for all keys. dbias: of its head, in double, for a bias may be
+// Where a task adds what it finds for `keys`. dbias: of its head, in double, for a bias may be
 // shared by all heads and rows.
 template <class T>
 struct Sums {
   T *dk, *dv;
   double* dbias;
-  std::int64_t dk_row, dv_row, keys;
+  std::int64_t dk_row, dv_row;
+  KeyRange keys;
 };
 
 // delta_i = dO_i . O_i, each summed as dO v^T is: where one key is left, dS is 0.
@@ -85,12 +97,12 @@ HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y,
   }
 }
 
-// Whether all keys of query i come in one block. Then its weights are divided by their sum again,
-// which a rounded log-sum-exp misses, and delta_i is the sum of weights times their gradients:
-// their rounding cancels in dS, which that of dO . O does not.
+// Whether causality leaves query i keys of one block only. Then its weights are divided by their
+// sum again, which a rounded log-sum-exp misses, and delta_i is the sum of weights times their
+// gradients: their rounding cancels in dS, which that of dO . O does not.
 template <class T>
 bool in_one_block(const Head<T>& h, std::int64_t i) {
-  return h.visible(i) <= kKeys;
+  return h.causal_end(i) <= kKeys;
 }
 template <class T>
 HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
@@ -104,16 +116,16 @@ HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
-// Row i: q k^T becomes the weights in p, dO v^T the gradient of the scores in ds. `columns` of ds
-// are dropped, and written to dpattern if wanted; the first n can be seen.
+// Row i from key j0 on: q k^T becomes the weights in p, dO v^T the gradient of the scores in ds.
+// `columns` of ds are dropped, and written to dpattern if wanted; the query may see its `own`.
 template <class T>
 HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep,
-                               std::int64_t i, std::int64_t j0, std::int64_t n,
-                               std::int64_t columns, std::int64_t s_row, T delta, T* dpattern) {
+                               std::int64_t i, std::int64_t j0, KeyRange own, std::int64_t columns,
+                               std::int64_t s_row, T delta, T* dpattern) {
   const Full<T> d;
   const auto lanes = std::int64_t(hn::Lanes(d));
-  if (!h.plain) finish_scores(h, p, i, j0, n);
-  const T total = exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], n, s_row);
+  finish_scores(h, p, i, j0, own, !h.plain);
+  const T total = exp_row(p, p, h.scale(), h.lse[i] == kMinusInf<T> ? T(0) : h.lse[i], own, s_row);
   if (keep) drop_row(ds, keep, dropout_scale(h.a), columns);
   if (dpattern) std::copy_n(ds, columns, dpattern);
   T scale = 1;
@@ -130,29 +142,40 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
   }
 }
 
-// One head's keys and values, packed, and room for a block of scores.
+// Some of one head's keys and values, packed, and room for a block of scores.
 template <class T>
 struct Packed {
+  KeyRange range;
   Scratch<T> keys_t, values_t, keys, block, q, g;
   T *p, *ds;
   KeptRow kept;
 
-  explicit Packed(const Head<T>& h)
-      : keys_t(padded<T>(h.keys) * h.a.d),
-        values_t(padded<T>(h.keys) * h.a.d_value),
-        keys(h.keys * padded<T>(h.a.d)),
+  Packed(const Head<T>& h, KeyRange some)
+      : range(some),
+        keys_t(padded<T>(range.size()) * h.a.d),
+        values_t(padded<T>(range.size()) * h.a.d_value),
+        keys(range.size() * padded<T>(h.a.d)),
         block(2 * kQueries * kKeys),
         q(kQueries * padded<T>(h.a.d)),
         g(kQueries * padded<T>(h.a.d_value)),
         p(block.get()),
         ds(block.get() + kQueries * kKeys) {
-    pack_transposed(h, keys_t.get(), h.k, h.a.k_at.row, h.a.d);
-    pack_transposed(h, values_t.get(), h.v, h.a.v_at.row, h.a.d_value);
-    pack_rows(h, keys.get(), h.k, h.a.k_at.row, h.a.d);
-    scale_all(keys.get(), h.keys * padded<T>(h.a.d), T(h.a.scale));
+    pack_transposed(h, keys_t.get(), h.k, h.a.k_at.row, h.a.d, range);
+    pack_transposed(h, values_t.get(), h.v, h.a.v_at.row, h.a.d_value, range);
+    pack_rows(h, keys.get(), h.k, h.a.k_at.row, h.a.d, range);
+    scale_all(keys.get(), range.size() * padded<T>(h.a.d), T(h.a.scale));
   }
   static void scale_all(T* x, std::int64_t n, T scale) {
     for (std::int64_t i = 0; i < n; ++i) x[i] *= scale;
+  }
+  // q k^T and dO v^T of some queries and keys, in p and ds.
+  void multiply(const Head<T>& h, const T* queries, const T* grad_out, std::int64_t grad_out_row,
+                std::int64_t rows, KeyRange seen) {
+    const std::int64_t from = seen.begin - range.begin, s_row = padded<T>(seen.size());
+    times_transposed(p, s_row, queries, h.a.q_at.row, rows, h.a.d, keys_t.get() + from * h.a.d,
+                     seen.size());
+    times_transposed(ds, s_row, grad_out, grad_out_row, rows, h.a.d_value,
+                     values_t.get() + from * h.a.d_value, seen.size());
   }
 };
 
@@ -165,24 +188,20 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
   const Attention<T>& a = h.a;
   for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
     const std::int64_t columns = std::min(kKeys, a.tk - j0);
-    const std::int64_t some = std::clamp<std::int64_t>(h.keys - j0, 0, columns);
+    const std::int64_t some = std::clamp<std::int64_t>(h.keys.end - j0, 0, columns);
     const std::int64_t s_row = padded<T>(some);
-    if (some > 0) {
-      times_transposed(x.p, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d, x.keys_t.get(), j0,
-                       some);
-      times_transposed(x.ds, s_row, grad_out, g.grad_out_at.row, rows, a.d_value, x.values_t.get(),
-                       j0, some);
-    }
+    const KeyRange seen{j0, j0 + some};
+    if (some > 0) x.multiply(h, h.q + i0 * a.q_at.row, grad_out, g.grad_out_at.row, rows, seen);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i0 + r) - j0, 0, columns);
+      const KeyRange own = h.columns(i0 + r, seen);
       const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* ds = x.ds + r * s_row;
       const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, some) : nullptr;
       write_row(moved(g.ddropped, at), ds, some, columns);
-      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, n, some, s_row, delta[r],
+      backward_row(h, x.p + r * s_row, ds, keep, i0 + r, j0, own, some, s_row, delta[r],
                    moved(g.dpattern, at));
       if (g.dpattern) std::fill(g.dpattern + at + some, g.dpattern + at + columns, T(0));
-      write_row(moved(g.dscores, at), ds, n, columns);
+      write_row(moved(g.dscores, at), ds, own.end, columns);
     }
   }
 }
@@ -191,11 +210,10 @@ template <class T>
 HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
                                  const Sums<T>& sums, std::int64_t i0, std::int64_t rows) {
   const Attention<T>& a = h.a;
-  const std::int64_t d = a.d, dv = a.d_value, seen = h.visible(i0 + rows - 1);
+  const std::int64_t d = a.d, dv = a.d_value;
   const T* q = h.q + i0 * a.q_at.row;
-  const T* grad_out =
-      g.grad_out + h.b * g.grad_out_at.batch + h.h * g.grad_out_at.head + i0 * g.grad_out_at.row;
-  T* dq = g.dq + h.b * g.dq_at.batch + h.h * g.dq_at.head + i0 * g.dq_at.row;
+  const T* grad_out = g.grad_out + h.offset(g.grad_out_at.lead) + i0 * g.grad_out_at.row;
+  T* dq = g.dq + h.offset(g.dq_at.lead) + i0 * g.dq_at.row;
   T delta[kQueries] = {};
   if (!in_one_block(h, i0 + rows - 1))
     dot_rows(delta, grad_out, g.grad_out_at.row, h.out + i0 * a.out_at.row, a.out_at.row, rows, dv);
@@ -203,62 +221,84 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   pack_panels(x.q.get(), q, a.q_at.row, 1, rows, d);
   x.scale_all(x.q.get(), rows * padded<T>(d), T(a.scale));
   pack_panels(x.g.get(), grad_out, g.grad_out_at.row, 1, rows, dv);
-  for (std::int64_t j0 = 0; j0 < seen; j0 += kKeys) {
-    const std::int64_t columns = std::min(kKeys, seen - j0), s_row = padded<T>(columns);
-    times_transposed(x.p, s_row, q, a.q_at.row, rows, d, x.keys_t.get(), j0, columns);
-    times_transposed(x.ds, s_row, grad_out, g.grad_out_at.row, rows, dv, x.values_t.get(), j0,
-                     columns);
+  for (std::int64_t j0 = block_of(x.range.begin).begin; j0 < x.range.end; j0 += kKeys) {
+    const KeyRange seen = h.tile(i0, rows, j0);
+    if (seen.empty()) continue;
+    const std::int64_t columns = seen.size(), s_row = padded<T>(columns);
+    x.multiply(h, q, grad_out, g.grad_out_at.row, rows, seen);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t i = i0 + r;
-      const std::int64_t n = std::clamp<std::int64_t>(h.visible(i) - j0, 0, columns);
+      const KeyRange own = h.columns(i0 + r, seen);
+      const std::int64_t i = i0 + r, n = own.end;
       T *p = x.p + r * s_row, *ds = x.ds + r * s_row;
-      const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i, j0, n) : nullptr;
-      backward_row(h, p, ds, keep, i, j0, n, n, s_row, delta[r], static_cast<T*>(nullptr));
+      const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i, seen.begin, n) : nullptr;
+      backward_row(h, p, ds, keep, i, seen.begin, own, n, s_row, delta[r],
+                   static_cast<T*>(nullptr));
       if (keep) drop_row(p, keep, dropout_scale(a), n);
       if (sums.dbias) {
         const std::int64_t step = g.dbias_at.column;
-        double* dbias = sums.dbias + i * g.dbias_at.row + j0 * step;
+        double* dbias = sums.dbias + i * g.dbias_at.row + seen.begin * step;
         for (std::int64_t j = 0; j < n; ++j) dbias[j * step] += double(ds[j]);
       }
     }
-    multiply_block<T>(rows, d, columns, {x.ds, s_row, 1}, packed_rows(h, x.keys.get(), j0, d), dq,
-                      g.dq_at.row, 1, false, nullptr);
+    const std::int64_t at = seen.begin - sums.keys.begin;
+    multiply_block<T>(rows, d, columns, {x.ds, s_row, 1},
+                      packed_rows(x.keys.get(), x.range, d, seen.begin), dq, g.dq_at.row, 1, false,
+                      nullptr);
     multiply_block<T>(columns, dv, rows, {x.p, 1, s_row}, packed_panels(x.g.get(), rows),
-                      sums.dv + j0 * sums.dv_row, sums.dv_row, 1, false, nullptr);
+                      sums.dv + at * sums.dv_row, sums.dv_row, 1, false, nullptr);
     multiply_block<T>(columns, d, rows, {x.ds, 1, s_row}, packed_panels(x.q.get(), rows),
-                      sums.dk + j0 * sums.dk_row, sums.dk_row, 1, false, nullptr);
+                      sums.dk + at * sums.dk_row, sums.dk_row, 1, false, nullptr);
   }
   if (g.dscores || g.dpattern || g.ddropped) write_block(h, g, x, grad_out, i0, rows, delta);
 }
 
-// One chunk of queries of one head.
+// One chunk of queries of one head, which may read `keys`.
 template <class T>
 HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, const Sums<T>& sums,
-                                 std::int64_t begin, std::int64_t end) {
-  for (std::int64_t j = 0; j < sums.keys; ++j) {
-    std::fill_n(sums.dk + j * sums.dk_row, h.a.d, T(0));
-    std::fill_n(sums.dv + j * sums.dv_row, h.a.d_value, T(0));
+                                 std::int64_t begin, std::int64_t end, KeyRange keys) {
+  keys = keys & h.keys;
+  keys.begin -= keys.begin % panel_width<T>();                        // where tiles may begin
+  if (g.dscores || g.dpattern || g.ddropped) keys = {0, h.keys.end};  // a probe sees all
+  Packed<T> x(h, keys);
+  // Rows of dk and dv become 0 when the first tile may add to them: then they are in cache.
+  std::int64_t cleared = 0;
+  const auto clear_before = [&](std::int64_t j) {
+    for (; cleared < j; ++cleared) {
+      std::fill_n(sums.dk + cleared * sums.dk_row, h.a.d, T(0));
+      std::fill_n(sums.dv + cleared * sums.dv_row, h.a.d_value, T(0));
+    }
+  };
+  for (std::int64_t i0 = begin; i0 < end; i0 += kQueries) {
+    const std::int64_t rows = std::min(kQueries, end - i0);
+    clear_before(h.visible.rows(i0, rows).end - sums.keys.begin);
+    backward_block(h, g, x, sums, i0, rows);
   }
-  Packed<T> x(h);
-  for (std::int64_t i0 = begin; i0 < end; i0 += kQueries)
-    backward_block(h, g, x, sums, i0, std::min(kQueries, end - i0));
+  clear_before(sums.keys.size());
 }
 
-// Row j of a head's dk or dv = the sum of its chunks' in order.
+// Rows `some` of a head's dk or dv = the sum of its chunks' in order.
 template <class T>
-void add_chunks(const Tasks<T>& tasks, T* out, const T* first, std::int64_t width, std::int64_t j) {
-  std::fill_n(out, width, T(0));
-  for (std::int64_t c = 0, before = 0; c < tasks.chunks; before += tasks.keys(c++))
-    if (j < tasks.keys(c))
-      for (std::int64_t i = 0; i < width; ++i) out[i] += first[(before + j) * width + i];
+void add_chunks(const Tasks<T>& tasks, T* out, std::int64_t out_row, const T* first,
+                std::int64_t width, KeyRange some) {
+  for (std::int64_t j = some.begin; j < some.end; ++j) std::fill_n(out + j * out_row, width, T(0));
+  for (std::int64_t c = 0; c < tasks.chunks; ++c) {
+    const KeyRange keys = tasks.keys(c), both = keys & some;
+    for (std::int64_t j = both.begin; j < both.end; ++j) {
+      const T* HWY_RESTRICT row = first + (j - keys.begin) * width;
+      T* HWY_RESTRICT sum = out + j * out_row;
+      for (std::int64_t i = 0; i < width; ++i) sum[i] += row[i];
+    }
+    first += keys.size() * width;
+  }
 }
 
 template <class T>
 void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
-  const Tasks<T> tasks(a, g);
+  const VisibleKeys visible(a);
+  const Tasks<T> tasks(a, g, visible);
   const bool apart = tasks.chunks > 1;
   const std::int64_t bias_parts = !g.dbias ? 0 : apart && g.dbias_at.row == 0 ? tasks.chunks : 1;
-  const std::int64_t heads = a.batch * a.heads, all_keys = tasks.keys_before(tasks.chunks);
+  const std::int64_t heads = a.heads(), all_keys = tasks.keys_before(tasks.chunks);
   const Scratch<T> dk(apart ? heads * all_keys * a.d : 0),
       dv(apart ? heads * all_keys * a.d_value : 0);
   const Scratch<double> dbias(bias_parts * g.dbias_size);
@@ -269,35 +309,36 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
   parallel_for(tasks.groups * tasks.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t chunk = tasks.chunks - 1 - task / tasks.groups;  // the longest first
-      for (std::int64_t i = 0; i < tasks.batches * tasks.heads; ++i) {
-        const Head<T> h(a, tasks.head(task % tasks.groups, i));
+      for (std::int64_t i = 0; i < tasks.members; ++i) {
+        const Head<T> h(a, visible, tasks.head(task % tasks.groups, i));
         const std::int64_t row = h.index * all_keys + tasks.keys_before(chunk);
-        Sums<T> sums{g.dk + h.b * g.dk_at.batch + h.h * g.dk_at.head,
-                     g.dv + h.b * g.dv_at.batch + h.h * g.dv_at.head,
+        const KeyRange keys = tasks.keys(chunk);
+        Sums<T> sums{g.dk + h.offset(g.dk_at.lead),
+                     g.dv + h.offset(g.dv_at.lead),
                      nullptr,
                      g.dk_at.row,
                      g.dv_at.row,
-                     a.tk};
+                     {0, a.tk}};
         if (apart)
-          sums = {dk.get() + row * a.d, dv.get() + row * a.d_value, nullptr, a.d, a.d_value,
-                  tasks.keys(chunk)};
+          sums = {dk.get() + row * a.d, dv.get() + row * a.d_value, nullptr, a.d, a.d_value, keys};
         if (g.dbias)
           sums.dbias =
-              dbias.get() + (bias_parts > 1 ? chunk * g.dbias_size : 0) + h.offset(g.dbias_at);
-        backward_chunk(h, g, sums, chunk * tasks.rows, std::min(a.tq, (chunk + 1) * tasks.rows));
+              dbias.get() + (bias_parts > 1 ? chunk * g.dbias_size : 0) + h.offset(g.dbias_at.lead);
+        backward_chunk(h, g, sums, chunk * tasks.rows, tasks.end(chunk), keys);
       }
     }
   });
-  if (apart)
-    parallel_for(heads * a.tk, 64, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-      for (std::int64_t at = begin; at < end; ++at) {
-        const std::int64_t head = at / a.tk, j = at % a.tk, b = head / a.heads, h = head % a.heads;
-        add_chunks(tasks, g.dk + b * g.dk_at.batch + h * g.dk_at.head + j * g.dk_at.row,
-                   dk.get() + head * all_keys * a.d, a.d, j);
-        add_chunks(tasks, g.dv + b * g.dv_at.batch + h * g.dv_at.head + j * g.dv_at.row,
-                   dv.get() + head * all_keys * a.d_value, a.d_value, j);
-      }
-    });
+  constexpr std::int64_t kTogether = 64;  // rows that stay in cache while chunks are added
+  const std::int64_t blocks = (a.tk + kTogether - 1) / kTogether;
+  parallel_for(apart ? heads * blocks : 0, 1, [&](std::int64_t block, std::int64_t) HWY_ATTR {
+    const Head<T> h(a, visible, block / blocks);
+    const std::int64_t j0 = block % blocks * kTogether;
+    const KeyRange some{j0, std::min(a.tk, j0 + kTogether)};
+    add_chunks(tasks, g.dk + h.offset(g.dk_at.lead), g.dk_at.row,
+               dk.get() + h.index * all_keys * a.d, a.d, some);
+    add_chunks(tasks, g.dv + h.offset(g.dv_at.lead), g.dv_at.row,
+               dv.get() + h.index * all_keys * a.d_value, a.d_value, some);
+  });
   parallel_for(g.dbias ? g.dbias_size : 0, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       double sum = 0;

@@ -18,50 +18,75 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// What keep_run may write beyond the n elements that it is asked for.
-constexpr std::size_t kKeepSlack = 4 * (HWY_MAX_BYTES / 8 + 1);
+constexpr std::size_t kKeepSlack = 4 * (2 * HWY_MAX_BYTES / 8 + 1);
 
-/// memory has room for n + kKeepSlack; result[j] = mask.keep(first + j) as 0 or 1, in memory.
+#if HWY_TARGET != HWY_SCALAR
+// A lane of 64 bits is a block: each word of the counter in the low half of a lane of its own
+// vector. What the high halves hold is never read.
+using Blocks = hn::ScalableTag<std::uint64_t>;
+
+// Whether mask keeps the elements of kN vectors of blocks, four bytes of 0 or 1 each. Several
+// vectors at a time do not wait for each other's products.
+template <int kN>
+HWY_INLINE void keep_blocks(const DropoutMask& mask, hn::Vec<Blocks> block, std::uint8_t* out) {
+  const Blocks d;
+  const hn::Repartition<std::uint32_t, Blocks> d32;
+  const hn::Rebind<std::uint32_t, Blocks> d_half;
+  const hn::Repartition<std::uint8_t, decltype(d_half)> d8;
+  const auto m0 = hn::Set(d32, 0xD2511F53u), m1 = hn::Set(d32, 0xCD9E8D57u);
+  hn::Vec<Blocks> c0[kN], c1[kN], c2[kN], c3[kN];
+  HWY_UNROLL(2)
+  for (int i = 0; i < kN; ++i) {
+    c0[i] = block;
+    c1[i] = hn::ShiftRight<32>(block), c2[i] = c3[i] = hn::Zero(d);
+    block = hn::Add(block, hn::Set(d, std::uint64_t(hn::Lanes(d))));
+  }
+  auto key0 = std::uint32_t(mask.key()), key1 = std::uint32_t(mask.key() >> 32);
+  HWY_UNROLL(10)
+  for (int round = 0; round < 10; ++round, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
+    HWY_UNROLL(2)
+    for (int i = 0; i < kN; ++i) {
+      const auto a = hn::MulEven(hn::BitCast(d32, c0[i]), m0);
+      const auto b = hn::MulEven(hn::BitCast(d32, c2[i]), m1);
+      c0[i] = hn::Xor3(hn::ShiftRight<32>(b), c1[i], hn::Set(d, key0));
+      c2[i] = hn::Xor3(hn::ShiftRight<32>(a), c3[i], hn::Set(d, key1));
+      c1[i] = b, c3[i] = a;
+    }
+  }
+  // Byte w of a lane = whether word w is above the largest one that drops.
+  const auto largest = hn::Set(d32, std::uint32_t(mask.threshold() - 1));
+  const auto kept = [&](hn::Vec<Blocks> word, std::uint64_t byte) HWY_ATTR {
+    const auto above = hn::Gt(hn::BitCast(d32, word), largest);
+    return hn::BitCast(d, hn::IfThenElseZero(above, hn::BitCast(d32, hn::Set(d, byte))));
+  };
+  HWY_UNROLL(2)
+  for (int i = 0; i < kN; ++i) {
+    const auto bytes = hn::Or(hn::Or(kept(c0[i], 1u), kept(c1[i], 1u << 8)),
+                              hn::Or(kept(c2[i], 1u << 16), kept(c3[i], 1u << 24)));
+    hn::StoreU(hn::BitCast(d8, hn::TruncateTo(d_half, bytes)), d8,
+               out + std::size_t(i) * 4 * hn::Lanes(d));
+  }
+}
+#endif
+
+/// memory has room for n + kKeepSlack; result[j] = mask.keep(first + j) as 0 or 1, in memory. The
+/// mask drops with a probability above 0.
 inline HWY_NOINLINE const std::uint8_t* keep_run(const DropoutMask& mask, std::uint64_t first,
                                                  std::int64_t n, std::uint8_t* memory) {
 #if HWY_TARGET == HWY_SCALAR
   mask.keep(first, std::span(memory, std::size_t(n)));
   return memory;
 #else
-  // A lane of 64 bits is a block: each word of the counter in the low half of a lane of its own
-  // vector. What the high halves hold is never read.
-  const hn::ScalableTag<std::uint64_t> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::Repartition<std::uint32_t, decltype(d)> d32;
-  const std::size_t lanes = hn::Lanes(d);
-  const auto m0 = hn::Set(d32, 0xD2511F53u), m1 = hn::Set(d32, 0xCD9E8D57u);
-  const auto low = hn::Set(d, 0xFFFFFFFFu);
-  const auto threshold = hn::Set(di, std::int64_t(mask.threshold()));
-  HWY_ALIGN std::uint64_t bytes[HWY_MAX_BYTES / 8];
-  std::uint8_t* out = memory;
-  const std::uint64_t end = first + std::uint64_t(n);
-  for (std::uint64_t block = first / 4; 4 * block < end; block += lanes) {
-    auto c0 = hn::Iota(d, block);
-    auto c1 = hn::ShiftRight<32>(c0), c2 = hn::Zero(d), c3 = hn::Zero(d);
-    auto key0 = std::uint32_t(mask.key()), key1 = std::uint32_t(mask.key() >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const auto a = hn::MulEven(hn::BitCast(d32, c0), m0);
-      const auto b = hn::MulEven(hn::BitCast(d32, c2), m1);
-      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(b), c1), hn::Set(d, key0));
-      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(a), c3), hn::Set(d, key1));
-      c1 = b, c3 = a;
-      key0 += 0x9E3779B9u, key1 += 0xBB67AE85u;
-    }
-    // Byte w of a lane = whether word w is kept.
-    const auto kept = [&](auto word, std::uint64_t byte) HWY_ATTR {
-      const auto dropped = hn::Lt(hn::BitCast(di, hn::And(word, low)), threshold);
-      return hn::IfThenZeroElse(hn::RebindMask(d, dropped), hn::Set(d, byte));
-    };
-    hn::Store(hn::Or(hn::Or(kept(c0, 1u), kept(c1, 1u << 8)),
-                     hn::Or(kept(c2, 1u << 16), kept(c3, 1u << 24))),
-              d, bytes);
-    for (std::size_t l = 0; l < lanes; ++l, out += 4)
-      for (std::size_t w = 0; w < 4; ++w) out[w] = std::uint8_t(bytes[l] >> (8 * w));
+  const Blocks d;
+  const auto step = std::int64_t(4 * hn::Lanes(d));
+  auto block = hn::Iota(d, first / 4);
+  const std::int64_t end = std::int64_t(first % 4) + n;
+  std::int64_t at = 0;
+  for (; at + step < end; at += 2 * step) {
+    keep_blocks<2>(mask, block, memory + at);
+    block = hn::Add(block, hn::Set(d, std::uint64_t(2 * hn::Lanes(d))));
   }
+  if (at < end) keep_blocks<1>(mask, block, memory + at);
   return memory + first % 4;
 #endif
 }

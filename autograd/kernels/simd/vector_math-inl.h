@@ -6,7 +6,6 @@
 #define HEED_VECTOR_MATH_INL_H_
 #endif
 
-#include <limits>
 #include <numbers>
 
 #include "hwy/contrib/math/math-inl.h"
@@ -17,15 +16,10 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The largest lane. Highway 1.0's MaxOfLanes on EMU128 takes -inf for the smallest finite number.
+/// The largest lane.
 template <class D, class V>
 HWY_INLINE hn::TFromD<D> largest_lane(D d, V v) {
-  using T = hn::TFromD<D>;
-  const T top = hn::GetLane(hn::MaxOfLanes(d, v));
-  constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
-  const bool is_none = top == std::numeric_limits<T>::lowest() &&
-                       hn::AllTrue(d, hn::Eq(v, hn::Set(d, kMinusInfinity)));
-  return is_none ? kMinusInfinity : top;
+  return hn::GetLane(hn::MaxOfLanes(d, v));
 }
 
 /// e^x, with inf above the largest finite result, 0 below the smallest, and NaN for NaN: Highway's

@@ -63,9 +63,12 @@ double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Str
   std::vector<T> c = start;
   Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
-  g.a = a.data() + sa.first, g.a_row = sa.row, g.a_col = sa.col;
-  g.b = b.data() + sb.first, g.b_row = sb.row, g.b_col = sb.col;
-  g.c = c.data() + sc.first, g.c_row = sc.row, g.c_col = sc.col;
+  const auto from = [](auto& values, int64_t first) {  // an empty vector's data() may be null
+    return values.empty() ? nullptr : values.data() + first;
+  };
+  g.a = from(a, sa.first), g.a_row = sa.row, g.a_col = sa.col;
+  g.b = from(b, sb.first), g.b_row = sb.row, g.b_col = sb.col;
+  g.c = from(c, sc.first), g.c_row = sc.row, g.c_col = sc.col;
   g.batch[0] = batch0, g.batch[1] = batch1;
   g.a_batch[0] = batch1 * size_a, g.a_batch[1] = size_a;
   g.b_batch[0] = share_b ? 0 : batch1 * size_b, g.b_batch[1] = share_b ? 0 : size_b;
@@ -111,7 +114,7 @@ void check_sizes() {
   for (const int64_t m : kSizes)
     for (const int64_t n : kSizes)
       for (const int64_t k : kSizes) {
-        if (m * n * k > (kSanitized ? 64 : 400) * 400 * 13) continue;  // the largest ones: below
+        if (m * n * k > (kSanitized ? 16 : 400) * 400 * 13) continue;  // the largest ones: below
         const auto pick = [&](int64_t rows, int64_t cols) {
           const auto all = ways(rows, cols);
           return all[random() % all.size()];
@@ -170,6 +173,26 @@ void check_large() {
                              false, true, b0, b1, shared) <= allowed(40));
     }
 }
+// What generation does: m rows times a weight [n, k], all outputs, every remainder of the vectors.
+template <class T>
+void check_few_rows() {
+  std::mt19937 random(5);
+  for (int64_t m = 1; m <= 9; ++m)
+    for (const int64_t n : {1, 3, 7, 8, 9, 31, 32, 33, 71})
+      for (const int64_t k : {1, 2, 3, 4, 15, 16, 17, 191, 193, 400}) {
+        const bool bias = random() % 2 == 0;
+        const Strides w =
+            random() % 2 == 0 ? Strides{"rows", 1, k, 0} : Strides{"far", 1, k + 3, 0};
+        CAPTURE(m, n, k, w.name, bias);
+        CHECK(error_of<T>(random, m, n, k, ways(m, k)[2], w, ways(m, n)[random() % 4], bias,
+                          false) <= allowed(k));
+      }
+}
+TEST_CASE("gemm of a few rows and a weight equals plain loops") {
+  for_each_simd_target(check_few_rows<float>);
+  for_each_simd_target(check_few_rows<double>);
+}
+
 TEST_CASE("gemm of large products, of long sums and of batches") {
   for_each_simd_target(check_large);
 }
@@ -219,21 +242,25 @@ TEST_CASE("the reference gemm is C = A B, for integers by hand") {
   CHECK(std::vector<double>(c, c + 4) == std::vector<double>{119, 222, 143, 250});
 }
 
+// How A and B lie: which of them along k.
+enum class Lie { kRows, kTransposed, kWeight };  // A's; B's; both, as linear's x and w
+
 // One output of A [m, k] B [k, n], with A's row and B's column in the given places.
 template <class T>
 T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
-             int64_t i, int64_t j, bool transposed, int64_t batch) {
+             int64_t i, int64_t j, Lie lie, int64_t batch) {
+  const bool a_along_k = lie != Lie::kTransposed, b_along_k = lie != Lie::kRows;
   const auto k = int64_t(row.size());
   std::vector<T> a(std::size_t(m * k), T(0.3)), b(std::size_t(k * n), T(0.7)),
       c(std::size_t(batch * m * n));
   for (int64_t l = 0; l < k; ++l) {
-    a[std::size_t(transposed ? l * m + i : i * k + l)] = row[std::size_t(l)];
-    b[std::size_t(transposed ? j * k + l : l * n + j)] = column[std::size_t(l)];
+    a[std::size_t(a_along_k ? i * k + l : l * m + i)] = row[std::size_t(l)];
+    b[std::size_t(b_along_k ? j * k + l : l * n + j)] = column[std::size_t(l)];
   }
   Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
-  g.a = a.data(), g.a_row = transposed ? 1 : k, g.a_col = transposed ? m : 1;
-  g.b = b.data(), g.b_row = transposed ? 1 : n, g.b_col = transposed ? k : 1;
+  g.a = a.data(), g.a_row = a_along_k ? k : 1, g.a_col = a_along_k ? 1 : m;
+  g.b = b.data(), g.b_row = b_along_k ? 1 : n, g.b_col = b_along_k ? k : 1;
   g.c = c.data(), g.c_row = n, g.c_col = 1;
   g.batch[1] = batch, g.c_batch[1] = m * n;
   kernels::simd::gemm(g);
@@ -246,16 +273,19 @@ void check_bits() {
   const int before = num_threads();
   for (const int64_t k : {1, 7, 64, 383, 384, 385, 1000}) {
     const auto row = random_values<T>(random, k), column = random_values<T>(random, k);
-    const T expected = one_output(row, column, 1, 1, 0, 0, false, 1);
+    const T expected = one_output(row, column, 1, 1, 0, 0, Lie::kRows, 1);
     for (const int threads : {1, 2, 3, 8}) {
       set_num_threads(threads);
       for (const auto& [m, n, batch] :
            {std::tuple{1, 2, 1}, std::tuple{13, 5, 1}, std::tuple{12, 64, 1}, std::tuple{97, 33, 1},
-            std::tuple{400, 100, 1}, std::tuple{7, 70, 5}})
-        for (const bool transposed : {false, true}) {
+            std::tuple{400, 100, 1}, std::tuple{7, 70, 5},
+            // few rows, columns that fill vectors and that do not
+            std::tuple{1, 64, 1}, std::tuple{1, 301, 1}, std::tuple{2, 9, 1}, std::tuple{3, 43, 1},
+            std::tuple{5, 40, 1}, std::tuple{8, 77, 1}, std::tuple{9, 32, 1}})
+        for (const Lie lie : {Lie::kRows, Lie::kTransposed, Lie::kWeight}) {
           const int64_t i = int64_t(random() % unsigned(m)), j = int64_t(random() % unsigned(n));
-          const T got = one_output(row, column, m, n, i, j, transposed, batch);
-          CAPTURE(k, threads, m, n, batch, i, j, transposed, expected, got);
+          const T got = one_output(row, column, m, n, i, j, lie, batch);
+          CAPTURE(k, threads, m, n, batch, i, j, int(lie), expected, got);
           CHECK((got == expected && std::signbit(got) == std::signbit(expected)));
         }
     }

@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "autograd/kernels/simd/philox.h"
 #include "tests/support/catch.h"
+#include "tests/support/simd_targets.h"
 
 namespace {
 
@@ -53,6 +55,29 @@ TEST_CASE("a dropout row equals its elements, wherever it starts and ends") {
       }
     }
   }
+}
+
+TEST_CASE("on every SIMD target dropout keeps the same elements, to the last value of a word") {
+  const uint64_t key = 0x89abcdef01234567;
+  heed::autograd::testing::for_each_simd_target([&] {
+    for (const uint64_t base : {uint64_t{0}, (uint64_t{1} << 34) - 6, (uint64_t{5} << 34) + 123}) {
+      // The largest probability that keeps this word, the next one, and some others.
+      const double u =
+          philox(key, {uint32_t(base / 4), uint32_t(base / 4 >> 32), 0, 0})[0] * 0x1p-32;
+      for (const double p : {u, std::nextafter(u, 1.0), 0.1, 0.9, 1.0, 1e-300})
+        for (const std::size_t n : {0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 256, 700})
+          for (uint64_t first = base; first < base + 5; ++first) {
+            const DropoutMask mask(key, p);
+            std::vector<uint8_t> want(n), got(n + 1, 7);
+            mask.keep(first, want);
+            heed::autograd::kernels::simd::keep(mask, first, std::span(got).first(n));
+            REQUIRE(got[n] == 7);
+            got.pop_back();
+            CAPTURE(base, p, n, first);
+            REQUIRE(got == want);
+          }
+    }
+  });
 }
 
 TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbors and keys") {

@@ -25,6 +25,8 @@ std::vector<Call> ways() {
   add({2, 2}, 300, {.causal = true}, {300, 305});
   add({2, 2}, 300, {.dropout = 0.1}, {2, 1, 305});
   add({1, 1}, 300, {}, {300, 1});
+  add({1, 2}, 700, {.causal = true, .window = 40, .dropout = 0.3});
+  add({2, 1, 3}, 60, {.keep = KeepMask(bernoulli(0.5, {2, 1, 1, 60, 65}, g)), .dropout = 0.3});
   return calls;
 }
 
@@ -128,6 +130,128 @@ TEST_CASE("a mask changed between forward and backward is an error, not a wrong 
   const Tensor y = attention(q, q, q, {.keep = KeepMask(keep)});
   fill_(keep, 0);
   CHECK_THROWS_AS(grad(sum(y), {q}), Error);
+}
+
+// -inf where a mask hides: the same to softmax, of blocks that nothing tells the kernel to skip.
+Tensor as_bias(const KeepMask& keep, DType dtype) {
+  return masked_fill(zeros(keep.tensor().shape(), dtype), logical_not(keep.tensor()), -kInf);
+}
+
+// Some queries and keys, by a mask in pieces of 70 x 100 that fit no tile, with rows of nothing.
+KeepMask patches(std::int64_t tq, std::int64_t tk, Generator& g) {
+  const Tensor coarse = bernoulli(0.2, {(tq + 69) / 70, 1, (tk + 99) / 100, 1}, g);
+  const Shape fine{coarse.size(0), 70, coarse.size(2), 100};
+  const Tensor all = reshape(expand(coarse, fine), {fine[0] * 70, fine[2] * 100});
+  return KeepMask(contiguous(slice(slice(all, 0, 0, tq), 1, 0, tk)));
+}
+
+TEST_CASE("blocks that a window or a mask hides are skipped at no change of any bit") {
+  for_each_simd_target([] {
+    Generator g(9);
+    const auto same = [&](const Call& c, const AttentionOptions& skips, DType dtype) {
+      const auto want = run(c, Way::kFused, dtype);
+      Call other = c;
+      other.options = skips;
+      const auto got = run(other, Way::kFused, dtype);
+      for (std::size_t k = 0; k < want.size(); ++k) CHECK(same_bits(want[k], got[k]));
+    };
+    for (const bool causal : {false, true})
+      for (const std::int64_t window : {1, 2, 47, 48, 49, 95, 383, 384, 385, 820}) {
+        const std::int64_t t = 820;  // of 18 tiles of rows and 3 blocks of keys
+        const DType dtype = window % 2 == 0 ? float64 : float32;
+        CAPTURE(causal, window, dtype);
+        const KeepMask keep = KeepMask::sliding_window(t, t, window);
+        const AttentionOptions base{.causal = causal, .dropout = window < 48 ? 0.3 : 0};
+        AttentionOptions by_bias = base, by_mask = base, by_number = base;
+        by_bias.bias = ScoreBias(as_bias(keep, float64));
+        by_mask.keep = keep, by_number.window = window;
+        const Call c = plain_call({1, window == 49 ? 8 : 1}, t, t, 16, 16, by_bias, {}, g);
+        same(c, by_mask, dtype), same(c, by_number, dtype);
+      }
+    for (int i = 0; i < 6; ++i) {
+      CAPTURE(i);
+      KeepMask keep = patches(500, 900, g);
+      if (i % 2 == 1) keep = keep | KeepMask(from_data(std::vector<bool>{true}, {1, 1}));
+      keep = keep & !KeepMask(eq(unsqueeze(arange(500), 1), double(60 * i)));  // a row of nothing
+      AttentionOptions by_bias{.causal = i >= 3}, by_mask = by_bias;
+      by_bias.bias = ScoreBias(as_bias(keep, float64)), by_mask.keep = keep;
+      same(plain_call({2}, 500, 900, 8, 5, by_bias, {}, g), by_mask, i < 3 ? float32 : float64);
+    }
+  });
+}
+
+TEST_CASE("what lies in a block that is skipped reaches nothing, NaN or not") {
+  for_each_simd_target([] {
+    for (const bool by_mask : {false, true}) {
+      CAPTURE(by_mask);
+      Generator g(10);
+      const std::int64_t t = 900;
+      const auto leaf = [&] { return randn({t, 8}, float32, g).requires_grad(); };
+      const Tensor q = leaf(), k = leaf(), v = leaf();
+      AttentionOptions o{.causal = true};
+      if (by_mask)
+        o.keep = KeepMask::sliding_window(t, t, 20);
+      else
+        o.window = 20;
+      Tensor grad_out = randn({t, 8}, float32, g);
+      {
+        const NoGrad guard;
+        fill_(slice(v, 0, 5, 6), std::nan(""));
+        fill_(slice(k, 0, 6, 7), std::nan(""));
+        fill_(slice(grad_out, 0, 890, 891), std::nan(""));
+      }
+      const Tensor y = attention(q, k, v, o);
+      const auto d = grad(y, {q, k, v}, {.grad_output = grad_out});
+      const auto numbers = [](const Tensor& x, std::int64_t begin, std::int64_t end) {
+        return all(isfinite(slice(x, 0, begin, end))).item() != 0;
+      };
+      CHECK(!numbers(y, 5, 25));
+      CHECK(numbers(y, 100, t));       // queries of tiles that see key 5
+      CHECK(numbers(d[0], 100, 864));  // between them and the tile of query 890
+      CHECK(numbers(d[1], 100, 800));
+      CHECK(numbers(d[2], 100, 800));
+    }
+  });
+}
+
+TEST_CASE("more than two leading axes are the bits of two") {
+  for_each_simd_target([] {
+    Generator g(11);
+    const std::int64_t a = 2, b = 3, h = 2, t = 70, d = 8;
+    const Shape five{a, b, h, t, d}, four{a * b, h, t, d};
+    for (const Shape& keep_lead : {Shape{a, 1, 1}, Shape{1, b, h}, Shape{a, b, 1}, Shape{1, 1, h}})
+      for (const Shape& bias_lead : {Shape{a, 1, h}, Shape{b, 1}, Shape{}}) {
+        CAPTURE(keep_lead, bias_lead);
+        const Tensor keep = bernoulli(0.7, with_rows(keep_lead, t, t), g);
+        const Tensor bias = randn(with_rows(bias_lead, t, t), float32, g);
+        const auto merged = [&](const Tensor& x) {  // as two leading axes
+          return reshape(expand(x, with_rows({a, b, h}, t, x.size(-1))), {a * b, h, t, x.size(-1)});
+        };
+        const Tensor q = randn(five, float32, g).requires_grad(),
+                     k = randn(five, float32, g).requires_grad(),
+                     v = randn({a, 1, h, t, d}, float32, g).requires_grad();
+        Generator key(3), same(3);
+        const Tensor y = attention(q, k, v,
+                                   {.causal = true,
+                                    .keep = KeepMask(keep),
+                                    .bias = ScoreBias(bias),
+                                    .dropout = 0.2,
+                                    .generator = &key});
+        const Tensor z = reshape(attention(merged(q), merged(k), merged(v),
+                                           {.causal = true,
+                                            .keep = KeepMask(merged(keep)),
+                                            .bias = ScoreBias(merged(bias)),
+                                            .dropout = 0.2,
+                                            .generator = &same}),
+                                 five);
+        CHECK(is_fused(y));
+        CHECK(same_bits(y, z));
+        const Tensor direction = randn(five, float32, g);
+        const auto got = grad(y, {q, k, v}, {.grad_output = direction});
+        const auto want = grad(z, {q, k, v}, {.grad_output = direction});
+        for (std::size_t i = 0; i < 3; ++i) CHECK(same_bits(got[i], want[i]));
+      }
+  });
 }
 
 // Bytes at the highest point of a forward and backward, beyond what was there before.

@@ -45,6 +45,13 @@ TEST_CASE("numbers alone, or with names of columns and rows") {
   m = load(folder, "x,1,2\ny,3,4\n");
   CHECK(m.col_names.empty());
   CHECK(m.row_names == Names{"x", "y"});
+  CHECK_THROWS_WITH(load(folder, "0.5,1\nO.7,2\n0.9,3\n"),
+                    Contains("line 2: its first field, \"O.7\", is no number, that of line 1 is"));
+  CHECK_THROWS_WITH(load(folder, "a,1\n2,3\n"), Contains("is a number, that of line 1 is none"));
+  m = load(folder, ",p,q\na,1,2\n7,3,4\n");  // below names of columns a name may be a number
+  CHECK(m.row_names == Names{"a", "7"});
+  CHECK(load(folder, "+1,2\n").values == std::vector<double>{1, 2});
+  CHECK_THROWS_AS(load(folder, "1,2\n1,+-1\n"), IoError);
   m = load(folder, "1,-inf\n,nan\n");
   CHECK(m.values[1] == -HUGE_VAL);
   CHECK(std::isnan(m.values[2]));

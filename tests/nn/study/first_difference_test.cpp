@@ -106,4 +106,12 @@ TEST_CASE("runs are compared at the steps that both saved, then at their ends") 
   CHECK_FALSE(f.first);
 }
 
+TEST_CASE("weights that are gone, or say no step, are not compared") {
+  const TinyRun a({{0, 1}}, 30, 4), gone({{0, 1}}, 30, 5), no_step({}, 30, 5);
+  fs::remove(gone.folder.path() / "model.safetensors");
+  save_safetensors((no_step.folder.path() / "model.safetensors").string(), {{"w", full({2}, 5)}});
+  CHECK(compare_weights(a.folder.path(), gone.folder.path()).steps == std::vector<std::int64_t>{0});
+  CHECK(compare_weights(a.folder.path(), no_step.folder.path()).steps.empty());
+}
+
 }  // namespace

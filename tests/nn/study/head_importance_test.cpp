@@ -39,7 +39,8 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
     const Transformer model = random_model(o);
     // Without norms scores are large, and the integrand nearly jumps.
     const bool steep = o.norm == NormPlacement::kNone;
-    const auto all = head_importance(model, some_batch(), {}, steep ? 2049 : 257);
+    const int points = (steep ? 2048 : 256) / (kSanitized ? 16 : 1) + 1;
+    const auto all = head_importance(model, some_batch(), {}, points);
     REQUIRE(all.size() == std::size_t(o.layers * o.heads));
     const auto ablations = ablate_each(model, some_batch(), {}, Ablation::kZero);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -56,7 +57,7 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
       CHECK(std::abs(h.gradient.mean_absolute - magnitude) <= 1e-6);
       CHECK(std::abs(h.ablation.mean - ablations[i].mean) <= 1e-12);
       CHECK(h.ablation.sequences == 2);
-      CHECK(h.completeness_error <= (steep ? 1e-3 : 1e-5));
+      if (!kSanitized) CHECK(h.completeness_error <= (steep ? 1e-3 : 1e-5));
       CHECK(std::abs(h.integrated - h.ablation.mean) <= h.completeness_error + 1e-12);
     }
     for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());

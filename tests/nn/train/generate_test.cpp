@@ -61,6 +61,64 @@ TEST_CASE(
   CHECK(likeliest < 12);
 }
 
+TEST_CASE("a sample is the same whatever others there are, and some that end early") {
+  using Texts = std::vector<std::vector<std::int64_t>>;
+  for (const DType dtype : {float32, float64}) {
+    const Transformer model = heed::nn::testing::random_model({.vocab = 7,
+                                                               .d_model = 24,
+                                                               .heads = 2,
+                                                               .context = 6,
+                                                               .positions = Positions::kRope,
+                                                               .dtype = dtype});
+    // Sample i ends with its token number ends[i].
+    const auto texts = [&](const std::vector<std::int64_t>& numbers, Past past,
+                           const std::vector<std::size_t>& ends) {
+      std::vector<Generator> streams;
+      for (const std::int64_t i : numbers) streams.push_back(sample_stream(9, i));
+      Texts out(numbers.size());
+      generate_samples(model, {3, 1}, 15, {.past = past}, streams,
+                       [&](std::int64_t i, const GeneratedToken& token) {
+                         const auto at = std::size_t(i);
+                         out[at].push_back(token.id);
+                         return out[at].size() < ends[at];
+                       });
+      return out;
+    };
+    for (const Past past : {Past::kRecompute, Past::kSlide}) {
+      const Texts all = texts({0, 1, 2, 3, 4}, past, {99, 99, 99, 99, 99});
+      for (std::size_t i = 0; i < 5; ++i) {
+        CHECK(all[i].size() == 15);
+        CHECK(texts({std::int64_t(i)}, past, {99})[0] == all[i]);
+        for (std::size_t j = 0; j < i; ++j) CHECK(all[i] != all[j]);
+      }
+      Texts cut = texts({0, 1, 2}, past, {4, 99, 1});
+      CHECK(cut[0].size() == 4);
+      CHECK(cut[2].size() == 1);
+      CHECK(std::equal(cut[0].begin(), cut[0].end(), all[0].begin()));
+      CHECK(cut[1] == all[1]);
+      CHECK(cut[2][0] == all[2][0]);
+    }
+    std::vector<std::int64_t> one;
+    Generator g(9);
+    generate(model, {3, 1}, 15, {}, g, [&](const GeneratedToken& token) {
+      one.push_back(token.id);
+      return true;
+    });
+    CHECK(one == texts({0}, Past::kRecompute, {99})[0]);
+  }
+}
+
+TEST_CASE("samples need a stream, and a token to start from") {
+  const Transformer model =
+      heed::nn::testing::random_model({.vocab = 7, .d_model = 8, .heads = 2, .context = 6});
+  std::vector<Generator> streams = {Generator(1)};
+  const auto any = [](std::int64_t, const GeneratedToken&) { return true; };
+  CHECK_THROWS_WITH(generate_samples(model, {1}, 1, {}, {}, any),
+                    "generate: needs at least one stream of random numbers");
+  CHECK_THROWS_WITH(generate_samples(model, {}, 1, {}, streams, any),
+                    "generate: needs at least one token to start from");
+}
+
 TEST_CASE("generation ends with the token after which emit says no") {
   const Transformer model =
       heed::nn::testing::random_model({.vocab = 7, .d_model = 8, .heads = 2, .context = 6});

@@ -13,7 +13,27 @@ train=$("$heed" bench train --preset micro --threads 1 --json)
 for key in ms_per_step tokens_per_s mfu peak_bytes; do
   less 0 "$(number $key <<< "$train")" || fail "bench train: $key in $train"
 done
+less "$(number mfu <<< "$train")" 1 || fail "faster than the machine: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
+
+generate=$("$heed" bench generate --preset micro --threads 1 --json)
+for key in tokens_per_s gb_per_s read_share; do
+  less 0 "$(number $key <<< "$generate")" || fail "bench generate: $key in $generate"
+done
+# Matrices of 12 x 32 x 32 and the head of 32 x 32, biases, norms; not the embeddings.
+[[ $(number weight_bytes <<< "$generate") == 55168* ]] || fail "weights of micro: $generate"
+
+blocks=$(printf 'train micro 0.01\nattention 1x1x8x4 0\ngenerate micro 0\ntrain micro,context=32 0\n' | "$heed" bench blocks)
+[[ $(wc -l <<< "$blocks") == 4 ]] || fail "bench blocks: $blocks"
+while read -r seconds bytes; do
+  less 0 "$seconds" && less 0 "$bytes" || fail "bench blocks: $blocks"
+done <<< "$blocks"
+for line in 'train micro' 'train nano 1' 'sleep micro 1' 'attention 1x1x8 1' 'attention 1x1x0x4 1' 'attention 1x1x8x4x 1' \
+  'train micro,contxt=32 1' 'train micro,context 1' 'train micro,context=0 1'; do
+  code=0
+  "$heed" bench blocks <<< "$line" 2> /dev/null > /dev/null || code=$?
+  [[ $code == 2 ]] || fail "bench blocks: '$line' is exit $code"
+done
 
 ops=$("$heed" bench ops --json)
 less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"

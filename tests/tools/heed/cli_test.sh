@@ -68,7 +68,7 @@ refuses 2 "here it is --eval-every" train --eval_interval 4
 refuses 2 "here it is --schedule" train --lr_scheduler cosine
 refuses 2 "write --weight-decay" train --weight_decay 4
 refuses 2 "counted in --steps" train --epochs 4
-refuses 2 "another --seed for each" generate --num_samples 4
+refuses 2 "here it is --samples" generate --num_samples 4
 refuses 2 "here it is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
@@ -311,6 +311,12 @@ refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
 refuses 2 "above 0 to 1000" generate runs/reverse-1 --temperature 0
 refuses 2 "above 0 to 1" generate runs/reverse-1 --top-p 0
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
+expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --samples 3
+out_has "--- sample 1 of 3"; out_has "--- sample 3 of 3"; err_has "3 samples"
+sed -n 2p out > second_line; mv second_line out; same out first  # sample 1 is the one without --samples
+expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --samples 2 --json; is_json_line
+out_has '"samples":[{"text":'
+refuses 2 "all samples would be one" generate runs/reverse-1 --greedy --samples 2
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
 expect 0 info runs/reverse-1 --json; is_json_line
@@ -328,6 +334,7 @@ for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done >
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-run --quiet
 out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
+refuses 2 "leave --past out" generate text-run --past slide
 expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "L0H0"  # a prompt needs no text
 refuses 2 "too few for context" train --text text.txt --context 512
 mkdir -p 'a #"\b'
@@ -361,109 +368,6 @@ expect 4 verify causality runs/reverse-1 --length 4 --out blocked --json; is_jso
 out_has '"ok":true'; out_has '"files":[]'
 refuses 2 "try heed verify causality" verify
 refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
-expect 0 study runs/reverse-1; out_has "L0H0"; out_has "arrays.safetensors"
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: nothing to measure, as no token occurs twice"
-for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
-expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
-expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out looked; out_has "diff:a-b at 1"
-has_file looked/dS.png
-expect 0 study runs/reverse-1 --sample 3 --of logit:a --json; is_json_line
-for key in objective value heads layer head entropy previous_token duplicate_token induction dq dk dv files; do
-  out_has "\"$key\":"
-done
-refuses 2 "is 0 whatever the model does" study runs/reverse-1 --of diff:a-a
-refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
-refuses 2 "not one token" study runs/reverse-1 --of logit:ab
-refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
-refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # read, never predicted
-expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the loss at 18 and 19"
-refuses 2 "--at: needs 0 to" study runs/reverse-1 --at 1,x
-refuses 2 "--at: needs 0 to" study runs/reverse-1 --of logit:a --at 99
-refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
-refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
-refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
-refuses 4 "cannot make the folder" study runs/reverse-1 --out out
-expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output (mean)"
-expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "saturated"
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
-for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
-has_file patched/patching.png
-has_file patched/report.html
-refuses 2 "holds a study already" study runs/reverse-1 runs/reverse-1 --out patched
-expect 0 info patched/patching.png; out_has "Activation patching"; out_has "Color range"
-refuses 2 "--ablation goes with --ablate" study runs/reverse-1 --ablation mean
-expect 0 study runs/reverse-1 --samples 8 --out over-sequences; out_has "absolute_importance"
-has_file over-sequences/by_distance.png
-refuses 2 "give --samples 2 or more" study runs/reverse-1 --ablate L0H0 --ablation resample
-refuses 2 "--samples: needs 1 to" study runs/reverse-1 --samples 60000
-refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt "qui"
-
-expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
-for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done
-expect 0 study runs/reverse-1 --export npy --out npy; has_file npy/npy/blocks.0.attn.hook_pattern.npy
-refuses 2 "--head: 'L0H1' is no head of this model, which has L0H0 to L0H0" study runs/reverse-1 --head L0H1
-weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
-expect 0 info head/dA_L0H0.png; out_has "$weights"; out_has "heed study runs/reverse-1 --head L0H0 --export csv --out head"
-out_has "Color range    "; out_has "by the root"; out_has "Software       heed "; out_has "pixels"
-expect 0 info runs/reverse-1/loss.png; out_has "heed train"; out_has "$weights"
-expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line"'
-head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
-cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin as a PNG" info text.png
-
-# --- plot: the example of help, each kind of file, what is refused
-printf '1,0.5\n0.2,1\n' > words.csv
-expect 0 plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'; has_file words.png
-expect 0 info words.png; out_has "Who reads whom"; out_has "'Who reads whom'"; out_has "0 to 1"
-printf 'der\nHund\n' > lines; expect 0 plot words.csv --x-labels lines --out other.png --json; is_json_line
-expect 0 plot npy/npy/blocks.0.attn.hook_attn_scores.npy --out scores.png; has_file scores.png
-expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png
-refuses 2 "needs a FILE" plot
-refuses 2 "choose one, as --name" plot head/arrays.safetensors
-refuses 2 "the nearest is 'blocks.0.attn.hook_z'" plot head/arrays.safetensors --name blocks.0.attn.hook_zz
-refuses 2 "--x-labels: 3 labels for 2 cells" plot words.csv --x-labels a,b,c
-refuses 2 "draw the tensors of its arrays.safetensors" plot head/cells.csv
-printf '1,2\n3\n' > ragged.csv; refuses 4 "line 2" plot ragged.csv
-head -c 20 npy/npy/blocks.0.attn.hook_q.npy > cut.npy; refuses 4 "cut off" plot cut.npy
-seq -s, 20000 > wide.csv; refuses 2 "up to 16384 rows and columns" plot wide.csv
-expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # four dimensions
-
-# --- a study replaces no other unasked
-has_file runs/reverse-1/study-2/arrays.safetensors
-refuses 2 "--out looked holds a study already" study runs/reverse-1 --out looked
-expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
-
-# --- a study over a run's checkpoints
-expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"
-out_has "    step    loss counted            L0H0       L0H0"
-for file in over_time.csv over_time.json over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
-ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
-expect 0 study runs/reverse-1 --over-time --json; is_json_line; out_has '"steps":[0,4,8]'
-has_file runs/reverse-1/over-time-2/over_time.png
-refuses 2 "--out runs/reverse-1/over-time holds a study already" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
-refuses 4 "has no checkpoints; train with --save-every" study again --over-time
-refuses 2 "--prompt has no effect with --over-time" study runs/reverse-1 --over-time --prompt abc
-cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
-refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time
-cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
-refuses 4 "holds step 0, not that of its name" study cut --over-time
-
-# --- two runs
-cp -r runs/reverse-1 copy
-expect 0 study runs/reverse-1 copy; out_has "equal, bit by bit, at all 3 steps that both saved, 0 to 8"
-rm -r copy/checkpoints
-expect 0 study runs/reverse-1 copy --out pair; out_has "equal, bit by bit, at step 8, the only one both saved"
-for file in compare.csv weights.png weights_difference.png dA_difference.png dS_difference.png; do
-  has_file "runs/reverse-1/compared/$file"
-done
-expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
-expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
-out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "L0H1          -"
-ok awk -F, 'NR > 1 && $6 != "" { n++; d = $5 - $4 - $6; if (d > 1e-9 || d < -1e-9) n = -1000 } END { exit n < 10 }' heads/compare.csv
-expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
-expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet
-refuses 2 "only runs of one vocabulary compare" study runs/reverse-1 sorts
-refuses 2 "--ascii has no effect with --other" study runs/reverse-1 copy --ascii
-refuses 4 "no run or file 'absent'" study runs/reverse-1 absent
 
 # --- the list of runs
 mkdir -p runs/broken && echo 'steps = 1, 2' > runs/broken/config.toml

@@ -296,6 +296,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"eval ", {kRun, "--sequences", "4"}},
       {"generate ", {kRun, "--prompt", "abcdefghijklmnop"}},
       {"generate --probabilities", {kRun, "--prompt", "abcdefghijklmnop", "--probabilities"}},
+      {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
       {"study A B", {kRun, kRun}},
@@ -314,6 +315,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"gradcheck --curve", {"exp", "--curve", "exp.png"}},
       {"gradcheck --run", {"--run", kRun, "--seconds", "1", "--order", "1"}},
       {"bench train", {"train", "--preset", "micro", "--threads", "1"}},
+      {"bench generate", {"generate", "--preset", "micro", "--threads", "1"}},
   };
   for (const auto& command : all_commands()) {
     CHECK(command->json_keys.empty() == !nn::find_setting(command->settings, "json"));

@@ -36,7 +36,10 @@ struct Paged {
     study = nn::study(model, one, {});
     routes = nn::routes(model, one, {});
     page.add_moment(7, study, routes, false);
-    page.add_moment(8, study, routes, true, {false, true, false, false});
+    std::vector<nn::Effect> cuts(4);  // of head 1 what its gradient denies
+    for (std::size_t i = 0; i < 4; ++i) cuts[i].mean = -study.heads[i].importance;
+    cuts[1].mean *= -1;
+    page.add_moment(8, study, routes, true, cuts);
     pane = page.json(2, 2);
   }
   const nn::Json& moment(std::size_t i) const { return pane.find("moments")->items()[i]; }
@@ -54,6 +57,8 @@ TEST_CASE("the page's maps, heads and routes are the study's") {
   CHECK(all.find("step")->integer() == 8);
   CHECK(all.find("value")->number() == p.study.value);
   CHECK(all.find("heads")->items()[1].find("saturated")->integer() == 1);
+  CHECK(all.find("heads")->items()[1].find("cut")->number() == p.study.heads[1].importance);
+  CHECK(all.find("heads")->items()[0].find("saturated")->integer() == 0);
   CHECK(all.find("heads")->items()[2].find("importance")->number() == p.study.heads[2].importance);
   const auto& maps = all.find("maps")->find("hook_pattern_grad")->items();
   REQUIRE(maps.size() == 4);

@@ -13,40 +13,59 @@ struct BenchArguments {
 
 int bench(const BenchArguments& a, const Command& c) {
   if (a.what.empty()) usage_error("bench: needs gemm, ops or train; try heed bench train");
-  if (c.given("preset") && a.what != "train") usage_error("--preset goes with heed bench train");
+  const bool of_presets = a.what == "train" || a.what == "generate";
+  if (c.given("preset") && !of_presets) usage_error("--preset goes with heed bench train");
+  if (c.json && a.what == "blocks")
+    usage_error("bench blocks prints two numbers a line, no --json");
   // By itself: one thread for products, as their ratios are stated; both counts for steps.
   const int threads = autograd::num_threads();
   BenchOptions options{a.preset, {threads}, c.json};
   if (!c.given("threads") && a.what == "gemm") options.threads = {1};
-  if (!c.given("threads") && a.what == "train" && threads > 1) options.threads = {1, threads};
+  if (!c.given("threads") && of_presets && threads > 1) options.threads = {1, threads};
   if (a.what == "gemm") return bench_gemm(options);
-  return a.what == "ops" ? bench_ops(options) : bench_train(options);
+  if (a.what == "ops") return bench_ops(options);
+  if (a.what == "blocks") return bench_blocks(options);
+  return a.what == "generate" ? bench_generate(options) : bench_train(options);
 }
 
 }  // namespace
 
 void bench_command(Command& c) {
-  c.name = "bench", c.what = "time matrix products, ops or training steps";
+  c.name = "bench", c.what = "time matrix products, ops, training steps or generation";
   c.json_keys["gemm"] =
-      "rows (m n k trans_a trans_b threads gflops reference_gflops openblas_gflops)";
+      "rows (m n k trans_a trans_b threads gflops reference_gflops openblas_gflops mkl_gflops "
+      "ratio)";
   c.json_keys["ops"] =
       "threads add (forward_ns backward_ns) rows (op us gb_per_s us_with_grad) "
       "attention (length ms extra_bytes composite_ms composite_extra_bytes)";
   c.json_keys["train"] =
       "rows (preset threads ms_per_step tokens_per_s mfu peak_bytes mallocs_per_step peak_gflops)";
+  c.json_keys["generate"] = "rows (preset threads tokens_per_s weight_bytes gb_per_s read_share)";
   c.examples =
       "  heed bench train\n"
       "  heed bench train --preset chargpt --threads 1\n"
-      "  heed bench gemm --json";
+      "  heed bench gemm --json\n"
+      "  echo train toy 1 | heed bench blocks";
   c.notes =
-      "gemm   matrix products, GFLOP/s beside oneDNN's and OpenBLAS's where installed (1 thread)\n"
-      "ops    the cost of one op, row kernels in GB/s, long attention\n"
-      "train  steps of micro, toy, chargpt and small (on 1 thread and on all): ms, tokens/s, MFU\n"
-      "Medians. Leave the machine alone meanwhile.";
+      "gemm      matrix products, GFLOP/s beside those of oneDNN, OpenBLAS and MKL where the "
+      "loader\n"
+      "          finds them (1 thread)\n"
+      "ops       the cost of one op, row kernels in GB/s, long attention\n"
+      "train     steps of micro, toy, chargpt and small (on 1 thread and on all): ms, tokens/s, "
+      "MFU\n"
+      "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
+      "          weights read, also as a share of what a sum over as much memory reads\n"
+      "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least once,\n"
+      "          and prints the median seconds of one and the most bytes of tensors; for\n"
+      "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
+      "          a MODEL is a preset, with options: toy,context=256,batch=1\n"
+      "Medians of turns that alternate. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
   c.arguments = 1;
-  c.add("Options", {nn::Setting("what", a->what, {"gemm", "ops", "train"}, "what to time"),
-                    nn::Setting("preset", a->preset, bench_presets(), "of train").shows("all")});
+  c.add(
+      "Options",
+      {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate", "blocks"}, "what to time"),
+       nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all")});
   c.add_common(Command::kThreads | Command::kJson);
   c.run = [a](const Command& command) { return bench(*a, command); };
 }

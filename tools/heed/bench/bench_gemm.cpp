@@ -1,5 +1,5 @@
-// heed bench gemm: our matrix product beside oneDNN's and OpenBLAS's, on every product that a
-// training step of the four presets makes, and on squares.
+// heed bench gemm: our matrix product beside other libraries', on every product that a training
+// step of the four presets makes, and on squares.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,6 +9,7 @@
 #include "autograd/kernels/kernels.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
+#include "tools/heed/bench/turns.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
@@ -85,11 +86,14 @@ bool agrees(const Product& p, const std::vector<float>& a, const std::vector<flo
 struct ProductRow {
   Product product;
   int threads;
-  double gflops, onednn, openblas;  // 0: not there
+  double gflops;
+  std::vector<double> others;  // GFLOP/s of each library
+  double ratio;                // ours to the fastest of them; NaN without any
 };
 
-ProductRow measure(const Product& p, int threads, const Comparator* onednn,
-                   const Comparator* openblas) {
+using Libraries = std::vector<std::unique_ptr<Comparator>>;
+
+ProductRow measure_product(const Product& p, int threads, const Libraries& libraries) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   std::vector<float> a(std::size_t(p.m * p.k)), b(std::size_t(p.k * p.n)),
@@ -101,79 +105,91 @@ ProductRow measure(const Product& p, int threads, const Comparator* onednn,
   if (!agrees(p, a, b, c))
     throw std::logic_error(fmt::format("bench: the {} x {} x {} product is wrong", p.m, p.n, p.k));
   std::vector<std::function<void()>> run = {[&] { kernels::gemm(g); }};
-  for (const Comparator* other : {onednn, openblas})
-    if (other)
-      run.emplace_back([&, other] {
-        other->sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data());
-      });
-  const std::vector<double> seconds = median_seconds(run);
-  const auto rate = [&](std::size_t i) { return p.flop() / seconds[i] / 1e9; };
-  return {p, threads, rate(0), onednn ? rate(1) : 0, openblas ? rate(onednn ? 2 : 1) : 0};
+  for (const auto& library : libraries)
+    run.emplace_back(
+        [&] { library->sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data()); });
+  const auto times = seconds_by_turn(run);
+  ProductRow row{p, threads, p.flop() / median(times[0]) / 1e9, {}, NAN};
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    row.others.push_back(p.flop() / median(times[i]) / 1e9);
+    // The fastest is the one with the smallest ratio: fmin takes what is no NaN.
+    row.ratio = std::fmin(row.ratio, median_ratio(times[i], times[0]));
+  }
+  return row;
 }
 
-std::string letters(const Product& p) {
-  return std::string(p.trans_a ? "T" : "N") + (p.trans_b ? "T" : "N");
+nn::Json to_json(const ProductRow& r, const Libraries& libraries) {
+  const Product& p = r.product;
+  nn::Json row = nn::Json::object({{"m", p.m},
+                                   {"n", p.n},
+                                   {"k", p.k},
+                                   {"trans_a", p.trans_a},
+                                   {"trans_b", p.trans_b},
+                                   {"threads", r.threads},
+                                   {"gflops", r.gflops},
+                                   {"reference_gflops", nullptr},
+                                   {"openblas_gflops", nullptr},
+                                   {"mkl_gflops", nullptr},
+                                   {"ratio", r.ratio}});
+  const std::map<std::string, const char*> keys = {
+      {"oneDNN", "reference_gflops"}, {"OpenBLAS", "openblas_gflops"}, {"MKL", "mkl_gflops"}};
+  for (std::size_t i = 0; i < libraries.size(); ++i)
+    row[keys.at(libraries[i]->name())] = r.others[i];
+  return row;
+}
+
+void print_table(const std::vector<ProductRow>& rows, const Libraries& libraries) {
+  print("float32, GFLOP/s; ratio: to the fastest library\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9}", "m",
+        "n", "k", "  ", "threads", "heed");
+  for (const auto& library : libraries) print(" {:>9}", library->name());
+  print(" {:>7}\n", "ratio");
+  std::map<int, std::vector<double>> ratios;  // by threads
+  for (const ProductRow& r : rows) {
+    const Product& p = r.product;
+    print("{:>6} {:>6} {:>6}  {}{}  {:>7} {:>9.1f}", p.m, p.n, p.k, p.trans_a ? 'T' : 'N',
+          p.trans_b ? 'T' : 'N', r.threads, r.gflops);
+    for (const double gflops : r.others) print(" {:>9.1f}", gflops);
+    print(" {:>7}\n", libraries.empty() ? "-" : fmt::format("{:.2f}", r.ratio));
+    ratios[r.threads].push_back(r.ratio);
+  }
+  if (libraries.empty()) {
+    print("Found neither oneDNN (Debian: libdnnl2 or libdnnl3), OpenBLAS nor MKL: no ratios\n");
+    return;
+  }
+  for (const auto& [threads, list] : ratios) {
+    double logs = 0;
+    for (const double ratio : list) logs += std::log(std::min(ratio, 1.0));
+    print(
+        "{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} products\n",
+        threads, threads == 1 ? "" : "s", std::exp(logs / double(list.size())),
+        *std::min_element(list.begin(), list.end()), list.size());
+  }
 }
 
 }  // namespace
 
 int bench_gemm(const BenchOptions& options) {
-  const auto onednn = load_onednn(), openblas = load_openblas();
+  const Libraries libraries = load_comparators();
   const std::vector<Product> list = products();
   std::vector<ProductRow> rows;
   Progress progress(false);
   for (const int threads : options.threads) {
     autograd::set_num_threads(threads);
-    for (const auto* other : {onednn.get(), openblas.get()})
-      if (other) other->set_threads(threads);
+    for (const auto& library : libraries) library->set_threads(threads);
     for (const Product& p : list) {
       progress.at_work(fmt::format("bench gemm: {} of {} products", rows.size() + 1,
                                    list.size() * options.threads.size()));
-      rows.push_back(measure(p, threads, onednn.get(), openblas.get()));
+      rows.push_back(measure_product(p, threads, libraries));
     }
   }
   progress.clear();
-  nn::Json table = nn::Json::array();
-  if (!options.json)
-    print(
-        "float32, GFLOP/s; ratio: to oneDNN's\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9} {:>9} {:>9} "
-        "{:>7}\n",
-        "m", "n", "k", "  ", "threads", "heed", "oneDNN", "OpenBLAS", "ratio");
-  const auto or_dash = [](double x) { return x > 0 ? fmt::format("{:.1f}", x) : std::string("-"); };
-  std::map<int, std::pair<double, double>> summary;  // threads -> sum of logs, smallest ratio
-  for (const ProductRow& r : rows) {
-    const Product& p = r.product;
-    const double ratio = r.onednn > 0 ? r.gflops / r.onednn : NAN;
-    auto& [logs, worst] = summary.try_emplace(r.threads, 0.0, HUGE_VAL).first->second;
-    logs += std::log(std::min(ratio, 1.0));
-    worst = std::min(worst, ratio);
-    table.push_back(
-        nn::Json::object({{"m", p.m},
-                          {"n", p.n},
-                          {"k", p.k},
-                          {"trans_a", p.trans_a},
-                          {"trans_b", p.trans_b},
-                          {"threads", r.threads},
-                          {"gflops", r.gflops},
-                          {"reference_gflops", r.onednn > 0 ? nn::Json(r.onednn) : nullptr},
-                          {"openblas_gflops", r.openblas > 0 ? nn::Json(r.openblas) : nullptr}}));
-    if (!options.json)
-      print("{:>6} {:>6} {:>6}  {}  {:>7} {:>9.1f} {:>9} {:>9} {:>7}\n", p.m, p.n, p.k, letters(p),
-            r.threads, r.gflops, or_dash(r.onednn), or_dash(r.openblas),
-            r.onednn > 0 ? fmt::format("{:.2f}", ratio) : "-");
-  }
-  if (options.json) {
-    print_json(nn::Json::object({{"rows", table}}));
+  if (!options.json) {
+    print_table(rows, libraries);
     return kOk;
   }
-  for (const auto& [threads, s] : summary)
-    if (onednn)
-      print(
-          "{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} "
-          "products\n",
-          threads, threads == 1 ? "" : "s", std::exp(s.first / double(list.size())), s.second,
-          list.size());
-  if (!onednn) print("oneDNN is not installed (Debian: libdnnl2 or libdnnl3): no ratios\n");
+  nn::Json table = nn::Json::array();
+  for (const ProductRow& r : rows) table.push_back(to_json(r, libraries));
+  print_json(nn::Json::object({{"rows", table}}));
   return kOk;
 }
 

@@ -8,6 +8,7 @@
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "tools/heed/bench/bench.h"
+#include "tools/heed/bench/turns.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 

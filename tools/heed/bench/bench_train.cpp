@@ -1,103 +1,80 @@
 // heed bench train: a training step of the presets in time, memory and the machine's peak.
-#include <cmath>
-
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
-#include "autograd/engine/engine.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/ops.h"
-#include "autograd/tensor/create.h"
-#include "nn/train/config.h"
-#include "nn/train/optim.h"
 #include "tools/heed/bench/allocations.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
-#include "tools/heed/report/model_report.h"
+#include "tools/heed/bench/turns.h"
+#include "tools/heed/bench/works.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
 
-using autograd::Tensor;
-
 struct StepRow {
   std::string preset;
   int threads;
-  double seconds, tokens_per_s, mfu, peak_bytes, allocations_per_step;
+  double seconds, tokens_per_s, mfu, peak_bytes, allocations_per_step, peak_gflops;
 };
 
-std::int64_t vocabulary_of(const std::string& preset) {
-  return preset == "micro" ? 32 : preset == "toy" ? 64 : 65;
-}
-
-// What 2048^3 products reach now, FLOP/s: the better of ours and oneDNN's.
-double peak(int threads) {
-  const std::int64_t n = 2048;
-  std::vector<float> a(n * n, 1.0f), b(n * n, 0.5f), c(n * n);
-  autograd::kernels::Gemm<float> g;
-  g.m = g.n = g.k = n;
-  g.a = a.data(), g.a_row = n, g.a_col = 1;
-  g.b = b.data(), g.b_row = n, g.b_col = 1;
-  g.c = c.data(), g.c_row = n, g.c_col = 1;
-  std::vector<std::function<void()>> run = {[&] { autograd::kernels::gemm(g); }};
-  const auto onednn = load_onednn();
-  if (onednn) {
-    onednn->set_threads(threads);
-    run.emplace_back([&] { onednn->sgemm(false, false, n, n, n, a.data(), b.data(), c.data()); });
+// The machine's limit: products of 2048^3, ours and oneDNN's.
+class PeakProducts {
+ public:
+  explicit PeakProducts(int threads) : a_(kSize * kSize, 1.0f), b_(a_.size(), 0.5f), c_(a_.size()) {
+    if (onednn_) onednn_->set_threads(threads);
   }
-  double best = HUGE_VAL;
-  for (const double s : median_seconds(run, 5)) best = std::min(best, s);
-  return 2.0 * double(n) * double(n) * double(n) / best;
-}
+  static constexpr double flop() { return 2.0 * kSize * kSize * kSize; }
+  std::vector<std::function<void()>> calls() {
+    std::vector<std::function<void()>> list = {[this] {
+      autograd::kernels::Gemm<float> g;
+      g.m = g.n = g.k = kSize;
+      g.a = a_.data(), g.a_row = kSize, g.a_col = 1;
+      g.b = b_.data(), g.b_row = kSize, g.b_col = 1;
+      g.c = c_.data(), g.c_row = kSize, g.c_col = 1;
+      autograd::kernels::gemm(g);
+    }};
+    if (onednn_)
+      list.emplace_back([this] {
+        onednn_->sgemm(false, false, kSize, kSize, kSize, a_.data(), b_.data(), c_.data());
+      });
+    return list;
+  }
 
-StepRow measure(const std::string& preset, int threads, double peak_flops) {
-  const nn::RunConfig config = nn::preset(preset);
-  const std::int64_t vocabulary = vocabulary_of(preset);
-  autograd::Generator g(1);
-  nn::Transformer model = nn::make_model(config, vocabulary, vocabulary, g);
-  const auto parameters = nn::parameters(model);
-  nn::AdamW optimizer(nn::decay_groups(parameters, config.weight_decay),
-                      {.beta1 = config.beta1, .beta2 = config.beta2, .eps = config.eps});
-  const Tensor x = autograd::randint(0, vocabulary, {config.batch, config.context}, g);
-  const Tensor y = autograd::randint(0, vocabulary, {config.batch, config.context}, g);
-  const auto step = [&] {
-    optimizer.zero_grad();
-    const Tensor loss = cross_entropy(model.forward(x, {.training = true}), y);
-    backward(loss);
-    optimizer.step(config.lr, config.clip);
-    return loss.item();
-  };
+ private:
+  static constexpr std::int64_t kSize = 2048;
+  std::vector<float> a_, b_, c_;
+  std::unique_ptr<Comparator> onednn_ = load_onednn();
+};
+
+StepRow measure(const std::string& preset, int threads) {
   autograd::reset_peak_bytes();
-  // As many steps as fit into a second and a half, but enough for a median.
-  const double first = step();
-  Stopwatch warm_up;
-  int warm = 0;
-  while (warm < 3 || warm_up.seconds() < 0.3) step(), ++warm;
-  const int steps = std::clamp(int(1.5 / (warm_up.seconds() / warm)), 7, 4000);
-  std::vector<double> times(static_cast<std::size_t>(steps));
-  const std::uint64_t before = allocations();
-  double last = 0;
-  for (double& t : times) {
-    const Stopwatch clock;
-    last = step();
-    t = clock.seconds();
-  }
-  const auto allocated = double(allocations() - before);
-  if (!(last < first))
-    throw std::logic_error(
-        fmt::format("bench: {} does not learn its batch: {} then {}", preset, first, last));
-  std::nth_element(times.begin(), times.begin() + steps / 2, times.end());
-  const double seconds = times[std::size_t(steps / 2)];
-  const auto tokens = double(config.batch * config.context);
-  const double flop = report_on(model).flops_per_token * tokens;
+  TrainingStep step(preset);
+  const double flop = step.flop();
+  step(), step();
+  const auto peak_bytes = double(autograd::pool_stats().peak_bytes);
+  std::uint64_t allocated = 0, steps = 0;
+  PeakProducts products(threads);
+  std::vector<std::function<void()>> calls = products.calls();
+  calls.insert(calls.begin(), [&] {
+    const std::uint64_t before = allocations();
+    step();
+    allocated += allocations() - before, ++steps;
+  });
+  const auto times = seconds_by_turn(calls, 7, 0.1);
+  step.check_learned();
+  std::vector<double> best = times[1];  // the faster product of each turn
+  for (std::size_t t = 0; t < best.size(); ++t) best[t] = std::min(best[t], times.back()[t]);
+  const double seconds = median(times[0]);
   return {preset,
           threads,
           seconds,
-          tokens / seconds,
-          flop / seconds / peak_flops,
-          double(autograd::pool_stats().peak_bytes),
-          allocated / steps};
+          step.tokens() / seconds,
+          flop / PeakProducts::flop() * median_ratio(best, times[0]),
+          peak_bytes,
+          double(allocated) / double(steps),
+          PeakProducts::flop() / median(best) / 1e9};
 }
 
 }  // namespace
@@ -112,13 +89,11 @@ int bench_train(const BenchOptions& options) {
   if (!options.json)
     print("{:<10} {:>7} {:>10} {:>12} {:>7} {:>11} {:>13}\n", "preset", "threads", "ms/step",
           "tokens/s", "MFU", "peak memory", "mallocs/step");
-  std::vector<std::string> notes;
   for (const std::string& preset : presets)
     for (const int threads : options.threads) {
       progress.at_work(fmt::format("bench train: {}, {} threads", preset, threads));
       autograd::set_num_threads(threads);
-      const double flops = peak(threads);
-      const StepRow r = measure(preset, threads, flops);
+      const StepRow r = measure(preset, threads);
       progress.clear();
       table.push_back(nn::Json::object({{"preset", r.preset},
                                         {"threads", r.threads},
@@ -127,7 +102,7 @@ int bench_train(const BenchOptions& options) {
                                         {"mfu", r.mfu},
                                         {"peak_bytes", r.peak_bytes},
                                         {"mallocs_per_step", r.allocations_per_step},
-                                        {"peak_gflops", flops / 1e9}}));
+                                        {"peak_gflops", r.peak_gflops}}));
       if (!options.json)
         print("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
               r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
@@ -140,7 +115,8 @@ int bench_train(const BenchOptions& options) {
   print(
       "MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "
       "the\n"
-      "larger of our own and oneDNN's 2048^3 product at that thread count in this run\n");
+      "larger of our own and oneDNN's 2048^3 product on as many threads, taking turns with the "
+      "steps\n");
   return kOk;
 }
 

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <initializer_list>
+#include <utility>
 
 namespace heed {
 namespace {
@@ -45,10 +47,11 @@ class OneDnn final : public Comparator {
 using CblasSgemm = void(int, int, int, int, int, int, float, const float*, int, const float*, int,
                         float, float*, int);
 
-class OpenBlas final : public Comparator {
+class Cblas final : public Comparator {
  public:
-  OpenBlas(CblasSgemm* product, SetThreads* threads) : sgemm_(product), threads_(threads) {}
-  std::string name() const override { return "OpenBLAS"; }
+  Cblas(std::string name, CblasSgemm* product, SetThreads* threads)
+      : name_(std::move(name)), sgemm_(product), threads_(threads) {}
+  std::string name() const override { return name_; }
   void sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
              const float* a, const float* b, float* c) const override {
     sgemm_(101, trans_a ? 112 : 111, trans_b ? 112 : 111, int(m), int(n), int(k), 1.0f, a,
@@ -59,13 +62,33 @@ class OpenBlas final : public Comparator {
   }
 
  private:
+  std::string name_;
   CblasSgemm* sgemm_;
   SetThreads* threads_;
 };
 
+// By themselves their threads spin for up to 200 ms after a product, on cores that the next one to
+// be timed needs; ours do for half a millisecond. Read when a library is loaded; what the user has
+// set stands.
+void spin_as_briefly_as_ours() {
+  setenv("GOMP_SPINCOUNT", "20000", 0);
+  setenv("KMP_BLOCKTIME", "1", 0);
+  setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
+}
+
+std::unique_ptr<Comparator> load_cblas(const char* name, std::initializer_list<const char*> files,
+                                       const char* set_threads) {
+  spin_as_briefly_as_ours();
+  void* library = open_first(files);
+  auto* sgemm = function<CblasSgemm>(library, "cblas_sgemm");
+  if (!sgemm) return nullptr;
+  return std::make_unique<Cblas>(name, sgemm, function<SetThreads>(library, set_threads));
+}
+
 }  // namespace
 
 std::unique_ptr<Comparator> load_onednn() {
+  spin_as_briefly_as_ours();
   void* library = open_first({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"});
   auto* sgemm = function<DnnlSgemm>(library, "dnnl_sgemm");
   if (!sgemm) return nullptr;
@@ -75,12 +98,15 @@ std::unique_ptr<Comparator> load_onednn() {
       function<SetThreads>(open_first({"libgomp.so.1", "libomp.so.5"}), "omp_set_num_threads"));
 }
 
-std::unique_ptr<Comparator> load_openblas() {
-  void* library = open_first({"libopenblas.so.0", "libopenblas.so"});
-  auto* sgemm = function<CblasSgemm>(library, "cblas_sgemm");
-  if (!sgemm) return nullptr;
-  return std::make_unique<OpenBlas>(sgemm,
-                                    function<SetThreads>(library, "openblas_set_num_threads"));
+std::vector<std::unique_ptr<Comparator>> load_comparators() {
+  std::vector<std::unique_ptr<Comparator>> list;
+  list.push_back(load_onednn());
+  list.push_back(
+      load_cblas("OpenBLAS", {"libopenblas.so.0", "libopenblas.so"}, "openblas_set_num_threads"));
+  list.push_back(load_cblas("MKL", {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"},
+                            "MKL_Set_Num_Threads"));
+  std::erase(list, nullptr);
+  return list;
 }
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace heed {
 
@@ -21,7 +22,7 @@ class Comparator {
 
 /// oneDNN's, or null where libdnnl is not installed.
 std::unique_ptr<Comparator> load_onednn();
-/// OpenBLAS's, or null.
-std::unique_ptr<Comparator> load_openblas();
+/// Those that are there, in this order: oneDNN, OpenBLAS, MKL.
+std::vector<std::unique_ptr<Comparator>> load_comparators();
 
 }  // namespace heed

@@ -29,6 +29,7 @@ constexpr Foreign kForeign[] = {
     {"init-from", "resume"},
     {"dataset", "text"},
     {"max-new-tokens", "tokens"},
+    {"num-samples", "samples"},
     {"start", "prompt"},
     // PyTorch, Lightning, transformers
     {"n-layers", "layers"},
@@ -70,6 +71,7 @@ constexpr Foreign kForeign[] = {
     {"gradient-accumulation-steps", "accumulate"},
     {"accumulate-grad-batches", "accumulate"},
     {"early-stopping-patience", "patience"},
+    {"num-return-sequences", "samples"},
     {"gradient-clip-value", "clip-value"},
     // no counterpart
     {"epochs", "training is counted in --steps, and data is drawn without end"},
@@ -78,7 +80,6 @@ constexpr Foreign kForeign[] = {
     {"num-train-epochs", "training is counted in --steps, and data is drawn without end"},
     {"lr-decay-iters", "the learning rate decays over --steps"},
     {"decay-lr", "the course of the learning rate is --schedule"},
-    {"num-samples", "heed generate writes one sample; run it with another --seed for each"},
     {"device", "heed runs on the CPU; leave it out"},
     {"compile", "heed is compiled; leave it out"},
 };

@@ -16,9 +16,13 @@ namespace {
 
 struct GenerateArguments {
   std::string run, weights = "model.safetensors", prompt, stop;
-  std::int64_t tokens = 256, seed = 1;
-  bool probabilities = false;
-  nn::SampleOptions sample;
+  std::int64_t tokens = 256, seed = 1, samples = 1;
+  nn::GenerateOptions how;
+};
+
+struct Sample {
+  std::vector<nn::GeneratedToken> tokens = {};
+  bool stopped = false;
 };
 
 void write_out(const std::string& text) {
@@ -50,6 +54,11 @@ class Narrator {
   void end() {
     if (!json_ && !table_ && last_ != "\n") write_out("\n");
   }
+  void whole(const std::vector<std::int64_t>& ids, const std::vector<nn::GeneratedToken>& tokens) {
+    prompt(ids);
+    for (const nn::GeneratedToken& t : tokens) token(t);
+    end();
+  }
 
  private:
   const nn::TaskFacts& facts_;
@@ -72,11 +81,22 @@ void add_probabilities(nn::Json& object, const std::vector<nn::GeneratedToken>& 
   object["runner_up_probabilities"] = runner_up_p;
 }
 
-std::string summary(const nn::TaskFacts& facts, std::int64_t count, double seconds, bool stopped,
-                    bool ended) {
+nn::Json to_json(const Sample& sample, const nn::Vocabulary& vocabulary, bool probabilities) {
+  std::string text;
+  for (const nn::GeneratedToken& token : sample.tokens)
+    text += vocabulary.symbols()[std::size_t(token.id)];
+  nn::Json object = nn::Json::object(
+      {{"text", text}, {"tokens", sample.tokens.size()}, {"stopped", sample.stopped}});
+  if (probabilities) add_probabilities(object, sample.tokens, vocabulary);
+  return object;
+}
+
+std::string summary(const nn::TaskFacts& facts, const std::vector<Sample>& samples,
+                    std::int64_t count, double seconds, bool ended) {
   std::string text = fmt::format("{} tokens in {}, {} tokens/s", count, seconds_text(seconds),
                                  si_text(seconds > 0 ? double(count) / seconds : 0));
-  if (stopped) return text + "; stopped";
+  if (samples.size() > 1) text = fmt::format("{} samples, {}", samples.size(), text);
+  if (samples.size() == 1 && samples[0].stopped) return text + "; stopped";
   if (ended) text += fmt::format("; {} sequences end after {}", facts.name, facts.context + 1);
   return text;
 }
@@ -90,11 +110,24 @@ std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task&
   }
 }
 
+void check_choices(const GenerateArguments& a, const nn::Transformer::Options& model) {
+  if (a.how.past == nn::Past::kSlide && !nn::are_relative(model.positions))
+    usage_error(
+        "--past slide drops the oldest token and lets the others keep their places, which "
+        "positions "
+        "rope, alibi and none allow; this run's are {}, a table of {} rows: leave --past out",
+        nn::enum_name(model.positions), model.context);
+}
+
 int generate(const GenerateArguments& a, bool json) {
-  if (a.sample.greedy && (a.sample.top_k > 0 || a.sample.top_p < 1))
+  const nn::SampleOptions& how = a.how.sample;
+  if (how.greedy && (how.top_k > 0 || how.top_p < 1))
     usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
+  if (how.greedy && a.samples > 1)
+    usage_error("--greedy draws nothing, so all samples would be one; leave out --samples");
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
+  check_choices(a, run.model.options);
   const nn::TaskFacts& facts = run.task->facts();
   const nn::Vocabulary& vocabulary = facts.vocabulary;
   const auto ids = prompt_ids(a, *run.task);
@@ -104,42 +137,53 @@ int generate(const GenerateArguments& a, bool json) {
   // A task's sequence ends at its context; text goes on.
   const std::int64_t room = facts.context + 1 - std::int64_t(ids.size());
   const std::int64_t most = facts.endless ? a.tokens : std::min(a.tokens, room);
-  nn::Generator g(a.seed);
-  std::vector<nn::GeneratedToken> tokens;
-  bool stopped = false;
-  Narrator narrator(facts, json, a.probabilities);
-  narrator.prompt(ids);
-  Progress progress(!json && ::isatty(STDOUT_FILENO) != 0);  // where the text does not tell
+  std::vector<nn::Generator> streams;
+  for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(nn::sample_stream(a.seed, i));
+  std::vector<Sample> samples(streams.size());
+  const bool live = samples.size() == 1;  // the text tells, while it comes
+  std::int64_t count = 0;
+  Narrator narrator(facts, json, a.how.probabilities);
+  if (live) narrator.prompt(ids);
+  Progress progress(!json && live && ::isatty(STDOUT_FILENO) != 0);
   const Stopwatch clock;
   past_input_checks([&] {
-    nn::generate(run.model, ids, most, a.sample, g, [&](const nn::GeneratedToken& token) {
-      tokens.push_back(token);
-      narrator.token(token);
-      progress.at_work(fmt::format("{} of {} tokens", tokens.size(), most));
-      stopped = std::find(stops.begin(), stops.end(), token.id) != stops.end();
-      return !stopped;
-    });
+    nn::generate_samples(
+        run.model, ids, most, a.how, streams, [&](std::int64_t i, const nn::GeneratedToken& token) {
+          Sample& sample = samples[std::size_t(i)];
+          sample.tokens.push_back(token);
+          ++count;
+          if (live) narrator.token(token);
+          if (progress.is_due())
+            progress.at_work(fmt::format("{} of {} tokens", sample.tokens.size(), most));
+          sample.stopped = std::find(stops.begin(), stops.end(), token.id) != stops.end();
+          return !sample.stopped;
+        });
   });
   const double seconds = clock.seconds();
-  const auto count = std::ssize(tokens);
   progress.clear();
-  narrator.end();
+  for (std::size_t i = 0; i < samples.size() && !live && !json; ++i) {
+    print("--- sample {} of {}\n", i + 1, samples.size());
+    narrator.whole(ids, samples[i].tokens);
+  }
+  if (live) narrator.end();
   if (!json) {
-    const bool ended = most < a.tokens;
-    fmt::print(stderr, "{}: {}\n", folder.string(), summary(facts, count, seconds, stopped, ended));
+    fmt::print(stderr, "{}: {}\n", folder.string(),
+               summary(facts, samples, count, seconds, most < a.tokens));
     return kOk;
   }
-  std::string text;
-  for (const nn::GeneratedToken& token : tokens)
-    text += vocabulary.symbols()[std::size_t(token.id)];
-  nn::Json object = nn::Json::object({{"run", folder.string()},
-                                      {"prompt", vocabulary.decode(ids)},
-                                      {"text", text},
-                                      {"tokens", count},
-                                      {"stopped", stopped},
-                                      {"seconds", seconds},
-                                      {"tokens_per_s", seconds > 0 ? double(count) / seconds : 0}});
-  if (a.probabilities) add_probabilities(object, tokens, vocabulary);
+  nn::Json object =
+      nn::Json::object({{"run", folder.string()}, {"prompt", vocabulary.decode(ids)}});
+  if (live) {
+    object.update(to_json(samples[0], vocabulary, a.how.probabilities));
+  } else {
+    nn::Json list = nn::Json::array();
+    for (const Sample& sample : samples)
+      list.push_back(to_json(sample, vocabulary, a.how.probabilities));
+    object["samples"] = list;
+    object["tokens"] = count;
+  }
+  object["seconds"] = seconds;
+  object["tokens_per_s"] = seconds > 0 ? double(count) / seconds : 0;
   print_json(object);
   return kOk;
 }
@@ -150,35 +194,47 @@ void generate_command(Command& c) {
   c.name = "generate", c.what = "let a run go on with a prompt, token by token";
   const std::string keys = "run prompt text tokens stopped seconds tokens_per_s";
   c.json_keys[""] = keys;
-  c.json_keys["--probabilities"] =
-      keys + " symbols probabilities runner_up_symbols runner_up_probabilities";
+  const std::string likely = " symbols probabilities runner_up_symbols runner_up_probabilities";
+  c.json_keys["--probabilities"] = keys + likely;
+  c.json_keys["--samples"] = "run prompt samples (text tokens stopped) tokens seconds tokens_per_s";
   c.examples =
       "  heed generate\n"
       "  heed generate --prompt abcdabcd --greedy --tokens 20\n"
       "  heed generate --prompt abcdabcd --greedy --tokens 5 --probabilities\n"
-      "  heed generate --temperature 0.8 --top-k 20 --seed 7";
+      "  heed generate --temperature 0.8 --top-k 20 --seed 7\n"
+      "  heed generate --samples 4 --tokens 40";
   c.notes =
       "--json prints one object: run; prompt, with what the task adds to it; text, what was\n"
       "generated; tokens, how many; stopped, whether by a stop token, which is the last one then;\n"
       "seconds; tokens_per_s. With --probabilities also symbols, probabilities,\n"
       "runner_up_symbols and runner_up_probabilities, an entry for each token. Probabilities are\n"
-      "the model's own, before temperature, top-k and top-p. The text depends on the seed, not on\n"
-      "the number of threads.";
+      "the model's own, before temperature, top-k and top-p. With --samples, text, tokens, "
+      "stopped\n"
+      "and these are an entry of samples for each, and tokens counts all.\n"
+      "The text depends on the seed, not on the number of threads; that of sample i not on how "
+      "many\n"
+      "there are, and sample 1 is what is written without --samples. A token within the context\n"
+      "costs a pass over itself alone, one past it a pass over the whole window, unless --past\n"
+      "slide drops the oldest token (positions rope, alibi or none only): then each token still\n"
+      "rests on those that have left, as in one long pass under a window mask.";
   auto a = std::make_shared<GenerateArguments>();
-  nn::SampleOptions& sample = a->sample;
+  nn::SampleOptions& sample = a->how.sample;
   c.arguments = 1;
-  c.add("Options",
-        {run_setting(a->run),
-         {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
-         {"tokens", a->tokens, {1, 1e8}, "most tokens to generate"},
-         {"stop", a->stop, "CHARS", "stop after any of these tokens; lines stop at their end"},
-         {"probabilities", a->probabilities, "each token with its probability and the runner-up"},
-         {"temperature", sample.temperature, {0, 1000, true}, "logits are divided by it"},
-         {"top-k", sample.top_k, {0, 1e6}, "draw from the k likeliest; 0: from all"},
-         {"top-p", sample.top_p, {0, 1, true}, "draw from the fewest of at least this probability"},
-         {"greedy", sample.greedy, "always the likeliest token"},
-         {"seed", a->seed, {0, 0xffffffff}, "of the drawing"},
-         {"weights", a->weights, "FILE", "weights inside the folder"}});
+  c.add(
+      "Options",
+      {run_setting(a->run),
+       {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
+       {"tokens", a->tokens, {1, 1e8}, "most tokens to generate"},
+       {"stop", a->stop, "CHARS", "stop after any of these tokens; lines stop at their end"},
+       {"probabilities", a->how.probabilities, "each token with its probability and the runner-up"},
+       {"temperature", sample.temperature, {0, 1000, true}, "logits are divided by it"},
+       {"top-k", sample.top_k, {0, 1e6}, "draw from the k likeliest; 0: from all"},
+       {"top-p", sample.top_p, {0, 1, true}, "draw from the fewest of at least this probability"},
+       {"greedy", sample.greedy, "always the likeliest token"},
+       {"samples", a->samples, {1, 1024}, "texts of the same prompt, generated as one batch"},
+       {"past", a->how.past, "past the context: run the window anew, or drop its oldest token"},
+       {"seed", a->seed, {0, 0xffffffff}, "of the drawing"},
+       {"weights", a->weights, "FILE", "weights inside the folder"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kAll);
   c.run = [a](const Command& command) { return generate(*a, command.json); };

@@ -85,6 +85,17 @@ std::vector<std::string> read_labels(const std::string& where, const std::string
   return labels;
 }
 
+// Pictures are of float32.
+void check_float32(const nn::Tensor& x, const nn::Tensor& narrow) {
+  if (x.dtype() != autograd::float64) return;
+  const auto given = x.to_vector<double>();
+  const auto drawn = narrow.to_vector<float>();
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (std::isfinite(given[i]) && (std::isinf(drawn[i]) || (given[i] != 0 && drawn[i] == 0)))
+      usage_error("the value {} is no float32, which heed plot draws; multiply the matrix first",
+                  given[i]);
+}
+
 // [.., rows, columns] as a panel for each matrix, titled by its place: "1, 0".
 void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
   constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
@@ -95,6 +106,7 @@ void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
     usage_error("{} matrices of {} x {}; heed plot draws up to {}, of up to {} rows and columns",
                 panels, rows, cols, kMostPanels, kLongest);
   const nn::Tensor all = contiguous(to(x, autograd::float32));
+  check_float32(x, all);
   const float* values = all.data<float>();
   for (std::int64_t p = 0; p < panels; ++p, values += rows * cols) {
     std::string place;

@@ -47,7 +47,7 @@ nn::Study batch_study(const nn::LoadedRun& run, const nn::Batch& batch,
   return nn::study(run.model, batch, objective);
 }
 
-Table batch_table(const nn::Study& study) {
+Table batch_table(const nn::Study& study, const std::string& objective) {
   constexpr const char* kShown[] = {"relative_entropy",
                                     "previous_token",
                                     "induction",
@@ -58,7 +58,9 @@ Table batch_table(const nn::Study& study) {
                                     "dk",
                                     "dv"};
   Table t{"Heads over sequences",
-          "means over the sequences; importance is dL/dg, absolute_importance the mean of |dL/dg|",
+          fmt::format("means over the first {} of the evaluation set, L is {}; importance is "
+                      "dL/dg, absolute_importance the mean of |dL/dg|",
+                      study.arrays.front().tensor.size(0), objective),
           {{"head"}},
           {}};
   for (const nn::HeadReport& h : study.heads) t.rows.push_back({nn::head_name({h.layer, h.head})});

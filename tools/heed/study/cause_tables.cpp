@@ -18,6 +18,10 @@ void add_effect(std::vector<Table::Cell>& row, const nn::Effect& e) {
   row.insert(row.end(), {e.mean, e.standard_error, e.mean_absolute, double(e.sequences)});
 }
 
+std::string sequences_text(std::int64_t count) {
+  return count == 1 ? "one sequence" : fmt::format("{} sequences", count);
+}
+
 // "L1 resid_pre at 3 (c)", "L1H0".
 std::string place_name(const nn::PatchMap& map, std::int64_t layer, std::int64_t column,
                        const std::vector<std::string>& tokens) {
@@ -49,11 +53,14 @@ Table ablation_table(const std::vector<std::string>& names, const std::vector<nn
 
 Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
   Table t{"Heads' importance",
-          "a gate g on a head's output, 1 as it is, 0 cut. -dL/dg estimates what ablation does, "
-          "I_h is the mean |dL/dg|; minus the integral from 0 to 1 is the ablation, up to its "
-          "error. Saturated: the gradient has not the ablation's sign, so it is no importance",
+          fmt::format(
+              "a gate g on a head's output, 1 as it is, 0 cut. -dL/dg estimates what ablation by 0 "
+              "does, I_h is the mean |dL/dg|; minus the integral from 0 to 1 is the ablation, up "
+              "to its error. Saturated: the gradient has not the ablation's sign, so it is no "
+              "importance. Means over {}",
+              sequences_text(heads.front().ablation.sequences)),
           {{"head"},
-           {"ablation", "L"},
+           {"zero ablation", "L"},
            {"standard error", "L"},
            {"-dL/dg", "L"},
            {"I_h", "L"},
@@ -123,11 +130,11 @@ void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
     grid.row_labels.push_back(fmt::format("L{}", layer));
   grid.col_labels = tokens;
   grid.row_axis = "layer", grid.col_axis = "token, clean/corrupt";
-  grid.title = "Activation patching: where the clean prompt's answer comes from";
+  grid.title = fmt::format(
+      "Activation patching: where the clean prompt's answer comes from; run {}", source.run_name());
   grid.caption = fmt::format(
       "L is {:.4g} on the clean prompt and {:.4g} on the corrupt one. Each cell: the corrupt "
-      "prompt "
-      "run with the clean activation at that place; 1 brings all of L back, 0 nothing.",
+      "prompt run with the clean activation at that place; 1 brings all of L back, 0 nothing.",
       p.clean, p.corrupt);
   grid.value_name = "share of L";
   grid.scale = plot::ColorScale::kDiverging;

@@ -133,8 +133,9 @@ std::string draw_both(const std::filesystem::path& out, const Comparison& c, con
   finish_grid(grid, c);
   grid.title = "Where each head looks in two runs";
   grid.caption =
-      fmt::format("Run A is {}, run B is {}. Heads of two seeds need not correspond by number.",
-                  c.folder.string(), b_folder);
+      fmt::format("Run A is {}, run B is {}. Heads of two seeds need not correspond by number.{}",
+                  c.folder.string(), b_folder,
+                  p.a.panels.size() < s.heads.size() ? " Only heads that both have." : "");
   grid.value_name = "attention weight";
   return draw_grid(out / "weights.png", grid, s);
 }
@@ -279,7 +280,8 @@ int compare_runs(const Comparison& c) {
   const std::string b_folder = other.string();
   const nn::LoadedRun b = open_run(other, c.weights, nn::Use::kPrompts);
   check_same_tokens(c, b, b_folder);
-  const std::filesystem::path out = study_folder(c.out, c.folder / "compared", c.overwrite);
+  StudyFolder folder(c.out, c.folder / "compared", c.overwrite);
+  const std::filesystem::path out = folder.work();
   Progress progress(false);
   progress.at_work("runs both models forward and backward");
   StudiedPair s{source_of(c.folder, c.run.model),
@@ -294,15 +296,14 @@ int compare_runs(const Comparison& c) {
   progress.at_work("compares the weights");
   if (same_parameters(c.run.model, b.model)) weights = nn::compare_weights(c.folder, other);
   progress.at_work("draws");
-  make_folder(out);
   autograd::write_file((out / kCompareFile).string(), std::string_view(compare_csv(s)));
-  std::vector<std::string> files = {(out / kCompareFile).string(), draw_both(out, c, s, b_folder)};
+  std::vector<std::filesystem::path> made = {out / kCompareFile, draw_both(out, c, s, b_folder)};
   constexpr DifferenceView kViews[] = {
       {"hook_pattern", "weights_difference.png", "Attention weights A"},
       {"hook_pattern_grad", "dA_difference.png", "dL/dA"},
       {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
   for (const DifferenceView& view : kViews)
-    files.push_back(draw_difference(out, c, s, b_folder, view));
+    made.push_back(draw_difference(out, c, s, b_folder, view));
   const nn::TaskFacts& facts = c.run.task->facts();
   std::vector<std::string> labels;
   for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
@@ -316,7 +317,9 @@ int compare_runs(const Comparison& c) {
        pane_now({s.source_b, words, c.one, c.objective}, b.model, s.b, b.step,
                 cut_heads(b.model, c.one, c.objective))},
       nn::Json::array());
-  files.push_back(page.string());
+  made.push_back(page);
+  std::vector<std::string> files;
+  for (const auto& file : folder.finish(made)) files.push_back(file.string());
   progress.clear();
   if (c.json) {
     nn::Json json = comparison_json(c, b, b_folder, s, weights);

@@ -149,10 +149,13 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 int study_over_time(const OverTimeArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   const std::vector<nn::CheckpointFile> checkpoints = nn::list_checkpoints(folder);
+  autograd::check<autograd::IoError>(
+      !checkpoints.empty(), "over-time", folder.string(),
+      " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
   const auto first = std::filesystem::path("checkpoints") / checkpoints[0].file.filename();
   nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
-  const std::filesystem::path out = study_folder(a.out, folder / "over-time", a.overwrite);
+  StudyFolder out(a.out, folder / "over-time", a.overwrite);
   Progress progress(false);
   const nn::OverTime study = nn::over_time(
       run.model, checkpoints, nn::batch_over_time(run.model, *run.task),
@@ -160,8 +163,7 @@ int study_over_time(const OverTimeArguments& a) {
         progress.at_work(fmt::format("studies the checkpoints: {} of {}", done, total));
       });
 
-  make_folder(out);
-  const auto file = [&](const char* name) { return (out / name).string(); };
+  const auto file = [&](const char* name) { return (out.work() / name).string(); };
   autograd::write_file(file(kCsvFile), std::string_view(nn::over_time_csv(study)));
   nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
@@ -178,13 +180,15 @@ int study_over_time(const OverTimeArguments& a) {
     labels.push_back(facts.vocabulary.label(id));
   const StudyWords words = study_words(source, loss, labels, facts);
   const auto page =
-      write_report(out, fmt::format("{}: {} over time", source.run_name(), words.objective),
+      write_report(out.work(), fmt::format("{}: {} over time", source.run_name(), words.objective),
                    {pane_over_time({source, words, one, loss}, run.model, checkpoints, study)},
                    nn::Json::array());
   progress.clear();
 
-  const std::vector<std::string> files = {file(kCsvFile), file("over_time.json"),
-                                          file("over_time.png"), page.string()};
+  std::vector<std::string> files;
+  for (const auto& moved :
+       out.finish({file(kCsvFile), file("over_time.json"), file("over_time.png"), page}))
+    files.push_back(moved.string());
   if (a.json) {
     json.append("files", nn::Json(files));
     print_json(json);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autograd/ops/ops.h"
+#include "nn/study/head_importance.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
 
@@ -24,7 +25,8 @@ constexpr PageMap kMaps[] = {
     {"hook_pattern_grad", "dL/dA", true, false,
      "What more weight there would do to L. It is not 0 where the mask hides a key."},
     {"hook_attn_scores_grad", "dL/dS", true, true,
-     "What a higher score before the softmax would do to L. Each row sums to 0."},
+     "What a higher score before the softmax would do to L. Each row, with its sink "
+     "if there is one, sums to 0."},
     {"hook_pattern_x_grad", "A * dL/dA", true, false,
      "Each weight times its gradient: to first order, what L owes to it."}};
 
@@ -43,7 +45,7 @@ struct Blocks {
   std::vector<double> values;
   std::vector<std::uint8_t> hidden;
 };
-Blocks reduced(const double* map, const double* scores, std::int64_t length, Blocking how) {
+Blocks reduced(const float* map, const float* scores, std::int64_t length, Blocking how) {
   const std::int64_t block = block_of(length), size = (length + block - 1) / block;
   Blocks r{size, std::vector<double>(std::size_t(size * size), 0.0),
            std::vector<std::uint8_t>(std::size_t(size * size), 1)};
@@ -51,7 +53,7 @@ Blocks reduced(const double* map, const double* scores, std::int64_t length, Blo
     for (std::int64_t j = 0; j < length; ++j) {
       if (std::isinf(scores[i * length + j])) continue;
       const auto cell = std::size_t(i / block * size + j / block);
-      const double x = map[i * length + j];
+      const double x = double(map[i * length + j]);
       if (how == Blocking::kSum)
         r.values[cell] += x;
       else if (r.hidden[cell] || std::abs(x) > std::abs(r.values[cell]))
@@ -65,11 +67,12 @@ Blocks reduced(const double* map, const double* scores, std::int64_t length, Blo
 void add_maps(nn::Json& list, std::int64_t layer, const nn::Tensor& maps, const nn::Tensor& scores,
               Blocking how) {
   const std::int64_t heads = maps.size(1), length = maps.size(2);
-  const auto values = to(maps, autograd::float64).to_vector<double>(),
-             shown = to(scores, autograd::float64).to_vector<double>();
+  const nn::Tensor values = contiguous(to(maps, autograd::float32)),
+                   shown = contiguous(to(scores, autograd::float32));
   for (std::int64_t h = 0; h < heads; ++h) {
     const std::int64_t first = h * length * length;
-    const Blocks r = reduced(values.data() + first, shown.data() + first, length, how);
+    const Blocks r =
+        reduced(values.data<float>() + first, shown.data<float>() + first, length, how);
     nn::Json one = nn::Json::object({{"layer", layer}, {"head", h}});
     one.update(encode_map(r.values, r.size, true, r.hidden));
     list.push_back(one);
@@ -111,7 +114,7 @@ std::string site_of(std::int64_t layer, const std::string& site) {
 
 void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& study,
                           const nn::RouteStudy& routes, bool all,
-                          const std::vector<bool>& saturated) {
+                          const std::vector<nn::Effect>& cuts) {
   nn::Json heads = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
            edges = nn::Json::array();
   for (std::size_t i = 0; i < study.heads.size(); ++i) {
@@ -122,7 +125,9 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
         {{"layer", h.layer},
          {"head", h.head},
          {"values", values},
-         {"saturated", saturated.empty() ? nn::Json() : nn::Json(bool(saturated[i]))},
+         {"cut", cuts.empty() ? nn::Json() : nn::Json(cuts[i].mean)},
+         {"saturated",
+          cuts.empty() ? nn::Json() : nn::Json(nn::is_saturated(h.importance, cuts[i].mean))},
          {"importance", h.importance}}));
   }
   for (const PageMap& m : kMaps) {
@@ -160,6 +165,7 @@ nn::Json PagePane::json(std::int64_t layers, std::int64_t heads) const {
                                     {"block", block},
                                     {"layers", layers},
                                     {"heads", heads},
+                                    {"checkpoints", checkpoints},
                                     {"moments", moments}});
   if (block > 1)
     pane.append(
@@ -169,7 +175,8 @@ nn::Json PagePane::json(std::int64_t layers, std::int64_t heads) const {
 }
 
 nn::Json page_data(const std::string& title, const std::string& command,
-                   const std::vector<nn::Json>& panes, const nn::Json& tables) {
+                   const std::vector<nn::Json>& panes, const nn::Json& tables,
+                   std::optional<nn::HeadIndex> chosen) {
   nn::Json quantities = nn::Json::array(), columns = nn::Json::array();
   for (const PageMap& m : kMaps)
     quantities.push_back(nn::Json::object({{"name", m.site},
@@ -179,13 +186,16 @@ nn::Json page_data(const std::string& title, const std::string& command,
                                            {"what", m.what}}));
   for (const nn::HeadQuantity& q : nn::head_quantities())
     columns.push_back(nn::Json::object({{"name", q.name}, {"unit", q.unit}, {"what", q.what}}));
-  return nn::Json::object({{"heed", version_text()},
-                           {"title", title},
-                           {"command", command},
-                           {"quantities", quantities},
-                           {"head_columns", columns},
-                           {"panes", panes},
-                           {"tables", tables}});
+  return nn::Json::object(
+      {{"heed", version_text()},
+       {"title", title},
+       {"command", command},
+       {"quantities", quantities},
+       {"head_columns", columns},
+       {"panes", panes},
+       {"tables", tables},
+       {"chosen", chosen ? nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}})
+                         : nn::Json()}});
 }
 
 }  // namespace heed

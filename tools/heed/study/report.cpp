@@ -6,7 +6,6 @@
 
 #include "autograd/base/files.h"
 #include "nn/io/safetensors.h"
-#include "nn/study/head_importance.h"
 #include "nn/study/routes.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
@@ -16,7 +15,9 @@ namespace heed {
 namespace {
 
 PagePane empty_pane(const ReportPane& pane) {
-  return {pane.source.run_name(), pane.source.weights, pane.words.objective, pane.words.tokens};
+  const std::string run = pane.source.run_name();
+  return {pane.what.empty() ? run : run + ", " + pane.what, pane.source.weights,
+          pane.words.objective, pane.words.tokens};
 }
 
 nn::Json pane_json(const PagePane& pane, const nn::Transformer& model) {
@@ -57,10 +58,7 @@ std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch&
 nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn::Study& study,
                   std::optional<std::int64_t> step, const std::vector<nn::Effect>& cuts) {
   PagePane page = empty_pane(pane);
-  std::vector<bool> saturated;
-  for (std::size_t i = 0; i < cuts.size(); ++i)
-    saturated.push_back(nn::is_saturated(study.heads[i].importance, cuts[i].mean));
-  page.add_moment(step, study, nn::routes(model, pane.one, pane.objective), true, saturated);
+  page.add_moment(step, study, nn::routes(model, pane.one, pane.objective), true, cuts);
   return pane_json(page, model);
 }
 
@@ -68,6 +66,7 @@ nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {
   PagePane page = empty_pane(pane);
+  page.checkpoints = std::int64_t(checkpoints.size());
   const std::vector<nn::CheckpointFile> moments = telling_moments(checkpoints, study);
   for (const nn::CheckpointFile& c : moments) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
@@ -78,9 +77,11 @@ nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,
 }
 
 std::filesystem::path write_report(const std::filesystem::path& folder, const std::string& title,
-                                   const std::vector<nn::Json>& panes, const nn::Json& tables) {
+                                   const std::vector<nn::Json>& panes, const nn::Json& tables,
+                                   std::optional<nn::HeadIndex> chosen) {
   const std::filesystem::path file = folder / "report.html";
-  autograd::write_file(file.string(), study_page(page_data(title, typed_command(), panes, tables)));
+  autograd::write_file(file.string(),
+                       study_page(page_data(title, typed_command(), panes, tables, chosen)));
   return file;
 }
 

@@ -20,6 +20,7 @@ struct ReportPane {
   const StudyWords& words;
   const nn::Batch& one;
   const nn::Objective& objective;
+  std::string what = {};  ///< beside the run's name: "clean prompt"
 };
 /// What L is more by without each head; nothing where that would take seconds.
 std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
@@ -34,9 +35,10 @@ nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study);
 
-/// Writes report.html into the folder and returns its path. `tables` as page/README.md says.
+/// Writes report.html into the folder and returns its path; the rest as page_data().
 /// IoError.
 std::filesystem::path write_report(const std::filesystem::path& folder, const std::string& title,
-                                   const std::vector<nn::Json>& panes, const nn::Json& tables);
+                                   const std::vector<nn::Json>& panes, const nn::Json& tables,
+                                   std::optional<nn::HeadIndex> chosen = {});
 
 }  // namespace heed

@@ -28,6 +28,8 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
     const auto position = autograd::parse_number<std::int64_t>(one);
     if (!position || *position < 0 || *position >= length)
       usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
+    if (std::find(positions.begin(), positions.end(), *position) != positions.end())
+      usage_error("--at: names {} twice", *position);
     positions.push_back(*position);
   }
   return positions;
@@ -86,9 +88,9 @@ nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::T
 std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
                                          const nn::Transformer& model) {
   if (!c.given("head")) return {};
-  const auto heads = nn::parse_heads("--head", a.head, model.options);
-  if (heads.size() > 1) usage_error("--head: draws one head, got '{}'", a.head);
-  return heads[0];
+  if (a.head == "all" || a.head.find(',') != std::string::npos)
+    usage_error("--head: draws one head, as L1H0, got '{}'", a.head);
+  return nn::parse_heads("--head", a.head, model.options)[0];
 }
 
 }  // namespace heed

@@ -40,12 +40,22 @@ struct Found {
   std::vector<std::string> labels;
 };
 
+// What the arrays are, by the end of their names, to which _grad is added for dL/d(it).
+nn::Json schema() {
+  nn::Json all = nn::Json::object();
+  for (const nn::ArrayQuantity& q : nn::array_quantities())
+    all.append(std::string(q.site),
+               nn::Json::object({{"title", q.title}, {"shape", q.shape}, {"what", q.what}}));
+  return all;
+}
+
 // The page: the sequence, and beside it the corrupt one if there is one.
 std::filesystem::path write_page(const std::filesystem::path& out, const Found& f,
                                  const PictureSource& source, const StudyWords& words,
-                                 const std::string& corrupt) {
+                                 const std::string& corrupt, std::optional<nn::HeadIndex> head) {
   std::vector<nn::Json> panes{
-      pane_now({source, words, f.one, f.objective}, f.run.model, f.study, f.run.step, f.cuts)};
+      pane_now({source, words, f.one, f.objective, corrupt.empty() ? "" : "clean prompt"},
+               f.run.model, f.study, f.run.step, f.cuts)};
   if (!corrupt.empty()) {
     nn::Batch other = f.run.task->prompt(corrupt);
     other.targets = f.one.targets;  // as patching: one function of the logits
@@ -53,12 +63,12 @@ std::filesystem::path write_page(const std::filesystem::path& out, const Found& 
     its_words.tokens.clear();
     for (const std::int64_t id : other.inputs.to_vector<std::int64_t>())
       its_words.tokens.push_back(f.run.task->facts().vocabulary.label(id));
-    panes.push_back(pane_now({source, its_words, other, f.objective}, f.run.model,
+    panes.push_back(pane_now({source, its_words, other, f.objective, "corrupt prompt"}, f.run.model,
                              nn::study(f.run.model, other, f.objective), f.run.step,
                              cut_heads(f.run.model, other, f.objective)));
   }
   return write_report(out, fmt::format("{}: {}", source.run_name(), words.objective), panes,
-                      tables_json(f.causes.tables));
+                      tables_json(f.causes.tables), head);
 }
 
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Found& f,
@@ -73,11 +83,13 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
     std::map<std::string, std::string> more = words.metadata();
     more["objective"] = objective_text(f.objective, facts);
     more["tokens"] = facts.vocabulary.decode(f.one.inputs.to_vector<std::int64_t>());
+    more["schema"] = schema().dump();
     more["value"] = fmt::format("{:.17g}", f.study.value);
     nn::save_safetensors(arrays.string(), f.study.arrays, more);
   });
-  std::future<std::filesystem::path> page = std::async(
-      std::launch::async, [&] { return write_page(out, f, source, words, a.causes.corrupt); });
+  std::future<std::filesystem::path> page = std::async(std::launch::async, [&] {
+    return write_page(out, f, source, words, a.causes.corrupt, head);
+  });
   std::vector<std::filesystem::path> files = draw_study(out, f.study.arrays, words, source, head);
   for (const auto& file : draw_causes(out, f.causes, source)) files.push_back(file);
   files.push_back(page.get());
@@ -149,14 +161,56 @@ int run_study(const StudyArguments& a, const Command& c) {
   found.causes = study_causes(a.causes, c, run, one, objective);
   for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
     found.labels.push_back(facts.vocabulary.label(id));
-  const std::filesystem::path out = study_folder(a.out, folder / "study", a.overwrite);
-  make_folder(out);
+  StudyFolder out(a.out, folder / "study", a.overwrite);
   progress.at_work("draws, and writes the arrays");
-  const auto files = write_study(out, found, a, source_of(folder, run.model), head);
+  const auto files =
+      out.finish(write_study(out.work(), found, a, source_of(folder, run.model), head));
   progress.clear();
   tell(folder, found, a, files, c.json);
   return kOk;
 }
+
+constexpr const char* kExamples =
+    "  heed study\n"
+    "  heed study --prompt abcab --of diff:c-d\n"
+    "  heed study --of loss --at 20,21\n"
+    "  heed study --sample 3 --ascii\n"
+    "  heed study --head L1H0 --export csv\n"
+    "  heed study --samples 64\n"
+    "  heed study --ablate all --samples 64\n"
+    "  heed study --prompt abcdefghijklab --corrupt abdcefghijklab --of diff:c-d --attribute\n"
+    "  heed study runs/induction-1 --over-time\n"
+    "  heed study runs/induction-1 runs/induction-2";
+
+constexpr const char* kNotes =
+    "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
+    "all arrays, with q, k, v, z and their gradients, to arrays.safetensors (heed info lists "
+    "them;\n"
+    "its metadata \"schema\" says what each is and its shape), and prints per head\n"
+    "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
+    "earlier copies of the same token (duplicate) and on what followed them (induction); and\n"
+    "what L is more by without the head (its output 0), marked * where that is not what the\n"
+    "gradient says. report.html is the whole study as one page, which a browser opens from "
+    "disk.\n"
+    "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
+    "the mask hides a key: what a weight would be worth does not ask whether it may exist. Such\n"
+    "cells are hatched; in the other pictures what the mask hides is gray.\n"
+    "--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes\n"
+    "each array to npy/NAME.npy, --export csv the scores, weights and their gradients to\n"
+    "cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.\n"
+    "A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a\n"
+    "large one does, and print it beside the gradient's estimate; --corrupt draws patching.png.\n"
+    "\n"
+    "--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch\n"
+    "of the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The\n"
+    "CSV has a row per number: step,layer,head,quantity,value; losses and entropies are in "
+    "nats;\n"
+    "no head: of the layer, no layer: of the model.\n"
+    "A second run is compared with the first on the same sequence: scores, maps of B minus A "
+    "and\n"
+    "compare.csv (layer,head,quantity,a,b,difference) in compared in the first run; and the "
+    "first\n"
+    "step, tensor and index at which a bit of their weights differs.";
 
 }  // namespace
 
@@ -175,45 +229,7 @@ void study_command(Command& c) {
   c.json_keys["A B"] =
       "runs objective values config heads (layer head a b) equal first_difference (step tensor "
       "index a b) files";
-  c.examples =
-      "  heed study\n"
-      "  heed study --prompt abcab --of diff:c-d\n"
-      "  heed study --of loss --at 20,21\n"
-      "  heed study --sample 3 --ascii\n"
-      "  heed study --head L1H0 --export csv\n"
-      "  heed study --samples 64\n"
-      "  heed study --ablate all --samples 64\n"
-      "  heed study --prompt abcdefghijklab --corrupt abdcefghijklab --of diff:c-d --attribute\n"
-      "  heed study runs/induction-1 --over-time\n"
-      "  heed study runs/induction-1 runs/induction-2";
-  c.notes =
-      "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
-      "all arrays, with q, k, v, z and their gradients, to arrays.safetensors, and prints per "
-      "head\n"
-      "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
-      "earlier copies of the same token (duplicate) and on what followed them (induction); and\n"
-      "what L is more by without the head (its output 0), marked * where that is not what the\n"
-      "gradient says. report.html is the whole study as one page, which a browser opens from "
-      "disk.\n"
-      "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
-      "the mask hides a key: what a weight would be worth does not ask whether it may exist. Such\n"
-      "cells are hatched; in the other pictures what the mask hides is gray.\n"
-      "--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes\n"
-      "each array to npy/NAME.npy, --export csv the scores, weights and their gradients to\n"
-      "cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.\n"
-      "A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a\n"
-      "large one does, and print it beside the gradient's estimate; --corrupt draws patching.png.\n"
-      "\n"
-      "--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch\n"
-      "of the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The\n"
-      "CSV has a row per number: step,layer,head,quantity,value; losses and entropies are in "
-      "nats;\n"
-      "no head: of the layer, no layer: of the model.\n"
-      "A second run is compared with the first on the same sequence: scores, maps of B minus A "
-      "and\n"
-      "compare.csv (layer,head,quantity,a,b,difference) in compared in the first run; and the "
-      "first\n"
-      "step, tensor and index at which a bit of their weights differs.";
+  c.examples = kExamples, c.notes = kNotes;
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 2;
   c.add("Options",

@@ -4,34 +4,93 @@
 #include <iterator>
 #include <system_error>
 
+#include "autograd/base/error.h"
+#include "autograd/base/files.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {
 
-// Of any study, one of one sequence, of two runs or over time.
-constexpr const char* kStudyFiles[] = {"arrays.safetensors", "compare.csv", "over_time.csv",
-                                       "report.html"};
+namespace fs = std::filesystem;
+
+constexpr const char* kWork = ".unfinished";
+// Of any study, one of one sequence, of two runs or over time; the first four are always there.
+constexpr const char* kStudyFiles[] = {"arrays.safetensors", "compare.csv",    "over_time.csv",
+                                       "report.html",        "over_time.json", "over_time.png",
+                                       "patching.png",       "cells.csv",      "by_distance.png"};
+constexpr std::size_t kAlways = 4;
+// Of a picture's name what stands before "", "_L0H1" or "_difference".
+constexpr const char* kViews[] = {"weights", "dA", "dS"};
+
+bool is_there(const fs::path& file) {
+  std::error_code ignored;
+  return fs::exists(file, ignored);
+}
+
+bool is_free(const fs::path& folder) {
+  return !is_there(folder / kWork) &&
+         std::none_of(kStudyFiles, kStudyFiles + kAlways,
+                      [&](const char* file) { return is_there(folder / file); });
+}
+
+bool is_study_file(const std::string& name) {
+  return std::find(std::begin(kStudyFiles), std::end(kStudyFiles), name) != std::end(kStudyFiles) ||
+         std::any_of(std::begin(kViews), std::end(kViews), [&](const std::string& view) {
+           return name == view + ".png" || name == view + "_difference.png" ||
+                  (name.starts_with(view + "_L") && name.ends_with(".png"));
+         });
+}
+
+// Leaves alone what is not heed's.
+void remove_study(const fs::path& folder) {
+  std::vector<fs::path> old;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (is_study_file(entry.path().filename().string())) old.push_back(entry.path());
+  if (is_there(folder / "npy"))
+    for (const auto& entry : fs::directory_iterator(folder / "npy"))
+      if (entry.path().extension() == ".npy") old.push_back(entry.path());
+  for (const fs::path& file : old) fs::remove(file);
+}
 
 }  // namespace
 
-std::filesystem::path study_folder(const std::string& out, const std::filesystem::path& usual,
-                                   bool overwrite) {
-  const auto is_free = [](const std::filesystem::path& folder) {
-    return std::none_of(std::begin(kStudyFiles), std::end(kStudyFiles), [&](const char* file) {
-      std::error_code ignored;
-      return std::filesystem::exists(folder / file, ignored);
-    });
-  };
-  std::filesystem::path folder = out.empty() ? usual : std::filesystem::path(out);
-  if (overwrite || is_free(folder)) return folder;
-  if (!out.empty())
+StudyFolder::StudyFolder(const std::string& out, const fs::path& usual, bool overwrite)
+    : folder_(out.empty() ? usual : fs::path(out)) {
+  if (!overwrite && !out.empty() && !is_free(folder_))
     usage_error(
-        "--out {} holds a study already; choose another folder, or replace it with "
-        "--overwrite",
+        "--out {} holds a study already, or one that is being made; choose another folder, or "
+        "replace it with --overwrite",
         out);
-  for (int n = 2; !is_free(folder); ++n) folder = usual.string() + fmt::format("-{}", n);
-  return folder;
+  if (!overwrite)
+    for (int n = 2; !is_free(folder_); ++n) folder_ = usual.string() + fmt::format("-{}", n);
+  std::error_code ignored;
+  fs::remove_all(work(), ignored);
+  make_folder(work());
+}
+
+StudyFolder::~StudyFolder() {
+  std::error_code ignored;
+  fs::remove_all(work(), ignored);
+  fs::remove(folder_, ignored);  // if nothing is in it
+}
+
+fs::path StudyFolder::work() const { return folder_ / kWork; }
+
+std::vector<fs::path> StudyFolder::finish(const std::vector<fs::path>& files) {
+  std::vector<fs::path> moved;
+  try {
+    remove_study(folder_);
+    for (const fs::path& file : files) {
+      moved.push_back(folder_ / file.lexically_relative(work()));
+      fs::create_directories(moved.back().parent_path());
+      fs::rename(file, moved.back());
+    }
+  } catch (const fs::filesystem_error& e) {
+    autograd::fail<autograd::IoError>("study", "cannot move its files into ", folder_.string(),
+                                      ": ", e.code().message());
+  }
+  return moved;
 }
 
 }  // namespace heed

@@ -3,12 +3,30 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace heed {
 
-/// As a run's --out, a folder that holds a study already, of any kind, is not replaced unasked
-/// (UsageError); without --out it is the next free one of `usual`, `usual`-2, ...
-std::filesystem::path study_folder(const std::string& out, const std::filesystem::path& usual,
-                                   bool overwrite);
+/// The folder of a study that is being made. Its files are written into work(), a folder inside,
+/// and move to their place together: a study that was killed, or found the disk full, mixes with
+/// no other.
+class StudyFolder {
+ public:
+  /// As a run's --out, a folder that holds a study already, of any kind, is not replaced unasked
+  /// (UsageError); without --out it is the next free one of `usual`, `usual`-2, ...
+  StudyFolder(const std::string& out, const std::filesystem::path& usual, bool overwrite);
+  /// Removes what is not finished.
+  ~StudyFolder();
+  StudyFolder(const StudyFolder&) = delete;
+  StudyFolder& operator=(const StudyFolder&) = delete;
+
+  std::filesystem::path work() const;
+  /// Moves these files of work() to their place, and removes those of the study that was there.
+  /// Returns their paths. IoError.
+  std::vector<std::filesystem::path> finish(const std::vector<std::filesystem::path>& files);
+
+ private:
+  std::filesystem::path folder_;
+};
 
 }  // namespace heed

@@ -25,8 +25,8 @@ constexpr StudyView kStudyViews[] = {
      plot::ColorScale::kDiverging, true},
     {"dS", "hook_attn_scores_grad", "dL/dS: what each score before the softmax would do to L",
      "dL/dS",
-     "Orange: a higher score there would raise L; blue: it would lower L. Each row sums to 0: what "
-     "one key gains the others lose.",
+     "Orange: a higher score there would raise L; blue: it would lower L. Each row, with "
+     "its sink if there is one, sums to 0: what one key gains the others lose.",
      plot::ColorScale::kDiverging, false}};
 
 // What L is, in the words of someone who has not seen --of.

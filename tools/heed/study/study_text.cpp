@@ -30,7 +30,7 @@ nn::Json heads_json(const nn::Study& s, const std::vector<nn::Effect>& cuts) {
 
 void print_heads(const nn::Study& s, const std::vector<nn::Effect>& cuts) {
   print("{:<6} {:>7} {:>8} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9}\n", "head", "entropy", "previous",
-        "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|", "L if cut");
+        "duplicate", "induction", "|dL/dq|", "|dL/dk|", "|dL/dv|", "cut");
   bool unscored = false, saturated = false;
   for (std::size_t i = 0; i < s.heads.size(); ++i) {
     const nn::HeadReport& h = s.heads[i];
@@ -43,8 +43,10 @@ void print_heads(const nn::Study& s, const std::vector<nn::Effect>& cuts) {
     saturated = saturated || marked;
   }
   if (unscored) print("-: nothing to measure, as no token occurs twice here\n");
-  if (cuts.empty()) print("L if cut: not measured, it would take long; --ablate all does\n");
-  if (saturated) print("*: saturated: cutting the head does not do what its gradient says\n");
+  print("cut: what L is more by without the head{}\n",
+        cuts.empty() ? "; not measured, it would take long: --ablate all does" : "");
+  if (saturated)
+    print("*: saturated: on this sequence, cutting the head does not do what its gradient says\n");
 }
 
 void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {

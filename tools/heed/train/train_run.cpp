@@ -139,6 +139,9 @@ class Run {
     const nn::Evaluation all = past_input_checks(
         [&] { return nn::evaluate(t_.model, *t_.task, 0, watch("evaluates all sequences")); });
     check(all);
+    if (const std::int64_t every = config_.check_invariants; every > 0)
+      progress_.line(fmt::format("the identities of attention's gradients held in {} steps",
+                                 t_.steps_done / every - began_ / every));
     progress_.clear();
     print_result(all, comparable);
     std::fflush(stdout);  // pictures may fail in any way: they cost no result
@@ -307,7 +310,7 @@ class Run {
   nn::MetricsLog log_;
   bool facts_said_ = false;
   double last_saved_ = 0, next_picture_ = 0;  // by clock_
-  std::int64_t saved_ = t_.steps_done;
+  std::int64_t began_ = t_.steps_done, saved_ = began_;
 };
 
 }  // namespace

@@ -45,11 +45,11 @@ function tokenName(pane, i) {
 const tokenNames = (pane) => pane.tokens.map((_, i) => tokenName(pane, i));
 
 /** The first row is the head, the first cell of each the row's name. */
-function tableOf([head, ...rows], caption) {
+function tableOf([head, ...rows], name) {
   const line = ([name, ...cells]) => el("tr", {}, el("th", { scope: "row" }, show(name)),
     ...cells.map((cell) => el("td", {}, show(cell))));
   const names = head.map((name) => el("th", { scope: "col" }, name));
-  return el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...names)),
+  return el("table", { "aria-label": name }, el("thead", {}, el("tr", {}, ...names)),
     el("tbody", {}, ...rows.map(line)));
 }
 

@@ -114,7 +114,8 @@ function slider() {
     const { step } = longest.moments[state.moment];
     input.value = state.moment;
     const weights = step === null ? "final weights" : `step ${step}`;
-    output.textContent = `${weights} (${state.moment + 1} of ${longest.moments.length})`;
+    const all = longest.checkpoints > longest.moments.length ? `, chosen from ${longest.checkpoints}` : "";
+    output.textContent = `${weights} (${state.moment + 1} of ${longest.moments.length}${all})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
   return el("label", {}, "Checkpoint", input, output);
@@ -194,7 +195,9 @@ function firstChoice() {
   const [pane] = panes;
   const n = pane.tokens.length;
   const size = (report) => Math.abs(report.importance ?? 0);
-  const { layer, head } = momentOf(pane).heads.reduce((a, b) => (size(b) > size(a) ? b : a));
+  const inAll = ({ layer, head }) => panes.every((other) => layer < other.layers && head < other.heads);
+  const { layer, head } = data.chosen ??
+    momentOf(pane).heads.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a));
   const map = mapOf(pane, quantity(), layer, head);
   const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
   const key = row.indexOf(Math.max(...row));

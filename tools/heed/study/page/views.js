@@ -232,12 +232,14 @@ function routeRows(pane) {
 function headsView(pane) {
   const what = "of the objective by g, the head's output times g at g = 1";
   const isListed = data.head_columns.some((column) => column.name === "importance");
-  const columns = [...(isListed ? [] : [{ name: "dL/dg", unit: "", what }]), ...data.head_columns];
+  const cut = { name: "cut", unit: "of L", what: "what L is more by without the head" };
+  const columns = [...(isListed ? [] : [{ name: "dL/dg", unit: "", what }]), ...data.head_columns, cut];
   const titles = [{ name: "head" }, ...columns].map(({ name, unit, what }) =>
     el("th", { scope: "col", title: what ?? "" }, name.replaceAll("_", " "), ...(unit ? [el("small", {}, unit)] : [])));
   const body = el("tbody");
   const table = el("table", {}, el("thead", {}, el("tr", {}, ...titles)), body);
-  const numbers = (report) => (isListed ? report.values : [report.importance, ...report.values]);
+  const numbers = (report) =>
+    [...(isListed ? [] : [report.importance]), ...report.values, report.cut ?? null];
   const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
     ...momentOf(pane).heads.map((report) =>
       [headName(report.layer, report.head), ...numbers(report), report.saturated])];
@@ -275,6 +277,7 @@ function edgesView(pane) {
 function tableView({ title, what, columns, rows }) {
   const head = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
   const table = [head, ...rows];
-  return el("section", { class: "view" }, el("h2", {}, title), el("div", { class: "scroll" }, tableOf(table, what)),
+  return el("section", { class: "view" }, el("h2", {}, title), el("p", { class: "muted" }, what),
+    el("div", { class: "scroll" }, tableOf(table, title)),
     el("div", { class: "tools" }, copyButton(title, () => table)));
 }

@@ -1,0 +1,171 @@
+// Products of a few rows with a weight that is read once, in place, once per SIMD target.
+//
+// A sum over k is one chain of multiply-adds, so a lane holds an output, and its weights lie a row
+// apart: blocks of rows x k are transposed in registers on their way to the multiply-add.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemv.cpp"
+// foreach_target.h wants this order.
+// clang-format off
+#include "autograd/kernels/simd/targets.h"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+#include "autograd/kernels/simd/gemv-inl.h"
+#include <algorithm>
+#include <cstdint>
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::autograd::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+constexpr int kOutputs = int(hn::MaxLanes(Narrow<T>()));
+// Neighbors along k that are transposed at once: a block of 16 bytes.
+template <class T>
+constexpr int kNeighbors = kOutputs<T> == 1 ? 1 : int(16 / sizeof(T));
+
+// Independent chains of multiply-adds, in registers: enough to hide what one waits for the last.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kChains = 8;
+#else
+constexpr int kChains = 4;
+#endif
+
+// A vector whose block b is at p + b * stride.
+template <class T>
+HWY_INLINE hn::Vec<Narrow<T>> load_blocks(const T* p, [[maybe_unused]] std::int64_t stride) {
+  const Narrow<T> d;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kOutputs < T >> kNeighbors<T>) {
+    const hn::Half<Narrow<T>> half;
+    return hn::Combine(d, hn::LoadU(half, p + stride), hn::LoadU(half, p));
+  }
+#endif
+  return hn::LoadU(d, p);
+}
+
+// columns[i]: element i of each of kOutputs rows.
+template <class T>
+HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* columns) {
+  constexpr int kN = kNeighbors<T>;
+  const std::int64_t next = kN * row;
+#if HWY_TARGET != HWY_SCALAR
+  const Narrow<T> d;
+  if constexpr (kN == 2) {
+    const auto x0 = load_blocks(w, next), x1 = load_blocks(w + row, next);
+    columns[0] = hn::InterleaveLower(d, x0, x1);
+    columns[1] = hn::InterleaveUpper(d, x0, x1);
+    return;
+  } else if constexpr (kN == 4) {
+    const auto x0 = load_blocks(w, next), x1 = load_blocks(w + row, next);
+    const auto x2 = load_blocks(w + 2 * row, next), x3 = load_blocks(w + 3 * row, next);
+    const auto even_low = hn::InterleaveLower(d, x0, x2);
+    const auto even_high = hn::InterleaveUpper(d, x0, x2);
+    const auto odd_low = hn::InterleaveLower(d, x1, x3);
+    const auto odd_high = hn::InterleaveUpper(d, x1, x3);
+    columns[0] = hn::InterleaveLower(d, even_low, odd_low);
+    columns[1] = hn::InterleaveUpper(d, even_low, odd_low);
+    columns[2] = hn::InterleaveLower(d, even_high, odd_high);
+    columns[3] = hn::InterleaveUpper(d, even_high, odd_high);
+    return;
+  }
+#endif
+  columns[0] = load_blocks(w, next);
+}
+
+// acc[r] += a's row r times columns l to l + kNeighbors of kOutputs rows of w.
+template <int kM, class T>
+HWY_INLINE void add_block(const T* a, std::int64_t a_row, const T* w, std::int64_t w_row,
+                          hn::Vec<Narrow<T>>* acc) {
+  const Narrow<T> d;
+  hn::Vec<Narrow<T>> columns[kNeighbors<T>];
+  load_columns(w, w_row, columns);
+  HWY_UNROLL(4)
+  for (int i = 0; i < kNeighbors<T>; ++i) HWY_UNROLL(8)
+  for (int r = 0; r < kM; ++r)
+    acc[r] = hn::MulAdd(hn::Set(d, a[r * a_row + i]), columns[i], acc[r]);
+}
+
+// sums[r * kFewColumns + j]: row r of A times row j of W, for kM x (kV vectors).
+template <int kM, int kV, class T>
+HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT w,
+                                  std::int64_t w_row, T* HWY_RESTRICT sums) {
+  const Narrow<T> d;
+  constexpr int kL = kOutputs<T>, kN = kNeighbors<T>;
+  constexpr int kLine = 64 / sizeof(T);  // of k: a cache line of a row is used up at once
+  hn::Vec<Narrow<T>> acc[kV][kM];
+  HWY_UNROLL(4)
+  for (int v = 0; v < kV; ++v) HWY_UNROLL(8)
+  for (int r = 0; r < kM; ++r) acc[v][r] = hn::Zero(d);
+  std::int64_t l = 0;
+  for (; l + kLine <= kc; l += kLine) HWY_UNROLL(4)
+  for (int v = 0; v < kV; ++v) {
+    const T* rows = w + v * kL * w_row + l;
+    for (int q = 0; q < kLine; q += kN) add_block<kM>(a.a + l + q, a.row, rows + q, w_row, acc[v]);
+  }
+  for (; l + kN <= kc; l += kN) HWY_UNROLL(4)
+  for (int v = 0; v < kV; ++v) add_block<kM>(a.a + l, a.row, w + v * kL * w_row + l, w_row, acc[v]);
+  for (; l < kc; ++l) HWY_UNROLL(4)
+  for (int v = 0; v < kV; ++v) {
+    HWY_ALIGN T column[kL];
+    for (int j = 0; j < kL; ++j) column[j] = w[(v * kL + j) * w_row + l];
+    HWY_UNROLL(8)
+    for (int r = 0; r < kM; ++r)
+      acc[v][r] = hn::MulAdd(hn::Set(d, a.a[r * a.row + l]), hn::Load(d, column), acc[v][r]);
+  }
+  HWY_UNROLL(4)
+  for (int v = 0; v < kV; ++v) HWY_UNROLL(8)
+  for (int r = 0; r < kM; ++r) hn::StoreU(acc[v][r], d, sums + r * kFewColumns + v * kL);
+}
+
+// sums[r * kFewColumns + j] for kM rows of A and n rows of W.
+template <int kM, class T>
+HWY_NOINLINE void few_rows_sums(std::int64_t n, std::int64_t kc, Strips<T> a, const T* w,
+                                std::int64_t w_row, T* sums) {
+  constexpr int kL = kOutputs<T>, kV = std::clamp(kChains / kM, 1, int(kFewColumns) / kL);
+  std::int64_t j = 0;
+  for (; j + kV * kL <= n; j += kV * kL)
+    few_rows_kernel<kM, kV>(kc, a, w + j * w_row, w_row, sums + j);
+  for (; j + kL <= n; j += kL) few_rows_kernel<kM, 1>(kc, a, w + j * w_row, w_row, sums + j);
+  if (j == n) return;
+  // The last vector begins with rows of W that are not wanted.
+  HWY_ALIGN T last[kM * kFewColumns];
+  const std::int64_t skipped = kL - (n - j);
+  few_rows_kernel<kM, 1>(kc, a, w + (j - skipped) * w_row, w_row, last);
+  for (int r = 0; r < kM; ++r)
+    std::copy_n(last + r * kFewColumns + skipped, n - j, sums + r * kFewColumns + j);
+}
+
+template <class T>
+void multiply_few_rows(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a, const T* w,
+                       std::int64_t w_row, T* c, std::int64_t c_row, std::int64_t c_col, bool first,
+                       const T* bias) {
+  HWY_ALIGN T sums[kFewRows * kFewColumns];
+  for (std::int64_t i = 0; i < m;) {
+    const std::int64_t left = m - i;
+    const Strips<T> rows{a.a + i * a.row, a.row, a.col};
+    T* out = sums + i * kFewColumns;
+    if (left >= 8)
+      few_rows_sums<8>(n, kc, rows, w, w_row, out), i += 8;
+    else if (left >= 4)
+      few_rows_sums<4>(n, kc, rows, w, w_row, out), i += 4;
+    else if (left >= 2)
+      few_rows_sums<2>(n, kc, rows, w, w_row, out), i += 2;
+    else
+      few_rows_sums<1>(n, kc, rows, w, w_row, out), i += 1;
+  }
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      const T sum = sums[i * kFewColumns + j];
+      T& out = c[i * c_row + j * c_col];
+      out = !first ? out + sum : bias ? bias[j] + sum : sum;
+    }
+}
+
+template decltype(multiply_few_rows<float>) multiply_few_rows<float>;
+template decltype(multiply_few_rows<double>) multiply_few_rows<double>;
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::autograd::kernels
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,108 @@
+#include "autograd/kernels/simd/visible_keys.h"
+
+#include "autograd/base/parallel.h"
+
+namespace heed::autograd::kernels {
+namespace {
+
+std::int64_t count_masks(const AttentionShape& a) {
+  if (!a.keep) return 0;
+  std::int64_t n = 1;
+  for (std::size_t i = 0; i < std::size_t(a.lead_axes); ++i)
+    if (a.keep_at.lead[i] != 0) n *= a.lead[i];
+  return n;
+}
+
+// any[j] |= row[j * stride] for n columns.
+void add_row(std::uint8_t* __restrict any, const std::uint8_t* __restrict row, std::int64_t stride,
+             std::int64_t n) {
+  if (stride == 1)
+    for (std::int64_t j = 0; j < n; ++j) any[j] = std::uint8_t(any[j] | row[j]);
+  else
+    for (std::int64_t j = 0; j < n; ++j) any[j] = std::uint8_t(any[j] | row[j * stride]);
+}
+
+// From the first to the last of n flags that is not 0.
+KeyRange set_flags(const std::uint8_t* flags, std::int64_t n) {
+  KeyRange found{0, n};
+  while (found.end > 0 && !flags[found.end - 1]) --found.end;
+  while (found.begin < found.end && !flags[found.begin]) ++found.begin;
+  return found;
+}
+
+}  // namespace
+
+VisibleKeys::VisibleKeys(const AttentionShape& a)
+    : a_(a),
+      window_(std::min(a.window, a.tq + a.tk)),
+      masks_(count_masks(a)),
+      tiles_(a.keep_at.row == 0 ? 1 : (a.tq + kQueries - 1) / kQueries),
+      blocks_((a.tk + kKeys - 1) / kKeys),
+      read_(masks_ * a.tk),
+      map_(masks_ * tiles_ * blocks_),
+      all_(masks_) {
+  const std::int64_t bytes = (a.keep_at.row == 0 ? 1 : a.tq) * kKeys;
+  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 16) / bytes);
+  parallel_for(masks_ * blocks_, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) read_block(i / blocks_, i % blocks_);
+  });
+  for (std::int64_t mask = 0; mask < masks_; ++mask) {
+    KeyRange keys = rows(0, a.tq);
+    while (keys.end > keys.begin && !read(mask)[keys.end - 1]) --keys.end;
+    all_.get()[mask] = keys;
+  }
+}
+
+std::int64_t VisibleKeys::mask_of(const LeadAxes& place) const {
+  std::int64_t mask = 0;
+  for (std::size_t i = 0; i < std::size_t(a_.lead_axes); ++i)
+    if (a_.keep_at.lead[i] != 0) mask = mask * a_.lead[i] + place[i];
+  return mask;
+}
+
+// The inverse of mask_of, as an offset.
+std::int64_t VisibleKeys::mask_offset(std::int64_t mask) const {
+  std::int64_t offset = 0;
+  for (std::size_t i = std::size_t(a_.lead_axes); i-- > 0;) {
+    if (a_.keep_at.lead[i] == 0) continue;
+    offset += mask % a_.lead[i] * a_.keep_at.lead[i];
+    mask /= a_.lead[i];
+  }
+  return offset;
+}
+
+void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
+  const KeyRange keys{block * kKeys, std::min(a_.tk, (block + 1) * kKeys)};
+  const std::uint8_t* keep = reinterpret_cast<const std::uint8_t*>(a_.keep) + mask_offset(mask);
+  std::uint8_t* read = read_.get() + mask * a_.tk + keys.begin;
+  std::fill_n(read, keys.size(), std::uint8_t(0));
+  for (std::int64_t tile = 0; tile < tiles_; ++tile) {
+    std::uint8_t any[kKeys] = {};
+    const auto add = [&](const std::uint8_t* row, KeyRange seen) {
+      seen = seen & keys;
+      if (seen.empty()) return;
+      add_row(any + seen.begin - keys.begin, row + seen.begin * a_.keep_at.column,
+              a_.keep_at.column, seen.size());
+    };
+    const std::int64_t i0 = tile * kQueries;
+    if (a_.keep_at.row == 0)  // rows(0, tq) has no holes: each row begins where the last one saw
+      add(keep, rows(0, a_.tq));
+    else
+      for (std::int64_t i = i0; i < std::min(a_.tq, i0 + kQueries); ++i)
+        add(keep + i * a_.keep_at.row, row(i));
+    add_row(read, any, 1, keys.size());
+    const KeyRange found = set_flags(any, keys.size());
+    map_.get()[(mask * tiles_ + tile) * blocks_ + block] = {keys.begin + found.begin,
+                                                            keys.begin + found.end};
+  }
+}
+
+KeyRange VisibleKeys::tile(std::int64_t mask, std::int64_t i0, std::int64_t n,
+                           std::int64_t j0) const {
+  const KeyRange keys = rows(i0, n) & KeyRange{j0, std::min(a_.tk, j0 + kKeys)};
+  if (!a_.keep) return keys;
+  const std::int64_t tile = a_.keep_at.row == 0 ? 0 : i0 / kQueries;
+  return keys & map_.get()[(mask * tiles_ + tile) * blocks_ + j0 / kKeys];
+}
+
+}  // namespace heed::autograd::kernels

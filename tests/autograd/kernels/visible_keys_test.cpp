@@ -1,0 +1,105 @@
+// Which keys the queries of an attention call may read: every number against cell by cell counting.
+#include "autograd/kernels/simd/visible_keys.h"
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd::kernels;
+using I = std::int64_t;
+
+// A call and its masks, if it has some: [lead[0] or 1, lead[1] or 1, tq or 1, tk or 1].
+struct Drawn {
+  AttentionShape a;
+  std::unique_ptr<bool[]> keep;
+  std::vector<bool> shared = {false, false};
+
+  explicit Drawn(std::mt19937& random) {
+    const auto pick = [&](std::initializer_list<I> from) {
+      return *(from.begin() + random() % from.size());
+    };
+    a.lead_axes = 2, a.lead = {2, 3};
+    a.tq = pick({1, 5, 47, 48, 49, 100, 200}), a.tk = pick({1, 7, 383, 384, 385, 800});
+    a.first_query = pick({0, a.tk - a.tq});
+    a.causal = random() % 2 == 0;
+    a.window = pick({0, 0, 1, 3, 48, 100, 400, I{1} << 60});
+    if (random() % 3 == 0) return;
+    const I rows = pick({1, a.tq, a.tq}), columns = pick({1, a.tk, a.tk, a.tk});
+    shared = {random() % 2 == 0, random() % 2 == 0};
+    const I heads = shared[1] ? 1 : 3, masks = (shared[0] ? 1 : 2) * heads;
+    keep = std::make_unique<bool[]>(std::size_t(masks * rows * columns));
+    const I patch = pick({1, 30, 150});  // all of so many rows and columns are alike
+    const unsigned odds = random() % 8;
+    for (I m = 0; m < masks; ++m)
+      for (I i = 0; i < rows; i += patch)
+        for (I j = 0; j < columns; j += patch) {
+          const bool value = random() % 8 < odds;
+          for (I r = i; r < std::min(rows, i + patch); ++r)
+            for (I c = j; c < std::min(columns, j + patch); ++c)
+              keep[std::size_t((m * rows + r) * columns + c)] = value;
+        }
+    a.keep = keep.get();
+    a.keep_at = {.lead = {shared[0] ? 0 : heads * rows * columns, shared[1] ? 0 : rows * columns},
+                 .row = rows == 1 ? 0 : columns,
+                 .column = columns == 1 ? 0 : 1};
+  }
+  bool may(I x, I y, I i, I j) const {
+    const I distance = j - (i + a.first_query);
+    if (a.causal && distance > 0) return false;
+    if (a.window > 0 && std::abs(distance) >= a.window) return false;
+    return !a.keep || a.keep[x * a.keep_at.lead[0] + y * a.keep_at.lead[1] + i * a.keep_at.row +
+                             j * a.keep_at.column];
+  }
+};
+
+TEST_CASE("visible keys are those of the cells, by row, by tile and at all") {
+  std::mt19937 random(1);
+  I hidden = 0, seen = 0;
+  for (int n = 0; n < 200; ++n) {
+    const Drawn c(random);
+    const AttentionShape& a = c.a;
+    CAPTURE(n, a.tq, a.tk, a.first_query, a.causal, a.window, a.keep != nullptr);
+    const VisibleKeys visible(a);
+    for (I x = 0; x < 2; ++x)
+      for (I y = 0; y < 3; ++y) {
+        const I mask = visible.mask_of({x, y});
+        const KeyRange all = visible.all(mask);
+        const std::uint8_t* read = visible.read(mask);
+        for (I j = 0; j < a.tk; ++j) {
+          bool any = false;
+          for (I i = 0; i < a.tq; ++i) any = any || c.may(x, y, i, j);
+          const bool told = all.begin <= j && j < all.end && (!read || read[j]);
+          REQUIRE(told == any);
+        }
+        for (I i0 = 0; i0 < a.tq; i0 += VisibleKeys::kQueries)
+          for (I j0 = 0; j0 < a.tk; j0 += VisibleKeys::kKeys) {
+            const I rows = std::min(a.tq - i0, VisibleKeys::kQueries);
+            const KeyRange told = visible.tile(mask, i0, rows, j0);
+            KeyRange want{a.tk, 0};
+            for (I i = i0; i < i0 + rows; ++i)
+              for (I j = j0; j < std::min(a.tk, j0 + VisibleKeys::kKeys); ++j) {
+                if (!c.may(x, y, i, j)) continue;
+                want = {std::min(want.begin, j), std::max(want.end, j + 1)};
+                const KeyRange row = visible.row(i);
+                REQUIRE((row.begin <= j && j < row.end && j < visible.causal_end(i)));
+              }
+            // A mask that all rows share is cut to its first and last key, then to the band of the
+            // tile, which may have none of the keys between.
+            const bool exact = !a.keep || a.keep_at.row != 0;
+            if (exact) REQUIRE(told.empty() == want.empty());
+            ++(told.empty() ? hidden : seen);
+            if (want.empty()) continue;
+            REQUIRE((told.begin <= want.begin && want.end <= told.end));
+            if (exact) REQUIRE((told.begin == want.begin && told.end == want.end));
+          }
+      }
+  }
+  CHECK(hidden > 500);
+  CHECK(seen > 500);
+}
+
+}  // namespace

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""tools/costs: exponents of known curves, and a short run. Usage: costs_test.py PATH-TO-HEED"""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+COSTS = Path(__file__).resolve().parents[2] / "tools/costs"
+os.environ["HEED"] = sys.argv[1]
+loader = importlib.machinery.SourceFileLoader("costs", str(COSTS))
+costs = importlib.util.module_from_spec(importlib.util.spec_from_loader("costs", loader))
+loader.exec_module(costs)
+sizes = [256, 512, 1024, 4096]
+assert abs(costs.exponent(sizes, [3 * n ** 1.5 for n in sizes]) - 1.5) < 1e-9
+assert abs(costs.exponent(sizes, [7] * 4)) < 1e-9
+
+with tempfile.TemporaryDirectory() as folder:
+    command = [sys.executable, COSTS, "layers", "--most", "2", "--seconds", "0", "--json", "--out", f"{folder}/c.svg"]
+    result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+    xml.dom.minidom.parse(f"{folder}/c.svg")
+memory = result["rows"][-1]
+assert memory["cost"] == "bytes" and memory["sizes"] == [1, 2], memory
+# Blocks are most of it, but neither embeddings nor logits.
+assert 0.5 < memory["exponent"] < 1, memory
+for row in result["rows"]:
+    assert min(row["values"]) > 0, row
+# A run takes what --dry-run says, to a fifth.
+assert [run["batch"] for run in result["dry_run"]] == [1, 2]
+for run in result["dry_run"]:
+    assert 0.8 < run["peak_bytes"] / run["said_bytes"] < 1.25, run
+print("costs: passed")

@@ -1,0 +1,64 @@
+// Timing by turns: figures that are compared are measured alternately, because a machine that is
+// shared changes its speed within seconds.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace heed {
+
+/// The middle one, the lower of two. Needs at least one.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Median of a[t] / b[t], two measurements of the same turns: a slow turn, or ten, leave it alone.
+inline double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t t = 0; t < a.size(); ++t) ratios.push_back(a[t] / b[t]);
+  return median(ratios);
+}
+
+/// [function][turn]: seconds of one call. In a turn each function is repeated for about `turn`
+/// seconds, one after the other; before, each is called twice to warm up.
+inline std::vector<std::vector<double>> seconds_by_turn(
+    const std::vector<std::function<void()>>& functions, int turns = 11, double turn = 2e-3) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](const std::function<void()>& f, std::int64_t repeats) {
+    const auto start = Clock::now();
+    for (std::int64_t i = 0; i < repeats; ++i) f();
+    return std::chrono::duration<double>(Clock::now() - start).count() / double(repeats);
+  };
+  std::vector<std::int64_t> repeats;
+  for (const auto& f : functions) {
+    f();
+    const double once = std::max(seconds(f, 1), 1e-9);
+    repeats.push_back(std::clamp<std::int64_t>(std::int64_t(turn / once), 1, 1 << 22));
+  }
+  std::vector<std::vector<double>> times(functions.size());
+  for (int t = 0; t < turns; ++t)
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      // Threads that wait for the next call spin for a moment, on cores that the next one needs.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (repeats[i] > 1) functions[i]();  // wakes its own
+      times[i].push_back(seconds(functions[i], repeats[i]));
+    }
+  return times;
+}
+
+/// Median seconds of one call of each function, by turns.
+inline std::vector<double> median_seconds(const std::vector<std::function<void()>>& functions,
+                                          int turns = 11, double turn = 2e-3) {
+  std::vector<double> medians;
+  for (const auto& times : seconds_by_turn(functions, turns, turn))
+    medians.push_back(median(times));
+  return medians;
+}
+
+}  // namespace heed

@@ -1,0 +1,113 @@
+#include "tools/heed/bench/works.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <stdexcept>
+
+#include "autograd/base/text.h"
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
+#include "nn/train/generate.h"
+#include "tools/heed/bench/bench.h"
+#include "tools/heed/report/model_report.h"
+#include "tools/heed/report/output.h"
+
+namespace heed {
+namespace {
+
+using autograd::Tensor;
+
+// "toy" or "toy,context=256,batch=1": a speed preset and options of training.
+nn::RunConfig config_of(const std::string& text) {
+  std::istringstream words(text);
+  std::string preset, word;
+  std::getline(words, preset, ',');
+  const auto presets = bench_presets();
+  if (std::find(presets.begin(), presets.end(), preset) == presets.end())
+    usage_error("bench: '{}' is no speed preset; these are: {}", preset, autograd::join(presets));
+  nn::RunConfig config = nn::preset(preset);
+  const std::vector<nn::Setting> settings = config.settings();
+  while (std::getline(words, word, ',')) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const nn::Setting* setting = nn::find_setting(settings, word.substr(0, equals));
+    if (!setting || equals == word.size())
+      usage_error("bench: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", text);
+    setting->set(setting->key, word.substr(equals + 1));
+  }
+  return config;
+}
+
+std::int64_t vocabulary_of(const std::string& text) {
+  return text.starts_with("micro") ? 32 : text.starts_with("toy") ? 64 : 65;
+}
+
+nn::Transformer model_of(const std::string& text) {
+  autograd::Generator g(1);
+  const std::int64_t vocabulary = vocabulary_of(text);
+  return nn::make_model(config_of(text), vocabulary, vocabulary, g);
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(const std::string& model)
+    : name_(model),
+      config_(config_of(model)),
+      model_(model_of(model)),
+      optimizer_(nn::decay_groups(nn::parameters(model_), config_.weight_decay),
+                 {.beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps}) {
+  autograd::Generator g(2);
+  for (Tensor* ids : {&x_, &y_})
+    *ids = autograd::randint(0, vocabulary_of(model), {config_.batch, config_.context}, g);
+}
+
+double TrainingStep::operator()() {
+  optimizer_.zero_grad();
+  const Tensor loss = cross_entropy(model_.forward(x_, {.training = true}), y_);
+  backward(loss);
+  optimizer_.step(config_.lr, config_.clip);
+  last_ = loss.item();
+  if (!stepped_) first_ = last_;
+  stepped_ = true;
+  return last_;
+}
+
+void TrainingStep::check_learned() const {
+  if (!(last_ < first_))
+    throw std::logic_error(
+        fmt::format("bench: {} does not learn its batch: {} then {}", name_, first_, last_));
+}
+
+double TrainingStep::flop() { return report_on(model_).flops_per_token * tokens(); }
+
+Generation::Generation(const std::string& model) : model_(model_of(model)) {
+  for (const nn::NamedTensor& p : nn::parameters(model_))
+    if (!p.name.starts_with("tok") && !p.name.starts_with("pos"))
+      weight_bytes_ += 4.0 * double(p.tensor.numel());
+}
+
+void Generation::operator()() {
+  std::array streams = {autograd::Generator(1)};
+  nn::generate_samples(model_, {0}, model_.options.context, {.sample = {.greedy = true}}, streams,
+                       [](std::int64_t, const nn::GeneratedToken&) { return true; });
+}
+
+std::function<void()> attention_call(const std::string& shape) {
+  std::istringstream in(shape);
+  std::array<std::int64_t, 4> n{};
+  char x = 'x';
+  for (std::size_t i = 0; i < n.size() && x == 'x' && in >> n[i] && n[i] > 0; ++i)
+    if (i + 1 < n.size()) in >> x;
+  if (!in || x != 'x' || in.peek() != EOF || n.back() < 1)
+    usage_error("attention needs a shape BxHxTxD such as 8x6x256x64, got '{}'", shape);
+  autograd::Generator g(1);
+  const auto draw = [&] { return autograd::randn(autograd::Shape(n), autograd::float32, g); };
+  const Tensor q = draw().requires_grad(), k = draw().requires_grad(), v = draw().requires_grad();
+  return [q, k, v, out_grad = draw()] {
+    autograd::grad(autograd::attention(q, k, v, {.causal = true}), {q, k, v},
+                   {.grad_output = out_grad});
+  };
+}
+
+}  // namespace heed

@@ -30,7 +30,7 @@ constexpr int kRows = 6;  // 16 registers: 12 of C, 2 of B, 1 of A
 constexpr std::int64_t kBlockK = 384;  // of k per pass: a strip of A stays in L1
 constexpr std::int64_t kAhead = 8;     // rows of B between their fetch and their use
 constexpr std::int64_t kFetchC = 64;   // of k: a shorter sum is there before its C could be
-constexpr std::int64_t kFewColumns = 64;
+constexpr std::int64_t kNarrow = 64;   // columns of B that do not repay a copy of A
 // Whether masked loads read nothing beyond their mask.
 constexpr bool kMaskedLoads = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
@@ -246,7 +246,7 @@ HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
 template <class T>
 HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
   if (a.col == 1) return a.row * std::int64_t(sizeof(T)) % 4096 == 0 && n > 2 * panel_width<T>();
-  return a.row != 1 || n > kFewColumns;
+  return a.row != 1 || n > kNarrow;
 }
 
 /// C [m, n] (+)= A [m, kc] B [kc, n], kc <= kBlockK; `first` and bias as in micro_kernel.

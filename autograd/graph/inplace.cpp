@@ -36,6 +36,13 @@ void copy_(const Tensor& x, const Tensor& source) {
   prepare_in_place("copy_", x);
   dispatch_any(x.dtype(), [&]<class T> {
     T* out = x.mutable_data<T>();
+    if (!x.shares_storage(source)) {
+      StridedLoop<2>(x.shape(), {&x.strides(), &source.strides()})
+          .run([to = out, from = source.data<T>()](const auto& at, std::int64_t n, const auto& s) {
+            for (std::int64_t i = 0; i < n; ++i) to[at[0] + i * s[0]] = from[at[1] + i * s[1]];
+          });
+      return;
+    }
     // Overlapping views of one storage: read everything before writing.
     const std::vector<T> values = source.to_vector<T>();
     std::size_t next = 0;

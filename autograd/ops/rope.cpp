@@ -28,12 +28,15 @@ struct Angles {
   std::int64_t first = 0, rows = 0;
   std::vector<double, PoolAllocator<double>> cosine, sine;
 };
+constexpr std::int64_t kKept =
+    1 << 14;  // positions behind the first wanted, which may never return
+
 // Those of at least `rows` positions from `first` on, kept per thread: every layer of every step
 // wants the same ones, and a cached model those that follow. No others are computed.
 const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, double base) {
   thread_local std::map<std::pair<std::int64_t, double>, Angles> cache;
   Angles& table = cache[{d, base}];
-  if (first < table.first || first > table.first + table.rows) {
+  if (first < table.first || first > table.first + table.rows || first > table.first + kKept) {
     table = {};
     table.first = first;
   }

@@ -26,8 +26,9 @@ template decltype(multiply_block<float>) multiply_block<float>;
 template decltype(multiply_block<double>) multiply_block<double>;
 
 constexpr std::int64_t kInPlaceRows = 8 * kRows;
-constexpr std::int64_t kMaxStep = 192;    // of k between additions to C
-constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
+constexpr std::int64_t kSomeRows = 2 * kRows;  // a copy of B is most of the work
+constexpr std::int64_t kMaxStep = 192;         // of k between additions to C
+constexpr std::int64_t kChunk = 1 << 16;       // multiply-adds that are worth a thread's attention
 
 // Every way through here adds up the same numbers in the same order: sums over a step of k, then
 // these one after the other. Steps are equal and their number is even, so that two threads may have
@@ -157,6 +158,24 @@ void run_few_rows(const Product<T>& p) {
   });
 }
 
+// Some rows more: threads share out the columns, too. Each packs a panel of B for a step of k,
+// which stays in L1 for all rows.
+template <class T>
+void run_some_rows(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  parallel_for(p.panels, kChunk / (p.panel * g.k), [&](std::int64_t p0, std::int64_t p1) {
+    const Scratch<T> packed(p.panel * p.step);
+    for (std::int64_t j = p0 * p.panel; j < std::min(g.n, p1 * p.panel); j += p.panel)
+      for (std::int64_t s = 0; s < p.steps; ++s) {
+        const std::int64_t k = p.step_size(s), l = s * p.step, n = std::min(p.panel, g.n - j);
+        pack_panels(packed.get(), g.b + l * g.b_row + j * g.b_col, g.b_row, g.b_col, k, n);
+        multiply_block(g.m, n, k, {g.a + l * g.a_col, g.a_row, g.a_col},
+                       packed_panels<T>(packed.get(), k), g.c + j * g.c_col, g.c_row, g.c_col,
+                       s == 0 && !g.accumulate, g.bias ? g.bias + j : nullptr);
+      }
+  });
+}
+
 template <class T>
 void run(const Gemm<T>& g) {
   const Product<T> p{g};
@@ -168,6 +187,7 @@ void run(const Gemm<T>& g) {
   if (num_threads() > 1 && p.steps >= num_threads() && !g.bias && !g.accumulate &&
       g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);
+  if (!p.in_place && g.m <= kSomeRows) return run_some_rows(p);
   run_large(p);
 }
 

@@ -432,6 +432,16 @@ TEST_CASE("only causal self-attention outside training takes a cache") {
   CHECK(cache.length() == 0);
 }
 
+TEST_CASE("angles of positions that a sliding text has left are not kept") {
+  const Tensor x = ones({1, 4}, float64);
+  const std::uint64_t before = heed::autograd::pool_stats().live_bytes;
+  for (std::int64_t p = 0; p < 60000; ++p) rope(x, {.base = 77, .offset = p});
+  CHECK(heed::autograd::pool_stats().live_bytes - before < 1500000);  // all: 2 MB
+  const Tensor far = rope(x, {.base = 77, .offset = 59999});
+  CHECK(select(select(far, 0, 0), 0, 0).item() ==
+        Approx(std::cos(59999.0) - std::sin(59999.0)).margin(1e-12));
+}
+
 TEST_CASE("rope from an offset rotates by absolute positions") {
   Generator g(4);
   const Tensor x = randn({2, 7, 6}, float64, g), all = rope(x);

@@ -55,7 +55,7 @@ void bench_command(Command& c) {
       "MFU\n"
       "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
       "          weights read, also as a share of what a sum over as much memory reads\n"
-      "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least 3 times,\n"
+      "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least once,\n"
       "          and prints the median seconds of one and the most bytes of tensors; for\n"
       "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
       "          a MODEL is a preset, with options: toy,context=256,batch=1\n"

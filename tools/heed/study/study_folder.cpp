@@ -6,6 +6,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {

@@ -66,13 +66,19 @@ struct Dual {
 
   /// One operation's rounding error, or that of a function which is wrong by `units` of 2^-24.
   constexpr Dual& round(double units = 1) {
-    if (!std::is_constant_evaluated() && rounding_seed != 0) add_rounding(units);
+    if (!std::is_constant_evaluated() && rounding_seed != 0 && double(float(value)) != value)
+      add_rounding(units);
+    return *this;
+  }
+  /// The rounding of an operand to bfloat16, half a unit in its 8th digit: 2^16 of 2^-24.
+  Dual& round_operand() {
+    if (rounding_seed != 0) add_rounding(0x1p16);
     return *this;
   }
 
  private:
   void add_rounding(double units) {
-    if (!std::isfinite(value) || double(float(value)) == value) return;
+    if (!std::isfinite(value)) return;
     std::uint64_t hash =
         (std::bit_cast<std::uint64_t>(value) ^ rounding_seed) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93u;

@@ -38,34 +38,41 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
   reference::softmax_row(y, y_stride, x, x_stride, n);
 }
 
+/// Rows of layer_norm (centered) or rms_norm, adjacent; moments is [rows, 2], mean and rstd of
+/// each.
 template <class T>
-Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
+void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::int64_t n,
+                  double eps, bool centered) {
   if constexpr (kSimdRows<T>)
-    if (simd_runs()) return simd::layer_norm_moments(x, n, eps);
-  return reference::layer_norm_moments(x, n, eps);
+    if (simd_runs() && centered) return simd::layer_norm_moments(moments, x, rows, n, eps);
+  for (std::int64_t r = 0; r < rows; ++r, x += n) {
+    const Moments<T> m = centered ? reference::layer_norm_moments(x, n, eps)
+                                  : reference::rms_norm_moments(x, n, eps);
+    moments[2 * r] = m.mean, moments[2 * r + 1] = m.rstd;
+  }
 }
 
 template <class T>
-void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, std::int64_t n) {
+void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight, const T* bias,
+               std::int64_t rows, std::int64_t n) {
   if constexpr (kSimdRows<T>)
-    if (simd_runs()) return simd::normalize(y, x, m, weight, bias, n);
-  reference::normalize(y, x, m, weight, bias, n);
+    if (simd_runs()) return simd::normalize(y, x, moments, weight, bias, rows, n);
+  for (std::int64_t r = 0; r < rows; ++r)
+    reference::normalize(y + r * n, x + r * n, Moments<T>{moments[2 * r], moments[2 * r + 1]},
+                         weight, bias, n);
 }
 
 template <class T>
-void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* weight,
+void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
+                        const Accumulator<T>* moments, const T* weight, std::int64_t rows,
                         std::int64_t n, bool centered) {
   if constexpr (kSimdRows<T>)
-    if (simd_runs()) return simd::normalize_backward(dx, g, x, m, weight, n, centered);
-  reference::normalize_backward(dx, g, x, m, weight, n, centered);
-}
-
-template <class T>
-void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T> m,
-                         std::int64_t n) {
-  if constexpr (kSimdRows<T>)
-    if (simd_runs()) return simd::add_parameter_grads(dweight, dbias, g, x, m, n);
-  reference::add_parameter_grads(dweight, dbias, g, x, m, n);
+    if (simd_runs()) return simd::normalize_backward(to, g, x, moments, weight, rows, n, centered);
+  for (std::int64_t r = 0; r < rows; ++r, g += n, x += n) {
+    const Moments<T> m{moments[2 * r], moments[2 * r + 1]};
+    if (to.x) reference::normalize_backward(to.x + r * n, g, x, m, weight, n, centered);
+    if (to.weight) reference::add_parameter_grads(to.weight, to.bias, g, x, m, n);
+  }
 }
 
 template <class T>

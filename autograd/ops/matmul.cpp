@@ -1,8 +1,12 @@
 // matmul: 1-D, 2-D and batched operands, batch axes broadcast; any strides, no copies.
 // linear: x W^T + b in one kernel.
 #include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
 
 #include "autograd/kernels/kernels.h"
+#include "autograd/kernels/simd/gemm_bf16.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -82,17 +86,21 @@ const Op kLinear({.name = "linear",
                   .samples = linear_samples,
                   .no_sizes = needs_axis()});
 
+thread_local Precision t_matmul_precision = Precision::kFloat32;
+
 // C [m, n] = A B (+ bias) for row-major or transposed operands.
 template <class T>
-void multiply_rows(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, const T* b,
-                   std::int64_t b_row, std::int64_t b_col, std::int64_t m, std::int64_t n,
-                   std::int64_t k, const T* bias = nullptr) {
+void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, std::int64_t a_col,
+                   const T* b, std::int64_t b_row, std::int64_t b_col, std::int64_t m,
+                   std::int64_t n, std::int64_t k, const T* bias = nullptr) {
   kernels::Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
   g.a = a, g.a_row = a_row, g.a_col = a_col;
   g.b = b, g.b_row = b_row, g.b_col = b_col;
   g.c = c, g.c_row = n, g.c_col = 1;
   g.bias = bias;
+  if constexpr (std::is_same_v<T, float>)
+    if (precision == Precision::kBfloat16) return kernels::gemm_bf16(g);
   kernels::gemm(g);
 }
 
@@ -100,19 +108,20 @@ void multiply_rows(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, con
 std::int64_t row_count(const Shape& shape) { return shape.sub(0, shape.rank() - 1).numel(); }
 
 // x [rows, in], w [out, in] -> [rows, out]
-Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& shape) {
+Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
   const std::int64_t in = w.size(1), out = w.size(0);
   const Tensor b = bias.defined() ? contiguous(bias) : bias;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
-    multiply_rows<T>(y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(), w.strides()[1],
-                     w.strides()[0], row_count(shape), out, in,
+    multiply_rows<T>(precision, y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(),
+                     w.strides()[1], w.strides()[0], row_count(shape), out, in,
                      b.defined() ? b.data<T>() : nullptr);
   });
   return y;
 }
 
-Grads linear_backward(const Vjp& v) {
+Grads linear_backward(Precision precision, const Vjp& v) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), w = v.input(1);
   const std::int64_t out = w.size(0), in = w.size(1);
   const std::int64_t rows = row_count(x.shape());
@@ -121,20 +130,49 @@ Grads linear_backward(const Vjp& v) {
     const T* pg = g.data<T>();
     if (v.needs(0)) {  // dx = g w
       grads[0] = empty_like(x);
-      multiply_rows<T>(grads[0].template mutable_data<T>(), pg, out, 1, w.data<T>(), w.strides()[0],
-                       w.strides()[1], rows, in, out);
+      multiply_rows<T>(precision, grads[0].template mutable_data<T>(), pg, out, 1, w.data<T>(),
+                       w.strides()[0], w.strides()[1], rows, in, out);
     }
     if (v.needs(1)) {  // dw = g^T x
       grads[1] = empty_like(w);
-      multiply_rows<T>(grads[1].template mutable_data<T>(), pg, 1, out, x.data<T>(), in, 1, out, in,
-                       rows);
+      multiply_rows<T>(precision, grads[1].template mutable_data<T>(), pg, 1, out, x.data<T>(), in,
+                       1, out, in, rows);
     }
   });
   if (v.needs(2)) grads[2] = sum_to(v.grad, v.input(2).shape());
   return grads;
 }
 
+Tensor linear_by_definition(Args t) {
+  const Tensor y = matmul(t[0], mT(t[1]));
+  return t[2].defined() ? y + t[2] : y;
+}
+
+// x and, as its tangent, what rounding it to bfloat16 may do (rounding_seed, base/dual.h).
+Tensor with_operand_roundings(const Tensor& x) {
+  std::vector<Dual> roundings;
+  dispatch_floating(x.dtype(), kLinear, [&]<class T> {
+    for (const T& entry : x.detach().to_vector<T>()) {
+      const double value = real(entry);
+      roundings.push_back(Dual(value).round_operand() - value);
+    }
+  });
+  return x + from_data(roundings, x.shape());
+}
+
+// What check_float32 bounds a bfloat16 linear by: all six operands of its three products rounded.
+Tensor linear_with_roundings(Args t) {
+  const Tensor y = matmul(with_operand_roundings(t[0]), mT(with_operand_roundings(t[1])));
+  if (y.needs_grad()) y.register_hook(with_operand_roundings);
+  return t[2].defined() ? y + t[2] : y;
+}
+
 }  // namespace
+
+MatmulPrecision::MatmulPrecision(Precision precision) : before_(t_matmul_precision) {
+  t_matmul_precision = precision;
+}
+MatmulPrecision::~MatmulPrecision() { t_matmul_precision = before_; }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() >= 1 && b.rank() >= 1, kMatmul, "needs rank >= 1, got ", a.shape(), " x ",
@@ -162,16 +200,15 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
         w_in.size(0), "], got ", b_in.defined() ? b_in.shape() : Shape{});
   Tensor x = x_in.detach(), w = w_in, b = b_in;
   unify(kLinear, x, w, b);
+  const Precision precision = t_matmul_precision;
+  if (rounding_seed != 0 && precision == Precision::kBfloat16 && x.dtype() == dual64)
+    return linear_with_roundings(std::array{x_in, w_in, b_in});
   Shape shape = x.shape();
   shape[shape.rank() - 1] = w.size(0);
   return record(
       kLinear, {x_in, w_in, b_in},
-      linear_forward(contiguous(x), w.detach(), b.defined() ? b.detach() : b, shape),
-      [](Args t) {
-        const Tensor y = matmul(t[0], mT(t[1]));
-        return t[2].defined() ? y + t[2] : y;
-      },
-      linear_backward);
+      linear_forward(precision, contiguous(x), w.detach(), b.defined() ? b.detach() : b, shape),
+      linear_by_definition, [precision](const Vjp& v) { return linear_backward(precision, v); });
 }
 
 }  // namespace heed::autograd

@@ -1,5 +1,8 @@
 // layer_norm and rms_norm over the last axis. One is the other with the mean set to 0, so they
 // share their loops over rows.
+#include <algorithm>
+#include <array>
+
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
@@ -8,7 +11,6 @@ namespace heed::autograd {
 namespace {
 
 using kernels::Accumulator;
-using kernels::Moments;
 
 // Rows that spread widely: differences are poor where the variance is close to 0.
 Tensor wide(SampleGen& g, const Shape& shape) { return g.uniform(shape, -8, 8); }
@@ -106,30 +108,33 @@ Normalized forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias
     T* y = result.y.template mutable_data<T>();
     Acc* moments = result.moments.template mutable_data<Acc>();
     parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        const T* row = in + r * rows.size;
-        const Moments<T> m = kind == Kind::kLayer
-                                 ? kernels::layer_norm_moments(row, rows.size, eps)
-                                 : kernels::reference::rms_norm_moments(row, rows.size, eps);
-        kernels::normalize(y + r * rows.size, row, m, w, b, rows.size);
-        moments[2 * r] = m.mean;
-        moments[2 * r + 1] = m.rstd;
-      }
+      const T* from = in + begin * rows.size;
+      Acc* m = moments + 2 * begin;
+      kernels::norm_moments(m, from, end - begin, rows.size, eps, kind == Kind::kLayer);
+      kernels::normalize(y + begin * rows.size, from, m, w, b, end - begin, rows.size);
     });
   });
   return result;
 }
 
+// out[c] = the sum of column c of `rows` rows, `width` apart, in the order of reference::sum: every
+// fourth row into one of four sums.
 template <class T>
-using Sums = std::vector<T, PoolAllocator<T>>;
-
-// row(r) for every row, parallel; `sums` [chunks, width] gives each chunk its own partial sums.
-template <class T, class F>
-void for_each_row(const Rows& rows, Sums<T>& sums, std::int64_t width, F row) {
-  parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
-    T* partial = sums.data() + begin / rows.grain * width;
-    for (std::int64_t r = begin; r < end; ++r) row(r, partial);
-  });
+void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t width,
+                          std::int64_t columns) {
+  using Acc = kernels::Accumulator<T>;
+  const std::int64_t fours = rows / 4;
+  std::array<std::array<Acc, kernels::kColumnBlock>, 4> sums;
+  for (std::int64_t c = 0; c < columns; c += kernels::kColumnBlock) {
+    const std::int64_t n = std::min(kernels::kColumnBlock, columns - c);
+    for (std::size_t i = 0; i < 4; ++i) {
+      sums[i].fill(Acc{});
+      kernels::add_columns(sums[i].data(), x + std::int64_t(i) * width + c, fours, 4 * width, n);
+    }
+    kernels::add_columns(sums[0].data(), x + 4 * fours * width + c, rows - 4 * fours, width, n);
+    for (std::size_t i = 0; i < std::size_t(n); ++i)
+      out[c + std::int64_t(i)] = T((sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i]));
+  }
 }
 
 // Gradients of x, weight and bias; `inputs` of them (rms_norm has no bias).
@@ -149,20 +154,20 @@ Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std
     T* dx = needs_x ? grads[0].template mutable_data<T>() : nullptr;
     // [dweight, dbias] per chunk
     const std::int64_t width = needs_weight || needs_bias ? 2 * size : 0;
-    Sums<T> sums(std::size_t(std::max<std::int64_t>(1, rows.chunks()) * width));
-    for_each_row(rows, sums, width, [&](std::int64_t r, T* partial) {
-      const std::int64_t at = r * size;
-      const Moments<T> m{pm[2 * r], pm[2 * r + 1]};
-      if (dx)
-        kernels::normalize_backward(dx + at, pg + at, px + at, m, w, size, kind == Kind::kLayer);
-      if (width) kernels::add_parameter_grads(partial, partial + size, pg + at, px + at, m, size);
+    std::vector<T, PoolAllocator<T>> sums(
+        std::size_t(std::max<std::int64_t>(1, rows.chunks()) * width));
+    parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
+      T* partial = sums.data() + begin / rows.grain * width;
+      const kernels::NormGrads<T> to{dx ? dx + begin * size : nullptr, width ? partial : nullptr,
+                                     partial + (width ? size : 0)};
+      kernels::normalize_backward(to, pg + begin * size, px + begin * size, pm + 2 * begin, w,
+                                  end - begin, size, kind == Kind::kLayer);
     });
     // Chunks are added in their order: the same bits at any thread count.
     const auto gradient = [&](std::int64_t first) {
       Tensor d = empty({size}, x.dtype());
-      for (std::int64_t i = 0; i < size; ++i)
-        d.template mutable_data<T>()[i] = T(kernels::reference::sum(
-            sums.data() + first + i, std::max<std::int64_t>(1, rows.chunks()), width));
+      sum_columns_in_order(d.template mutable_data<T>(), sums.data() + first, rows.chunks(), width,
+                           size);
       return d;
     };
     if (needs_weight) grads[1] = gradient(0);

@@ -127,7 +127,25 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis);
 /// torch.matmul: 1-D, 2-D or batched operands, batch axes broadcast.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// x [..., in] times weight [out, in] transposed, plus bias [out] if defined -> [..., out]. Fused.
+/// As MatmulPrecision says, its three products may be of rounded operands.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// How linear multiplies float32; other dtypes are never rounded.
+enum class Precision : std::uint8_t {
+  kFloat32,
+  kBfloat16,  ///< operands rounded to bfloat16, sums in float32 (kernels/simd/gemm_bf16.h)
+};
+/// What linear does on this thread, for a scope (as PyTorch's set_float32_matmul_precision). The
+/// backward of what it recorded is of the same precision, wherever that runs; gradients that are
+/// themselves differentiated (create_graph) are those of float32 products.
+class MatmulPrecision {
+ public:
+  explicit MatmulPrecision(Precision precision);
+  ~MatmulPrecision();
+  MatmulPrecision(const MatmulPrecision&) = delete;
+
+ private:
+  Precision before_;
+};
 /// Einstein summation. Labels are single letters ("nqhd,nkhd->nhqk"), or names if any term has two
 /// words or an underscore ("batch pos d_model, head d_model d_head -> batch pos head d_head").
 /// A repeated label takes the diagonal; sizes never broadcast; operands contract left to right.

@@ -1,7 +1,7 @@
 // The names of autograd that nn's declarations are written in.
 #pragma once
 
-#include "autograd/ops/mask.h"
+#include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 
 namespace heed::nn {
@@ -10,6 +10,7 @@ using autograd::CausalAlignment;
 using autograd::DType;
 using autograd::Generator;
 using autograd::KeepMask;
+using autograd::Precision;
 using autograd::ScoreBias;
 using autograd::Shape;
 using autograd::Tensor;

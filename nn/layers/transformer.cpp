@@ -215,6 +215,7 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) c
             embedded.size(2) == options.d_model,
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ", options.d_model,
         "], got ", embedded.shape());
+  const MatmulPrecision precision(options.matmul);
   const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, pass);
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);

@@ -98,6 +98,7 @@ struct Transformer : Module {
     std::variant<ResidualRule, double> residual_scale = 1.0;  ///< of each sublayer's output
     double dropout = 0;
     DType dtype = float32;
+    Precision matmul = Precision::kFloat32;  ///< of all linears (ops.h), where dtype is float32
   } options;
   Embedding tok;
   std::optional<Embedding> pos;

@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "autograd/kernels/simd/gemm_bf16.h"
 #include "autograd/kernels/simd/simd.h"
+#include "nn/train/config.h"
 
 namespace heed::nn {
 
@@ -18,5 +20,12 @@ inline std::string compiler_text() {
 
 /// The vector instructions that its kernels chose on this machine: "AVX3_ZEN4".
 inline std::string simd_target_text() { return autograd::kernels::simd_target(); }
+
+/// The same of a run, which may multiply bfloat16: "AVX3, bfloat16 by amx".
+inline std::string simd_target_text(const RunConfig& config) {
+  if (config.matmul == Precision::kFloat32) return simd_target_text();
+  return simd_target_text() + ", " + enum_name(config.matmul) + " by " +
+         autograd::kernels::bf16_way();
+}
 
 }  // namespace heed::nn

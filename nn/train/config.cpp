@@ -22,12 +22,14 @@ RunConfig completed(RunConfig c) {
   return c;
 }
 
-// Of a completed configuration: all but what other tasks have.
+// Of a completed configuration: all but what other tasks have. A default that every run had before
+// it could be chosen is not said, so that those runs' recipes still are their text.
 std::vector<Setting> own_settings(RunConfig& c) {
   std::vector<Setting> list = c.settings();
   std::erase_if(list, [&](const Setting& s) {
     if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
     if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
+    if (s.key == "matmul") return c.matmul == Precision::kFloat32;
     return s.key.starts_with("task-") && s.get().empty();
   });
   return list;
@@ -110,7 +112,11 @@ std::vector<Setting> model_settings(RunConfig& c) {
       {"v-init", c.v_init, "as-init", "weights of values"},
       {"o-init", c.o_init, "as-init", "weights of attention's output"},
       {"dropout", c.dropout, kShare, "probability"},
-      {"dtype", c.dtype, "of weights and arithmetic"}};
+      {"dtype", c.dtype, "of weights and arithmetic"},
+      {"matmul", c.matmul,
+       "operands of linear layers' products, rounded to it as they are multiplied; sums and "
+       "weights "
+       "stay float32"}};
 }
 
 std::vector<Setting> optimization_settings(RunConfig& c) {
@@ -229,6 +235,9 @@ void check_model(const RunConfig& c) {
   check<ValueError>(c.norm != NormPlacement::kNone || c.norm_kind == NormKind::kLayerNorm,
                     "norm-kind", enum_name(c.norm_kind),
                     " has no place with norm none; choose norm pre or post");
+  check<ValueError>(c.matmul == Precision::kFloat32 || c.dtype == float32, "matmul",
+                    enum_name(c.matmul), " rounds float32 numbers, got dtype ", enum_name(c.dtype),
+                    "; leave out one of them");
   check<ValueError>(c.init != Init::kMuP || !c.tied, "init",
                     "mup draws the output layer smaller than the embedding that tied makes it; "
                     "leave out tied");

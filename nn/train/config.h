@@ -101,6 +101,11 @@ struct EnumNames<DType> {  // those that a model can have
                                                              {float64, "float64"}};
 };
 template <>
+struct EnumNames<Precision> {
+  static constexpr std::pair<Precision, const char*> kTable[] = {
+      {Precision::kFloat32, "float32"}, {Precision::kBfloat16, "bfloat16"}};
+};
+template <>
 struct EnumNames<Decay> {
   static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
                                                              {Decay::kLinear, "linear"},
@@ -151,6 +156,7 @@ struct RunConfig {
   std::optional<Init> q_init, k_init, v_init, o_init;  ///< unset: as `init`
   double dropout = 0;
   DType dtype = float32;
+  Precision matmul = Precision::kFloat32;
   // the optimizer
   std::int64_t batch = 32, accumulate = 1, steps = 400, warmup = 20;
   std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run
@@ -186,7 +192,8 @@ int preset_seconds(std::string_view name);
 void validate(const RunConfig& config);
 
 /// config.toml: a [train] section, doubles with 17 digits; the same text gives the same run bit for
-/// bit. `extra` goes above as comments (compiler, SIMD target).
+/// bit. `matmul` is there if it is not float32: runs from before it existed keep their text.
+/// `extra` goes above as comments (compiler, SIMD target).
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
 /// Reads what to_toml wrote, every key of it. ValueError naming `file`, line and key otherwise.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");

@@ -118,7 +118,8 @@ Transformer::Options model_options(const RunConfig& c, std::int64_t vocab, std::
           .window = c.window,
           .residual_scale = c.residual_scale,
           .dropout = c.dropout,
-          .dtype = c.dtype};
+          .dtype = c.dtype,
+          .matmul = c.matmul};
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ void Trainer::save(const std::filesystem::path& folder,
   std::map<std::string, std::string> facts = metadata(steps_done);
   facts.merge(streams());
   facts["compiler"] = compiler_text();
-  facts["simd_target"] = simd_target_text();
+  facts["simd_target"] = simd_target_text(config_);
   save_safetensors((folder / kState).string(), state(), facts);
   save_results(folder);
   save_weights(folder / kModel);
@@ -261,7 +261,7 @@ Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Tas
   t.restore(file);
   if (file.checksum.empty()) t.warnings.push_back(no_checksum(path));
   for (const auto& [key, now] :
-       {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text()}})
+       {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text(config)}})
     if (const std::string then = metadata_of(file, path, key); then != now)
       t.warnings.push_back(
           fmt::format("{} was {} in {}, is {} now: the run goes on, but not with the same bits",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What heed is compared with, as a process that stays: for each line WORK SIZE SECONDS of stdin it
-repeats that work for so long, at least 3 times, and prints the median seconds of one, as
+repeats that work for so long, at least once, and prints the median seconds of one, as
 `heed bench blocks` does. Between lines it sleeps.
 
 VARIANT is jax, or torch and what is added to it: torch, torch+fused, torch+compile+fused, torch+bf16.
@@ -36,7 +36,7 @@ def make_call(variant, work, size):
 def median_call(call, seconds):
     times = []
     end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
+    while not times or time.perf_counter() < end:
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)

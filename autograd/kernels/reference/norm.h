@@ -16,6 +16,14 @@ struct Moments {
   Accumulator<T> mean, rstd;
 };
 
+/// Where the backward of a chunk of rows writes.
+template <class T>
+struct NormGrads {
+  T* x = nullptr;       ///< [rows, n]; null: not wanted
+  T* weight = nullptr;  ///< [n], added to; null: neither it nor bias is wanted
+  T* bias = nullptr;
+};
+
 namespace reference {
 
 /// Mean and 1 / sqrt(population variance + eps) of n values. Two passes: no cancellation.

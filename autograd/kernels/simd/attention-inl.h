@@ -56,18 +56,19 @@ struct Head {
 
   Head(const Attention<T>& all, const VisibleKeys& some, std::int64_t i)
       : a(all), visible(some), index(i) {
-    for (std::size_t axis = std::size_t(a.lead_axes); axis-- > 0; i /= a.lead[axis])
+    for (std::size_t axis = std::size_t(a.lead_axes); axis-- > 1; i /= a.lead[axis])
       place[axis] = i % a.lead[axis];
+    place[0] = i;
     q = a.q + offset(a.q_at.lead), k = a.k + offset(a.k_at.lead), v = a.v + offset(a.v_at.lead);
     out = a.out + offset(a.out_at.lead);
     lse = a.lse + index * a.tq;
-    mask = visible.mask_of(place), keys = visible.all(mask), read_ = visible.read(mask);
+    mask = a.keep ? visible.mask_of(place) : 0, keys = visible.all(mask),
+    read_ = visible.read(mask);
     plain = !a.keep && !a.bias && a.scale > 0;  // a negative scale makes the largest the smallest
   }
   std::int64_t offset(const LeadAxes& strides) const {
     std::int64_t sum = 0;
-    for (std::size_t axis = 0; axis < std::size_t(a.lead_axes); ++axis)
-      sum += place[axis] * strides[axis];
+    for (std::size_t axis = 0; axis < kMaxLead; ++axis) sum += place[axis] * strides[axis];
     return sum;
   }
   bool is_read(std::int64_t j) const { return j >= keys.begin && (!read_ || read_[j]); }

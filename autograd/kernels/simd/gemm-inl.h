@@ -29,6 +29,10 @@ constexpr int kRows = 6;  // 16 registers: 12 of C, 2 of B, 1 of A
 #endif
 constexpr std::int64_t kBlockK = 384;  // of k per pass: a strip of A stays in L1
 constexpr std::int64_t kAhead = 8;     // rows of B between their fetch and their use
+constexpr std::int64_t kFetchC = 64;   // of k: a shorter sum is there before its C could be
+constexpr std::int64_t kNarrow = 64;   // columns of B that do not repay a copy of A
+// Whether masked loads read nothing beyond their mask.
+constexpr bool kMaskedLoads = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
 template <class T>
 using Full = hn::ScalableTag<T>;
@@ -57,12 +61,21 @@ struct Panels {
   std::int64_t row, panel;
 };
 
+/// Hides p's value from the compiler, which else works out the addresses behind it long before
+/// their use, and keeps what it has no registers for in memory and in halves of vectors.
+template <class T>
+HWY_INLINE void forget(T*& p) {
+  asm("" : "+r"(p));
+}
+
 /// C[kR x kV vectors] (+)= A B over kc steps. `first`: the sum replaces C, and bias is added.
-/// C and bias join at the end: their loads wait for nothing.
+/// C and bias join at the end: their loads wait for nothing, and C is on its way from the start.
+/// A function of plain arguments, called through a pointer: a tile may take no more than 200
+/// cycles.
 template <int kR, int kV, class T>
-HWY_INLINE void micro_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT b,
-                             std::int64_t b_row, T* HWY_RESTRICT c, std::int64_t c_row, bool first,
-                             const T* HWY_RESTRICT bias) {
+HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, const T* b, T* c,
+                               std::int64_t c_row, std::int64_t b_row, std::int64_t a_col,
+                               bool first, const T* HWY_RESTRICT bias) {
   const Full<T> d;
   using V = hn::Vec<Full<T>>;
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
@@ -70,11 +83,17 @@ HWY_INLINE void micro_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT
   HWY_UNROLL(12)
   for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
   for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
+  T* row = c;
+  if (kc >= kFetchC) {
+    HWY_UNROLL(12)
+    for (int r = 0; r < kR; ++r, row += c_row) HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v) hwy::Prefetch(row + v * lanes);
+  }
   // One base per three rows: each row is then an address of base and scaled stride.
   constexpr int kBases = (kR + 2) / 3;
   const T* base[kBases];
   HWY_UNROLL(4)
-  for (int i = 0; i < kBases; ++i) base[i] = a.a + 3 * i * a.row;
+  for (int i = 0; i < kBases; ++i) base[i] = a + 3 * i * a_row;
   for (std::int64_t l = 0; l < kc; ++l) {
     V bv[kV];
     HWY_UNROLL(2)
@@ -84,26 +103,28 @@ HWY_INLINE void micro_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT
     b += b_row;
     HWY_UNROLL(12)
     for (int r = 0; r < kR; ++r) {
-      const V ar = hn::Set(d, base[r / 3][(r % 3) * a.row]);
+      const V ar = hn::Set(d, base[r / 3][(r % 3) * a_row]);
       HWY_UNROLL(2)
       for (int v = 0; v < kV; ++v) acc[r][v] = hn::MulAdd(ar, bv[v], acc[r][v]);
     }
     HWY_UNROLL(4)
-    for (int i = 0; i < kBases; ++i) base[i] += a.col;
+    for (int i = 0; i < kBases; ++i) base[i] += a_col;
   }
+  forget(c);
   if (!first) {
+    row = c;
     HWY_UNROLL(12)
-    for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
-    for (int v = 0; v < kV; ++v)
-      acc[r][v] = hn::Add(hn::LoadU(d, c + r * c_row + v * lanes), acc[r][v]);
+    for (int r = 0; r < kR; ++r, row += c_row) HWY_UNROLL(2)
+    for (int v = 0; v < kV; ++v) acc[r][v] = hn::Add(hn::LoadU(d, row + v * lanes), acc[r][v]);
   } else if (bias) {
     HWY_UNROLL(12)
     for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
     for (int v = 0; v < kV; ++v) acc[r][v] = hn::Add(hn::LoadU(d, bias + v * lanes), acc[r][v]);
   }
+  forget(c);
   HWY_UNROLL(12)
-  for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
-  for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + r * c_row + v * lanes);
+  for (int r = 0; r < kR; ++r, c += c_row) HWY_UNROLL(2)
+  for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + v * lanes);
 }
 
 /// Heights of strips: as many of kRows as fit, then the rest in few pieces.
@@ -113,23 +134,24 @@ inline int strip_rows(std::int64_t left) {
   return 1;
 }
 
+template <class T>
+using Kernel = decltype(micro_kernel<1, 1, T>)*;
+
 template <int kV, class T>
-HWY_NOINLINE void strip_kernel(int rows, std::int64_t kc, Strips<T> a, const T* b,
-                               std::int64_t b_row, T* c, std::int64_t c_row, bool first,
-                               const T* bias) {
+HWY_INLINE Kernel<T> kernel_of(int rows) {
   switch (rows) {
     case kRows:
-      return micro_kernel<kRows, kV>(kc, a, b, b_row, c, c_row, first, bias);
+      return micro_kernel<kRows, kV, T>;
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
     case 8:
-      return micro_kernel<8, kV>(kc, a, b, b_row, c, c_row, first, bias);
+      return micro_kernel<8, kV, T>;
 #endif
     case 4:
-      return micro_kernel<4, kV>(kc, a, b, b_row, c, c_row, first, bias);
+      return micro_kernel<4, kV, T>;
     case 2:
-      return micro_kernel<2, kV>(kc, a, b, b_row, c, c_row, first, bias);
+      return micro_kernel<2, kV, T>;
     default:
-      return micro_kernel<1, kV>(kc, a, b, b_row, c, c_row, first, bias);
+      return micro_kernel<1, kV, T>;
   }
 }
 
@@ -170,26 +192,28 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
 }
 
 /// out[l * width + j] = b[l * row + j * col]: `columns` of a panel or rows of a strip, over kc. The
-/// last vector that a kernel reads of a panel is filled up with 0.
+/// last vector that a kernel reads of a panel is filled up with 0. Adjacent columns are copied as
+/// whole vectors: behind a strip there must be room for two.
 template <class T>
 HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RESTRICT b,
                        std::int64_t row, std::int64_t col, std::int64_t kc, std::int64_t columns) {
   const Full<T> d;
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
-  if (row == 1) {
-    transpose(out, width, b, col, columns, kc);
-  } else if (columns == 2 * lanes && col == 1) {
+  if (col == 1 && columns <= 2 * lanes && kMaskedLoads) {
+    const auto low = hn::FirstN(d, std::size_t(columns));
+    const auto high = hn::FirstN(d, std::size_t(std::max(columns - lanes, std::int64_t{0})));
     for (std::int64_t l = 0; l < kc; ++l) {
-      hn::StoreU(hn::LoadU(d, b + l * row), d, out + l * width);
-      hn::StoreU(hn::LoadU(d, b + l * row + lanes), d, out + l * width + lanes);
+      hn::StoreU(hn::MaskedLoad(low, d, b + l * row), d, out + l * width);
+      if (columns > lanes)
+        hn::StoreU(hn::MaskedLoad(high, d, b + l * row + lanes), d, out + l * width + lanes);
     }
-  } else if (columns == kRows && col == 1) {
-    for (std::int64_t l = 0; l < kc; ++l)
-      for (int j = 0; j < kRows; ++j) out[l * width + j] = b[l * row + j];
-  } else {
+    return;
+  }
+  if (row == 1)
+    transpose(out, width, b, col, columns, kc);
+  else
     for (std::int64_t l = 0; l < kc; ++l)
       for (std::int64_t j = 0; j < columns; ++j) out[l * width + j] = b[l * row + j * col];
-  }
   const std::int64_t read = std::min(width, (columns + lanes - 1) / lanes * lanes);
   if (columns < read)
     for (std::int64_t l = 0; l < kc; ++l)
@@ -216,12 +240,13 @@ HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
   return col == 1 && n % std::int64_t(hn::Lanes(Full<T>())) == 0;
 }
 
-/// Whether a strip of A is worth a copy: not if rows are read along k, unless they are a multiple
-/// of a page apart and fight for the same lines of L1.
+/// Whether a strip of A is worth a copy: for few columns of B only if its rows lie apart in both
+/// directions; if rows are read along k, only if they are a multiple of a page apart and fight for
+/// the same lines of L1.
 template <class T>
 HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
   if (a.col == 1) return a.row * std::int64_t(sizeof(T)) % 4096 == 0 && n > 2 * panel_width<T>();
-  return n > panel_width<T>() || a.row != 1;
+  return a.row != 1 || n > kNarrow;
 }
 
 /// C [m, n] (+)= A [m, kc] B [kc, n], kc <= kBlockK; `first` and bias as in micro_kernel.
@@ -231,7 +256,7 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
                                  bool first, const T* bias) {
   constexpr std::size_t kPanelMax = 2 * HWY_MAX_BYTES / sizeof(T);
   const std::int64_t panel = panel_width<T>(), lanes = panel / 2;
-  HWY_ALIGN T strip[kRows * kBlockK];
+  HWY_ALIGN T strip[kRows * kBlockK + kPanelMax];
   HWY_ALIGN T edge[kRows * kPanelMax];
   HWY_ALIGN T edge_bias[kPanelMax];
   const bool copy = pack_a(a, n);
@@ -242,15 +267,17 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
       pack(strip, rows, rows_of_a.a, a.col, a.row, kc, rows);
       rows_of_a = {strip, 1, rows};
     }
+    const Kernel<T> wide = kernel_of<2, T>(rows);
     for (std::int64_t j = 0; j < n; j += panel) {
       const std::int64_t width = std::min(panel, n - j);
       const T* panel_b = b.b + j / panel * b.panel;
       T* out = c + i * c_row + j * c_col;
       const T* bias_j = bias ? bias + j : nullptr;
       const bool narrow = width <= lanes;
-      const auto run = narrow ? strip_kernel<1, T> : strip_kernel<2, T>;
+      const Kernel<T> run = narrow ? kernel_of<1, T>(rows) : wide;
       if (c_col == 1 && width == (narrow ? lanes : panel)) {
-        run(rows, kc, rows_of_a, panel_b, b.row, out, c_row, first, bias_j);
+        run(kc, rows_of_a.a, rows_of_a.row, panel_b, out, c_row, b.row, rows_of_a.col, first,
+            bias_j);
         continue;
       }
       // A ragged edge or a strided C goes through a full tile.
@@ -258,7 +285,8 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
       if (!first)
         for (int r = 0; r < rows; ++r)
           for (std::int64_t q = 0; q < width; ++q) edge[r * panel + q] = out[r * c_row + q * c_col];
-      run(rows, kc, rows_of_a, panel_b, b.row, edge, panel, first, bias ? edge_bias : nullptr);
+      run(kc, rows_of_a.a, rows_of_a.row, panel_b, edge, panel, b.row, rows_of_a.col, first,
+          bias ? edge_bias : nullptr);
       for (int r = 0; r < rows; ++r)
         for (std::int64_t q = 0; q < width; ++q) out[r * c_row + q * c_col] = edge[r * panel + q];
     }

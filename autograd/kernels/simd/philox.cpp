@@ -19,7 +19,7 @@ void keep_span(const DropoutMask& mask, std::uint64_t first, std::span<std::uint
   std::uint8_t memory[kRun + kKeepSlack];
   for (std::size_t at = 0; at < out.size(); at += kRun) {
     const std::size_t n = std::min(kRun, out.size() - at);
-    std::copy_n(keep_run(mask, first + at, std::int64_t(n), memory), n, out.begin() + at);
+    std::copy_n(keep_run(mask, first + at, std::int64_t(n), memory), n, out.data() + at);
   }
 }
 

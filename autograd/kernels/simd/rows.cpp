@@ -161,61 +161,67 @@ void scaled_probabilities_loop(float* dx, const float* x, float top, float log_t
   });
 }
 
-void layer_norm_moments_loop(const float* x, std::int64_t n, float* mean_out, float* variance_out) {
+void layer_norm_moments_loop(double* moments, const float* x, std::int64_t rows, std::int64_t n,
+                             double eps) {
   const D d;
-  V total = hn::Zero(d);
-  for_each_vector(n, [&](auto, auto load, auto) HWY_ATTR { total = hn::Add(total, load(x)); });
-  const float mean = sum_lanes(total) / float(n);
-  V squares = hn::Zero(d);
-  for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
-    const V centered = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
-    squares = hn::MulAdd(centered, centered, squares);
-  });
-  *mean_out = mean;
-  *variance_out = sum_lanes(squares) / float(n);
+  for (std::int64_t r = 0; r < rows; ++r, x += n, moments += 2) {
+    V total = hn::Zero(d);
+    for_each_vector(n, [&](auto, auto load, auto) HWY_ATTR { total = hn::Add(total, load(x)); });
+    const float mean = sum_lanes(total) / float(n);
+    V squares = hn::Zero(d);
+    for_each_vector(n, [&](auto mask, auto load, auto) HWY_ATTR {
+      const V centered = hn::IfThenElseZero(mask, hn::Sub(load(x), hn::Set(d, mean)));
+      squares = hn::MulAdd(centered, centered, squares);
+    });
+    const float variance = sum_lanes(squares) / float(n);
+    moments[0] = double(mean);
+    moments[1] = 1 / std::sqrt(double(variance) + eps);
+  }
 }
 
-void normalize_loop(float* y, const float* x, float mean, float rstd, const float* weight,
-                    const float* bias, std::int64_t n) {
+void normalize_loop(float* y, const float* x, const double* moments, const float* weight,
+                    const float* bias, std::int64_t rows, std::int64_t n) {
   const D d;
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    V v = hn::Mul(hn::Sub(load(x), hn::Set(d, mean)), hn::Set(d, rstd));
-    if (weight) v = hn::Mul(v, load(weight));
-    if (bias) v = hn::Add(v, load(bias));
-    store(v, y);
-  });
+  for (std::int64_t r = 0; r < rows; ++r, x += n, y += n, moments += 2) {
+    const V mean = hn::Set(d, float(moments[0])), rstd = hn::Set(d, float(moments[1]));
+    for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+      V v = hn::Mul(hn::Sub(load(x), mean), rstd);
+      if (weight) v = hn::Mul(v, load(weight));
+      if (bias) v = hn::Add(v, load(bias));
+      store(v, y);
+    });
+  }
 }
 
-void normalize_backward_loop(float* dx, const float* g, const float* x, float mean, float rstd,
-                             const float* weight, std::int64_t n, bool centered) {
+// A row is read twice: for its means, and what it adds to the parameters; then for dx.
+void normalize_backward_loop(const NormGrads<float>& to, const float* g, const float* x,
+                             const double* moments, const float* weight, std::int64_t rows,
+                             std::int64_t n, bool centered) {
   const D d;
-  V sum_h = hn::Zero(d), sum_hu = hn::Zero(d);
-  const auto u_of = [&](auto load) HWY_ATTR {
-    return hn::Mul(hn::Sub(load(x), hn::Set(d, mean)), hn::Set(d, rstd));
-  };
-  const auto h_of = [&](auto load)
-                        HWY_ATTR { return weight ? hn::Mul(load(g), load(weight)) : load(g); };
-  for_each_vector(n, [&](auto, auto load, auto) HWY_ATTR {
-    const V h = h_of(load);  // 0 beyond the end
-    sum_h = hn::Add(sum_h, h);
-    sum_hu = hn::MulAdd(h, u_of(load), sum_hu);
-  });
-  const V mean_h = hn::Set(d, centered ? sum_lanes(sum_h) / float(n) : 0.0f);
-  const V mean_hu = hn::Set(d, sum_lanes(sum_hu) / float(n));
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V h = hn::Sub(h_of(load), mean_h);
-    store(hn::Mul(hn::Set(d, rstd), hn::NegMulAdd(u_of(load), mean_hu, h)), dx);
-  });
-}
-
-void add_parameter_grads_loop(float* dweight, float* dbias, const float* g, const float* x,
-                              float mean, float rstd, std::int64_t n) {
-  const D d;
-  for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
-    const V u = hn::Mul(hn::Sub(load(x), hn::Set(d, mean)), hn::Set(d, rstd));
-    store(hn::MulAdd(load(g), u, load(dweight)), dweight);
-    store(hn::Add(load(dbias), load(g)), dbias);
-  });
+  for (std::int64_t r = 0; r < rows; ++r, x += n, g += n, moments += 2) {
+    const V mean = hn::Set(d, float(moments[0])), rstd = hn::Set(d, float(moments[1]));
+    const auto u_of = [&](auto load) HWY_ATTR { return hn::Mul(hn::Sub(load(x), mean), rstd); };
+    const auto h_of = [&](auto load)
+                          HWY_ATTR { return weight ? hn::Mul(load(g), load(weight)) : load(g); };
+    V sum_h = hn::Zero(d), sum_hu = hn::Zero(d);
+    for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+      const V h = h_of(load), u = u_of(load);  // h is 0 beyond the end
+      sum_h = hn::Add(sum_h, h);
+      sum_hu = hn::MulAdd(h, u, sum_hu);
+      if (to.weight) {
+        store(hn::MulAdd(load(g), u, load(to.weight)), to.weight);
+        store(hn::Add(load(to.bias), load(g)), to.bias);
+      }
+    });
+    if (!to.x) continue;
+    float* dx = to.x + r * n;
+    const V mean_h = hn::Set(d, centered ? sum_lanes(sum_h) / float(n) : 0.0f);
+    const V mean_hu = hn::Set(d, sum_lanes(sum_hu) / float(n));
+    for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
+      const V h = hn::Sub(h_of(load), mean_h);
+      store(hn::Mul(rstd, hn::NegMulAdd(u_of(load), mean_hu, h)), dx);
+    });
+  }
 }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -311,7 +317,6 @@ HWY_EXPORT(scaled_probabilities_loop);
 HWY_EXPORT(layer_norm_moments_loop);
 HWY_EXPORT(normalize_loop);
 HWY_EXPORT(normalize_backward_loop);
-HWY_EXPORT(add_parameter_grads_loop);
 HWY_EXPORT(add_columns_loop);
 HWY_EXPORT(sum_of_squares_loop);
 HWY_EXPORT(adamw_loop);
@@ -365,24 +370,18 @@ void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int6
    n);
   dx[target] -= float(scale * (1 - smoothing));
 }
-Moments<float> layer_norm_moments(const float* x, std::int64_t n, double eps) {
-  float mean = 0, variance = 0;
-  HWY_DYNAMIC_DISPATCH(layer_norm_moments_loop)(x, n, &mean, &variance);
-  return {mean, 1 / std::sqrt(double(variance) + eps)};
+void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
+                        double eps) {
+  HWY_DYNAMIC_DISPATCH(layer_norm_moments_loop)(moments, x, rows, n, eps);
 }
-void normalize(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
-               std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(normalize_loop)(y, x, float(m.mean), float(m.rstd), weight, bias, n);
+void normalize(float* y, const float* x, const double* moments, const float* weight,
+               const float* bias, std::int64_t rows, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(normalize_loop)(y, x, moments, weight, bias, rows, n);
 }
-void normalize_backward(float* dx, const float* g, const float* x, Moments<float> m,
-                        const float* weight, std::int64_t n, bool centered) {
-  HWY_DYNAMIC_DISPATCH(normalize_backward_loop)
-  (dx, g, x, float(m.mean), float(m.rstd), weight, n, centered);
-}
-void add_parameter_grads(float* dweight, float* dbias, const float* g, const float* x,
-                         Moments<float> m, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(add_parameter_grads_loop)
-  (dweight, dbias, g, x, float(m.mean), float(m.rstd), n);
+void normalize_backward(const NormGrads<float>& to, const float* g, const float* x,
+                        const double* moments, const float* weight, std::int64_t rows,
+                        std::int64_t n, bool centered) {
+  HWY_DYNAMIC_DISPATCH(normalize_backward_loop)(to, g, x, moments, weight, rows, n, centered);
 }
 void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
                  std::int64_t columns) {

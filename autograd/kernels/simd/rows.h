@@ -28,15 +28,15 @@ void silu_backward(float* dx, const float* g, const float* x, std::int64_t n);
 
 void softmax_row(float* y, const float* x, std::int64_t n);
 
-/// Sums run in float32 lanes: rows are short.
-Moments<float> layer_norm_moments(const float* x, std::int64_t n, double eps);
-void normalize(float* y, const float* x, Moments<float> m, const float* weight, const float* bias,
-               std::int64_t n);
-void normalize_backward(float* dx, const float* g, const float* x, Moments<float> m,
-                        const float* weight, std::int64_t n, bool centered);
-/// As the reference, into float32 sums: of a chunk of rows, not of all.
-void add_parameter_grads(float* dweight, float* dbias, const float* g, const float* x,
-                         Moments<float> m, std::int64_t n);
+/// `rows` adjacent rows of n values; moments is [rows, 2], mean and rstd. Sums run in float32
+/// lanes: rows are short.
+void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
+                        double eps);
+void normalize(float* y, const float* x, const double* moments, const float* weight,
+               const float* bias, std::int64_t rows, std::int64_t n);
+void normalize_backward(const NormGrads<float>& to, const float* g, const float* x,
+                        const double* moments, const float* weight, std::int64_t rows,
+                        std::int64_t n, bool centered);
 
 /// As the references, with exponentials in float32.
 double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std::int64_t target,

@@ -65,7 +65,7 @@ TEST_CASE("on every SIMD target dropout keeps the same elements, to the last val
       const double u =
           philox(key, {uint32_t(base / 4), uint32_t(base / 4 >> 32), 0, 0})[0] * 0x1p-32;
       for (const double p : {u, std::nextafter(u, 1.0), 0.1, 0.9, 1.0, 1e-300})
-        for (const std::size_t n : {0, 1, 2, 7, 31, 32, 33, 63, 64, 65, 256, 700})
+        for (const std::size_t n : {0u, 1u, 2u, 7u, 31u, 32u, 33u, 63u, 64u, 65u, 256u, 700u})
           for (uint64_t first = base; first < base + 5; ++first) {
             const DropoutMask mask(key, p);
             std::vector<uint8_t> want(n), got(n + 1, 7);

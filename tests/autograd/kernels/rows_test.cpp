@@ -1,6 +1,7 @@
 // Rows of float32 on every SIMD target against the references in float64.
 #include "autograd/kernels/simd/rows.h"
 
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <functional>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "autograd/check/float32.h"
-#include "autograd/kernels/reference/softmax.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/random.h"
 #include "tests/support/catch.h"
@@ -107,48 +108,63 @@ void check_activations(Row& r) {
       }));
 }
 
-void check_norms(Row& r) {
-  const Duals x = duals(r.x), w = duals(r.w), b = duals(r.b), g = duals(r.g);
-  const auto moments = [&](bool centered) {
-    return centered ? kernels::reference::layer_norm_moments(x.data(), r.n, 1e-5)
-                    : kernels::reference::rms_norm_moments(x.data(), r.n, 1e-5);
+// Two rows, so that every row finds its own moments.
+void check_norms(const Row& r) {
+  const auto n = std::size_t(r.n);
+  const auto two = [](Floats first, const Floats& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
   };
+  const Floats x = two(r.x, r.g), g = two(r.g, r.w);
+  const Duals dx = duals(x), dg = duals(g), w = duals(r.w), b = duals(r.b);
   for (const bool centered : {true, false})
     for (const bool weighted : {true, false}) {
       CAPTURE(centered, weighted);
-      const kernels::Moments<float> m =
-          centered ? kernels::simd::layer_norm_moments(r.x.data(), r.n, 1e-5)
-                   : kernels::reference::rms_norm_moments(r.x.data(), r.n, 1e-5);
       const auto some = [&](auto& of) { return weighted ? of.data() : nullptr; };
-      r.check(
-          "normalize",
-          [&](float* y) { kernels::simd::normalize(y, r.x.data(), m, some(r.w), some(r.b), r.n); },
-          [&](Dual* y) {
-            kernels::reference::normalize(y, x.data(), moments(centered), some(w), some(b), r.n);
-          });
-      r.check(
-          "normalize_backward",
-          [&](float* y) {
-            kernels::simd::normalize_backward(y, r.g.data(), r.x.data(), m, some(r.w), r.n,
-                                              centered);
-          },
-          [&](Dual* y) {
-            kernels::reference::normalize_backward(y, g.data(), x.data(), moments(centered),
-                                                   some(w), r.n, centered);
-          });
+      std::array<double, 4> moments{};
+      kernels::norm_moments(moments.data(), x.data(), 2, r.n, 1e-5, centered);
+      // f(row, its moments) of both rows
+      const auto reference = [&](auto f) {
+        for (std::size_t i = 0; i < 2; ++i)
+          f(i * n, centered ? kernels::reference::layer_norm_moments(&dx[i * n], r.n, 1e-5)
+                            : kernels::reference::rms_norm_moments(&dx[i * n], r.n, 1e-5));
+      };
+      Floats y(2 * n);
+      kernels::simd::normalize(y.data(), x.data(), moments.data(), some(r.w), some(r.b), 2, r.n);
+      within("normalize", y, [&] {
+        Duals out(2 * n);
+        reference([&](std::size_t at, auto m) {
+          kernels::reference::normalize(&out[at], &dx[at], m, some(w), some(b), r.n);
+        });
+        return out;
+      });
+      const auto backward = [&](float* to_x, float* to_w, float* to_b) {
+        kernels::simd::normalize_backward({to_x, to_w, to_b}, g.data(), x.data(), moments.data(),
+                                          some(r.w), 2, r.n, centered);
+      };
+      Floats dw = r.w, db = r.b;  // what is added to
+      backward(y.data(), dw.data(), db.data());
+      within("normalize_backward", y, [&] {
+        Duals out(2 * n);
+        reference([&](std::size_t at, auto m) {
+          kernels::reference::normalize_backward(&out[at], &dg[at], &dx[at], m, some(w), r.n,
+                                                 centered);
+        });
+        return out;
+      });
+      within("add_parameter_grads", two(dw, db), [&] {
+        Duals out = duals(two(r.w, r.b));
+        reference([&](std::size_t at, auto m) {
+          kernels::reference::add_parameter_grads(&out[0], &out[n], &dg[at], &dx[at], m, r.n);
+        });
+        return out;
+      });
+      // Each alone gives the same.
+      Floats y_alone(2 * n), dw_alone = r.w, db_alone = r.b;
+      backward(y_alone.data(), nullptr, nullptr);
+      backward(nullptr, dw_alone.data(), db_alone.data());
+      CHECK((y_alone == y && dw_alone == dw && db_alone == db));
     }
-  const kernels::Moments<float> m = kernels::simd::layer_norm_moments(r.x.data(), r.n, 1e-5);
-  Floats sums = r.w;  // what is added to
-  sums.insert(sums.end(), r.b.begin(), r.b.end());
-  Duals exact = duals(sums);
-  kernels::simd::add_parameter_grads(sums.data(), sums.data() + r.n, r.g.data(), r.x.data(), m,
-                                     r.n);
-  within("add_parameter_grads", sums, [&] {
-    Duals out = exact;
-    kernels::reference::add_parameter_grads(out.data(), out.data() + r.n, g.data(), x.data(),
-                                            moments(true), r.n);
-    return out;
-  });
 }
 
 void check_softmaxes(Row& r) {

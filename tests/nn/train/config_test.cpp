@@ -48,6 +48,19 @@ TEST_CASE("config.toml is written as it always was") {
         "check-invariants = 0\n");
 }
 
+TEST_CASE("matmul is in config.toml where it is not float32, and reaches the model") {
+  RunConfig c;
+  c.matmul = Precision::kBfloat16;
+  CHECK_THAT(to_toml(c), Contains("dtype = \"float32\"\nmatmul = \"bfloat16\"\n"));
+  CHECK(from_toml(to_toml(c)).matmul == Precision::kBfloat16);
+  CHECK(from_toml(to_toml(RunConfig())).matmul == Precision::kFloat32);
+  Generator g(1);
+  CHECK(make_model(c, 8, 8, g).options.matmul == Precision::kBfloat16);
+  c.dtype = float64;
+  CHECK_THROWS_WITH(validate(c), Contains("matmul: bfloat16 rounds float32 numbers, got dtype "
+                                          "float64; leave out one of them"));
+}
+
 TEST_CASE("a wrong config.toml is refused by file, line and key") {
   const std::string whole = to_toml(RunConfig());
   const auto refusal = [&](const std::string& from, const std::string& to) -> std::string {

@@ -1,14 +1,17 @@
 // A run that is interrupted, or made longer, is the one that was not: bit for bit.
 #include "autograd/base/parallel.h"
+#include "autograd/kernels/simd/gemm_bf16.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
+#include "tests/support/simd_targets.h"
 
 namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
+using heed::autograd::testing::OnTarget;
 using heed::testing::Folder;
 
 TEST_CASE("the length of a run can change, but not its schedule") {
@@ -83,6 +86,45 @@ TEST_CASE("a resumed run is the straight one, bit for bit, at any number of thre
       }
     }
   heed::autograd::set_num_threads(threads);
+}
+
+TEST_CASE(
+    "a run of bfloat16 products goes on with the same bits, or says that its way is another") {
+  const int threads = heed::autograd::num_threads();
+  RunConfig c = tiny_run();
+  c.matmul = Precision::kBfloat16;
+  Folder straight, folder;
+  Trainer whole(c);
+  run_to(whole, 12, 3);
+  whole.save(straight.path());
+  Trainer first(c);
+  run_to(first, 5, 3);
+  first.save(folder.path());
+  heed::autograd::set_num_threads(3);
+  {
+    Trainer second = Trainer::resume(folder.path());
+    CHECK(second.config().matmul == Precision::kBfloat16);
+    CHECK(second.warnings.empty());
+    run_to(second, 12, 3);
+    second.save(folder.path());
+  }
+  heed::autograd::set_num_threads(threads);
+  for (const char* file : {"model.safetensors", "state.safetensors", "metrics.csv", "config.toml"})
+    CHECK(bytes_of(folder / file) == bytes_of(straight / file));
+
+  {
+    const OnTarget other("scalar");
+    const std::vector<std::string> warnings = Trainer::resume(folder.path()).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK_THAT(warnings[0], Contains(kernels::bf16_ways()[0] + " in "));
+    CHECK_THAT(warnings[0], Contains("is SCALAR, bfloat16 by portable now"));
+  }
+  // Its line lost, a config.toml would be that of float32: the weights say otherwise.
+  std::string config = bytes_of(folder / "config.toml");
+  const std::string line = "matmul = \"bfloat16\"\n";
+  config.erase(config.find(line), line.size());
+  write_file((folder / "config.toml").string(), std::string_view(config));
+  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains("was trained with 'matmul = "));
 }
 
 }  // namespace

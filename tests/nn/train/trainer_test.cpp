@@ -36,9 +36,10 @@ TEST_CASE("a tiny model learns one batch by heart") {
 }
 
 TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
+  const auto matmul = GENERATE(Precision::kFloat32, Precision::kBfloat16);
   RunConfig c;  // induction, large enough that every op and product is shared out
   c.mlp = c.bias = true;
-  c.dropout = 0.1;
+  c.dropout = 0.1, c.matmul = matmul;
   c.batch = 48, c.steps = kSanitized ? 1 : 3, c.eval_batch = 16;
   const auto trained = [&] {
     Trainer t(c);

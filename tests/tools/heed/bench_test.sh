@@ -13,6 +13,7 @@ train=$("$heed" bench train --preset micro --threads 1 --json)
 for key in ms_per_step tokens_per_s mfu peak_bytes; do
   less 0 "$(number $key <<< "$train")" || fail "bench train: $key in $train"
 done
+[[ $train == *'"matmul":"float32"'* ]] || fail "bench train: which products? $train"
 less "$(number mfu <<< "$train")" 1 || fail "faster than the machine: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
 

@@ -29,9 +29,12 @@ done << END
 --scale 0.2 --window 3 --norm post --norm-kind rmsnorm --form per_head --k-bias no --init mup
 --soft-cap 5 --d-head 3 --d-value 2 --norm none --mlp-act relu --residual-scale 0.3 --init xavier
 --qk-norm --positions rope --mlp-act gelu-tanh --mlp-ratio 0.5 --init kaiming --sink learned
-${everything[@]}
+${everything[@]} --matmul bfloat16
 END
+expect 0 info run$number
+out_has "float32, products of bfloat16"
 expect 0 gradcheck --run run$number --order 1
+out_has "in float32, products of bfloat16, on"
 
 # Counts by hand: 17 inputs, one of them the separator, 16 classes, d-model 8, 8 places.
 expect 0 train "${five_steps[@]}" "${everything[@]}" --dry-run --json
@@ -53,6 +56,8 @@ refuses 2 "--soft-cap needs a number, 0 to 10000, got 'inf'" train --soft-cap in
 refuses 2 "--sink: 'on' is not one of none, zero or learned" train --sink on
 refuses 2 "--q-bias: 'true' is not one of as-bias, yes or no" train --q-bias true
 refuses 2 "form: packed_qkv has biases of q, k and v all or none" train --v-bias yes
+refuses 2 "--matmul: 'bf16' is not one of float32 or bfloat16" train --matmul bf16
+refuses 2 "matmul: bfloat16 rounds float32 numbers" train --matmul bfloat16 --dtype float64
 refuses 2 "--norm-kind: 'rms' is not one of layernorm or rmsnorm" train --norm-kind rms
 refuses 2 "norm-kind: rmsnorm has no place with norm none" train --norm none --norm-kind rmsnorm
 refuses 2 "--mlp-act: 'swish' is not one of" train --mlp --mlp-act swish

@@ -29,7 +29,7 @@ class Fake:
         self.name, self.threads, self.seconds = name, 1, seconds
 
     def block(self, work, size, seconds):
-        if seconds:  # none is the warm-up
+        if seconds >= 1:  # less is the warm-up
             Fake.log.append(self.name)
         return self.seconds * 2 ** (len(Fake.log) // 2.001)
 

@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "autograd/ops/ops.h"
+
 namespace heed {
 
 struct BenchOptions {
   std::string preset;        ///< of train and generate; empty: all four
   std::vector<int> threads;  ///< thread counts to measure at
   bool json = false;
+  autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of train
 };
 
 /// The presets that bench train can time.
@@ -22,7 +25,7 @@ int bench_ops(const BenchOptions& options);
 int bench_train(const BenchOptions& options);
 int bench_generate(const BenchOptions& options);
 
-/// For each line "WORK SIZE SECONDS" of stdin: repeats that work for so long, at least 3 times, and
+/// For each line "WORK SIZE SECONDS" of stdin: repeats that work for so long, at least once, and
 /// prints the median seconds of one and the most bytes of tensors at a time. tools/peers/compare
 /// alternates it with other programs that read the same lines.
 int bench_blocks(const BenchOptions& options);

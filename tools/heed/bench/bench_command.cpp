@@ -1,5 +1,6 @@
 // heed bench: speed, measured.
 #include "autograd/base/parallel.h"
+#include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/report/output.h"
@@ -9,17 +10,19 @@ namespace {
 
 struct BenchArguments {
   std::string what, preset;
+  autograd::Precision matmul = autograd::Precision::kFloat32;
 };
 
 int bench(const BenchArguments& a, const Command& c) {
   if (a.what.empty()) usage_error("bench: needs gemm, ops or train; try heed bench train");
   const bool of_presets = a.what == "train" || a.what == "generate";
   if (c.given("preset") && !of_presets) usage_error("--preset goes with heed bench train");
+  if (c.given("matmul") && a.what != "train") usage_error("--matmul goes with heed bench train");
   if (c.json && a.what == "blocks")
     usage_error("bench blocks prints two numbers a line, no --json");
   // By itself: one thread for products, as their ratios are stated; both counts for steps.
   const int threads = autograd::num_threads();
-  BenchOptions options{a.preset, {threads}, c.json};
+  BenchOptions options{a.preset, {threads}, c.json, a.matmul};
   if (!c.given("threads") && a.what == "gemm") options.threads = {1};
   if (!c.given("threads") && of_presets && threads > 1) options.threads = {1, threads};
   if (a.what == "gemm") return bench_gemm(options);
@@ -39,7 +42,8 @@ void bench_command(Command& c) {
       "threads add (forward_ns backward_ns) rows (op us gb_per_s us_with_grad) "
       "attention (length ms extra_bytes composite_ms composite_extra_bytes)";
   c.json_keys["train"] =
-      "rows (preset threads ms_per_step tokens_per_s mfu peak_bytes mallocs_per_step peak_gflops)";
+      "rows (preset matmul threads ms_per_step tokens_per_s mfu peak_bytes mallocs_per_step "
+      "peak_gflops)";
   c.json_keys["generate"] = "rows (preset threads tokens_per_s weight_bytes gb_per_s read_share)";
   c.examples =
       "  heed bench train\n"
@@ -55,7 +59,7 @@ void bench_command(Command& c) {
       "MFU\n"
       "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
       "          weights read, also as a share of what a sum over as much memory reads\n"
-      "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least 3 times,\n"
+      "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least once,\n"
       "          and prints the median seconds of one and the most bytes of tensors; for\n"
       "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
       "          a MODEL is a preset, with options: toy,context=256,batch=1\n"
@@ -65,7 +69,8 @@ void bench_command(Command& c) {
   c.add(
       "Options",
       {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate", "blocks"}, "what to time"),
-       nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all")});
+       nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all"),
+       nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson);
   c.run = [a](const Command& command) { return bench(*a, command); };
 }

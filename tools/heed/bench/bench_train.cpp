@@ -48,9 +48,9 @@ class PeakProducts {
   std::unique_ptr<Comparator> onednn_ = load_onednn();
 };
 
-StepRow measure(const std::string& preset, int threads) {
+StepRow measure(const std::string& preset, autograd::Precision matmul, int threads) {
   autograd::reset_peak_bytes();
-  TrainingStep step(preset);
+  TrainingStep step(preset + ",matmul=" + nn::enum_name(matmul));
   const double flop = step.flop();
   step(), step();
   const auto peak_bytes = double(autograd::pool_stats().peak_bytes);
@@ -93,9 +93,10 @@ int bench_train(const BenchOptions& options) {
     for (const int threads : options.threads) {
       progress.at_work(fmt::format("bench train: {}, {} threads", preset, threads));
       autograd::set_num_threads(threads);
-      const StepRow r = measure(preset, threads);
+      const StepRow r = measure(preset, options.matmul, threads);
       progress.clear();
       table.push_back(nn::Json::object({{"preset", r.preset},
+                                        {"matmul", nn::enum_name(options.matmul)},
                                         {"threads", r.threads},
                                         {"ms_per_step", r.seconds * 1e3},
                                         {"tokens_per_s", r.tokens_per_s},

@@ -187,7 +187,10 @@ int report_run_gradcheck(const GradcheckRequest& request) {
         request.run, with_commas(count), parameters.size(), entries, seconds_text(clock.seconds()),
         failed);
     if (float32)
-      print("in float32 on {} the loss and its {} gradients err by at most {:.2f} of the bound\n",
+      print("in float32{} on {} the loss and its {} gradients err by at most {:.2f} of the bound\n",
+            run.model.options.matmul == autograd::Precision::kFloat32
+                ? ""
+                : ", products of " + nn::enum_name(run.model.options.matmul) + ",",
             float32->target, with_commas(count), float32->worst);
     if (float32 && !float32->ok) print("FAILED {}\n", float32->message);
   }

@@ -26,16 +26,21 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
   const ModelReport report = report_on(run.model);
   const std::string weights = nn::hash_of_tensors(parameters(run.model));
   if (json) {
-    nn::Json object = nn::Json::object(
-        {{"run", folder.string()}, {"task", run.config.task}, {"weights", weights}});
+    nn::Json object = nn::Json::object({{"run", folder.string()},
+                                        {"task", run.config.task},
+                                        {"dtype", nn::enum_name(run.config.dtype)},
+                                        {"matmul", nn::enum_name(run.config.matmul)},
+                                        {"weights", weights}});
     object.update(to_json(report));
     print_json(object);
     return kOk;
   }
   const nn::RunConfig& c = run.config;
-  print("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}\n\n", folder.string(),
-        c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
-        nn::enum_name(c.dtype));
+  print(
+      "{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}\n\n", folder.string(),
+      c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
+      nn::enum_name(c.dtype),
+      c.matmul == autograd::Precision::kFloat32 ? "" : ", products of " + nn::enum_name(c.matmul));
   print_parameters(report);
   print("work      {} FLOP per token, forward and backward\n", si_text(report.flops_per_token));
   print(
@@ -113,7 +118,7 @@ void info_command(Command& c) {
   c.name = "info";
   c.what = "parameters, work and memory of a run; tensors of a .safetensors file; texts of a PNG";
   c.json_keys[""] =
-      "run task weights parameters flops_per_token parameter_bytes training_bytes "
+      "run task dtype matmul weights parameters flops_per_token parameter_bytes training_bytes "
       "activation_bytes_per_sequence tensors (name shape std) attention";
   c.json_keys["of a picture"] = "file width height texts (keyword text)";
   c.json_keys["of a file"] = "file checksum numbers tensors (name dtype shape) metadata";

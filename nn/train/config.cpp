@@ -30,6 +30,7 @@ std::vector<Setting> own_settings(RunConfig& c) {
     if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
     if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
     if (s.key == "matmul") return c.matmul == Precision::kFloat32;
+    if (s.key == "check-invariants") return c.check_invariants == 0;
     return s.key.starts_with("task-") && s.get().empty();
   });
   return list;

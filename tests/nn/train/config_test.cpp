@@ -44,8 +44,7 @@ TEST_CASE("config.toml is written as it always was") {
         "lr = 0.0030000000000000001\nmin-lr = 0\ndecay-steps = 0\noptimizer = \"adamw\"\n"
         "beta1 = 0.90000000000000002\nbeta2 = 0.97999999999999998\neps = 1e-08\nmomentum = 0\n"
         "weight-decay = 0\nclip = 1\nclip-value = 0\nseed = 1\neval-every = 50\n"
-        "eval-batch = 256\nsave-every = 0\npatience = 0\ntarget-loss = 0\ntarget-accuracy = 0\n"
-        "check-invariants = 0\n");
+        "eval-batch = 256\nsave-every = 0\npatience = 0\ntarget-loss = 0\ntarget-accuracy = 0\n");
 }
 
 TEST_CASE("matmul is in config.toml where it is not float32, and reaches the model") {

@@ -79,7 +79,7 @@ TEST_CASE("an objective at some positions is that of these alone") {
   CHECK(study(model, one, {Objective::kLogit, 2, 0, {1, 4}}).value ==
         Approx((logits.at({0, 1, 2}) + logits.at({0, 4, 2})) / 2).epsilon(1e-12));
   CHECK_THROWS_WITH(study(model, make_batch({kSecond}), {.positions = {2, 4}}),
-                    Contains("the sequence has no target"));
+                    Contains("the positions of L have no target"));
 }
 
 TEST_CASE(

@@ -81,7 +81,7 @@ void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
     const auto add = [&](const std::uint8_t* row, KeyRange seen) {
       seen = seen & keys;
       if (seen.empty()) return;
-      add_row(any + seen.begin - keys.begin, row + seen.begin * a_.keep_at.column,
+      add_row(any + (seen.begin - keys.begin), row + seen.begin * a_.keep_at.column,
               a_.keep_at.column, seen.size());
     };
     const std::int64_t i0 = tile * kQueries;

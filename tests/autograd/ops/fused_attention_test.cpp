@@ -157,6 +157,7 @@ TEST_CASE("blocks that a window or a mask hides are skipped at no change of any 
     };
     for (const bool causal : {false, true})
       for (const std::int64_t window : {1, 2, 47, 48, 49, 95, 383, 384, 385, 820}) {
+        if (kSanitized && window != 1 && window != 48 && window != 385) continue;
         const std::int64_t t = 820;  // of 18 tiles of rows and 3 blocks of keys
         const DType dtype = window % 2 == 0 ? float64 : float32;
         CAPTURE(causal, window, dtype);

@@ -1,4 +1,5 @@
-# For the scripts beside it, which source it: where tools/setup --user puts packages, and progress.
+# For the scripts beside it, which source it: where tools/setup --user puts packages, the Clang of
+# CI, and progress.
 deps=$PWD/build/deps/usr
 
 # usage: append NAME DIR; puts DIR at the end of a list like PATH
@@ -12,6 +13,17 @@ if [[ -d $deps ]]; then
     append PKG_CONFIG_PATH "$deps_lib/pkgconfig:$deps/share/pkgconfig"
   done
 fi
+
+# The Clang of tools/setup --check, if it is there.
+checking_clang() {
+  local name
+  for name in clang++-16 clang++; do
+    if command -v "$name" > /dev/null && "$name" -dumpversion | awk -F. '{ exit $1 < 16 }'; then
+      echo "$name"
+      return
+    fi
+  done
+}
 
 # usage: COMMAND | progress NAME [REGEX]
 # Prints to stderr: of the lines that match REGEX (how far COMMAND is) one every 3 s, any other line

@@ -213,7 +213,7 @@ HWY_NOINLINE T max_row(const T* s, std::int64_t n) {
     const auto in = hn::FirstN(d, std::size_t(std::min(lanes, n - i)));
     top = hn::Max(top, hn::IfThenElse(in, hn::Load(d, s + i), lowest));
   }
-  return largest_lane(d, top);
+  return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
 // What kept weights are divided by, inverted; with p = 1 none is kept.

@@ -155,6 +155,27 @@ HWY_INLINE Kernel<T> kernel_of(int rows) {
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+/// In each block of 16 bytes: element j of x[i] and element i of x[j] change places.
+template <class D>
+HWY_INLINE void transpose_blocks(D d, hn::Vec<D>* x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    const auto x0 = x[0];
+    x[0] = hn::InterleaveLower(d, x0, x[1]);
+    x[1] = hn::InterleaveUpper(d, x0, x[1]);
+  } else {
+    const auto even_low = hn::InterleaveLower(d, x[0], x[2]);
+    const auto even_high = hn::InterleaveUpper(d, x[0], x[2]);
+    const auto odd_low = hn::InterleaveLower(d, x[1], x[3]);
+    const auto odd_high = hn::InterleaveUpper(d, x[1], x[3]);
+    x[0] = hn::InterleaveLower(d, even_low, odd_low);
+    x[1] = hn::InterleaveUpper(d, even_low, odd_low);
+    x[2] = hn::InterleaveLower(d, even_high, odd_high);
+    x[3] = hn::InterleaveUpper(d, even_high, odd_high);
+  }
+}
+#endif
+
 /// out[c * out_row + r] = in[r * in_row + c], in blocks of 16 x 16 bytes of registers.
 template <class T>
 HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* HWY_RESTRICT in,
@@ -166,23 +187,12 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
   full_rows = rows / kN * kN, full_columns = columns / kN * kN;
   for (std::int64_t c = 0; c < full_columns; c += kN)
     for (std::int64_t r = 0; r < full_rows; r += kN) {
-      const T* from = in + r * in_row + c;
-      T* to = out + c * out_row + r;
-      const auto x0 = hn::LoadU(d, from), x1 = hn::LoadU(d, from + in_row);
-      if constexpr (kN == 2) {
-        hn::StoreU(hn::InterleaveLower(d, x0, x1), d, to);
-        hn::StoreU(hn::InterleaveUpper(d, x0, x1), d, to + out_row);
-      } else {
-        const auto x2 = hn::LoadU(d, from + 2 * in_row), x3 = hn::LoadU(d, from + 3 * in_row);
-        const auto even_low = hn::InterleaveLower(d, x0, x2);
-        const auto even_high = hn::InterleaveUpper(d, x0, x2);
-        const auto odd_low = hn::InterleaveLower(d, x1, x3);
-        const auto odd_high = hn::InterleaveUpper(d, x1, x3);
-        hn::StoreU(hn::InterleaveLower(d, even_low, odd_low), d, to);
-        hn::StoreU(hn::InterleaveUpper(d, even_low, odd_low), d, to + out_row);
-        hn::StoreU(hn::InterleaveLower(d, even_high, odd_high), d, to + 2 * out_row);
-        hn::StoreU(hn::InterleaveUpper(d, even_high, odd_high), d, to + 3 * out_row);
-      }
+      hn::Vec<decltype(d)> block[kN];
+      HWY_UNROLL(4)
+      for (int i = 0; i < kN; ++i) block[i] = hn::LoadU(d, in + (r + i) * in_row + c);
+      transpose_blocks(d, block);
+      HWY_UNROLL(4)
+      for (int i = 0; i < kN; ++i) hn::StoreU(block[i], d, out + (c + i) * out_row + r);
     }
 #endif
   for (std::int64_t c = full_columns; c < columns; ++c)

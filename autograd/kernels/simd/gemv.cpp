@@ -49,29 +49,11 @@ HWY_INLINE hn::Vec<Narrow<T>> load_blocks(const T* p, [[maybe_unused]] std::int6
 template <class T>
 HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* columns) {
   constexpr int kN = kNeighbors<T>;
-  const std::int64_t next = kN * row;
+  HWY_UNROLL(4)
+  for (int i = 0; i < kN; ++i) columns[i] = load_blocks(w + i * row, kN * row);
 #if HWY_TARGET != HWY_SCALAR
-  const Narrow<T> d;
-  if constexpr (kN == 2) {
-    const auto x0 = load_blocks(w, next), x1 = load_blocks(w + row, next);
-    columns[0] = hn::InterleaveLower(d, x0, x1);
-    columns[1] = hn::InterleaveUpper(d, x0, x1);
-    return;
-  } else if constexpr (kN == 4) {
-    const auto x0 = load_blocks(w, next), x1 = load_blocks(w + row, next);
-    const auto x2 = load_blocks(w + 2 * row, next), x3 = load_blocks(w + 3 * row, next);
-    const auto even_low = hn::InterleaveLower(d, x0, x2);
-    const auto even_high = hn::InterleaveUpper(d, x0, x2);
-    const auto odd_low = hn::InterleaveLower(d, x1, x3);
-    const auto odd_high = hn::InterleaveUpper(d, x1, x3);
-    columns[0] = hn::InterleaveLower(d, even_low, odd_low);
-    columns[1] = hn::InterleaveUpper(d, even_low, odd_low);
-    columns[2] = hn::InterleaveLower(d, even_high, odd_high);
-    columns[3] = hn::InterleaveUpper(d, even_high, odd_high);
-    return;
-  }
+  if constexpr (kN > 1) transpose_blocks(Narrow<T>(), columns);
 #endif
-  columns[0] = load_blocks(w, next);
 }
 
 // acc[r] += a's row r times columns l to l + kNeighbors of kOutputs rows of w.

@@ -121,7 +121,7 @@ float row_max_loop(const float* x, std::int64_t n) {
     top = hn::Max(top, hn::IfThenElse(mask, v, lowest));
   });
   if (!hn::AllFalse(d, any_nan)) return std::numeric_limits<float>::quiet_NaN();
-  return largest_lane(d, top);
+  return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
 float sum_exp_loop(const float* x, float top, std::int64_t n) {

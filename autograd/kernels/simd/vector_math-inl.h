@@ -16,12 +16,6 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The largest lane.
-template <class D, class V>
-HWY_INLINE hn::TFromD<D> largest_lane(D d, V v) {
-  return hn::GetLane(hn::MaxOfLanes(d, v));
-}
-
 /// e^x, with inf above the largest finite result, 0 below the smallest, and NaN for NaN: Highway's
 /// promises nothing there.
 template <class D, class V>

@@ -184,6 +184,10 @@ has_file again/model.safetensors
 checks=$((checks + 1))
 [[ -e again/mine && ! -e again/checkpoints/000008.safetensors ]] ||
   fail "--overwrite removes the old run's files and no others"
+expect 0 train reverse "${tiny[@]}" --steps 5 --check-invariants 2 --out watched
+err_has "the identities of attention's gradients held in 2 steps"
+expect 0 train --resume watched --steps 9
+err_has "the identities of attention's gradients held in 2 steps"
 
 # --- a run that died before its first save
 mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved

@@ -3,10 +3,10 @@
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
 #include "tools/heed/bench/bench.h"
+#include "tools/heed/bench/presets.h"
 #include "tools/heed/bench/turns.h"
 #include "tools/heed/bench/works.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -51,30 +51,22 @@ GenerationRow measure_generation(const std::string& preset, int threads) {
 }  // namespace
 
 int bench_generate(const BenchOptions& options) {
-  const std::vector<std::string> presets =
-      options.preset.empty() ? bench_presets() : std::vector{options.preset};
   nn::Json table = nn::Json::array();
-  Progress progress(false);
   if (!options.json)
     print("{:<10} {:>7} {:>12} {:>11} {:>12}\n", "preset", "threads", "tokens/s", "weights",
           "GB/s of them");
-  for (const std::string& preset : presets)
-    for (const int threads : options.threads) {
-      progress.at_work(fmt::format("bench generate: {}, {} threads", preset, threads));
-      autograd::set_num_threads(threads);
-      const GenerationRow r = measure_generation(preset, threads);
-      progress.clear();
-      table.push_back(nn::Json::object({{"preset", r.preset},
-                                        {"threads", r.threads},
-                                        {"tokens_per_s", r.tokens_per_s},
-                                        {"weight_bytes", r.weight_bytes},
-                                        {"gb_per_s", r.gb_per_s},
-                                        {"read_share", r.read_share}}));
-      if (!options.json)
-        print("{:<10} {:>7} {:>12} {:>11} {:>12.2f}, {:.1f} % of a sum's\n", r.preset, r.threads,
-              with_commas(std::int64_t(r.tokens_per_s)), bytes_text(r.weight_bytes), r.gb_per_s,
-              r.read_share * 100);
-    }
+  for_presets(options, "bench generate", measure_generation, [&](const GenerationRow& r) {
+    table.push_back(nn::Json::object({{"preset", r.preset},
+                                      {"threads", r.threads},
+                                      {"tokens_per_s", r.tokens_per_s},
+                                      {"weight_bytes", r.weight_bytes},
+                                      {"gb_per_s", r.gb_per_s},
+                                      {"read_share", r.read_share}}));
+    if (!options.json)
+      print("{:<10} {:>7} {:>12} {:>11} {:>12.2f}, {:.1f} % of a sum's\n", r.preset, r.threads,
+            with_commas(std::int64_t(r.tokens_per_s)), bytes_text(r.weight_bytes), r.gb_per_s,
+            r.read_share * 100);
+  });
   if (options.json) print_json(nn::Json::object({{"rows", table}}));
   return kOk;
 }

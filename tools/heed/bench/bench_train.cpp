@@ -1,14 +1,13 @@
 // heed bench train: a training step of the presets in time, memory and the machine's peak.
-#include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
 #include "autograd/kernels/kernels.h"
 #include "tools/heed/bench/allocations.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
+#include "tools/heed/bench/presets.h"
 #include "tools/heed/bench/turns.h"
 #include "tools/heed/bench/works.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -82,33 +81,28 @@ StepRow measure(const std::string& preset, autograd::Precision matmul, int threa
 std::vector<std::string> bench_presets() { return {"micro", "toy", "chargpt", "small"}; }
 
 int bench_train(const BenchOptions& options) {
-  const std::vector<std::string> presets =
-      options.preset.empty() ? bench_presets() : std::vector{options.preset};
   nn::Json table = nn::Json::array();
-  Progress progress(false);
   if (!options.json)
     print("{:<10} {:>7} {:>10} {:>12} {:>7} {:>11} {:>13}\n", "preset", "threads", "ms/step",
           "tokens/s", "MFU", "peak memory", "mallocs/step");
-  for (const std::string& preset : presets)
-    for (const int threads : options.threads) {
-      progress.at_work(fmt::format("bench train: {}, {} threads", preset, threads));
-      autograd::set_num_threads(threads);
-      const StepRow r = measure(preset, options.matmul, threads);
-      progress.clear();
-      table.push_back(nn::Json::object({{"preset", r.preset},
-                                        {"matmul", nn::enum_name(options.matmul)},
-                                        {"threads", r.threads},
-                                        {"ms_per_step", r.seconds * 1e3},
-                                        {"tokens_per_s", r.tokens_per_s},
-                                        {"mfu", r.mfu},
-                                        {"peak_bytes", r.peak_bytes},
-                                        {"mallocs_per_step", r.allocations_per_step},
-                                        {"peak_gflops", r.peak_gflops}}));
-      if (!options.json)
-        print("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
-              r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
-              bytes_text(r.peak_bytes), r.allocations_per_step);
-    }
+  const auto of_operands = [&](const std::string& preset, int threads) {
+    return measure(preset, options.matmul, threads);
+  };
+  for_presets(options, "bench train", of_operands, [&](const StepRow& r) {
+    table.push_back(nn::Json::object({{"preset", r.preset},
+                                      {"matmul", nn::enum_name(options.matmul)},
+                                      {"threads", r.threads},
+                                      {"ms_per_step", r.seconds * 1e3},
+                                      {"tokens_per_s", r.tokens_per_s},
+                                      {"mfu", r.mfu},
+                                      {"peak_bytes", r.peak_bytes},
+                                      {"mallocs_per_step", r.allocations_per_step},
+                                      {"peak_gflops", r.peak_gflops}}));
+    if (!options.json)
+      print("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
+            r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
+            bytes_text(r.peak_bytes), r.allocations_per_step);
+  });
   if (options.json) {
     print_json(nn::Json::object({{"rows", table}}));
     return kOk;

@@ -133,12 +133,12 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
   Causes causes;
   if (c.given("samples") && !c.given("ablate")) {
     nn::Objective theirs = objective;
-    if (!c.given("at")) theirs.positions.clear();  // the last one, of theirs
-    causes.batch = batch_study(run, evaluation_batch(run, a.samples), theirs);
-    const nn::TaskFacts& facts = run.task->facts();
-    if (theirs.kind != nn::Objective::kLoss && theirs.positions.empty())
-      theirs.positions = {facts.context - 1};
-    causes.tables.push_back(batch_table(*causes.batch, objective_text(theirs, facts)));
+    const nn::Batch batch = evaluation_batch(run, a.samples);
+    if (!c.given("at")) theirs.positions.clear();
+    if (!c.given("at") && theirs.kind != nn::Objective::kLoss)
+      theirs.positions = {batch.inputs.size(1) - 1};  // the last one, of theirs
+    causes.batch = batch_study(run, batch, theirs);
+    causes.tables.push_back(batch_table(*causes.batch, objective_text(theirs, run.task->facts())));
   }
   if (c.given("ablate")) add_ablation(causes, a, c, run, one, objective);
   if (c.given("corrupt")) add_patching(causes, a.corrupt, run, one, objective);

@@ -141,7 +141,7 @@ class Run {
     check(all);
     if (const std::int64_t every = config_.check_invariants; every > 0)
       progress_.line(fmt::format("the identities of attention's gradients held in {} steps",
-                                 t_.steps_done / every - began_ / every));
+                                 t_.steps_done / every - (t_.steps_done - pace_.steps()) / every));
     progress_.clear();
     print_result(all, comparable);
     std::fflush(stdout);  // pictures may fail in any way: they cost no result
@@ -310,7 +310,7 @@ class Run {
   nn::MetricsLog log_;
   bool facts_said_ = false;
   double last_saved_ = 0, next_picture_ = 0;  // by clock_
-  std::int64_t began_ = t_.steps_done, saved_ = began_;
+  std::int64_t saved_ = t_.steps_done;
 };
 
 }  // namespace

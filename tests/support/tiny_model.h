@@ -1,0 +1,29 @@
+// A small model's options, its inputs, and how far its outputs are from what they should be.
+#pragma once
+
+#include "autograd/ops/ops.h"
+#include "nn/layers/transformer.h"
+#include "tests/support/catch.h"
+
+namespace heed::nn::testing {
+
+inline constexpr std::int64_t kContext = 9, kVocab = 11;
+
+inline Transformer::Options tiny(DType dtype = autograd::float64) {
+  return {
+      .vocab = kVocab, .d_model = 8, .heads = 2, .layers = 2, .context = kContext, .dtype = dtype};
+}
+
+inline Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {
+  autograd::Generator g(5);
+  return randint(0, kVocab, {batch, n}, g);
+}
+
+/// Largest difference over the largest entry; NaN if either holds one.
+inline double distance(const Tensor& got, const Tensor& want) {
+  REQUIRE(got.shape() == want.shape());
+  const double worst = max(abs(got - want)).item(), largest = max(abs(want)).item();
+  return largest > 0 ? worst / largest : worst;
+}
+
+}  // namespace heed::nn::testing

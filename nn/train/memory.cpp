@@ -1,18 +1,13 @@
 #include "nn/train/memory.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <fstream>
 #include <limits>
-#include <thread>
 
 #include "autograd/base/text.h"
-#include "autograd/engine/engine.h"
-#include "nn/train/invariants.h"
 
 namespace heed::nn {
 
@@ -114,61 +109,6 @@ double resident_peak(const std::function<void()>& f) {
     f();
   }
   return 1024 * number_in("/proc/self/status", "VmHWM:");
-}
-
-double run_memory(Trainer& t, const std::function<void()>& pictures) {
-  const RunConfig& c = t.config();
-  const std::int64_t rows = c.batch / c.accumulate;
-  // Evaluations come in chunks and what is left, whose buffers are of other sizes.
-  const std::int64_t all = t.task->evaluation_size(), some = std::min(c.eval_batch, all);
-  const std::int64_t chunk = std::min(evaluation_chunk(t.model, t.task->facts()), all);
-  Generator g(1);
-  const auto part = [](double share, std::int64_t whole) {
-    return std::max<std::int64_t>(1, std::llround(share * double(whole)));
-  };
-  const auto pass = [&](double share) {
-    for (const std::int64_t n : {std::min(chunk, some), some % chunk, chunk, all % chunk})
-      if (n > 0) evaluate(t.model, *t.task, part(share, n));
-    const Batch batch = t.task->sample(part(share, rows), g);
-    Probe probe;
-    if (c.check_invariants > 0) record_invariants(probe, t.model);
-    const Tensor logits = t.model.forward(
-        batch.inputs,
-        {.training = true, .generator = &g, .probe = c.check_invariants > 0 ? &probe : nullptr});
-    backward(cross_entropy(logits, batch.targets));
-    if (c.check_invariants > 0) broken_invariant(probe, t.model);
-    pictures();
-  };
-  // In a thread of its own, whose end gives back what the pool keeps for it.
-  const auto measured = [&](double share) {
-    double peak = 0;
-    std::exception_ptr failed;
-    std::thread([&] {
-      try {
-        peak = resident_peak([&] { pass(share); });
-      } catch (...) {
-        failed = std::current_exception();
-      }
-    }).join();
-    malloc_trim(0);
-    if (failed) std::rethrow_exception(failed);
-    return peak;
-  };
-  double peak = measured(rows < 4 ? 1 : 0.5);
-  if (rows >= 4) {
-    const double low = double(rows / 4) / double(rows), high = 2 * low;
-    const double a = measured(low), b = measured(high);
-    peak = b + (b - a) / (high - low) * (1 - high);
-  }
-  double weights = 0;
-  for (const NamedTensor& p : parameters(t.model)) {
-    weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
-    p.tensor.zero_grad();
-  }
-  // Beside these a run keeps the best weights, those before its first step (StepAudit), and sums of
-  // shards where there are some.
-  const double copies = 2 + (c.accumulate > 1 ? std::log2(double(c.accumulate)) + 1 : 0);
-  return peak + copies * weights;
 }
 
 }  // namespace heed::nn

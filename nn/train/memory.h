@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "nn/train/trainer.h"
+#include "nn/train/config.h"
 
 namespace heed::nn {
 
@@ -24,10 +24,5 @@ void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t 
 /// Bytes resident in memory at the highest point so far (VmHWM), or while f runs; where Linux does
 /// not let a process reset its mark, since the process began.
 double resident_peak(const std::function<void()>& f = {});
-
-/// Bytes resident at the highest point of a run, evaluation and `pictures` included: those of one
-/// evaluation, one forward and one backward pass on a quarter and on half of the sequences,
-/// measured, and drawn on to the whole. Takes no step; weights and streams stay as they are.
-double run_memory(Trainer& trainer, const std::function<void()>& pictures);
 
 }  // namespace heed::nn

@@ -2,6 +2,7 @@
 // between targets, so compare with an oracle on each.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 
 #include "autograd/kernels/simd/simd.h"
@@ -9,11 +10,17 @@
 
 namespace heed::autograd::testing {
 
+/// The target of tests that choose none: HEED_SIMD, or the best.
+inline void force_default_target() {
+  const char* name = std::getenv("HEED_SIMD");
+  kernels::force_simd_target(name ? name : "");
+}
+
 /// Until the end of the scope, this target.
 class OnTarget {
  public:
   explicit OnTarget(const std::string& name) { kernels::force_simd_target(name); }
-  ~OnTarget() { kernels::force_simd_target(""); }
+  ~OnTarget() { force_default_target(); }
   OnTarget(const OnTarget&) = delete;
 };
 

@@ -37,14 +37,23 @@ std::string lower_case(std::string_view text) {
 std::string name_of(std::int64_t target) {
   return target == HWY_SCALAR ? "one_lane" : lower_case(hwy::TargetName(target));
 }
+
+struct MachineTargets {
+  std::int64_t supported = hwy::SupportedTargets();  // a bit for each
+  std::vector<std::int64_t> usable = hwy::SupportedAndGeneratedTargets();
+};
+// Asked once: each time, Highway (1.0.3) chooses the best one again.
+const MachineTargets& machine_targets() {
+  static const MachineTargets targets;
+  return targets;
+}
 }  // namespace
 
 const char* simd_target() { return simd_runs() ? HWY_DYNAMIC_DISPATCH(name)() : "SCALAR"; }
 
 std::vector<std::string> simd_targets() {
   std::vector<std::string> names;
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
-    names.push_back(name_of(target));
+  for (const std::int64_t target : machine_targets().usable) names.push_back(name_of(target));
   names.emplace_back(kScalar);
   return names;
 }
@@ -54,8 +63,8 @@ void force_simd_target(std::string_view name) {
   const std::string wanted = lower_case(name);
   check<ValueError>(wanted.empty() || std::find(names.begin(), names.end(), wanted) != names.end(),
                     "SIMD target", "there is no '", name, "' here; choose one of ", join(names));
-  std::int64_t targets = hwy::SupportedTargets();
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
+  std::int64_t targets = machine_targets().supported;
+  for (const std::int64_t target : machine_targets().usable)
     if (wanted == name_of(target)) targets = target;
   hwy::GetChosenTarget().Update(targets);
   detail::scalar_forced = wanted == kScalar;

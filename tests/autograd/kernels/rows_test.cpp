@@ -254,9 +254,12 @@ TEST_CASE("a target is forced by name, and one that is not here is refused with 
   CHECK(names.back() == "scalar");
   for (const std::string& name : names) {
     const testing::OnTarget here(name);
-    std::string forced = kernels::simd_target();
+    const std::string before = kernels::simd_target();
+    std::string forced = before;
     for (char& c : forced) c = char(std::tolower(c));
     CHECK(forced == name);
+    CHECK(kernels::simd_targets() == names);  // and asking changes nothing
+    CHECK(std::string(kernels::simd_target()) == before);
     CHECK(kernels::simd_runs() == (name != "scalar"));
   }
   CHECK(kernels::simd_target() == best);
@@ -268,6 +271,7 @@ TEST_CASE("a target is forced by name, and one that is not here is refused with 
 
 // Rows whose bits tell the targets apart: sums in lanes, exponentials of libm or of vectors.
 TEST_CASE("'scalar' is the references at float, in ops too") {
+  const testing::OnTarget best(kernels::simd_targets().front());
   Generator random(9);
   const Tensor x = randn({3, 37}, float32, random);
   const auto row_by_row = [&](auto f) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autograd/base/files.h"
+#include "nn/train/trainer.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 

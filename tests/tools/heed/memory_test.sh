@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# heed train --dry-run foretells the memory of the run within 15 %. Usage: memory_test.sh PATH-TO-HEED
+# heed train --dry-run foretells the memory of the run within 15 %, and its time.
+# Usage: memory_test.sh PATH-TO-HEED
 set -eu
 heed=$(readlink -f "$1")
 dir=$(mktemp -d)
@@ -28,4 +29,22 @@ foretells --text text.txt --preset toy --steps 3
 foretells --text text.txt --preset chargpt --steps 3
 foretells induction --layers 1 --mlp --d-model 1024 --heads 16 --batch 1 --context 64 --steps 2 --eval-batch 2
 foretells --text text.txt --preset toy --context 2048 --layers 1 --batch 2 --steps 2 --eval-batch 4
+
+# The time within a factor of 1.5, once in three tries: the machine is shared.
+number() { grep -o "\"$1\":[0-9.e+-]*" "$2" | head -1 | cut -d : -f 2; }
+foretells_time() {
+  for try in 1 2 3; do
+    "$heed" train "$@" --threads 1 --quiet --dry-run --json > dry
+    "$heed" train "$@" --threads 1 --quiet --out run --overwrite --json > real
+    foretold=$(number seconds dry) measured=$(number seconds real)
+    if awk -v a="$foretold" -v b="$measured" 'BEGIN { exit !(b > 0 && a / b >= 1 / 1.5 && a / b <= 1.5) }'; then
+      echo "foretold $foretold s, measured $measured s: heed train $*"
+      return
+    fi
+  done
+  echo "FAILED: foretold $foretold s, measured $measured s: heed train $*"
+  failures=$((failures + 1))
+}
+foretells_time --text text.txt --preset toy --steps 60
+foretells_time urn --steps 100
 exit $failures

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "nn/train/memory.h"
+#include "nn/train/run_cost.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
@@ -100,13 +101,13 @@ void check_fit(double needed, double available) {
 
 int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   Progress progress(options.quiet);
-  progress.at_work("makes the model and measures a pass");
+  progress.at_work("makes the model and measures passes");
   nn::Trainer t(config);
   const nn::RunConfig& c = t.config();
   const nn::Schedule schedule = nn::schedule(c);
   const double tokens = double(c.batch * c.context);
-  const double memory = past_input_checks([&] {
-    return nn::run_memory(t, [&] {
+  const nn::RunCost cost = past_input_checks([&] {
+    return nn::run_cost(t, [&] {
       try {
         loss_png(t, {});
         attention_png(t.model, *t.task, 0);
@@ -123,13 +124,15 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
     nn::Json object = nn::Json::object({{"task", c.task}, {"steps", c.steps}});
     object.update(to_json(report));
     object["flops_per_step"] = report.flops_per_token * tokens;
-    object["bytes"] = memory;
+    object["bytes"] = cost.bytes;
+    object["seconds_per_step"] = cost.seconds_per_step;
+    object["seconds"] = cost.seconds;
     object["available_bytes"] = available;
     object["lr"] = nn::Json::array();
     for (const std::int64_t s : curve_steps(c))
       object["lr"].push_back(nn::Json::object({{"step", s + 1}, {"lr", schedule.lr_at(s)}}));
     print_json(object);
-    check_fit(memory, available);
+    check_fit(cost.bytes, available);
     return kOk;
   }
   print("{}: {}\n\nparameters\n", c.task, t.task->facts().description);
@@ -141,11 +144,14 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
         si_text(report.flops_per_token * tokens) + " ",
         si_text(report.flops_per_token * tokens * double(c.steps)) + " ", c.steps);
   print("memory    about {} at its peak; {} for weights, gradients and moments; {} are free here\n",
-        bytes_text(memory), bytes_text(report.training_bytes), bytes_text(available));
+        bytes_text(cost.bytes), bytes_text(report.training_bytes), bytes_text(available));
+  if (std::isfinite(cost.seconds))
+    print("time      about {}: {:.3g} ms per step, evaluations and pictures, on --threads {}\n",
+          seconds_text(cost.seconds), cost.seconds_per_step * 1e3, autograd::num_threads());
   print("lr        {}, by step:", nn::enum_name(c.schedule));
   for (const std::int64_t s : steps) print("  {}: {:.3g}", s + 1, schedule.lr_at(s));
   print("\n{}\ndry run: no step taken, nothing written\n", lr_plot(c));
-  check_fit(memory, available);
+  check_fit(cost.bytes, available);
   return kOk;
 }
 

@@ -197,7 +197,7 @@ void train_command(Command& c) {
   c.json_keys["--dry-run"] =
       "task steps parameters attention flops_per_token parameter_bytes training_bytes "
       "activation_bytes_per_sequence tensors (name shape std) flops_per_step bytes "
-      "available_bytes lr (step lr)";
+      "available_bytes seconds_per_step seconds lr (step lr)";
   c.json_keys["--overfit-batch"] = "task steps seconds loss least_loss learned";
   c.examples =
       "  heed train\n"

@@ -34,4 +34,5 @@ for row in result["rows"]:
 assert [run["batch"] for run in result["dry_run"]] == [1, 2]
 for run in result["dry_run"]:
     assert 0.8 < run["peak_bytes"] / run["said_bytes"] < 1.25, run
+    assert 0.2 < run["seconds_per_step"] / run["said_seconds_per_step"] < 5, run  # memory_test has the bound
 print("costs: passed")

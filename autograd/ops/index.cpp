@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -136,6 +137,14 @@ void add_wrapping(T& sum, T x) {
   sum = wrapping(std::plus<>())(sum, x);
 }
 
+// sum += x, n values.
+template <class T>
+void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
+  if constexpr (!std::is_same_v<T, std::int64_t>)
+    if (sum_stride == 1 && x_stride == 1) return kernels::add_into(sum, x, n);
+  for (std::int64_t i = 0; i < n; ++i) add_wrapping(sum[i * sum_stride], x[i * x_stride]);
+}
+
 }  // namespace
 
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
@@ -241,12 +250,7 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
         T* o = out + places[k * stride] * y.strides()[a];
         const T* f = in + k * src.strides()[a];
         one_slice.run([&](const auto& at, std::int64_t, const auto& s) {
-          T* to_row = o + at[0];
-          const T* from_row = f + at[1];
-          if (s[0] == 1 && s[1] == 1)
-            for (std::int64_t i = b; i < e; ++i) add_wrapping(to_row[i], from_row[i]);
-          else
-            for (std::int64_t i = b; i < e; ++i) add_wrapping(to_row[i * s[0]], from_row[i * s[1]]);
+          add_run(o + at[0] + b * s[0], s[0], f + at[1] + b * s[1], s[1], e - b);
         });
       }
     });

@@ -114,7 +114,11 @@ void run_tall(const Product<T>& p) {
     for (std::int64_t i = i0; i < i1; ++i) {
       T* row = sums.get() + i * g.n;
       for (std::int64_t s = 1; s < p.steps; ++s) add_into(row, row + s * size, g.n);
-      for (std::int64_t j = 0; j < g.n; ++j) g.c[i * g.c_row + j * g.c_col] = row[j];
+      T* out = g.c + i * g.c_row;
+      if (g.c_col == 1)
+        std::copy_n(row, g.n, out);
+      else
+        for (std::int64_t j = 0; j < g.n; ++j) out[j * g.c_col] = row[j];
     }
   };
   parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);

@@ -42,6 +42,10 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
 
 HWY_INLINE float sum_lanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 
+void add_loop(float* y, const float* a, const float* b, std::int64_t n) {
+  for_each_vector(
+      n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Add(load(a), load(b)), y); });
+}
 void exp_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(
       n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_exp(D(), load(x)), y); });
@@ -301,6 +305,7 @@ HWY_AFTER_NAMESPACE();
 namespace heed::autograd::kernels::simd {
 namespace {
 
+HWY_EXPORT(add_loop);
 HWY_EXPORT(exp_loop);
 HWY_EXPORT(tanh_loop);
 HWY_EXPORT(erf_loop);
@@ -323,6 +328,9 @@ HWY_EXPORT(adamw_loop);
 
 }  // namespace
 
+void add(float* y, const float* a, const float* b, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_loop)(y, a, b, n);
+}
 void exp(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(exp_loop)(y, x, n); }
 void tanh(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(y, x, n); }
 void erf(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(erf_loop)(y, x, n); }

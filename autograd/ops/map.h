@@ -25,6 +25,9 @@ Tensor scalar_like(std::string_view op, const Tensor& x, double value);
 /// x's values in fresh row-major storage, without history.
 Tensor detached_copy(const Tensor& x);
 
+/// x's values in row-major order, to be read: x itself where they are, else a copy without history.
+Tensor row_major(const Tensor& x);
+
 /// y = x, two tensors of one shape and dtype; y is fresh, or a view of what is.
 void copy_into(const Tensor& y, const Tensor& x);
 

@@ -28,8 +28,9 @@ HWY_INLINE std::int64_t lanes() { return std::int64_t(hn::Lanes(D())); }
 template <class F>
 HWY_INLINE void for_each_vector(std::int64_t n, F f) {
   const D d;
+  const std::int64_t last = n - lanes();  // where a whole vector may begin
   std::int64_t i = 0;
-  for (; i + lanes() <= n; i += lanes())
+  for (; i <= last; i += lanes())
     f(
         hn::FirstN(d, hn::Lanes(d)), [=](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); },
         [=](V v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); });

@@ -64,7 +64,10 @@ class StridedLoop {
   }
   template <class F>
   void run(F&& f) const {
-    run(f, 0, outer_);
+    if (outer_ == 1)
+      f(Offsets{}, inner(), inner_strides_);
+    else
+      run(f, 0, outer_);
   }
 
  private:

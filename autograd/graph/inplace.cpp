@@ -2,6 +2,7 @@
 
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
+#include "autograd/kernels/kernels.h"
 
 namespace heed::autograd {
 
@@ -66,7 +67,7 @@ void add_(const Tensor& x, const Tensor& y) {
                    T* to = out + at[0];
                    const T* from = in + at[1];
                    if (s[0] == 1 && s[1] == 1)
-                     for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+                     kernels::add_into(to, from, n);
                    else
                      for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] += from[i * s[1]];
                  });

@@ -30,6 +30,14 @@ void gemm(const Gemm<T>& g) {
 template <class T>
 inline constexpr bool kSimdRows = std::is_same_v<T, float>;
 
+/// sum += x, n adjacent values.
+template <class T>
+void add_into(T* sum, const T* x, std::int64_t n) {
+  if constexpr (kSimdRows<T>)
+    if (simd_runs()) return simd::add(sum, sum, x, n);
+  for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+
 /// Strided rows run on the reference.
 template <class T>
 void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {

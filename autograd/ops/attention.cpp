@@ -9,6 +9,7 @@
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/attention_with_weights.h"
+#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -130,7 +131,7 @@ bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
 // The last axis adjacent, as the kernel reads it.
 Tensor with_unit_rows(const Tensor& x) {
-  return x.strides()[-1] == 1 || x.size(-1) == 1 ? x.detach() : contiguous(x.detach());
+  return x.strides()[-1] == 1 || x.size(-1) == 1 ? x : detached_copy(x);
 }
 kernels::HeadStrides head_strides(const Tensor& x) {
   kernels::HeadStrides at;

@@ -177,7 +177,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   check_arguments(logits, targets, options);
   const Tensor classes = contiguous(targets);
   const std::int64_t counted = count_targets(classes, logits.size(-1), options.ignore_index);
-  const Forward result = forward(contiguous(logits.detach()), classes, counted, options);
+  const Forward result = forward(row_major(logits), classes, counted, options);
   // The targets are an input of the node, which so notices when they are changed in place.
   return record(
       kCrossEntropy, {logits, targets}, result.loss,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -136,6 +137,39 @@ void add_wrapping(T& sum, T x) {
   sum = wrapping(std::plus<>())(sum, x);
 }
 
+// sum += x, n values.
+template <class T>
+void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
+  if constexpr (!std::is_same_v<T, std::int64_t>)
+    if (sum_stride == 1 && x_stride == 1) return kernels::add_into(sum, x, n);
+  for (std::int64_t i = 0; i < n; ++i) add_wrapping(sum[i * sum_stride], x[i * x_stride]);
+}
+
+// The slices of x at an index that is known to fit.
+Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
+  const std::int64_t n = index.numel(), stride = index.strides()[0];
+  Shape shape = x.shape();
+  shape[a] = n;
+  Tensor y = empty(shape, x.dtype());
+  const Strides to = without(y.strides(), a), from = without(x.strides(), a);
+  const StridedLoop<2> one_slice(without(shape, a), {&to, &from});
+  const std::int64_t work = one_slice.outer() * one_slice.inner();
+  const std::int64_t y_step = y.strides()[a], x_step = x.strides()[a];
+  const std::int64_t* places = index.data<std::int64_t>();
+  const Elements out(y), in(x);
+  parallel_for(n, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t b, std::int64_t e) {
+    for (std::int64_t k = b; k < e; ++k)
+      one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
+        copy_elements(out.at(k * y_step + at[0]), s[0], in.at(places[k * stride] * x_step + at[1]),
+                      s[1], count, in.size);
+      });
+  });
+  return record(kIndexSelect, {x}, y,
+                [a, ids = Captured(kIndexSelect, index), full = x.shape()](const Vjp& v) -> Grads {
+                  return {index_add(zeros(full, v.grad.dtype()), a, ids.get(), v.grad)};
+                });
+}
+
 }  // namespace
 
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
@@ -193,26 +227,7 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
   const int a = normalized_axis(kIndexSelect, x.shape(), axis);
   check_slices(kIndexSelect, x, a, index);
-  const std::int64_t n = index.numel(), stride = index.strides()[0];
-  Shape shape = x.shape();
-  shape[a] = n;
-  Tensor y = empty(shape, x.dtype());
-  const Strides to = without(y.strides(), a), from = without(x.strides(), a);
-  const StridedLoop<2> one_slice(without(shape, a), {&to, &from});
-  const std::int64_t work = one_slice.outer() * one_slice.inner();
-  const std::int64_t* places = index.data<std::int64_t>();
-  const Elements out(y), in(x);
-  parallel_for(n, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t b, std::int64_t e) {
-    for (std::int64_t k = b; k < e; ++k)
-      one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
-        copy_elements(out.at(k * y.strides()[a] + at[0]), s[0],
-                      in.at(places[k * stride] * x.strides()[a] + at[1]), s[1], count, in.size);
-      });
-  });
-  return record(kIndexSelect, {x}, y,
-                [a, ids = Captured(kIndexSelect, index), full = x.shape()](const Vjp& v) -> Grads {
-                  return {index_add(zeros(full, v.grad.dtype()), a, ids.get(), v.grad)};
-                });
+  return slices_at(x, a, index);
 }
 
 Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, const Tensor& src_in) {
@@ -229,6 +244,7 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   const Strides to = without(y.strides(), a), from = without(src.strides(), a);
   const StridedLoop<2> one_slice(without(needed, a), {&to, &from});
   const std::int64_t work = n * one_slice.outer();
+  const std::int64_t y_step = y.strides()[a], src_step = src.strides()[a];
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
     T* out = y.mutable_data<T>();
@@ -238,15 +254,10 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
         std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, work));
     parallel_for(one_slice.inner(), columns, [&](std::int64_t b, std::int64_t e) {
       for (std::int64_t k = 0; k < n; ++k) {
-        T* o = out + places[k * stride] * y.strides()[a];
-        const T* f = in + k * src.strides()[a];
+        T* o = out + places[k * stride] * y_step;
+        const T* f = in + k * src_step;
         one_slice.run([&](const auto& at, std::int64_t, const auto& s) {
-          T* to_row = o + at[0];
-          const T* from_row = f + at[1];
-          if (s[0] == 1 && s[1] == 1)
-            for (std::int64_t i = b; i < e; ++i) add_wrapping(to_row[i], from_row[i]);
-          else
-            for (std::int64_t i = b; i < e; ++i) add_wrapping(to_row[i * s[0]], from_row[i * s[1]]);
+          add_run(o + at[0] + b * s[0], s[0], f + at[1] + b * s[1], s[1], e - b);
         });
       }
     });
@@ -265,7 +276,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
                      " is outside the vocabulary of ", weight.size(0), " rows");
   Shape shape = ids.shape();
   shape.push_back(weight.size(1));
-  return reshape(index_select(weight, 0, reshape(ids, {ids.numel()})), shape);
+  return reshape(slices_at(weight, 0, reshape(ids, {ids.numel()})), shape);
 }
 
 }  // namespace heed::autograd

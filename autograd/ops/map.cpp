@@ -191,6 +191,8 @@ Tensor detached_copy(const Tensor& x) {
   return y;
 }
 
+Tensor row_major(const Tensor& x) { return x.is_contiguous() ? x : detached_copy(x); }
+
 Tensor scalar_like(std::string_view op, const Tensor& x, double value) {
   const DType dtype = x.dtype() == dual64 ? float64 : x.dtype();
   check<DTypeError>(dtype != int64 || (value == std::trunc(value) && std::abs(value) < 0x1p63), op,

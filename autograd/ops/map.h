@@ -25,6 +25,9 @@ Tensor scalar_like(std::string_view op, const Tensor& x, double value);
 /// x's values in fresh row-major storage, without history.
 Tensor detached_copy(const Tensor& x);
 
+/// x's values in row-major order, to be read: x itself where they are, else a copy without history.
+Tensor row_major(const Tensor& x);
+
 /// y = x, two tensors of one shape and dtype; y is fresh, or a view of what is.
 void copy_into(const Tensor& y, const Tensor& x);
 
@@ -146,7 +149,7 @@ Tensor zip_to_bool(std::string_view op, const Tensor& a, const Tensor& b, F f) {
                              detail::kComparison<F, float, double, Dual, std::int64_t, bool>, &f);
 }
 
-/// map and zip where float32 runs `simd`, the same function over n adjacent values.
+/// map, zip and zip_numeric where float32 runs `simd`, the same function over n adjacent values.
 using SimdMap = void (*)(float* y, const float* x, std::int64_t n);
 using SimdZip = void (*)(float* y, const float* a, const float* b, std::int64_t n);
 template <class F>
@@ -154,6 +157,12 @@ Tensor map(std::string_view op, const Tensor& x, F f, SimdMap simd) {
   if (x.dtype() == float32 && kernels::simd_runs())
     return detail::map(op, x, detail::kSimdMap, &simd);
   return map(op, x, f);
+}
+template <class F>
+Tensor zip_numeric(std::string_view op, const Tensor& a, const Tensor& b, F f, SimdZip simd) {
+  if (a.dtype() == float32 && kernels::simd_runs())
+    return detail::zip(op, a, b, detail::kSimdZip, &simd);
+  return zip_numeric(op, a, b, f);
 }
 template <class F>
 Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, F f, SimdZip simd) {

@@ -112,7 +112,7 @@ Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, con
                       const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
   const std::int64_t in = w.size(1), out = w.size(0);
-  const Tensor b = bias.defined() ? contiguous(bias) : bias;
+  const Tensor b = bias.defined() ? row_major(bias) : bias;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     multiply_rows<T>(precision, y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(),
                      w.strides()[1], w.strides()[0], row_count(shape), out, in,
@@ -198,17 +198,16 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
         "needs x [..., in] and weight [out, in], got ", x_in.shape(), " and ", w_in.shape());
   check(!b_in.defined() || b_in.shape() == Shape{w_in.size(0)}, kLinear, "needs bias [",
         w_in.size(0), "], got ", b_in.defined() ? b_in.shape() : Shape{});
-  Tensor x = x_in.detach(), w = w_in, b = b_in;
+  Tensor x = x_in, w = w_in, b = b_in;
   unify(kLinear, x, w, b);
   const Precision precision = t_matmul_precision;
   if (rounding_seed != 0 && precision == Precision::kBfloat16 && x.dtype() == dual64)
     return linear_with_roundings(std::array{x_in, w_in, b_in});
   Shape shape = x.shape();
   shape[shape.rank() - 1] = w.size(0);
-  return record(
-      kLinear, {x_in, w_in, b_in},
-      linear_forward(precision, contiguous(x), w.detach(), b.defined() ? b.detach() : b, shape),
-      linear_by_definition, [precision](const Vjp& v) { return linear_backward(precision, v); });
+  return record(kLinear, {x_in, w_in, b_in}, linear_forward(precision, row_major(x), w, b, shape),
+                linear_by_definition,
+                [precision](const Vjp& v) { return linear_backward(precision, v); });
 }
 
 }  // namespace heed::autograd

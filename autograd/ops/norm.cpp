@@ -84,7 +84,7 @@ void check_arguments(const Op& op, const Tensor& x, const Tensor& weight, const 
   check<ValueError>(eps >= 0, op, "needs eps >= 0, got ", eps);
 }
 
-Tensor contiguous_or_none(const Tensor& x) { return x.defined() ? contiguous(x.detach()) : x; }
+Tensor row_major_or_none(const Tensor& x) { return x.defined() ? row_major(x) : x; }
 template <class T>
 const T* data_or_null(const Tensor& x) {
   return x.defined() ? x.data<T>() : nullptr;
@@ -98,7 +98,7 @@ struct Normalized {
 Normalized forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, double eps) {
   check_arguments(op, x, weight, bias, eps);
   const DType dtype = unify(op, x, weight, bias);
-  x = contiguous_or_none(x), weight = contiguous_or_none(weight), bias = contiguous_or_none(bias);
+  x = row_major(x), weight = row_major_or_none(weight), bias = row_major_or_none(bias);
   const Rows rows(x.shape());
   Normalized result{empty(x.shape(), dtype), {}};
   dispatch_floating(dtype, op, [&]<class T> {
@@ -140,7 +140,7 @@ void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t wi
 // Gradients of x, weight and bias; `inputs` of them (rms_norm has no bias).
 Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std::size_t inputs) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0));
-  const Tensor weight = contiguous_or_none(v.input(1));
+  const Tensor weight = row_major_or_none(v.input(1));
   const bool needs_x = v.needs(0), needs_weight = v.needs(1);
   const bool needs_bias = inputs > 2 && v.needs(2);
   const Rows rows(x.shape());

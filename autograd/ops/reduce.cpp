@@ -117,11 +117,9 @@ void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t colu
                                std::min(kColumnBlock, columns - c));
     });
   });
-  for (std::int64_t c = 0; c < columns; ++c) {
-    Acc total{};
-    for (std::int64_t i = 0; i < parts; ++i) total += sums[std::size_t(i * columns + c)];
-    out[c] = T(total);
-  }
+  for (std::int64_t i = 1; i < parts; ++i)
+    kernels::add_into(sums.data(), sums.data() + i * columns, columns);
+  for (std::int64_t c = 0; c < columns; ++c) out[c] = T(sums[std::size_t(c)]);
 }
 
 // Sums rows of memory into adjacent outputs: for kept innermost axes of stride 1, where summing one

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace heed::autograd {
 namespace {
@@ -58,9 +59,13 @@ Tensor full(const Shape& shape, double value, DType dtype) {
   });
   return x;
 }
-Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+Tensor zeros(const Shape& shape, DType dtype) {
+  Tensor x = empty(shape, dtype);
+  std::memset(x.storage()->data(), 0, x.storage()->bytes);  // 0 of every dtype
+  return x;
+}
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
-Tensor zeros_like(const Tensor& x) { return full(x.shape(), 0, x.dtype()); }
+Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), x.dtype()); }
 Tensor ones_like(const Tensor& x) { return full(x.shape(), 1, x.dtype()); }
 Tensor full_like(const Tensor& x, double value) { return full(x.shape(), value, x.dtype()); }
 

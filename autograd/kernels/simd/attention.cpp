@@ -65,6 +65,17 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
   }
 }
 
+// y = x * factor, n adjacent values; y may be x.
+template <class T>
+HWY_INLINE void multiply_row(T* y, const T* x, T factor, std::int64_t n) {
+  const Full<T> d;
+  const auto lanes = std::int64_t(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, y + i);
+  for (; i < n; ++i) y[i] = x[i] * factor;
+}
+
 template <class T>
 HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
                                 std::int64_t i0) {
@@ -100,8 +111,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, seen.begin, n);
         drop_row(row, keep, T(1), n);
       }
-      if (!first && shrink != T(1))
-        for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
+      if (!first && shrink != T(1)) multiply_row(acc + r * dv, acc + r * dv, shrink, dv);
       top[r] = now;
     }
     multiply_block<T>(rows, dv, columns, {s, s_row, 1},
@@ -113,7 +123,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   for (std::int64_t r = 0; r < rows; ++r) {
     const T inverse = total[r] > T(0) ? kept / total[r] : T(0);  // no key: output 0
     T* out = h.out + (i0 + r) * a.out_at.row;
-    for (std::int64_t c = 0; c < dv; ++c) out[c] = acc[r * dv + c] * inverse;
+    multiply_row(out, acc + r * dv, inverse, dv);
     h.lse[i0 + r] = top[r] + std::log(total[r]);
     if (total[r] != total[r])  // NaN came in: NaN goes out
       std::fill_n(out, dv, total[r]);

@@ -111,10 +111,15 @@ void run_tall(const Product<T>& p) {
     }
   });
   const auto add_up = [&](std::int64_t i0, std::int64_t i1) HWY_ATTR {
-    for (std::int64_t i = i0; i < i1; ++i) {
-      T* row = sums.get() + i * g.n;
-      for (std::int64_t s = 1; s < p.steps; ++s) add_into(row, row + s * size, g.n);
-      for (std::int64_t j = 0; j < g.n; ++j) g.c[i * g.c_row + j * g.c_col] = row[j];
+    const T* row = sums.get() + i0 * g.n;
+    for (std::int64_t s = 1; s < p.steps; ++s)
+      add_into(sums.get() + i0 * g.n, row + s * size, (i1 - i0) * g.n);
+    for (std::int64_t i = i0; i < i1; ++i, row += g.n) {
+      T* out = g.c + i * g.c_row;
+      if (g.c_col == 1)
+        std::copy_n(row, g.n, out);
+      else
+        for (std::int64_t j = 0; j < g.n; ++j) out[j * g.c_col] = row[j];
     }
   };
   parallel_for(g.m, kChunk / (4 * g.n * p.steps), add_up);

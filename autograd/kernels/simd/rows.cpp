@@ -28,8 +28,9 @@ HWY_INLINE std::int64_t lanes() { return std::int64_t(hn::Lanes(D())); }
 template <class F>
 HWY_INLINE void for_each_vector(std::int64_t n, F f) {
   const D d;
+  const std::int64_t last = n - lanes();  // where a whole vector may begin
   std::int64_t i = 0;
-  for (; i + lanes() <= n; i += lanes())
+  for (; i <= last; i += lanes())
     f(
         hn::FirstN(d, hn::Lanes(d)), [=](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); },
         [=](V v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
@@ -42,6 +43,10 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
 
 HWY_INLINE float sum_lanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 
+void add_loop(float* y, const float* a, const float* b, std::int64_t n) {
+  for_each_vector(
+      n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Add(load(a), load(b)), y); });
+}
 void exp_loop(float* y, const float* x, std::int64_t n) {
   for_each_vector(
       n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_exp(D(), load(x)), y); });
@@ -301,6 +306,7 @@ HWY_AFTER_NAMESPACE();
 namespace heed::autograd::kernels::simd {
 namespace {
 
+HWY_EXPORT(add_loop);
 HWY_EXPORT(exp_loop);
 HWY_EXPORT(tanh_loop);
 HWY_EXPORT(erf_loop);
@@ -323,6 +329,9 @@ HWY_EXPORT(adamw_loop);
 
 }  // namespace
 
+void add(float* y, const float* a, const float* b, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_loop)(y, a, b, n);
+}
 void exp(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(exp_loop)(y, x, n); }
 void tanh(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(y, x, n); }
 void erf(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(erf_loop)(y, x, n); }

@@ -12,6 +12,8 @@
 
 namespace heed::autograd::kernels::simd {
 
+/// y = a + b for n values; y may be one of them.
+void add(float* y, const float* a, const float* b, std::int64_t n);
 /// y[i] = f(x[i]) for n values; y may be x. Largest errors over all floats: README.md.
 void exp(float* y, const float* x, std::int64_t n);
 void tanh(float* y, const float* x, std::int64_t n);

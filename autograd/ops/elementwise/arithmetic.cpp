@@ -1,4 +1,5 @@
 // + - * / maximum minimum, with broadcasting.
+#include "autograd/kernels/simd/rows.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 
@@ -69,7 +70,7 @@ Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
 }  // namespace
 
 Tensor operator+(const Tensor& a, const Tensor& b) {
-  return record(kAdd, {a, b}, zip_numeric(kAdd, a, b, wrapping(std::plus<>())),
+  return record(kAdd, {a, b}, zip_numeric(kAdd, a, b, wrapping(std::plus<>()), kernels::simd::add),
                 [](const Vjp& v) -> Grads {
                   return {v.grad, v.grad};
                 });

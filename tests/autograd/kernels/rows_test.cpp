@@ -247,6 +247,20 @@ TEST_CASE("rows of every length agree with the references, within their own roun
   });
 }
 
+TEST_CASE("sums of two rows are float32's own, in place too") {
+  testing::for_each_simd_target([] {
+    for (std::int64_t n = 1; n <= 35; ++n) {
+      Row r(n);
+      Floats expected;
+      for (std::size_t i = 0; i < r.x.size(); ++i) expected.push_back(r.x[i] + r.g[i]);
+      kernels::simd::add(r.y.data(), r.x.data(), r.g.data(), n);
+      CHECK(r.y == expected);
+      kernels::simd::add(r.x.data(), r.x.data(), r.g.data(), n);
+      CHECK(r.x == expected);
+    }
+  });
+}
+
 TEST_CASE("a target is forced by name, and one that is not here is refused with those that are") {
   const std::vector<std::string> names = kernels::simd_targets();
   const std::string best = kernels::simd_target();

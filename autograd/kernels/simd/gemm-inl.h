@@ -27,6 +27,10 @@ constexpr int kRows = 12;  // 32 registers: 24 of C, 2 of B, 1 of A
 #else
 constexpr int kRows = 6;  // 16 registers: 12 of C, 2 of B, 1 of A
 #endif
+// 12 multiply-adds take 6 cycles. If another thread shares the core, what else is in the loop
+// counts, too (Zen 3: 24 instructions for 28 are 4 to 9 % then, and nothing otherwise): no
+// prefetches.
+constexpr bool kLean = HWY_TARGET == HWY_AVX2;
 constexpr std::int64_t kBlockK = 384;  // of k per pass: a strip of A stays in L1
 constexpr std::int64_t kAhead = 8;     // rows of B between their fetch and their use
 constexpr std::int64_t kFetchC = 64;   // of k: a shorter sum is there before its C could be
@@ -89,26 +93,40 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
     for (int r = 0; r < kR; ++r, row += c_row) HWY_UNROLL(2)
     for (int v = 0; v < kV; ++v) hwy::Prefetch(row + v * lanes);
   }
-  // One base per three rows: each row is then an address of base and scaled stride.
-  constexpr int kBases = (kR + 2) / 3;
-  const T* base[kBases];
-  HWY_UNROLL(4)
-  for (int i = 0; i < kBases; ++i) base[i] = a + 3 * i * a_row;
-  for (std::int64_t l = 0; l < kc; ++l) {
-    V bv[kV];
-    HWY_UNROLL(2)
-    for (int v = 0; v < kV; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
-    HWY_UNROLL(2)  // a panel of B comes from L2 for every strip: 10 % of a large product's time
-    for (int v = 0; v < kV; ++v) hwy::Prefetch(b + kAhead * b_row + v * lanes);
-    b += b_row;
-    HWY_UNROLL(12)
-    for (int r = 0; r < kR; ++r) {
-      const V ar = hn::Set(d, base[r / 3][(r % 3) * a_row]);
+  if constexpr (kLean) {
+    for (; kc > 0; --kc, a += a_col, b += b_row) {
+      V bv[kV];
       HWY_UNROLL(2)
-      for (int v = 0; v < kV; ++v) acc[r][v] = hn::MulAdd(ar, bv[v], acc[r][v]);
+      for (int v = 0; v < kV; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+      HWY_UNROLL(12)
+      for (int r = 0; r < kR; ++r) {
+        const V ar = hn::Set(d, a[r * a_row]);
+        HWY_UNROLL(2)
+        for (int v = 0; v < kV; ++v) acc[r][v] = hn::MulAdd(ar, bv[v], acc[r][v]);
+      }
     }
+  } else {
+    // One base per three rows: each row is then an address of base and scaled stride.
+    constexpr int kBases = (kR + 2) / 3;
+    const T* base[kBases];
     HWY_UNROLL(4)
-    for (int i = 0; i < kBases; ++i) base[i] += a_col;
+    for (int i = 0; i < kBases; ++i) base[i] = a + 3 * i * a_row;
+    for (std::int64_t l = 0; l < kc; ++l) {
+      V bv[kV];
+      HWY_UNROLL(2)
+      for (int v = 0; v < kV; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+      HWY_UNROLL(2)  // a panel of B comes from L2 for every strip: 10 % of a large product's time
+      for (int v = 0; v < kV; ++v) hwy::Prefetch(b + kAhead * b_row + v * lanes);
+      b += b_row;
+      HWY_UNROLL(12)
+      for (int r = 0; r < kR; ++r) {
+        const V ar = hn::Set(d, base[r / 3][(r % 3) * a_row]);
+        HWY_UNROLL(2)
+        for (int v = 0; v < kV; ++v) acc[r][v] = hn::MulAdd(ar, bv[v], acc[r][v]);
+      }
+      HWY_UNROLL(4)
+      for (int i = 0; i < kBases; ++i) base[i] += a_col;
+    }
   }
   forget(c);
   if (!first) {
@@ -127,10 +145,15 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
   for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + v * lanes);
 }
 
-/// Heights of strips: as many of kRows as fit, then the rest in few pieces.
+/// Heights of strips: as many of kRows as fit, then the rest in few pieces. With 6, those are of 3
+/// to 5 rows and not 1 or 2, whose chains of multiply-adds are too few to keep a core busy.
 inline int strip_rows(std::int64_t left) {
+  if (kRows == 6) {
+    if (left < 6) return int(left);
+    return left == 7 || left == 8 ? 4 : left == 9 ? 5 : 6;
+  }
   for (const int rows : {kRows, 8, 4, 2})
-    if (rows <= kRows && rows <= left) return rows;
+    if (rows <= left) return rows;
   return 1;
 }
 
@@ -145,6 +168,11 @@ HWY_INLINE Kernel<T> kernel_of(int rows) {
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
     case 8:
       return micro_kernel<8, kV, T>;
+#else
+    case 5:
+      return micro_kernel<5, kV, T>;
+    case 3:
+      return micro_kernel<3, kV, T>;
 #endif
     case 4:
       return micro_kernel<4, kV, T>;
@@ -184,9 +212,11 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
 #if HWY_TARGET != HWY_SCALAR
   constexpr int kN = 16 / sizeof(T);
   const hn::FixedTag<T, kN> d;
-  full_rows = rows / kN * kN, full_columns = columns / kN * kN;
-  for (std::int64_t c = 0; c < full_columns; c += kN)
-    for (std::int64_t r = 0; r < full_rows; r += kN) {
+  // The last blocks overlap the ones before.
+  if (rows >= kN && columns >= kN) full_rows = rows, full_columns = columns;
+  for (std::int64_t c0 = 0; c0 < full_columns; c0 += kN)
+    for (std::int64_t r0 = 0; r0 < full_rows; r0 += kN) {
+      const std::int64_t c = std::min(c0, columns - kN), r = std::min(r0, rows - kN);
       hn::Vec<decltype(d)> block[kN];
       HWY_UNROLL(4)
       for (int i = 0; i < kN; ++i) block[i] = hn::LoadU(d, in + (r + i) * in_row + c);
@@ -209,6 +239,15 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
                        std::int64_t row, std::int64_t col, std::int64_t kc, std::int64_t columns) {
   const Full<T> d;
   const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  if (kLean && col == 1 && columns == 2 * lanes && width == columns) {
+    for (std::int64_t l = 0; l < kc; ++l, b += row, out += width) {
+      hwy::Prefetch(b + width);  // the next panel's
+      const auto low = hn::LoadU(d, b), high = hn::LoadU(d, b + lanes);
+      hn::StoreU(low, d, out);
+      hn::StoreU(high, d, out + lanes);
+    }
+    return;
+  }
   if (col == 1 && columns <= 2 * lanes && kMaskedLoads) {
     const auto low = hn::FirstN(d, std::size_t(columns));
     const auto high = hn::FirstN(d, std::size_t(std::max(columns - lanes, std::int64_t{0})));
@@ -259,16 +298,35 @@ HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
   return a.row != 1 || n > kNarrow;
 }
 
+/// A tile of C [rows, width]; one that is ragged or strided goes through a full one.
+template <class T>
+HWY_INLINE void multiply_tile(Kernel<T> run, int rows, std::int64_t width, std::int64_t kc,
+                              Strips<T> a, const T* b, std::int64_t b_row, T* c, std::int64_t c_row,
+                              std::int64_t c_col, bool first, const T* bias) {
+  constexpr std::size_t kPanelMax = 2 * HWY_MAX_BYTES / sizeof(T);
+  const std::int64_t panel = panel_width<T>();
+  if (c_col == 1 && (width == panel || width == panel / 2)) {
+    run(kc, a.a, a.row, b, c, c_row, b_row, a.col, first, bias);
+    return;
+  }
+  HWY_ALIGN T edge[kRows * kPanelMax];
+  HWY_ALIGN T edge_bias[kPanelMax];
+  if (bias) std::copy_n(bias, width, edge_bias);
+  if (!first)
+    for (int r = 0; r < rows; ++r)
+      for (std::int64_t q = 0; q < width; ++q) edge[r * panel + q] = c[r * c_row + q * c_col];
+  run(kc, a.a, a.row, b, edge, panel, b_row, a.col, first, bias ? edge_bias : nullptr);
+  for (int r = 0; r < rows; ++r)
+    for (std::int64_t q = 0; q < width; ++q) c[r * c_row + q * c_col] = edge[r * panel + q];
+}
+
 /// C [m, n] (+)= A [m, kc] B [kc, n], kc <= kBlockK; `first` and bias as in micro_kernel.
 template <class T>
 HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a,
                                  Panels<T> b, T* c, std::int64_t c_row, std::int64_t c_col,
                                  bool first, const T* bias) {
-  constexpr std::size_t kPanelMax = 2 * HWY_MAX_BYTES / sizeof(T);
   const std::int64_t panel = panel_width<T>(), lanes = panel / 2;
-  HWY_ALIGN T strip[kRows * kBlockK + kPanelMax];
-  HWY_ALIGN T edge[kRows * kPanelMax];
-  HWY_ALIGN T edge_bias[kPanelMax];
+  HWY_ALIGN T strip[kRows * kBlockK + 2 * HWY_MAX_BYTES / sizeof(T)];
   const bool copy = pack_a(a, n);
   for (std::int64_t i = 0; i < m;) {
     const int rows = strip_rows(m - i);
@@ -281,24 +339,9 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
     for (std::int64_t j = 0; j < n; j += panel) {
       const std::int64_t width = std::min(panel, n - j);
       const T* panel_b = b.b + j / panel * b.panel;
-      T* out = c + i * c_row + j * c_col;
-      const T* bias_j = bias ? bias + j : nullptr;
-      const bool narrow = width <= lanes;
-      const Kernel<T> run = narrow ? kernel_of<1, T>(rows) : wide;
-      if (c_col == 1 && width == (narrow ? lanes : panel)) {
-        run(kc, rows_of_a.a, rows_of_a.row, panel_b, out, c_row, b.row, rows_of_a.col, first,
-            bias_j);
-        continue;
-      }
-      // A ragged edge or a strided C goes through a full tile.
-      if (bias) std::copy_n(bias_j, width, edge_bias);
-      if (!first)
-        for (int r = 0; r < rows; ++r)
-          for (std::int64_t q = 0; q < width; ++q) edge[r * panel + q] = out[r * c_row + q * c_col];
-      run(kc, rows_of_a.a, rows_of_a.row, panel_b, edge, panel, b.row, rows_of_a.col, first,
-          bias ? edge_bias : nullptr);
-      for (int r = 0; r < rows; ++r)
-        for (std::int64_t q = 0; q < width; ++q) out[r * c_row + q * c_col] = edge[r * panel + q];
+      const Kernel<T> run = width <= lanes ? kernel_of<1, T>(rows) : wide;
+      multiply_tile(run, rows, width, kc, rows_of_a, panel_b, b.row, c + i * c_row + j * c_col,
+                    c_row, c_col, first, bias ? bias + j : nullptr);
     }
     i += rows;
   }

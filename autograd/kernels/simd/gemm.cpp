@@ -29,6 +29,10 @@ constexpr std::int64_t kInPlaceRows = 8 * kRows;
 constexpr std::int64_t kSomeRows = 2 * kRows;  // a copy of B is most of the work
 constexpr std::int64_t kMaxStep = 192;         // of k between additions to C
 constexpr std::int64_t kChunk = 1 << 16;       // multiply-adds that are worth a thread's attention
+// AVX2's machines have 256 or 512 KB of L2: no more of B is packed than stays there.
+constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
+constexpr std::int64_t kSlab = 384 * kMaxStep;  // values
+constexpr std::int64_t kBlockOfA = 384;         // rows of a packed A that stay in L2, too
 
 // Every way through here adds up the same numbers in the same order: sums over a step of k, then
 // these one after the other. Steps are equal and their number is even, so that two threads may have
@@ -64,6 +68,59 @@ struct Product {
                      s == 0 && !g.accumulate, g.bias);
   }
 };
+
+// C [m, n] (+)= A B over step s, a panel of B at a time: it is packed into L1 and serves all rows.
+template <class T>
+void multiply_by_panel(const Product<T>& p, std::int64_t s, std::int64_t m, std::int64_t n,
+                       const T* a, const T* b, T* c, std::int64_t c_row, std::int64_t c_col,
+                       bool first, const T* bias) {
+  const Gemm<T>& g = p.g;
+  const std::int64_t k = p.step_size(s);
+  const bool copy = pack_a<T>({a, g.a_row, g.a_col}, n);
+  const Scratch<T> memory(p.panel * k + (copy ? m * k + p.panel : 0));
+  T *const panel = memory.get(), *const strips = panel + p.panel * k;
+  for (std::int64_t i = 0, rows; copy && i < m; i += rows) {
+    rows = strip_rows(m - i);
+    pack(strips + i * k, rows, a + i * g.a_row, g.a_col, g.a_row, k, rows);
+  }
+  for (std::int64_t j = 0; j < n; j += p.panel) {
+    const std::int64_t width = std::min(p.panel, n - j);
+    pack(panel, p.panel, b + j * g.b_col, g.b_row, g.b_col, k, width);
+    for (std::int64_t i = 0; i < m;) {
+      const int rows = strip_rows(m - i);
+      const Strips<T> strip =
+          copy ? Strips<T>{strips + i * k, 1, rows} : Strips<T>{a + i * g.a_row, g.a_row, g.a_col};
+      multiply_tile(width <= p.panel / 2 ? kernel_of<1, T>(rows) : kernel_of<2, T>(rows), rows,
+                    width, k, strip, panel, p.panel, c + i * c_row + j * c_col, c_row, c_col, first,
+                    bias ? bias + j : nullptr);
+      i += rows;
+    }
+  }
+}
+
+// C [m, n] (+)= A B over step s, where L2 is small. A panel at a time if A stays in L2 meanwhile;
+// one that is read in place does so for a few strips, then its rows fight for the same lines.
+template <class T>
+void multiply_step(const Product<T>& p, std::int64_t s, std::int64_t m, std::int64_t n, const T* a,
+                   const T* b, T* c, std::int64_t c_row, std::int64_t c_col, bool first,
+                   const T* bias) {
+  const Gemm<T>& g = p.g;
+  const std::int64_t k = p.step_size(s);
+  a += s * p.step * g.a_col, b += s * p.step * g.b_row;
+  if (p.in_place)
+    return multiply_block(m, n, k, {a, g.a_row, g.a_col}, {b, g.b_row, p.panel}, c, c_row, c_col,
+                          first, bias);
+  if (m <= (pack_a<T>({a, g.a_row, g.a_col}, n) ? kBlockOfA : 16 * kRows))
+    return multiply_by_panel(p, s, m, n, a, b, c, c_row, c_col, first, bias);
+  const std::int64_t columns = std::max<std::int64_t>(1, kSlab / (p.panel * k)) * p.panel;
+  const Scratch<T> slab(std::min(panel_count<T>(n) * p.panel, columns) * k);
+  for (std::int64_t j = 0; j < n; j += columns) {
+    const std::int64_t width = std::min(columns, n - j);
+    pack_panels(slab.get(), b + j * g.b_col, g.b_row, g.b_col, k, width);
+    multiply_block(m, width, k, {a, g.a_row, g.a_col}, packed_panels<T>(slab.get(), k),
+                   c + j * c_col, c_row, c_col, first, bias ? bias + j : nullptr);
+  }
+}
 
 // Whole products per thread.
 template <class T>
@@ -101,9 +158,13 @@ template <class T>
 void run_tall(const Product<T>& p) {
   const Gemm<T>& g = p.g;
   const std::int64_t size = g.m * g.n;
-  const Scratch<T> packed(p.packed_size()), sums(p.steps * size);
+  const Scratch<T> packed(kSmallL2 ? 0 : p.packed_size()), sums(p.steps * size);
   parallel_for(p.steps, 1, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t s = from; s < to; ++s) {
+      if (kSmallL2) {
+        multiply_step<T>(p, s, g.m, g.n, g.a, g.b, sums.get() + s * size, g.n, 1, true, nullptr);
+        continue;
+      }
       if (!p.in_place) p.pack_step(packed.get(), g.b, s, 0, p.panels);
       multiply_block<T>(g.m, g.n, p.step_size(s), {g.a + s * p.step * g.a_col, g.a_row, g.a_col},
                         p.step_panels(packed.get(), g.b, s), sums.get() + s * size, g.n, 1, true,
@@ -143,6 +204,24 @@ void run_large(const Product<T>& p) {
                    p.rows(g.a, g.b, packed.get(), g.c, i * kRows,
                           std::min(g.m, std::min(s1, i + 8) * kRows));
                });
+}
+
+// One large product where L2 is small: threads share out rows or columns, whichever are more.
+template <class T>
+void run_by_steps(const Product<T>& p) {
+  const Gemm<T>& g = p.g;
+  const bool by_rows = g.m >= g.n;
+  const std::int64_t unit = by_rows ? kRows : p.panel, size = by_rows ? g.m : g.n;
+  const std::int64_t units = (size + unit - 1) / unit;
+  parallel_for(
+      units, (units + num_threads() - 1) / num_threads(), [&](std::int64_t u0, std::int64_t u1) {
+        const std::int64_t from = u0 * unit, to = std::min(size, u1 * unit);
+        const std::int64_t i = by_rows ? from : 0, j = by_rows ? 0 : from;
+        for (std::int64_t s = 0; s < p.steps; ++s)
+          multiply_step(p, s, by_rows ? to - from : g.m, by_rows ? g.n : to - from,
+                        g.a + i * g.a_row, g.b + j * g.b_col, g.c + i * g.c_row + j * g.c_col,
+                        g.c_row, g.c_col, s == 0 && !g.accumulate, g.bias ? g.bias + j : nullptr);
+      });
 }
 
 // A few rows: threads share out the columns, and each reads its part of B once.
@@ -193,6 +272,7 @@ void run(const Gemm<T>& g) {
       g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);
   if (!p.in_place && g.m <= kSomeRows) return run_some_rows(p);
+  if (kSmallL2) return run_by_steps(p);
   run_large(p);
 }
 

@@ -31,8 +31,9 @@ constexpr std::int64_t kMaxStep = 192;         // of k between additions to C
 constexpr std::int64_t kChunk = 1 << 16;       // multiply-adds that are worth a thread's attention
 // AVX2's machines have 256 or 512 KB of L2: no more of B is packed than stays there.
 constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
-constexpr std::int64_t kSlab = 384 * kMaxStep;  // values
-constexpr std::int64_t kBlockOfA = 384;         // rows of a packed A that stay in L2, too
+constexpr std::int64_t kColumns = 384;  // of B
+constexpr std::int64_t kRowsOfC = 32 * kRows;
+constexpr std::int64_t kBlockOfA = 64 * kRows;  // rows of a packed A
 
 // Every way through here adds up the same numbers in the same order: sums over a step of k, then
 // these one after the other. Steps are equal and their number is even, so that two threads may have
@@ -98,27 +99,48 @@ void multiply_by_panel(const Product<T>& p, std::int64_t s, std::int64_t m, std:
   }
 }
 
-// C [m, n] (+)= A B over step s, where L2 is small. A panel at a time if A stays in L2 meanwhile;
-// one that is read in place does so for a few strips, then its rows fight for the same lines.
+// C [m, n] (+)= A B over steps [s0, s1), where L2 is small. A panel of B at a time if A is copied,
+// rows of it that stay in L2, or has few rows: more, read in place, fight for the same lines. Else
+// B is copied, so many columns that a step of them stays in L2, as rows of C do.
 template <class T>
-void multiply_step(const Product<T>& p, std::int64_t s, std::int64_t m, std::int64_t n, const T* a,
-                   const T* b, T* c, std::int64_t c_row, std::int64_t c_col, bool first,
-                   const T* bias) {
+void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::int64_t m,
+                    std::int64_t n, const T* a, const T* b, T* c, std::int64_t c_row,
+                    std::int64_t c_col, bool first, const T* bias) {
   const Gemm<T>& g = p.g;
-  const std::int64_t k = p.step_size(s);
-  a += s * p.step * g.a_col, b += s * p.step * g.b_row;
-  if (p.in_place)
-    return multiply_block(m, n, k, {a, g.a_row, g.a_col}, {b, g.b_row, p.panel}, c, c_row, c_col,
-                          first, bias);
-  if (m <= (pack_a<T>({a, g.a_row, g.a_col}, n) ? kBlockOfA : 16 * kRows))
-    return multiply_by_panel(p, s, m, n, a, b, c, c_row, c_col, first, bias);
-  const std::int64_t columns = std::max<std::int64_t>(1, kSlab / (p.panel * k)) * p.panel;
-  const Scratch<T> slab(std::min(panel_count<T>(n) * p.panel, columns) * k);
-  for (std::int64_t j = 0; j < n; j += columns) {
-    const std::int64_t width = std::min(columns, n - j);
-    pack_panels(slab.get(), b + j * g.b_col, g.b_row, g.b_col, k, width);
-    multiply_block(m, width, k, {a, g.a_row, g.a_col}, packed_panels<T>(slab.get(), k),
-                   c + j * c_col, c_row, c_col, first, bias ? bias + j : nullptr);
+  const auto a_at = [&](std::int64_t i, std::int64_t s) {
+    return Strips<T>{a + i * g.a_row + s * p.step * g.a_col, g.a_row, g.a_col};
+  };
+  const auto b_at = [&](std::int64_t s, std::int64_t j) {
+    return b + s * p.step * g.b_row + j * g.b_col;
+  };
+  const auto starts = [&](std::int64_t s) { return first && s == s0; };
+  if (p.in_place) {
+    for (std::int64_t s = s0; s < s1; ++s)
+      multiply_block(m, n, p.step_size(s), a_at(0, s), {b_at(s, 0), g.b_row, p.panel}, c, c_row,
+                     c_col, starts(s), bias);
+    return;
+  }
+  const bool copy = pack_a<T>(a_at(0, 0), n);
+  if (m <= (copy ? kBlockOfA : 16 * kRows) || (copy && n > kColumns)) {
+    for (std::int64_t i = 0; i < m; i += kBlockOfA)
+      for (std::int64_t s = s0; s < s1; ++s)
+        multiply_by_panel(p, s, std::min(kBlockOfA, m - i), n, a_at(i, s).a, b_at(s, 0),
+                          c + i * c_row, c_row, c_col, starts(s), bias);
+    return;
+  }
+  const Scratch<T> packed(std::min(panel_count<T>(n) * p.panel, kColumns) * (s1 - s0) * p.step);
+  for (std::int64_t j = 0; j < n; j += kColumns) {
+    const std::int64_t width = std::min(kColumns, n - j);
+    const auto slab = [&](std::int64_t s) {
+      return packed.get() + (s - s0) * p.step * panel_count<T>(width) * p.panel;
+    };
+    for (std::int64_t s = s0; s < s1; ++s)
+      pack_panels(slab(s), b_at(s, j), g.b_row, g.b_col, p.step_size(s), width);
+    for (std::int64_t i = 0; i < m; i += kRowsOfC)
+      for (std::int64_t s = s0; s < s1; ++s)
+        multiply_block(std::min(kRowsOfC, m - i), width, p.step_size(s), a_at(i, s),
+                       packed_panels<T>(slab(s), p.step_size(s)), c + i * c_row + j * c_col, c_row,
+                       c_col, starts(s), bias ? bias + j : nullptr);
   }
 }
 
@@ -162,7 +184,8 @@ void run_tall(const Product<T>& p) {
   parallel_for(p.steps, 1, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t s = from; s < to; ++s) {
       if (kSmallL2) {
-        multiply_step<T>(p, s, g.m, g.n, g.a, g.b, sums.get() + s * size, g.n, 1, true, nullptr);
+        multiply_steps<T>(p, s, s + 1, g.m, g.n, g.a, g.b, sums.get() + s * size, g.n, 1, true,
+                          nullptr);
         continue;
       }
       if (!p.in_place) p.pack_step(packed.get(), g.b, s, 0, p.panels);
@@ -208,7 +231,7 @@ void run_large(const Product<T>& p) {
 
 // One large product where L2 is small: threads share out rows or columns, whichever are more.
 template <class T>
-void run_by_steps(const Product<T>& p) {
+void run_small_l2(const Product<T>& p) {
   const Gemm<T>& g = p.g;
   const bool by_rows = g.m >= g.n;
   const std::int64_t unit = by_rows ? kRows : p.panel, size = by_rows ? g.m : g.n;
@@ -217,10 +240,9 @@ void run_by_steps(const Product<T>& p) {
       units, (units + num_threads() - 1) / num_threads(), [&](std::int64_t u0, std::int64_t u1) {
         const std::int64_t from = u0 * unit, to = std::min(size, u1 * unit);
         const std::int64_t i = by_rows ? from : 0, j = by_rows ? 0 : from;
-        for (std::int64_t s = 0; s < p.steps; ++s)
-          multiply_step(p, s, by_rows ? to - from : g.m, by_rows ? g.n : to - from,
-                        g.a + i * g.a_row, g.b + j * g.b_col, g.c + i * g.c_row + j * g.c_col,
-                        g.c_row, g.c_col, s == 0 && !g.accumulate, g.bias ? g.bias + j : nullptr);
+        multiply_steps(p, 0, p.steps, by_rows ? to - from : g.m, by_rows ? g.n : to - from,
+                       g.a + i * g.a_row, g.b + j * g.b_col, g.c + i * g.c_row + j * g.c_col,
+                       g.c_row, g.c_col, !g.accumulate, g.bias ? g.bias + j : nullptr);
       });
 }
 
@@ -272,7 +294,7 @@ void run(const Gemm<T>& g) {
       g.m * g.n <= (g.m + g.n) * p.step)
     return run_tall(p);
   if (!p.in_place && g.m <= kSomeRows) return run_some_rows(p);
-  if (kSmallL2) return run_by_steps(p);
+  if (kSmallL2) return run_small_l2(p);
   run_large(p);
 }
 

@@ -4,9 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "autograd/base/parallel.h"
 #include "nn/io/crc32c.h"
@@ -30,6 +31,11 @@ class MpiRank : public nn::Exchange {
  private:
   const MpiTable& mpi_;
 };
+
+// In which the launcher ends the others of a process that has failed: OpenMPI takes one second.
+constexpr std::chrono::seconds kMoment(3);
+
+std::string rank_text(int rank) { return fmt::format("rank {}: ", rank); }
 
 // One in a process, as MPI is.
 std::unique_ptr<MpiRank> self;
@@ -82,7 +88,7 @@ nn::Exchange* join_ranks(bool own_threads) {
         "the launcher speaks of {} processes, MPI ({}) of {}; heed is built with the MPI "
         "of another launcher",
         started.size, self->mpi().library(), self->size);
-  if (self->rank > 0) set_error_prefix(fmt::format("rank {}: ", self->rank));
+  if (self->rank > 0) set_error_prefix(rank_text(self->rank));
   const int threads = own_share_of_cores(self->mpi());
   if (own_threads) autograd::set_num_threads(threads);
   return self.get();
@@ -100,8 +106,12 @@ int as_rank(const std::function<int()>& f) {
   try {
     return f();
   } catch (const autograd::ValueError&) {
-    if (self || launcher().rank == 0) throw;
-    return kUsage;
+    const int rank = self ? 0 : launcher().rank;
+    if (rank > 0) {
+      set_error_prefix(rank_text(rank));
+      std::this_thread::sleep_for(kMoment);
+    }
+    throw;
   }
 }
 

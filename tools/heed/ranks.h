@@ -21,7 +21,8 @@ void part_ranks();
 /// parted. A rank that ends before has had an error that the others do not know of: ends them.
 int leave_ranks(int code);
 
-/// f(); what all ranks are told is wrong with their command line, rank 0 alone says.
+/// f(). What is wrong with all ranks' command line rank 0 says, and the launcher then ends the
+/// others; one that is still there three seconds later has an error of its own, and says it.
 int as_rank(const std::function<int()>& f);
 
 }  // namespace heed

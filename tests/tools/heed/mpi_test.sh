@@ -75,6 +75,7 @@ unlike() {
 }
 unlike "run on other instructions" "$heed train ${recipe[*]} --out none" "HEED_SIMD=scalar $heed train ${recipe[*]} --out none"
 printf 'to be or not to be %s\n' {1..300} > a.txt; tr e i < a.txt > b.txt
+ok test ! -e none
 text=(--layers 1 --heads 1 --d-model 16 --batch 4 --accumulate 2 --context 8)
 unlike "have other runs than each other" "$heed train --text a.txt ${text[*]} --out texts" "$heed train --text b.txt ${text[*]} --out texts"
 
@@ -116,7 +117,7 @@ steps=$((300 * kills))
 expect 0 train "${recipe[@]}" --steps $steps --quiet --out undisturbed
 killed=0
 for ((try = 0; killed < kills && try < 4 * kills; try++)); do
-  if [[ -e killed/state.safetensors ]]; then command=(--resume killed); else command=("${recipe[@]}" --save-every 10 --steps $steps --out killed); fi
+  if [[ -e killed/state.safetensors ]]; then command=(--resume killed); else command=("${recipe[@]}" --save-every 100 --steps $steps --out killed); fi
   n=$((2 << (RANDOM % 2)))
   what="mpirun -n $n heed train ${command[*]}, try $try"
   mpirun --oversubscribe -n $n "$heed" train "${command[@]}" --quiet > out 2> err < /dev/null &

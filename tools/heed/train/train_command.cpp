@@ -203,6 +203,7 @@ int train(TrainArguments& a, const Command& c) {
   }();
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
+  lead(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
   const std::filesystem::path out = a.run.out;
   std::error_code ignored;
   const bool is_new = out.empty() || !std::filesystem::exists(out, ignored);
@@ -215,7 +216,6 @@ int train(TrainArguments& a, const Command& c) {
     if (is_new) std::filesystem::remove(folder, ignored);  // empty: nothing was saved
     throw;
   }
-  lead(trainer, a.run.ranks);
   return train_run(trainer, folder, a.run);
 }
 
@@ -253,7 +253,9 @@ void train_command(Command& c) {
       "infinite (the op is named; weights before the step are saved if their loss is finite, else\n"
       "the last save stays), with --check-invariants breaks an identity of attention (layer, head\n"
       "and row are named; saved likewise), or, with --strict, is missing;\n"
-      "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.";
+      "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.\n"
+      "mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the\n"
+      "same bits. The first alone evaluates and writes; --resume takes any other N.";
   c.several = true;
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;

@@ -11,9 +11,8 @@ namespace heed {
 /// UsageError unless so many processes can share the parts of a batch.
 void check_ranks(int processes, std::int64_t accumulate);
 
-/// Rank 0 has `trainer`, and in its folder what others may read: they read it, and all train
-/// together from then on. `ranks` null: alone. UsageError where they are not the same run by the
-/// same instructions.
+/// Rank 0 has `trainer`: the others make or read the same now, and all train together from then on.
+/// `ranks` null: alone. UsageError where they are not the same run by the same instructions.
 void lead(nn::Trainer& trainer, nn::Exchange* ranks);
 /// Rank 0 found nothing to train.
 void lead_nowhere(nn::Exchange* ranks);

@@ -5,7 +5,7 @@ cmake_policy(VERSION 3.24)
 set(rooms
     autograd/base autograd/kernels autograd/tensor autograd/graph autograd/ops autograd/engine
     autograd/check autograd nn/io nn/layers nn/tasks nn/train nn/study nn
-    tools/plot tools/heed tools/peers examples tests)
+    tools/plot tools/mpi tools/heed tools/peers examples tests)
 set(pictures_may_know autograd/base autograd/tensor tools/plot)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 

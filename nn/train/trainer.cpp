@@ -134,37 +134,55 @@ void Trainer::set_stop_rules(std::int64_t patience, double target_loss, double t
   config_ = changed;
 }
 
+void Trainer::join(Exchange& ranks) {
+  check<ValueError>(ranks.size >= 1 && config_.accumulate % ranks.size == 0, "accumulate",
+                    config_.accumulate, " parts of a batch are no work for ", ranks.size,
+                    " processes; needs a power of two of them, and as many parts at least");
+  ranks_ = std::make_unique<RankSum>(ranks, parameters(model));
+}
+
+void Trainer::leave() {
+  ShardGradients none;
+  if (ranks_) ranks_->add(none, kLeft);
+}
+
 StepReport Trainer::step(const Batch* fixed) {
   const Generator data = data_, dropout = dropout_;
   const auto rewind = [&] { data_ = data, dropout_ = dropout; };
   try {
-    return try_step(fixed);
+    const StepReport report = try_step(fixed);
+    if (report.word & kLeft) rewind();
+    return report;
   } catch (const NumericError& e) {
     rewind();
+    // Alone: each rank finds what one process would, whosever shard it is in.
+    const std::unique_ptr<RankSum> ranks = std::move(ranks_);
+    std::string what = e.what();
     const FirstNonFinite watch = watch_for_non_finite(model);
     try {
       loss_and_gradients(fixed);
-    } catch (const NumericError&) {  // what is watched for
+    } catch (const NumericError& again) {  // what is watched for
+      what = again.what();
     }
     rewind();
-    if (watch.text().empty()) throw;
-    throw NumericError(fmt::format("{}; first {}", e.what(), watch.text()));
+    throw NumericError(watch.text().empty() ? what : fmt::format("{}; first {}", what, watch.text()));
   } catch (...) {
     rewind();
     throw;
   }
 }
 
-double Trainer::loss_and_gradients(const Batch* fixed) {
+StepReport Trainer::loss_and_gradients(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
   optimizer_->zero_grad();
-  return config_.accumulate > 1 ? batch_in_shards(batch) : whole_batch(batch);
+  if (config_.accumulate > 1) return batch_in_shards(batch);
+  return {.loss = whole_batch(batch)};
 }
 
 StepReport Trainer::try_step(const Batch* fixed) {
-  StepReport report;
-  report.loss = loss_and_gradients(fixed);
+  StepReport report = loss_and_gradients(fixed);
+  if (report.word & kLeft) return report;
   report.lr = schedule(config_).lr_at(steps_done);
   report.grad_norm =
       optimizer_->step(report.lr, limit_of(config_.clip), limit_of(config_.clip_value));
@@ -188,10 +206,11 @@ double Trainer::whole_batch(const Batch& batch) {
   });
 }
 
-// The same, config.accumulate parts after each other; the sums take the place of the last part's
-// gradients.
-double Trainer::batch_in_shards(const Batch& batch) {
-  const ShardGradients sum = sum_shards(0, config_.accumulate, [&](std::int64_t shard) {
+// Of config.accumulate parts this rank's, after each other; alone all of them.
+ShardGradients Trainer::own_shards(const Batch& batch) {
+  const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
+  const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
+  return sum_shards(first, first + shards, [&](std::int64_t shard) {
     Generator dropout = shard_dropout(config_.seed, steps_done, shard);
     return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
       ShardGradients part =
@@ -200,12 +219,28 @@ double Trainer::batch_in_shards(const Batch& batch) {
       return part;
     });
   });
+}
+
+// The same in parts; the sums take the place of the last part's gradients.
+StepReport Trainer::batch_in_shards(const Batch& batch) {
+  ShardGradients sum;
+  std::uint64_t word = kNothing;
+  try {
+    sum = own_shards(batch);
+  } catch (const NumericError&) {
+    if (!ranks_) throw;
+    word = kTrouble;
+  }
+  if (ranks_) word = ranks_->add(sum, word);
+  check<NumericError>(!(word & kTrouble), "train", "step ", steps_done + 1,
+                      " is not finite at one of the processes");
+  if (word & kLeft) return {.word = word};
   check_loss(sum.loss);
   const NoGrad guard;
   const std::vector<NamedTensor> all = parameters(model);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (sum.gradients[i].defined()) copy_(all[i].tensor.grad(), sum.gradients[i]);
-  return sum.loss;
+  return {.loss = sum.loss, .word = word};
 }
 
 void Trainer::check_loss(double loss) const {

@@ -10,6 +10,7 @@
 #include "nn/io/safetensors.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
+#include "nn/train/exchange.h"
 #include "nn/train/metrics.h"
 #include "nn/train/optim.h"
 
@@ -32,6 +33,8 @@ struct StepReport {
   double lr = 0;
   double grad_norm = 0;     ///< before clipping
   double clipped_norm = 0;  ///< after
+  /// What the ranks told one another (RankWord); after kLeft no step was taken.
+  std::uint64_t word = kNothing;
 };
 
 /// A run in progress. The same config gives the same bits, however often it is evaluated,
@@ -49,6 +52,15 @@ class Trainer {
   /// (found by running the step again), or what config.check_invariants finds broken; weights and
   /// streams are then those before the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
+  /// Takes the steps to come together with other processes, which resumed or made the same run: each
+  /// its part of config.accumulate, and all get the bits of one process alone. A step that one of
+  /// them cannot take throws at all, with the error of one process, and parts them. `ranks` outlives
+  /// this.
+  /// ValueError unless they are a power of two up to config.accumulate.
+  void join(Exchange& ranks);
+  /// Tells the other ranks, which wait with a step, that this one takes no more.
+  void leave();
+
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
@@ -111,12 +123,13 @@ class Trainer {
 
  private:
   StepReport try_step(const Batch* fixed);
-  /// Of the next batch, or `fixed`: returns the loss, leaves the gradients in .grad.
-  double loss_and_gradients(const Batch* fixed);
+  /// Of the next batch, or `fixed`: returns loss and word, leaves the gradients in .grad.
+  StepReport loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
   double whole_batch(const Batch& batch);
   void check_loss(double loss) const;
-  double batch_in_shards(const Batch& batch);
+  StepReport batch_in_shards(const Batch& batch);
+  ShardGradients own_shards(const Batch& batch);
   std::map<std::string, std::string> metadata(std::int64_t step) const;
   void restore(const SafeTensors& state);
   void restore_history(const SafeTensors& state);
@@ -124,6 +137,7 @@ class Trainer {
 
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<RankSum> ranks_;  // null: alone
   std::vector<MetricsRow> history_;
   std::optional<double> best_loss_;
   std::vector<NamedTensor> best_;

@@ -91,6 +91,8 @@ std::string first_difference(const Trainer& a, const Trainer& b, bool all) {
   return "";
 }
 
+}  // namespace
+
 std::uint32_t hash_of(const Trainer& t) {
   Crc32c sum;
   for (const MetricsRow& row : t.history()) {
@@ -105,8 +107,6 @@ std::uint32_t hash_of(const Trainer& t) {
     if (!is_of_rhythm(name)) sum.add(std::as_bytes(std::span(value)));
   return sum.value();
 }
-
-}  // namespace
 
 bool ResumeCheck::ok() const {
   return std::all_of(legs.begin(), legs.end(),

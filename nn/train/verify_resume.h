@@ -10,6 +10,9 @@
 
 namespace heed::nn {
 
+/// CRC-32C of rows, weights, moments and random streams, evaluations left out.
+std::uint32_t hash_of(const Trainer& trainer);
+
 struct ResumeCheck {
   struct Leg {
     std::string name;        ///< "2 threads, 20 + 20 steps"

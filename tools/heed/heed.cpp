@@ -19,6 +19,8 @@
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/simd.h"
 #include "tools/heed/command_line/cli11.h"
+#include "tools/heed/launcher.h"
+#include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
@@ -89,6 +91,8 @@ int run(int argc, char** argv) {
   }
   Command& command = *line.command;
   if (command.given("config")) command.read_config_file(commands);
+  if (const int processes = launcher().size; processes > 1 && !command.several)
+    usage_error("heed {} is for one process, not {}; leave out mpirun", command.name, processes);
   command.assign();
   if (command.threads > 0) autograd::set_num_threads(int(command.threads));
   if (!command.simd.empty()) autograd::kernels::force_simd_target(command.simd);
@@ -141,7 +145,9 @@ int run_heed(int argc, char** argv) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error with its name
   int code = kBug;
-  with_enough_stack([&] { code = exit_code_of([&] { return run(argc, argv); }); });
+  with_enough_stack([&] {
+    code = leave_ranks(exit_code_of([&] { return as_rank([&] { return run(argc, argv); }); }));
+  });
   return code;
 }
 

@@ -37,6 +37,10 @@ if(TARGET heed)
   install(TARGETS heed COMPONENT heed)
 endif()
 
+if(TARGET heed_mpi)
+  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/heed COMPONENT mpi)
+endif()
+
 # The man page and the completions are printed by the program, so it must run here.
 if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_command(
@@ -58,18 +62,26 @@ if(TARGET heed AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   add_custom_target(heed_printed ALL DEPENDS ${printed})
 endif()
 
-# cpack in the build folder: heed_*.deb is the program, libheed-dev_*.deb the rest.
+# cpack in the build folder: heed_*.deb is the program, heed-mpi_*.deb its module for MPI, where that
+# is installed, libheed-dev_*.deb the rest.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The developers of heed <heed@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL heed dev)
+if(TARGET heed_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_COMPONENT_HEED_DESCRIPTION "${PROJECT_DESCRIPTION}")
 set(CPACK_DEBIAN_HEED_PACKAGE_NAME heed)
 set(CPACK_DEBIAN_HEED_PACKAGE_SHLIBDEPS ON)
+set(CPACK_COMPONENT_MPI_DESCRIPTION "${PROJECT_DESCRIPTION}: training by several processes")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME heed-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "heed (= ${PROJECT_VERSION}), openmpi-bin")
+set(CPACK_DEBIAN_MPI_PACKAGE_SHLIBDEPS ON)
 set(CPACK_COMPONENT_DEV_DESCRIPTION "${PROJECT_DESCRIPTION}: libraries, headers, CMake package, pkg-config")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libheed-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)

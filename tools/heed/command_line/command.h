@@ -27,6 +27,9 @@ struct Command {
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
   std::size_t arguments = 0;          ///< the first so many settings can be given without names
 
+  /// Whether a launcher (mpirun) may start it as several processes.
+  bool several = false;
+
   /// What the command does; returns the exit code.
   std::function<int(const Command&)> run;
 

@@ -9,8 +9,17 @@ namespace heed {
 
 void print_json(const nn::Json& object) { fmt::print("{}\n", object.dump()); }
 
+namespace {
+std::string& error_prefix() {
+  static std::string prefix;
+  return prefix;
+}
+}  // namespace
+
+void set_error_prefix(const std::string& prefix) { error_prefix() = prefix; }
+
 void print_error(std::string_view text) {
-  std::string line = "heed: ";  // an error is one line, whatever it quotes
+  std::string line = "heed: " + error_prefix();  // an error is one line, whatever it quotes
   for (const char c : text) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
   std::fputs((line + "\n").c_str(), stderr);  // fmt::print throws where stderr is gone

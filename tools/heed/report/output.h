@@ -60,8 +60,9 @@ void print(fmt::format_string<Args...> text, Args&&... args) {
 }
 /// --json: the object on one line. What is not finite becomes null, what is not UTF-8 U+FFFD.
 void print_json(const nn::Json& object);
-/// One line on stderr, "heed: " in front.
+/// One line on stderr, "heed: " in front, and the prefix, if one was set ("rank 3: ").
 void print_error(std::string_view text);
+void set_error_prefix(const std::string& prefix);
 
 /// Keeps the command line for typed_command(); for main alone.
 void remember_command(int argc, char** argv);

@@ -130,7 +130,7 @@ InterruptGuard::~InterruptGuard() {
       std::signal(signal, signal == SIGHUP && interrupted() ? SIG_IGN : SIG_DFL);
 }
 
-bool InterruptGuard::interrupted() const { return interrupt_seen != 0; }
+bool InterruptGuard::interrupted() { return interrupt_seen != 0; }
 
 void InterruptGuard::check() const {
   if (interrupted()) throw Interrupted();

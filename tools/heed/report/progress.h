@@ -70,7 +70,7 @@ class InterruptGuard {
   InterruptGuard();
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
-  bool interrupted() const;
+  static bool interrupted();
   /// Throws Interrupted if it is: in the middle of long work.
   void check() const;
 };

@@ -6,10 +6,13 @@
 #include "nn/io/nearest.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
+#include "tools/heed/launcher.h"
+#include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_checks.h"
+#include "tools/heed/train/train_ranks.h"
 #include "tools/heed/train/train_run.h"
 
 namespace heed {
@@ -99,33 +102,55 @@ bool keep_moved_text(const nn::Trainer& trainer, const std::filesystem::path& fo
   return was_all;
 }
 
-int resume(const TrainArguments& a, const Command& c) {
-  check_resume(a, c);
-  const std::filesystem::path folder = find_run(a.resume);
-  const RunLock lock(folder);
-  Progress progress(a.run.quiet);
-  progress.at_work("reads " + folder.string());
-  nn::Trainer trainer = nn::Trainer::resume(folder, nullptr,
-                                            c.given("lines")  ? a.config.lines
-                                            : c.given("text") ? a.config.text
-                                                              : "");
-  progress.clear();
-  for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
+// The run as it was saved, and how much longer it is to go on.
+nn::Trainer resumed(const TrainArguments& a, const Command& c,
+                    const std::filesystem::path& folder) {
+  return nn::Trainer::resume(folder, nullptr,
+                             c.given("lines")  ? a.config.lines
+                             : c.given("text") ? a.config.text
+                                               : "");
+}
+void change_length(nn::Trainer& trainer, const TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = trainer.config();
-  const std::int64_t planned = config.steps;
-  const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
-  if ((c.given("text") || c.given("lines")) && keep_moved_text(trainer, folder, c)) return kOk;
-  if (steps < planned && trainer.steps_done < planned)
-    usage_error(
-        "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
-        folder.string(), trainer.steps_done, planned, steps);
-  trainer.set_length(steps, c.given("eval-every") ? a.config.eval_every : config.eval_every,
+  trainer.set_length(c.given("steps") ? a.config.steps : config.steps,
+                     c.given("eval-every") ? a.config.eval_every : config.eval_every,
                      c.given("save-every") ? a.config.save_every : config.save_every);
   trainer.set_stop_rules(
       c.given("patience") ? a.config.patience : config.patience,
       c.given("target-loss") ? a.config.target_loss : config.target_loss,
       c.given("target-accuracy") ? a.config.target_accuracy : config.target_accuracy);
   if (c.given("check-invariants")) trainer.set_check_invariants(a.config.check_invariants);
+}
+
+int resume(TrainArguments& a, const Command& c) {
+  check_resume(a, c);
+  a.run.ranks = join_ranks(!c.given("threads"));
+  if (a.run.ranks && a.run.ranks->rank > 0)
+    return follow(*a.run.ranks, [&] {
+      nn::Trainer trainer = resumed(a, c, find_run(a.resume));
+      change_length(trainer, a, c);
+      return trainer;
+    });
+  const std::filesystem::path folder = find_run(a.resume);
+  const RunLock lock(folder);
+  Progress progress(a.run.quiet);
+  progress.at_work("reads " + folder.string());
+  nn::Trainer trainer = resumed(a, c, folder);
+  progress.clear();
+  for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
+  const nn::RunConfig& config = trainer.config();
+  const std::int64_t planned = config.steps;
+  const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
+  if (a.run.ranks) check_ranks(a.run.ranks->size, config.accumulate);
+  if ((c.given("text") || c.given("lines")) && keep_moved_text(trainer, folder, c)) {
+    lead_nowhere(a.run.ranks);
+    return kOk;
+  }
+  if (steps < planned && trainer.steps_done < planned)
+    usage_error(
+        "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
+        folder.string(), trainer.steps_done, planned, steps);
+  change_length(trainer, a, c);
   if (const std::string reason = trainer.stop_reason();
       !reason.empty() && trainer.steps_done < config.steps && is_finished(folder, trainer))
     usage_error("{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0",
@@ -139,6 +164,7 @@ int resume(const TrainArguments& a, const Command& c) {
         fmt::format("the {} schedule keeps its end at step {}: the steps after it run at "
                     "min-lr {}",
                     nn::enum_name(config.schedule), schedule.total_steps, config.min_lr));
+  lead(trainer, a.run.ranks);
   return train_run(trainer, folder, a.run);
 }
 
@@ -159,10 +185,17 @@ int train(TrainArguments& a, const Command& c) {
     usage_error("--dry-run, --overfit-batch and --print-config exclude each other; choose one");
   if (a.overwrite && a.run.out.empty())
     usage_error("--overwrite says that --out DIR may be replaced; give --out");
-  if (!a.run.out.empty() && !a.dry_run && !a.print_config) check_out(a.run.out, a.overwrite);
+  const int processes = launcher().size;
+  if (processes > 1 && (a.print_config || a.dry_run || a.overfit))
+    usage_error("a check is for one process, not {}; leave out mpirun", processes);
   if (a.print_config) return print_config(config, c.json);
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
+  if (processes > 1) check_ranks(processes, config.accumulate);
+  a.run.ranks = join_ranks(!c.given("threads"));
+  if (a.run.ranks && a.run.ranks->rank > 0)
+    return follow(*a.run.ranks, [&] { return nn::Trainer(config); });
+  if (!a.run.out.empty()) check_out(a.run.out, a.overwrite);
   nn::Trainer trainer = [&] {
     Progress progress(a.run.quiet);
     progress.at_work("reads the data and makes the model");
@@ -170,6 +203,7 @@ int train(TrainArguments& a, const Command& c) {
   }();
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
+  lead(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
   const std::filesystem::path out = a.run.out;
   std::error_code ignored;
   const bool is_new = out.empty() || !std::filesystem::exists(out, ignored);
@@ -193,7 +227,7 @@ void train_command(Command& c) {
       "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
       "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
       "eval_tokens run parameters "
-      "seed stopped";
+      "seed ranks stopped";
   c.json_keys["--dry-run"] =
       "task steps parameters attention flops_per_token parameter_bytes training_bytes "
       "activation_bytes_per_sequence tensors (name shape std) flops_per_step bytes "
@@ -219,7 +253,10 @@ void train_command(Command& c) {
       "infinite (the op is named; weights before the step are saved if their loss is finite, else\n"
       "the last save stays), with --check-invariants breaks an identity of attention (layer, head\n"
       "and row are named; saved likewise), or, with --strict, is missing;\n"
-      "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.";
+      "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.\n"
+      "mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the\n"
+      "same bits. The first alone evaluates and writes; --resume takes any other N.";
+  c.several = true;
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = a->config.settings();

@@ -7,6 +7,7 @@
 #include "autograd/base/files.h"
 #include "nn/train/memory.h"
 #include "tools/heed/pictures.h"
+#include "tools/heed/ranks.h"
 #include "tools/heed/report/evaluation_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
@@ -56,9 +57,11 @@ class Run {
   int go() {
     try {
       begin();
-      for (bool first = true; !ended() && !interrupt_.interrupted(); first = false) step(first);
+      for (bool first = true; !ended() && !stopping(); first = false) step(first);
+      part();
       return ended() ? finish() : stop();
     } catch (const Interrupted&) {
+      part();
       return stop();
     }
   }
@@ -66,6 +69,19 @@ class Run {
  private:
   // Whether last_ is of this very step, as where a run ends early.
   bool evaluated_now() const { return last_ && t_.evaluated(); }
+
+  // Ranks stop together: after the step with which one said that it was asked to.
+  bool stopping() const {
+    return options_.ranks ? report_.word & nn::kStop : InterruptGuard::interrupted();
+  }
+
+  // No step comes any more, and all ranks know.
+  void part() {
+    if (!options_.ranks || parted_) return;
+    if (t_.steps_done < config_.steps && !stopping()) t_.leave();
+    parted_ = true;
+    part_ranks();
+  }
 
   bool ended() const { return t_.steps_done >= config_.steps || !t_.stop_reason().empty(); }
 
@@ -76,6 +92,9 @@ class Run {
     progress_.line(
         fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task, what, folder_.string()));
     for (const std::string& line : start_lines(t_)) progress_.line(line);
+    if (options_.ranks)
+      progress_.line(fmt::format("  {} processes, each with {} of the {} parts of a batch", ranks(),
+                                 config_.accumulate / ranks(), config_.accumulate));
     if (fresh)
       log_.restart(folder_, t_.history().size());  // saved by who made the trainer
     else
@@ -96,7 +115,8 @@ class Run {
     const double started = clock_.seconds();
     try {
       report_ = past_input_checks([&] { return t_.step(); });
-    } catch (const autograd::NumericError& e) {
+    } catch (const autograd::NumericError& e) {  // thrown at every rank
+      part_ranks();
       throw autograd::NumericError(fmt::format("{}; {}", e.what(), save_before_trouble()));
     }
     pace_.add(clock_.seconds() - started);
@@ -160,6 +180,8 @@ class Run {
     return kOk;
   }
 
+  int ranks() const { return options_.ranks ? options_.ranks->size : 1; }
+
   // `e`: on all sequences.
   void print_result(const nn::Evaluation& e, const nn::Evaluation& while_training) {
     const double seconds = clock_.seconds();
@@ -174,6 +196,7 @@ class Run {
       object["run"] = folder_.string();
       object["parameters"] = parameters;
       object["seed"] = config_.seed;
+      object["ranks"] = ranks();
       object["stopped"] = stopped.empty() ? nn::Json() : nn::Json(stopped);
       print_json(object);
       return;
@@ -308,7 +331,7 @@ class Run {
   nn::StepReport report_;               // of the last step
   std::optional<nn::Evaluation> last_;  // of those that the history has
   nn::MetricsLog log_;
-  bool facts_said_ = false;
+  bool facts_said_ = false, parted_ = false;
   double last_saved_ = 0, next_picture_ = 0;  // by clock_
   std::int64_t saved_ = t_.steps_done;
 };
@@ -335,6 +358,21 @@ bool is_finished(const fs::path& folder, const nn::Trainer& trainer) {
 
 int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& options) {
   return Run(t, folder, options).go();
+}
+
+int follow_run(nn::Trainer& t) {
+  const InterruptGuard interrupt;
+  int code = kOk;
+  try {
+    std::uint64_t word = nn::kNothing;
+    while (t.steps_done < t.config().steps && !(word & (nn::kStop | nn::kLeft)))
+      word = past_input_checks([&] { return t.step(); }).word;
+    if (word & nn::kStop) code = kInterrupted;
+  } catch (const autograd::NumericError&) {  // rank 0 has it, too, and says it
+    code = kNumeric;
+  }
+  part_ranks();
+  return code;
 }
 
 }  // namespace heed

@@ -1,0 +1,236 @@
+// Ranks, here threads, train the run that one process trains, bit for bit, and end together.
+#include "nn/train/exchange.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "nn/train/trainer.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+
+namespace {
+
+using namespace heed::nn;
+using heed::autograd::NumericError;
+using heed::autograd::ValueError;
+using Bytes = std::vector<std::byte>;
+
+// Letters between threads.
+class Mail {
+ public:
+  void send(int from, int to, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    letters_[{from, to}].emplace_back(bytes.begin(), bytes.end());
+    came_.notify_all();
+  }
+  Bytes take(int from, int to) {
+    std::unique_lock lock(mutex_);
+    std::deque<Bytes>& box = letters_[{from, to}];
+    came_.wait(lock, [&] { return !box.empty(); });
+    Bytes letter = std::move(box.front());
+    box.pop_front();
+    return letter;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::map<std::pair<int, int>, std::deque<Bytes>> letters_;
+};
+
+struct ThreadRank : Exchange {
+  ThreadRank(Mail& m, int r, int n) : mail(m) { rank = r, size = n; }
+  void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) override {
+    mail.send(rank, peer, mine);
+    const Bytes letter = mail.take(peer, rank);
+    if (letter.size() != theirs.size()) throw ValueError("a letter of another size");
+    std::copy(letter.begin(), letter.end(), theirs.begin());
+  }
+  bool stop_asked() const override { return asked; }
+  Mail& mail;
+  bool asked = false;
+};
+
+// f(rank) on a thread each; the first error is thrown here.
+void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
+  Mail mail;
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));
+  {
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < n; ++r)
+      threads.emplace_back([&, r] {
+        ThreadRank rank(mail, r, n);
+        try {
+          f(rank);
+        } catch (...) {
+          errors[std::size_t(r)] = std::current_exception();
+        }
+      });
+  }
+  for (const std::exception_ptr& e : errors)
+    if (e) std::rethrow_exception(e);
+}
+
+RunConfig tiny(heed::autograd::DType dtype = heed::autograd::float32) {
+  RunConfig c = preset("urn");
+  c.d_model = 16, c.heads = 2, c.context = 12, c.batch = 16, c.eval_batch = 16;
+  c.steps = 6, c.warmup = 2, c.dtype = dtype, c.accumulate = 8, c.dropout = 0.2;
+  return c;
+}
+
+// Weights, moments and rows, as one text of bytes; without evaluations, which rank 0 alone makes.
+std::string bits(const Trainer& t) {
+  std::string text;
+  for (const NamedTensor& s : t.state())
+    if (s.name != "history" && !s.name.starts_with("best")) {
+      text += s.name;
+      heed::autograd::dispatch_any(s.tensor.dtype(), [&]<class T> {
+        text.append(reinterpret_cast<const char*>(s.tensor.data<T>()),
+                    std::size_t(s.tensor.numel()) * sizeof(T));
+      });
+    }
+  for (const MetricsRow& row : t.history())
+    for (const double x : {row.loss, row.lr, row.grad_norm, row.clipped_norm})
+      text.append(reinterpret_cast<const char*>(&x), sizeof x);
+  return text + t.streams().at("data_stream");
+}
+
+void steps(Trainer& t, int n) {
+  for (int i = 0; i < n; ++i) t.step();
+}
+
+TEST_CASE("2, 4 and 8 ranks have the bits of one process, in either dtype") {
+  for (const auto dtype : {heed::autograd::float32, heed::autograd::float64}) {
+    Trainer alone(tiny(dtype));
+    steps(alone, 6);
+    for (const int n : {1, 2, 4, 8}) {
+      std::atomic<int> same{0};
+      on_ranks(n, [&](ThreadRank& rank) {
+        Trainer t(tiny(dtype));
+        t.join(rank);
+        for (int i = 0; i < 6; ++i) {
+          t.step();
+          if (rank.rank == 0 && i % 2 == 0) t.evaluate(false);
+        }
+        same += bits(t) == bits(alone);
+      });
+      INFO(n << " ranks");
+      CHECK(same == n);
+    }
+  }
+}
+
+TEST_CASE("a run of 2 ranks goes on at 4, and alone") {
+  Trainer straight(tiny());
+  steps(straight, 6);
+  const heed::testing::Folder folder;
+  on_ranks(2, [&](ThreadRank& rank) {
+    Trainer t(tiny());
+    t.join(rank);
+    steps(t, 3);
+    if (rank.rank == 0) t.save(folder.path());
+  });
+  std::atomic<int> same{0};
+  on_ranks(4, [&](ThreadRank& rank) {
+    Trainer t = Trainer::resume(folder.path());
+    t.join(rank);
+    steps(t, 3);
+    same += bits(t) == bits(straight);
+  });
+  CHECK(same == 4);
+  Trainer alone = Trainer::resume(folder.path());
+  steps(alone, 3);
+  CHECK(bits(alone) == bits(straight));
+}
+
+TEST_CASE("who is asked to stop stops all after the step; who leaves, before it") {
+  std::atomic<int> stopped{0}, left{0};
+  on_ranks(4, [&](ThreadRank& rank) {
+    Trainer t(tiny());
+    t.join(rank);
+    const StepReport first = t.step();
+    rank.asked = rank.rank == 2;
+    const StepReport last = t.step();
+    stopped += first.word == kNothing && last.word == kStop && t.steps_done == 2 && t.history().size() == 2;
+    rank.asked = false;
+    const std::string before = bits(t);
+    if (rank.rank == 0) {
+      t.leave();
+    } else {
+      const StepReport none = t.step();
+      left += none.word == kLeft && t.steps_done == 2 && bits(t) == before;
+    }
+  });
+  CHECK(stopped == 4);
+  CHECK(left == 3);
+}
+
+// Only the last row of the batch has a token whose embedding is NaN.
+std::string error_of_trouble(Trainer& t) {
+  Generator g(1);
+  const Batch batch = t.task->sample(16, g);
+  auto* tokens = batch.inputs.mutable_data<std::int64_t>();
+  const std::int64_t T = batch.inputs.size(1);
+  std::fill(tokens, tokens + 15 * T, 0), std::fill(tokens + 15 * T, tokens + 16 * T, 1);
+  for (const NamedTensor& p : parameters(t.model))
+    if (p.name.starts_with("tok") || p.name.starts_with("emb")) {
+      const heed::autograd::NoGrad guard;
+      p.tensor.mutable_data<float>()[p.tensor.size(1)] = NAN;
+    }
+  try {
+    t.step(&batch);
+  } catch (const NumericError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST_CASE("what is not finite at one rank ends the step at all, with the error of one process") {
+  Trainer alone(tiny());
+  const std::string text = error_of_trouble(alone);
+  REQUIRE(text.find("the loss of step 1 is nan") != std::string::npos);
+  REQUIRE(text.find("first ") != std::string::npos);
+  std::atomic<int> same{0};
+  on_ranks(4, [&](ThreadRank& rank) {
+    Trainer t(tiny());
+    t.join(rank);
+    same += error_of_trouble(t) == text && t.steps_done == 0 && t.history().empty();
+  });
+  CHECK(same == 4);
+}
+
+TEST_CASE("ranks agree on words and compare numbers") {
+  std::atomic<int> right{0};
+  on_ranks(8, [&](ThreadRank& rank) {
+    right += or_words(rank, rank.rank == 5 ? kStop : kNothing) == kStop;
+    right += or_words(rank, kNothing) == kNothing;
+    right += compare_numbers(rank, 7) == kNothing;
+    for (int other = 0; other < 8; ++other)
+      right += compare_numbers(rank, rank.rank == other ? 8 : 7) == kUnlike;
+  });
+  CHECK(right == 8 * 11);
+}
+
+TEST_CASE("ranks are a power of two up to accumulate") {
+  Mail mail;
+  for (const int n : {3, 5, 16}) {
+    Trainer t(tiny());
+    ThreadRank rank(mail, 0, n);
+    CHECK_THROWS_WITH(t.join(rank), Contains("8 parts of a batch are no work for " +
+                                             std::to_string(n) + " processes"));
+  }
+  Trainer whole([] {
+    RunConfig c = tiny();
+    c.accumulate = 1;
+    return c;
+  }());
+  ThreadRank rank(mail, 0, 2);
+  CHECK_THROWS_AS(whole.join(rank), ValueError);
+}
+
+}  // namespace

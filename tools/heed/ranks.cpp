@@ -1,0 +1,118 @@
+#include "tools/heed/ranks.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "autograd/base/parallel.h"
+#include "nn/io/crc32c.h"
+#include "tools/heed/launcher.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
+#include "tools/mpi/module.h"
+
+namespace heed {
+namespace {
+
+class MpiRank : public nn::Exchange {
+ public:
+  explicit MpiRank(const MpiTable& mpi) : mpi_(mpi) { mpi_.start(&rank, &size); }
+  void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) override {
+    mpi_.swap(peer, mine.data(), theirs.data(), mine.size());
+  }
+  bool stop_asked() const override { return InterruptGuard::interrupted(); }
+  const MpiTable& mpi() const { return mpi_; }
+
+ private:
+  const MpiTable& mpi_;
+};
+
+// In which the launcher ends the others of a process that has failed: OpenMPI takes one second.
+constexpr std::chrono::seconds kMoment(3);
+
+std::string rank_text(int rank) { return fmt::format("rank {}: ", rank); }
+
+// One in a process, as MPI is.
+std::unique_ptr<MpiRank> self;
+bool parted = false;
+
+// MPI's own plugins look for its symbols among all that are there: RTLD_GLOBAL.
+const MpiTable& load_module(int size) {
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  std::string reason = "it is not there";
+  for (const auto& folder : {here, here.parent_path() / HEED_LIBDIR / "heed"}) {
+    const std::filesystem::path file = folder / "libheed_mpi.so";
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) continue;
+    void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    void* symbol = library ? ::dlsym(library, kMpiSymbol) : nullptr;
+    if (!symbol) {
+      reason = ::dlerror();
+      continue;
+    }
+    const MpiTable* mpi = reinterpret_cast<MpiTableFn>(symbol)();
+    if (mpi->version == kMpiVersion) return *mpi;
+    reason = file.string() + " is of another version of heed";
+  }
+  usage_error(
+      "{} processes need MPI, and heed its module libheed_mpi.so: {}. tools/setup --mpi installs "
+      "what it is built with (Debian: libopenmpi-dev, openmpi-bin); then build heed again, or "
+      "install the package heed-mpi",
+      size, reason);
+}
+
+// The cores that this process may use, in equal parts for all ranks here that may use the same.
+int own_share_of_cores(const MpiTable& mpi) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  const bool known = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
+  nn::Crc32c which;
+  which.add(std::as_bytes(std::span(&cores, 1)));
+  const int sharing = mpi.on_machine_with(which.value());  // all come here
+  return known ? std::clamp(CPU_COUNT(&cores) / sharing, 1, 256) : 1;
+}
+
+}  // namespace
+
+nn::Exchange* join_ranks(bool own_threads) {
+  const Launcher started = launcher();
+  if (started.size == 1) return nullptr;
+  self = std::make_unique<MpiRank>(load_module(started.size));
+  if (self->size != started.size)
+    usage_error(
+        "the launcher speaks of {} processes, MPI ({}) of {}; heed is built with the MPI "
+        "of another launcher",
+        started.size, self->mpi().library(), self->size);
+  if (self->rank > 0) set_error_prefix(rank_text(self->rank));
+  const int threads = own_share_of_cores(self->mpi());
+  if (own_threads) autograd::set_num_threads(threads);
+  return self.get();
+}
+
+void part_ranks() { parted = true; }
+
+int leave_ranks(int code) {
+  if (!self) return code;
+  parted ? self->mpi().end() : self->mpi().abort(code);
+  return code;
+}
+
+int as_rank(const std::function<int()>& f) {
+  try {
+    return f();
+  } catch (const autograd::ValueError&) {
+    const int rank = self ? 0 : launcher().rank;
+    if (rank > 0) {
+      set_error_prefix(rank_text(rank));
+      std::this_thread::sleep_for(kMoment);
+    }
+    throw;
+  }
+}
+
+}  // namespace heed

@@ -43,16 +43,16 @@ void add_value(TomlItem& item, const toml::node& node) {
   }
 }
 
-struct Entry {
+struct TomlEntry {
   std::string key;
   const toml::node* node;
 };
 
 // In the order of the file; a table has them by name.
-std::vector<Entry> entries(const toml::table& table) {
-  std::vector<Entry> list;
+std::vector<TomlEntry> toml_entries(const toml::table& table) {
+  std::vector<TomlEntry> list;
   for (const auto& [key, node] : table) list.push_back({std::string(key.str()), &node});
-  std::stable_sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
+  std::stable_sort(list.begin(), list.end(), [](const TomlEntry& a, const TomlEntry& b) {
     const auto x = a.node->source().begin, y = b.node->source().begin;
     return std::pair(x.line, x.column) < std::pair(y.line, y.column);
   });
@@ -61,7 +61,7 @@ std::vector<Entry> entries(const toml::table& table) {
 
 void add_items(std::vector<TomlItem>& items, const toml::table& table, const std::string& section,
                const std::string& file) {
-  for (const auto& [key, entry] : entries(table)) {
+  for (const auto& [key, entry] : toml_entries(table)) {
     const toml::node& node = *entry;
     TomlItem item;
     item.section = section, item.key = key;

@@ -11,8 +11,8 @@ namespace heed::plot {
 /// One curve. Points that are not finite, or not positive on a logarithmic axis, are left out; the
 /// line breaks there. Points are joined in the order given; up to 30 of them are dots, too.
 struct Series {
-  std::string name;
-  std::vector<double> x, y;
+  std::string name = {};
+  std::vector<double> x = {}, y = {};
   bool dashed = false;  ///< a prediction: what was not measured, so without dots
   /// A band around the curve, pale; both of y's length, or empty. An end that a logarithmic axis
   /// cannot show is the plot's.

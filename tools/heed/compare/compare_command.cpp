@@ -172,7 +172,7 @@ int run_compare(const CompareArguments& a, const Command& c) {
   return kOk;
 }
 
-constexpr const char* kNotes =
+constexpr const char* kCompareNotes =
     "RUNS are runs, folders of runs, or folders of heed sweep. Runs that differ in nothing but "
     "their\n"
     "seed are one setting; numbers are means over its seeds with the standard error of the mean.\n"
@@ -208,7 +208,7 @@ void compare_command(Command& c) {
       "  heed compare sweeps/scale --of induction --target 0.5\n"
       "  heed compare runs/urn-1 runs/urn-2 runs/urn-3 --out urns\n"
       "  heed compare sweeps/kv-heads --against kv-heads --json";
-  c.notes = kNotes;
+  c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();
   c.arguments = 1;
   c.add("Options",

@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-using Cells = std::vector<std::string>;
+using RowOfCells = std::vector<std::string>;
 
 // "0.1234 ± 0.0012"; without the second part of one run.
 std::string mean_text(const MeanError& m, int digits) {
@@ -26,16 +26,16 @@ std::size_t columns_of_text(const std::string& text) {  // of a terminal
 }
 
 // The first column to the left, the others to the right. A column that says nothing is left out.
-std::string aligned(const std::vector<Cells>& rows) {
+std::string aligned(const std::vector<RowOfCells>& rows) {
   std::string text;
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (std::size_t k = 0; k < widths.size(); ++k) {
-    const bool says =
-        std::any_of(rows.begin() + 1, rows.end(), [&](const Cells& row) { return row[k] != "-"; });
-    for (const Cells& row : rows)
+    const bool says = std::any_of(rows.begin() + 1, rows.end(),
+                                  [&](const RowOfCells& row) { return row[k] != "-"; });
+    for (const RowOfCells& row : rows)
       if (says) widths[k] = std::max(widths[k], columns_of_text(row[k]));
   }
-  for (const Cells& row : rows) {
+  for (const RowOfCells& row : rows) {
     for (std::size_t k = 0; k < row.size(); ++k) {
       if (widths[k] == 0) continue;
       const std::string space(widths[k] - columns_of_text(row[k]), ' ');
@@ -102,9 +102,9 @@ std::filesystem::path write_heads(const std::filesystem::path& file, const RunCo
 
 std::string comparison_table(const RunComparison& c) {
   const std::string what = c.of.head ? "strongest " + c.of.name : c.of.name;
-  std::vector<Cells> rows = {{"setting", "n", what, c.of.rises() ? "largest" : "best",
-                              "above optimum", "accuracy",
-                              c.target ? fmt::format("steps to {}", *c.target) : "", "seconds"}};
+  std::vector<RowOfCells> rows = {
+      {"setting", "n", what, c.of.rises() ? "largest" : "best", "above optimum", "accuracy",
+       c.target ? fmt::format("steps to {}", *c.target) : "", "seconds"}};
   for (const ComparedGroup& g : c.settings)
     rows.push_back({plot::visible_text(g.group->name()), std::to_string(g.runs.size()),
                     mean_text(g.final, 4),

@@ -114,12 +114,12 @@ int sweep(const SweepArguments& a, const Command& c) {
   const std::filesystem::path folder = a.out.empty()
                                            ? "sweeps" / std::filesystem::path(a.file).stem()
                                            : std::filesystem::path(a.out);
-  check_sweep_folder(folder, plan, a.pairs);
+  check_sweep_folder(folder, plan);
   std::vector<const PlannedRun*> runs;
   for (std::size_t i = 0; i < plan.runs.size(); ++i)
     if (is_in_part(i, share.index, share.count)) runs.push_back(&plan.runs[i]);
   if (a.dry_run) return list_plan(folder, runs, c.json);
-  keep_sweep(folder, text);
+  keep_sweep(folder, with_pairs(text, a.pairs));
   const SweepOutcome outcome = train_runs(jobs_of(a, c, folder), runs);
   print_outcome(folder, outcome, c.json);
   return outcome.interrupted                             ? kInterrupted
@@ -127,7 +127,7 @@ int sweep(const SweepArguments& a, const Command& c) {
                                                          : kOk;
 }
 
-constexpr const char* kNotes =
+constexpr const char* kSweepNotes =
     "FILE.toml has what all runs share under [train], as a file for heed train --config, and "
     "under\n"
     "[sweep] lists; every combination is a run, the last list changing fastest:\n"
@@ -170,7 +170,7 @@ void sweep_command(Command& c) {
       "  heed sweep scale.toml --out sweeps/scale\n"
       "  heed sweep scale.toml --jobs 1 --threads 4\n"
       "  heed sweep scale.toml --part 2/8";
-  c.notes = kNotes;
+  c.notes = kSweepNotes;
   auto a = std::make_shared<SweepArguments>();
   c.arguments = 1;
   c.add(

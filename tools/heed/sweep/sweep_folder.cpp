@@ -34,13 +34,12 @@ bool is_sweep(const fs::path& folder) {
   return fs::is_regular_file(folder / kSweepFile, ignored);
 }
 
-SweepPlan read_plan(const fs::path& folder, const std::vector<std::string>& pairs) {
+SweepPlan read_plan(const fs::path& folder) {
   const std::string file = (folder / kSweepFile).string();
-  return plan_sweep(nn::read_toml_text(file), file, pairs);
+  return plan_sweep(nn::read_toml_text(file), file);
 }
 
-void check_sweep_folder(const fs::path& folder, const SweepPlan& plan,
-                        const std::vector<std::string>& pairs) {
+void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) return;
   if (!fs::is_directory(folder, ignored))
@@ -48,7 +47,7 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan,
   if (!is_sweep(folder) && holds_other_files(folder))
     usage_error("--out {} is not empty and holds no sweep; choose another folder", folder.string());
   if (!is_sweep(folder)) return;
-  if (const std::string change = no_longer_planned(read_plan(folder, pairs), plan); !change.empty())
+  if (const std::string change = no_longer_planned(read_plan(folder), plan); !change.empty())
     usage_error(
         "--out {} holds another sweep: {}; only more values can be added; choose another "
         "folder",

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "tools/heed/sweep/sweep_plan.h"
 
@@ -15,13 +14,11 @@ namespace heed {
 bool is_sweep(const std::filesystem::path& folder);
 
 /// The plan of the sweep in `folder`. IoError, and errors as plan_sweep().
-SweepPlan read_plan(const std::filesystem::path& folder,
-                    const std::vector<std::string>& pairs = {});
+SweepPlan read_plan(const std::filesystem::path& folder);
 
 /// UsageError unless `folder` can take this sweep: absent, empty, or of this sweep, perhaps of
 /// fewer values.
-void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan,
-                        const std::vector<std::string>& pairs);
+void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan);
 
 /// Makes the folder and its sweep.toml, `text`. IoError.
 void keep_sweep(const std::filesystem::path& folder, const std::string& text);

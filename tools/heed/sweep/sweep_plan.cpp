@@ -194,6 +194,8 @@ PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::str
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
                      std::vector<std::string> pairs) {
   const SweepFile sweep = read_sweep(text, file);
+  if (!pairs.empty() && !sweep.pairs.empty())
+    usage_error("{} has pairs already; leave out --pairs", file);
   if (pairs.empty()) pairs = sweep.pairs;
   const std::vector<Axis> axes = axes_of(sweep, pairs, file);
   SweepPlan plan;
@@ -210,6 +212,17 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
                   file, name);
   }
   return plan;
+}
+
+std::string with_pairs(std::string text, const std::vector<std::string>& pairs) {
+  if (pairs.empty()) return text;
+  std::string line = "pairs = [";
+  for (const std::string& key : pairs) line += (line.ends_with('[') ? "\"" : ", \"") + key + "\"";
+  const std::size_t header = ("\n" + text).find("\n[sweep]");
+  if (header == std::string::npos)
+    usage_error("--pairs needs a line [sweep] in the file; or give pairs there");
+  const std::size_t at = std::min(text.find('\n', header), text.size());
+  return text.insert(at, "\n" + line + "]");
 }
 
 std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
@@ -233,6 +246,10 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
     for (const std::string& value : before.options[i].values)
       if (!holds(now.options[i].values, value))
         return fmt::format("{} = {} is not swept any more", now.options[i].key, value);
+  std::set<std::string> names;
+  for (const PlannedRun& run : now.runs) names.insert(run.name);
+  for (const PlannedRun& run : before.runs)
+    if (!names.contains(run.name)) return run.name + " was one of its runs and is none now";
   return "";
 }
 

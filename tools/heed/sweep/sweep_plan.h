@@ -32,11 +32,15 @@ struct SweepPlan {
 };
 
 /// Reads `text`, the contents of `file`: what all runs share under [train], lists under [sweep],
-/// every combination a run. Options named by `pairs` (if empty: by `pairs` in [sweep]) go together
-/// instead: the first values of each, the second ones, ... UsageError or ValueError with file and
+/// every combination a run. Options named by `pairs`, here or in [sweep], go together instead: the
+/// first values of each, the second ones, ... UsageError or ValueError with file and
 /// line for what is not a sweep, for a run that cannot be, and for more than kMostSweepRuns.
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
                      std::vector<std::string> pairs = {});
+
+/// `text` with these pairs, if there are any, as a line of its own under [sweep]. UsageError if
+/// there is no such line.
+std::string with_pairs(std::string text, const std::vector<std::string>& pairs);
 
 /// "" if `now` has all that `before` had and perhaps more values, else what differs.
 std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now);

@@ -20,7 +20,7 @@
 namespace heed {
 namespace {
 
-using State = RunOutcome::State;
+using OutcomeState = RunOutcome::State;
 
 constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the workers
 
@@ -43,7 +43,7 @@ class SweepRuns {
   SweepOutcome go() {
     for (RunOutcome& run : outcome_.runs) {
       if (is_there(run))
-        run.state = State::kBefore;
+        run.state = OutcomeState::kBefore;
       else
         waiting_.push_back(&run);
     }
@@ -102,7 +102,7 @@ class SweepRuns {
   }
 
   void fail(RunOutcome& run, const std::string& error) {
-    run.state = State::kFailed;
+    run.state = OutcomeState::kFailed;
     run.error = error;
     progress_.warn(fmt::format("{} failed: {}", run.run->name, error));
   }
@@ -128,12 +128,12 @@ class SweepRuns {
     run.exit_code = code;
     const std::vector<std::string> said = lines_of(job.worker.err());
     if (code == kOk) {
-      run.state = State::kFinished;
+      run.state = OutcomeState::kFinished;
       for (const std::string& line : said)  // once, of whichever run says it first
         if (warnings_.insert(line).second) progress_.warn(run.run->name + ": " + line);
       keep_result(job);
     } else if (outcome_.interrupted) {
-      run.state = State::kStopped;
+      run.state = OutcomeState::kStopped;
     } else {
       fail(run, said.empty() ? fmt::format("exit code {}", code) : said.back());
     }
@@ -155,13 +155,14 @@ class SweepRuns {
   }
 
   std::string progress_now() const {
-    SweepCounts counts{outcome_.runs.size(), 0, outcome_.count(State::kFailed), 0};
-    counts.done = counts.failed + outcome_.count(State::kFinished) + outcome_.count(State::kBefore);
+    SweepCounts counts{outcome_.runs.size(), 0, outcome_.count(OutcomeState::kFailed), 0};
+    counts.done = counts.failed + outcome_.count(OutcomeState::kFinished) +
+                  outcome_.count(OutcomeState::kBefore);
     double waiting = 0;
     for (const RunOutcome* run : waiting_) waiting += work_of(run->run->config);
     std::vector<RunningWork> running;
     for (const Job& job : at_work_)
-      if (job.run.state == State::kWaiting)
+      if (job.run.state == OutcomeState::kWaiting)
         running.push_back({work_of(job.run.run->config), job.clock.seconds()});
     counts.running = running.size();
     return outcome_.interrupted ? fmt::format("stops: {} runs save", counts.running)
@@ -181,12 +182,12 @@ class SweepRuns {
 
 }  // namespace
 
-const char* state_name(State state) {
+const char* state_name(OutcomeState state) {
   constexpr const char* kNames[] = {"waiting", "finished", "before", "failed", "stopped"};
   return kNames[int(state)];
 }
 
-std::size_t SweepOutcome::count(State state) const {
+std::size_t SweepOutcome::count(OutcomeState state) const {
   return std::size_t(std::count_if(runs.begin(), runs.end(),
                                    [&](const RunOutcome& run) { return run.state == state; }));
 }

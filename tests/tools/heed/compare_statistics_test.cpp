@@ -109,7 +109,7 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
 
 TEST_CASE("values that are names stand beside each other, as points") {
   std::vector<RunRecord> runs;
-  for (const ScaleRule rule : {ScaleRule::kNone, ScaleRule::kInvHead})
+  for (const auto rule : {nn::ScaleRule::kNone, nn::ScaleRule::kInvHead})
     for (const std::int64_t kv : {1, 2}) {
       runs.push_back(record(1, kv, {2, double(kv)}));
       runs.back().config.scale = rule;

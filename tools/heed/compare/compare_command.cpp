@@ -214,7 +214,7 @@ void compare_command(Command& c) {
   c.add("Options",
         {nn::Setting("runs", a->runs, {}, "runs, folders of runs, sweeps").shows("none"),
          nn::Setting("of", a->of, compared_names(), "what is compared"),
-         nn::Setting("target", a->target, {0, 1e6}, "also the steps until it is reached")
+         nn::Setting("target", a->target, {-1e6, 1e6}, "also the steps until it is reached")
              .shows("none"),
          nn::Setting("against", a->against, "OPTION", "draw the final value against this option")
              .shows("the one that differs, if it is one"),

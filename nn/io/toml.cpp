@@ -43,11 +43,28 @@ void add_value(TomlItem& item, const toml::node& node) {
   }
 }
 
+struct TomlEntry {
+  std::string key;
+  const toml::node* node;
+};
+
+// In the order of the file; a table has them by name.
+std::vector<TomlEntry> toml_entries(const toml::table& table) {
+  std::vector<TomlEntry> list;
+  for (const auto& [key, node] : table) list.push_back({std::string(key.str()), &node});
+  std::stable_sort(list.begin(), list.end(), [](const TomlEntry& a, const TomlEntry& b) {
+    const auto x = a.node->source().begin, y = b.node->source().begin;
+    return std::pair(x.line, x.column) < std::pair(y.line, y.column);
+  });
+  return list;
+}
+
 void add_items(std::vector<TomlItem>& items, const toml::table& table, const std::string& section,
                const std::string& file) {
-  for (const auto& [key, node] : table) {
+  for (const auto& [key, entry] : toml_entries(table)) {
+    const toml::node& node = *entry;
     TomlItem item;
-    item.section = section, item.key = key.str();
+    item.section = section, item.key = key;
     item.where = fmt::format("{}:{}", file, node.source().begin.line);
     if (const toml::table* inner = node.as_table()) {
       const std::string name = section.empty() ? item.key : section + "." + item.key;

@@ -18,7 +18,7 @@ struct TomlItem {
   std::vector<std::string> values;  ///< several if listed
 };
 
-/// What `text`, the contents of `file`, says. ValueError with file and line for what is not TOML,
+/// What `text`, the contents of `file`, says, in its order. ValueError with file and line for what is not TOML,
 /// and for values other than true, false, numbers, texts and lists of texts.
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file);
 

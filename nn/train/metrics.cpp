@@ -8,8 +8,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <sstream>
 
 #include "autograd/base/error.h"
+#include "autograd/base/text.h"
 
 namespace heed::nn {
 namespace {
@@ -23,6 +25,16 @@ std::string csv_line(const MetricsRow& row) {
     line += "," + (std::isnan(x) ? "" : fmt::format("{:.17g}", x));
   }
   return line + "\n";
+}
+
+std::vector<std::string> csv_cells(const std::string& line) {
+  std::vector<std::string> list = {""};
+  for (const char c : line)
+    if (c == ',')
+      list.emplace_back();
+    else
+      list.back() += c;
+  return list;
 }
 
 // JSON has no infinity either.
@@ -48,6 +60,27 @@ std::string metrics_csv(const std::vector<MetricsRow>& history) {
   text += "\n";
   for (const MetricsRow& row : history) text += csv_line(row);
   return text;
+}
+
+std::vector<MetricsRow> parse_metrics_csv(const std::string& text) {
+  std::vector<MetricsRow> rows;
+  std::istringstream stream(text);
+  std::string line;
+  std::getline(stream, line);
+  const std::vector<std::string> names = csv_cells(line);
+  while (std::getline(stream, line) && !stream.eof()) {
+    const std::vector<std::string> values = csv_cells(line);
+    if (values.size() != names.size()) continue;
+    MetricsRow row(0);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto number = autograd::parse_number<double>(values[i]);
+      if (names[i] == "step" && number) row.step = std::int64_t(*number);
+      for (const MetricsColumn& column : kMetricsColumns)
+        if (names[i] == column.name && number) row.*column.value = *number;
+    }
+    rows.push_back(row);
+  }
+  return rows;
 }
 
 std::string metrics_jsonl(const std::vector<MetricsRow>& history) {

@@ -37,6 +37,9 @@ inline constexpr int kMetricsVersion = 1;
 // With 17 digits and no times, so that two runs compare byte for byte.
 /// A header, then a line per row; empty where NaN.
 std::string metrics_csv(const std::vector<MetricsRow>& history);
+/// Reads what metrics_csv() wrote, or a part of its columns. A last line that a kill has torn does
+/// not count, nor does one of another length.
+std::vector<MetricsRow> parse_metrics_csv(const std::string& text);
 /// An object per row, null where NaN.
 std::string metrics_jsonl(const std::vector<MetricsRow>& history);
 

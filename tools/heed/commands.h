@@ -15,7 +15,9 @@ void plot_command(Command& c);
 void verify_command(Command& c);
 void bench_command(Command& c);
 void info_command(Command& c);
+void compare_command(Command& c);
 void runs_command(Command& c);
+void sweep_command(Command& c);
 void completions_command(Command& c);
 
 }  // namespace heed

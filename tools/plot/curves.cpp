@@ -155,7 +155,36 @@ void draw_axes(Image& image, const LineChart& chart, const Plot& plot) {
              {.size = kText, .align = Align::kCenter, .upward = true});
 }
 
+// Of a value in a band, which may reach beyond what the axis shows.
+double band_y(const Plot& plot, double value) {
+  if (std::isfinite(value) && !plot.y.shows(value)) return plot.bottom;
+  return std::clamp(plot.py(value), double(plot.top), double(plot.bottom));
+}
+
+void draw_band(Image& image, const Series& series, Rgb color, const Plot& plot) {
+  constexpr double kPale = 0.2;
+  for (std::size_t i = 0; i + 1 < series.low.size() && !series.points; ++i)
+    if (plot.x.shows(series.x[i]) && plot.x.shows(series.x[i + 1]))
+      image.area(plot.px(series.x[i]), band_y(plot, series.low[i]), band_y(plot, series.high[i]),
+                 plot.px(series.x[i + 1]), band_y(plot, series.low[i + 1]),
+                 band_y(plot, series.high[i + 1]), color, kPale);
+}
+
+void draw_points(Image& image, const Series& series, Rgb color, const Plot& plot) {
+  constexpr double kDot = 10, kBar = 2, kEnd = 6;
+  for (std::size_t i = 0; i < series.x.size(); ++i) {
+    if (!plot.x.shows(series.x[i]) || !plot.y.shows(series.y[i])) continue;
+    const double x = plot.px(series.x[i]), y = plot.py(series.y[i]);
+    image.line(x, y, x, y, color, kDot);
+    if (series.low.empty()) continue;
+    const double low = band_y(plot, series.low[i]), high = band_y(plot, series.high[i]);
+    image.line(x, low, x, high, color, kBar);
+    for (const double end : {low, high}) image.line(x - kEnd, end, x + kEnd, end, color, kBar);
+  }
+}
+
 void draw_series(Image& image, const Series& series, Rgb color, const Plot& plot) {
+  if (series.points) return draw_points(image, series, color, plot);
   constexpr double kThickness = 2, kDot = 7;
   constexpr std::size_t kFew = 30;  // points that are each worth a dot
   const auto shows = [&](std::size_t i) {
@@ -185,13 +214,30 @@ Series shown_points(const LineChart& chart) {
   for (const Series& s : chart.series) {
     autograd::check(s.x.size() == s.y.size(), "chart", "series ", s.name, " has ", s.x.size(),
                     " x and ", s.y.size(), " y");
+    autograd::check(s.low.size() == s.high.size() && (s.low.empty() || s.low.size() == s.y.size()),
+                    "chart", "series ", s.name, " has ", s.y.size(), " y and a band of ",
+                    s.low.size(), " and ", s.high.size());
     for (std::size_t i = 0; i < s.x.size(); ++i) {
       if (!x.shows(s.x[i]) || !y.shows(s.y[i])) continue;
       points.x.push_back(s.x[i]);
       points.y.push_back(s.y[i]);
+      if (s.low.empty()) continue;
+      points.y.push_back(s.low[i]);
+      points.y.push_back(s.high[i]);
     }
   }
   return points;
+}
+
+// Names along x, each in a column of its own.
+void label_x(Plot& plot, const std::vector<std::string>& names) {
+  const int width = plot.width() / int(names.size()) - kLabelGap;
+  plot.x = {
+      .log = false, .low = -0.5, .high = double(names.size()) - 0.5, .ticks = {}, .labels = {}};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    plot.x.ticks.push_back(double(i));
+    plot.x.labels.push_back(shorten_text(names[i], width, kText));
+  }
 }
 
 Plot lay_out(const LineChart& chart, Series points, int below_title) {
@@ -210,6 +256,7 @@ Plot lay_out(const LineChart& chart, Series points, int below_title) {
   plot.right = kWidth - right;
   plot.top = draw_legend(nullptr, chart, plot.left, below_title) + kLabelGap;
   plot.bottom = kXName - (chart.x_name.empty() ? 0 : kLine) - kLabelGap - kTick;
+  if (!chart.x_labels.empty()) label_x(plot, chart.x_labels);
   return plot;
 }
 
@@ -226,6 +273,8 @@ Image draw_chart(const LineChart& chart) {
   image.text_lines(kMargin, kMargin, title, kTitleWidth, {.size = kTitle});
   draw_legend(&image, chart, plot.left, below_title);
   draw_axes(image, chart, plot);
+  for (std::size_t i = 0; i < chart.series.size(); ++i)  // below every curve
+    draw_band(image, chart.series[i], series_color(i), plot);
   for (std::size_t i = 0; i < chart.series.size(); ++i)
     draw_series(image, chart.series[i], series_color(i), plot);
   draw_hlines(image, chart, plot);  // above the curves: a noisy one would hide them

@@ -75,6 +75,22 @@ void Image::line(double x0, double y0, double x1, double y1, Rgb color, double t
   }
 }
 
+void Image::area(double x0, double low0, double high0, double x1, double low1, double high1,
+                 Rgb color, double opacity) {
+  if (!std::isfinite(x0 + low0 + high0 + x1 + low1 + high1) || !(x0 < x1)) return;
+  const auto first_center = [this](double x) {  // the column whose center is at x or right of it
+    return int(std::ceil(std::clamp(x, 0.0, double(width_)) - 0.5));
+  };
+  for (int x = first_center(x0), end = first_center(x1); x < end; ++x) {
+    const double share = (x + 0.5 - x0) / (x1 - x0);
+    const double a = low0 + share * (low1 - low0), b = high0 + share * (high1 - high0);
+    const double top = std::clamp(std::min(a, b), 0.0, double(height_)),
+                 bottom = std::clamp(std::max(a, b), 0.0, double(height_));
+    for (int y = int(top); y < bottom; ++y)
+      blend(x, y, color, opacity * (std::min(bottom, y + 1.0) - std::max(top, double(y))));
+  }
+}
+
 void Image::text(int x, int y, std::string_view text, const TextStyle& style) {
   const TextMask mask = rasterize_text(text, style.size);
   if (mask.coverage.empty()) return;

@@ -61,6 +61,11 @@ class Image {
   /// Antialiased, round ends, `thickness` in pixels; pixel (i, j) covers [i, i+1) x [j, j+1).
   /// Draws nothing when a coordinate is not finite.
   void line(double x0, double y0, double x1, double y1, Rgb color, double thickness = 1.0);
+  /// What lies between two segments, from (x0, low0) to (x1, low1) and from (x0, high0) to (x1,
+  /// high1), as far as pixels' centers do: areas that share an end do not overlap. Draws nothing
+  /// when a coordinate is not finite.
+  void area(double x0, double low0, double high0, double x1, double low1, double high1, Rgb color,
+            double opacity);
   /// One line of text whose capitals' tops are at `y`, aligned at `x`; upward: tops at `x`, aligned
   /// at `y`. Accents stand above. ValueError: a size below kSmallestText.
   void text(int x, int y, std::string_view text, const TextStyle& style = {});

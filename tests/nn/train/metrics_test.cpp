@@ -41,6 +41,20 @@ TEST_CASE("rows in CSV and JSON lines") {
     CHECK(Json::parse(line).find("version")->integer() == kMetricsVersion);
 }
 
+TEST_CASE("metrics.csv reads back; a torn last line does not count") {
+  MetricsRow first(1), second(2);
+  first.loss = 1.0 / 3, first.lr = 1e-3;
+  second.eval_loss = 2.5, second.eval_optimal = 2, second.eval_accuracy = 0.25;
+  const std::string text = metrics_csv({first, second});
+  CHECK(metrics_csv(parse_metrics_csv(text)) == text);
+  const auto torn = parse_metrics_csv(text.substr(0, text.size() - 1));
+  REQUIRE(torn.size() == 1);
+  CHECK(torn[0].loss == first.loss);
+  CHECK(parse_metrics_csv("step,loss\n1,2,3\n4,5\n").size() == 1);
+  CHECK(parse_metrics_csv("step,loss\n1,2,3\n4,5\n")[0].step == 4);
+  CHECK(parse_metrics_csv("").empty());
+}
+
 TEST_CASE("while a run trains its rows are in the files; saving rewrites them; resume goes on") {
   const heed::testing::Folder made;
   const fs::path folder = made.path();

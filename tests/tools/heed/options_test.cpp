@@ -45,6 +45,11 @@ class Place {
     t.save("runs/reverse-1");
     fs::create_directory("runs/reverse-1/checkpoints");
     t.save_weights("runs/reverse-1/checkpoints/000001.safetensors");
+    fs::create_directories("sweeps/s/seed=1");
+    t.save("sweeps/s/seed=1");
+    t.save_weights("sweeps/s/seed=1/model.safetensors", {{"finished", "yes"}});
+    heed::autograd::write_file("s.toml", std::string_view("[sweep]\nseed = [1]\n"));
+    fs::copy("s.toml", "sweeps/s/sweep.toml");
     heed::autograd::write_file("file.txt", std::string_view("text"));
     heed::autograd::write_file("m.csv", std::string_view("1,2,3\n4,5,6\n"));
     heed::plot::write_png("p.png", heed::plot::Image(2, 2), "nothing");
@@ -136,6 +141,17 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"verify out", {{"file.txt", kInputOutput, {"causality", kRun}, "file.txt"}}},
       {"gradcheck junit", {{"absent/file.xml", kInputOutput, {"exp", "--order", "1"}, "absent"}}},
       {"gradcheck curve", {{"absent/file.png", kInputOutput, {"exp"}, "absent"}}},
+      {"sweep file",
+       {{"absent.toml", kInputOutput, {}, "absent.toml"},
+        {"directory", kInputOutput, {}, "directory"},
+        {"file.txt", kUsage, {}, "file.txt"}}},
+      {"sweep out", {{"file.txt", kUsage, {"s.toml"}}, {"directory/..", kUsage, {"s.toml"}}}},
+      {"sweep part", {{"3/2", kUsage, {"s.toml"}}, {"1", kUsage, {"s.toml"}}}},
+      {"sweep pairs", {{"lr", kUsage, {"s.toml"}}}},
+      {"compare runs",
+       {{"absent", kInputOutput, {}, "absent"}, {"directory", kInputOutput, {}, "directory"}}},
+      {"compare against", {{"lr", kUsage, {"sweeps/s"}}}},
+      {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},
       {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
   };
   return table;
@@ -307,6 +323,9 @@ TEST_CASE("the keys of --json are those that help states") {
       {"info of a picture", {"p.png"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"runs ", {}},
+      {"sweep ", {"s.toml"}},  // of a finished run
+      {"sweep --dry-run", {"s.toml", "--dry-run"}},
+      {"compare ", {"sweeps/s"}},
       {"tasks ", {}},
       {"tasks TASK", {"recall"}},
       {"tasks text or lines", {"lines"}},

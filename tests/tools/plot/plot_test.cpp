@@ -265,6 +265,65 @@ TEST_CASE("all text of a chart is in the picture, apart, and large enough", "[pl
   CHECK_FALSE(says(steps, "0.5"));
 }
 
+TEST_CASE("a band lies below its curve, pale, and no pixel of it is drawn twice", "[plot]") {
+  const Rgb blue{0, 114, 178}, pale = mix(kWhite, blue, 0.2);
+  const LineChart chart{.title = "",
+                        .series = {{.name = "",
+                                    .x = {0, 1, 2},
+                                    .y = {1, 2, 1},
+                                    .low = {0.5, 1, 0.5},
+                                    .high = {1.5, 3, 1.5}}}};
+  const Image image = draw_chart(chart);
+  const int shades = count(image, pale);
+  CHECK(shades > 50'000);
+  // Anything between white and the curve's color that is darker than the band is an edge of the
+  // curve: within a band drawn twice there would be many more.
+  CHECK(count(image, mix(pale, blue, 0.2)) < shades / 100);
+  LineChart without = chart;
+  without.series[0].low.clear(), without.series[0].high.clear();
+  CHECK(count(draw_chart(without), pale) < 100);
+
+  SECTION("as bars of points that nothing joins") {
+    LineChart points = chart;
+    points.series[0].points = true;
+    points.x_labels = {"none", "1/d-head", "learned"};
+    const Image bars = draw_chart(points);
+    CHECK(count(bars, pale) < 100);
+    CHECK(count(bars, blue) > 300);
+    for (const std::string& label : points.x_labels) CHECK(says(bars, label));
+    CHECK(text_faults(bars) == "");
+  }
+  SECTION("a logarithmic axis ends it at the plot's edge") {
+    LineChart log = chart;
+    log.log_y = true;
+    log.series[0].low[1] = -1;
+    CHECK(count(draw_chart(log), pale) > 50'000);
+  }
+  SECTION("of the curve's length") {
+    LineChart bad = chart;
+    bad.series[0].low.pop_back();
+    CHECK_THROWS_AS(draw_chart(bad), autograd::ShapeError);
+  }
+}
+
+TEST_CASE("an area covers the pixels between its two edges, in parts at them", "[plot]") {
+  Image image(8, 8);
+  image.area(1, 2, 5.5, 4, 2, 5.5, {0, 0, 0}, 1);
+  image.area(4, 2, 5.5, 6, 2, 5.5, {0, 0, 0}, 0.5);
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 8; ++x) {
+      const double share = x < 1 || x >= 6 ? 0 : x < 4 ? 1 : 0.5;
+      const double rows = y < 2 || y > 5 ? 0 : y < 5 ? 1 : 0.5;
+      INFO(x << ", " << y);
+      CHECK(int(image.at(x, y).r) == Approx(255 * (1 - share * rows)).margin(1));
+    }
+  const Image before = image;
+  image.area(NAN, 0, 1, 2, 0, 1, {0, 0, 0}, 1);
+  image.area(3, 0, 1, 3, 0, 1, {0, 0, 0}, 1);
+  image.area(-9e9, -9e9, -8e9, 9e9, -9e9, -8e9, {0, 0, 0}, 1);
+  CHECK(same(image, before));
+}
+
 TEST_CASE("a picture has the same bytes on every thread, several at a time", "[plot]") {
   const auto picture = [] {
     const LineChart chart{"Title",    "step", "loss", {{"a", {0, 1, 2}, {3, 1, 2}}},

@@ -5,7 +5,6 @@
 #include <ctime>
 #include <limits>
 #include <optional>
-#include <sstream>
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
@@ -34,35 +33,15 @@ struct ListedRun {
   std::string problem;  // why the rest is not known
 };
 
-std::vector<std::string> cells(const std::string& line) {
-  std::vector<std::string> list = {""};
-  for (const char c : line)
-    if (c == ',')
-      list.emplace_back();
-    else
-      list.back() += c;
-  return list;
-}
-
-// The last step and the last evaluation of metrics.csv. A last line that a kill has torn does not
-// count; a run that trains at this moment shows how far it is.
+// The last step and the last evaluation of metrics.csv: a run that trains at this moment shows how
+// far it is.
 void read_metrics(ListedRun& run) {
-  std::istringstream text(autograd::read_file((run.folder / "metrics.csv").string()));
-  std::string line;
-  std::getline(text, line);
-  const std::vector<std::string> names = cells(line);
-  while (std::getline(text, line) && !text.eof()) {
-    const std::vector<std::string> values = cells(line);
-    if (values.size() != names.size()) continue;
-    const auto number = [&](const char* name) {
-      const auto at = std::size_t(std::find(names.begin(), names.end(), name) - names.begin());
-      return at < values.size() ? autograd::parse_number<double>(values[at]) : std::nullopt;
-    };
-    run.step = std::int64_t(number("step").value_or(double(run.step)));
-    const auto loss = number("eval_loss");
-    if (!loss) continue;
-    run.loss = *loss;
-    run.optimal = number("eval_optimal").value_or(std::numeric_limits<double>::quiet_NaN());
+  const std::string text = autograd::read_file((run.folder / "metrics.csv").string());
+  for (const nn::MetricsRow& row : nn::parse_metrics_csv(text)) {
+    run.step = row.step;
+    if (std::isnan(row.eval_loss)) continue;
+    run.loss = row.eval_loss;
+    run.optimal = row.eval_optimal;
   }
 }
 

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "autograd/base/text.h"
-#include "nn/io/nearest.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/launcher.h"
@@ -12,6 +10,7 @@
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_checks.h"
+#include "tools/heed/train/train_config.h"
 #include "tools/heed/train/train_ranks.h"
 #include "tools/heed/train/train_run.h"
 
@@ -24,48 +23,6 @@ struct TrainArguments {
   bool dry_run = false, overfit = false, overwrite = false, print_config = false;
   TrainOptions run;
 };
-
-// Refuses what was asked for and has no effect. Nobody asked for a file's value that is the
-// preset's or the default: heed writes all of them.
-void check_needs(nn::RunConfig preset, const Command& c) {
-  nn::RunConfig none;
-  const std::vector<nn::Setting> presets = preset.settings(), defaults = none.settings();
-  for (const nn::Setting& s : c.settings) {
-    if (!c.given(s.key)) continue;
-    const Command::Value& value = c.values.at(s.key).back();
-    const auto is_in = [&](const std::vector<nn::Setting>& list) {
-      const nn::Setting* other = nn::find_setting(list, s.key);
-      return other && other->get() == s.get();
-    };
-    if (value.in_file && (is_in(presets) || is_in(defaults))) continue;
-    if (const std::string need = s.unmet_need(value.where); !need.empty()) throw UsageError(need);
-  }
-}
-
-// Precedence: option > config file > preset > default; the first two are settled in c.values.
-void make_config(TrainArguments& a, const Command& c) {
-  std::string task = c.given("task") ? a.config.task : "";
-  const std::string file = !a.config.lines.empty() ? "lines" : !a.config.text.empty() ? "text" : "";
-  if (task.empty()) task = file;
-  if (!task.empty() && task != "text" && task != "lines") {
-    const std::vector<std::string> names = nn::task_names();
-    if (std::find(names.begin(), names.end(), task) == names.end())
-      usage_error("there is no task '{}'; did you mean '{}'? Tasks: {}; your own text: --text FILE",
-                  task, nn::nearest(task, names), autograd::join(names));
-  }
-  if (!file.empty() && file != task)
-    usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);
-  a.config =
-      nn::preset(!a.preset.empty() ? a.preset : nn::preset_of(task.empty() ? "induction" : task));
-  const nn::RunConfig preset = a.config;
-  c.assign();
-  if (!task.empty()) a.config.task = task;
-  if (nn::learns_file(a.config) && file != a.config.task)
-    usage_error("{} learns a file: add --{} FILE",
-                a.preset.empty() ? "the task " + task : "the preset " + a.preset, a.config.task);
-  nn::validate(a.config);
-  check_needs(preset, c);
-}
 
 // What may change when a run goes on.
 constexpr std::array kOfLength = {"steps",       "eval-every",      "save-every",      "patience",
@@ -177,7 +134,7 @@ int print_config(const nn::RunConfig& config, bool json) {
 int train(TrainArguments& a, const Command& c) {
   a.run.json = c.json;
   if (!a.resume.empty()) return resume(a, c);
-  make_config(a, c);
+  make_config(a.config, a.preset, c);
   const nn::RunConfig& config = a.config;
   if (a.overfit && !a.run.out.empty())
     usage_error("--overfit-batch is a check and writes no run; leave out --out");
@@ -259,9 +216,7 @@ void train_command(Command& c) {
   c.several = true;
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
-  c.settings = a->config.settings();
-  for (nn::Setting& s : c.settings) s.may_be_empty = false;  // --text ""
-  c.add("Recipe", {nn::Setting("preset", a->preset, nn::preset_names(), "recipe to start from")});
+  c.settings = recipe_settings(a->config, a->preset);
   c.add("Output",
         {nn::Setting("out", a->run.out, "DIR", "run folder").shows("the next free runs/TASK-N"),
          {"overwrite", a->overwrite, "replace the run that --out holds"},

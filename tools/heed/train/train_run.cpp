@@ -356,6 +356,12 @@ bool is_finished(const fs::path& folder, const nn::Trainer& trainer) {
          step->second == std::to_string(trainer.steps_done);
 }
 
+bool is_finished(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kModel, ignored) &&
+         nn::load_metadata((folder / kModel).string()).contains(kFinished);
+}
+
 int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& options) {
   return Run(t, folder, options).go();
 }

@@ -1,0 +1,127 @@
+// Means over seeds, settings, and their charts.
+#include "tests/support/catch.h"
+#include "tools/heed/compare/compare_pictures.h"
+#include "tools/heed/report/output.h"
+
+namespace {
+
+using namespace heed;
+
+RunRecord record(std::int64_t seed, std::int64_t kv_heads, std::vector<double> losses) {
+  RunRecord run;
+  run.folder = fmt::format("runs/{}-{}", kv_heads, seed);
+  run.config = nn::preset("induction");
+  run.config.seed = seed, run.config.heads = 4, run.config.kv_heads = kv_heads;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    nn::MetricsRow row(std::int64_t(i) * 10);
+    row.eval_loss = losses[i], row.eval_optimal = 0.5, row.eval_accuracy = 1 - losses[i] / 10;
+    run.evaluations.push_back(row);
+  }
+  return run;
+}
+
+RunComparison compare(const std::vector<RunRecord>& runs, std::optional<double> target = {}) {
+  RunComparison c{compared_quantity("loss"), target, group_runs(runs), {}};
+  for (const RunGroup& group : c.groups) {
+    std::vector<ComparedRun> list;
+    for (const RunRecord* run : group.runs) list.push_back(compare_run(*run, c.of, target));
+    c.settings.push_back(compare_group(group, std::move(list), false));
+  }
+  return c;
+}
+
+TEST_CASE("mean and standard error, by hand") {
+  // 2, 4, 4, 4, 5, 5, 7, 9: mean 5, squares 32, variance 32/7.
+  const MeanError m = mean_error({2, 4, 4, 4, 5, 5, 7, 9});
+  CHECK(m.n == 8);
+  CHECK(m.mean == 5);
+  CHECK(m.error == Approx(std::sqrt(32.0 / 7 / 8)));
+  CHECK(mean_error({1, NAN, 3}).n == 2);
+  CHECK(mean_error({1, NAN, 3}).mean == 2);
+  CHECK(mean_error({1, NAN, 3}).error == 1);
+  CHECK(mean_error({7}).mean == 7);
+  CHECK(std::isnan(mean_error({7}).error));
+  CHECK(std::isnan(mean_error({}).mean));
+}
+
+TEST_CASE("a mean curve is where every run has a value") {
+  const StepSeries a{{0, 10, 20}, {1, 2, 3}}, b{{0, 20, 30}, {3, 5, 9}};
+  const MeanSeries m = mean_series({&a, &b});
+  CHECK(m.steps == std::vector<double>{0, 20});
+  CHECK(m.values[0].mean == 2);
+  CHECK(m.values[1].mean == 4);
+  CHECK(m.values[1].error == 1);
+}
+
+TEST_CASE("the first step of a target") {
+  const StepSeries s{{0, 10, 20, 30}, {3, NAN, 1, 2}};
+  CHECK(first_step(s, 1.5, false) == 20);
+  CHECK(first_step(s, 3, true) == 0);
+  CHECK(std::isnan(first_step(s, 0.5, false)));
+}
+
+TEST_CASE("a setting is what differs but the seed, in the runs' order") {
+  const std::vector<RunRecord> runs = {record(1, 2, {3, 1}), record(1, 1, {3, 2}),
+                                       record(2, 2, {5, 2})};
+  const RunComparison c = compare(runs, 1.5);
+  REQUIRE(c.settings.size() == 2);
+  CHECK(c.groups[0].name() == "kv-heads=2");
+  CHECK(c.groups[1].name() == "kv-heads=1");
+  CHECK(c.groups[0].value("kv-heads") == "2");
+  const ComparedGroup& g = c.settings[0];
+  CHECK(g.final.mean == 1.5);
+  CHECK(g.final.error == 0.5);
+  CHECK(g.above.mean == 1);
+  CHECK(g.accuracy.mean == Approx(0.85));
+  CHECK(g.best == 1);
+  CHECK(g.steps_to_target.n == 1);
+  CHECK(g.steps_to_target.mean == 10);
+  const std::string table = comparison_table(c);
+  INFO(table);
+  CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  0.8500 ± 0.0500") !=
+        std::string::npos);
+  CHECK(table.find("10 (1/2)") != std::string::npos);
+  CHECK(table.find("never (0/1)") != std::string::npos);
+  CHECK(table.find("seconds") == std::string::npos);  // none recorded
+
+  CHECK(group_runs({record(1, 2, {1}), record(2, 2, {1})})[0].name() == "all runs");
+  CHECK_THROWS_AS(group_runs({record(1, 2, {1}), record(1, 2, {1})}), UsageError);
+}
+
+TEST_CASE("charts: a band of one standard error, and the final value against an option") {
+  const std::vector<RunRecord> runs = {record(1, 1, {3, 2}), record(2, 1, {3, 3}),
+                                       record(1, 4, {3, 1})};
+  const RunComparison c = compare(runs);
+  const plot::LineChart curves = curves_chart(c);
+  REQUIRE(curves.series.size() == 2);
+  CHECK(curves.series[0].name == "kv-heads=1");
+  CHECK(curves.series[0].y == std::vector<double>{3, 2.5});
+  CHECK(curves.series[0].low == std::vector<double>{3, 2});
+  CHECK(curves.series[0].high == std::vector<double>{3, 3});
+  CHECK(curves.series[1].low == curves.series[1].y);  // of one run
+  const plot::LineChart against = against_chart(c, "kv-heads", &ComparedGroup::final);
+  REQUIRE(against.series.size() == 1);
+  CHECK(against.series[0].x == std::vector<double>{1, 4});
+  CHECK(against.series[0].y == std::vector<double>{2.5, 1});
+  CHECK(!against.series[0].points);
+  plot::draw_chart(curves), plot::draw_chart(against);
+}
+
+TEST_CASE("values that are names stand beside each other, as points") {
+  std::vector<RunRecord> runs;
+  for (const auto rule : {nn::ScaleRule::kNone, nn::ScaleRule::kInvHead})
+    for (const std::int64_t kv : {1, 2}) {
+      runs.push_back(record(1, kv, {2, double(kv)}));
+      runs.back().config.scale = rule;
+    }
+  const RunComparison c = compare(runs);
+  const plot::LineChart chart = against_chart(c, "scale", &ComparedGroup::final);
+  CHECK(chart.x_labels == std::vector<std::string>{"none", "1/d-head"});
+  REQUIRE(chart.series.size() == 2);
+  CHECK(chart.series[0].name == "kv-heads=1");
+  CHECK(chart.series[0].points);
+  CHECK(chart.series[0].x[0] < chart.series[1].x[0]);
+  CHECK(chart.series[0].x[1] - chart.series[0].x[0] == Approx(1));
+}
+
+}  // namespace

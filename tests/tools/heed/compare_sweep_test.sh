@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Many runs side by side: settings, files, what takes no part. Usage: compare_sweep_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+cat > s.toml << 'TOML'
+[train]
+task = "reverse"
+steps = 12
+layers = 1
+heads = 2
+d-model = 16
+batch = 4
+eval-batch = 8
+eval-every = 4
+save-every = 6
+[sweep]
+scale = ["none", "1/d-head"]
+seed = [1, 2, 3]
+TOML
+expect 0 sweep s.toml --quiet
+
+expect 0 compare sweeps/s
+out_has "6 runs of 2 settings, mean ± standard error"; out_has "scale=none      3"; out_has "scale=1/d-head  3"
+for file in compare.csv runs.csv curves.csv curves.png against.png; do has_file sweeps/s/compare/$file; done
+ok test "$(head -1 sweeps/s/compare/compare.csv)" == "scale,quantity,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,target,reached,steps_mean,steps_error,seconds_mean,seconds_error"
+ok test "$(wc -l < sweeps/s/compare/compare.csv)" == 3; ok test "$(wc -l < sweeps/s/compare/runs.csv)" == 7
+ok grep -q '^none,"sweeps/s/scale=none,seed=1",1,loss,' sweeps/s/compare/runs.csv
+ok grep -q '^none,loss,12,3,' sweeps/s/compare/curves.csv
+expect 0 info sweeps/s/compare/curves.png; out_has "mean of 3 seeds and its standard error"
+cp sweeps/s/compare/compare.csv first.csv
+expect 0 compare sweeps/s; same first.csv sweeps/s/compare/compare.csv  # again, in its own place
+expect 0 compare sweeps/s/scale=none,seed=[12] --json --out two
+is_json_line; out_has '"setting":"all runs"'; out_has '"n":2'; has_file two/curves.png
+ok test ! -e two/against.png
+expect 0 compare sweeps/s/scale=none,seed=3 --out one; out_has "1 runs of 1 settings"; has_file one/curves.png
+
+# --- steps to a target, a head's score at every checkpoint
+expect 0 compare sweeps/s --target 100 --against scale; out_has "steps to 100"; out_has "(3/3)"; has_file sweeps/s/compare/steps.png
+expect 0 compare sweeps/s --target 0; out_has "never (0/3)"
+expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "largest"
+expect 0 compare sweeps/s --of previous_token --out heads
+out_has "strongest previous_token"; out_has "L0H1"; has_file heads/heads.csv
+ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # steps 0, 6, 12
+ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
+
+# --- what does not compare
+refuses 2 "the runs do not differ in it; did you mean 'scale'" compare sweeps/s --against scales
+refuses 2 "compare needs runs" compare
+refuses 4 "there is no run or folder 'absent'" compare absent
+mkdir empty; refuses 4 "is no run and holds none" compare empty
+refuses 2 "one run, twice" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1
+expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
+refuses 2 "numbers of different tasks do not compare" compare sweeps/s urn
+rm sweeps/s/scale=none,seed=2/model.safetensors
+rm -r sweeps/s/scale=none,seed=3
+expect 0 compare sweeps/s
+err_has "warning: 2 of 6 runs take no part: sweeps/s/scale=none,seed=2 (not finished), sweeps/s/scale=none,seed=3 (not begun)"
+out_has "scale=none      1"
+rm sweeps/s/*/model.safetensors
+refuses 2 "none of the 6 runs is finished" compare sweeps/s
+end_of_checks

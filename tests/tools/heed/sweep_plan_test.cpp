@@ -1,0 +1,162 @@
+// What a sweep's file asks for: the grid, names, parts, what may change.
+#include "tools/heed/sweep/sweep_plan.h"
+
+#include <set>
+
+#include "tests/support/catch.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/sweep/sweep_progress.h"
+
+namespace {
+
+using namespace heed;
+
+std::vector<std::string> names(const SweepPlan& plan) {
+  std::vector<std::string> list;
+  for (const PlannedRun& run : plan.runs) list.push_back(run.name);
+  return list;
+}
+
+// What plan_sweep says of a text that it refuses.
+std::string refusal(const std::string& text, const std::vector<std::string>& pairs = {}) {
+  try {
+    plan_sweep(text, "s.toml", pairs);
+  } catch (const autograd::Error& e) {
+    return e.what();
+  }
+  return "";
+}
+bool says(const std::string& text, const std::string& part) {
+  INFO("'" << text << "' lacks '" << part << "'");
+  CHECK(text.find(part) != std::string::npos);
+  return true;
+}
+
+TEST_CASE("every combination is a run, the last list changes fastest, in the file's order") {
+  const SweepPlan plan = plan_sweep(
+      "[train]\ntask = \"induction\"\nsteps = 7\n[sweep]\nscale = [\"none\", 0.5]\nkv-heads = [1, "
+      "2]\nseed = [3, 1]\n",
+      "s.toml");
+  CHECK(names(plan) ==
+        std::vector<std::string>{"scale=none,kv-heads=1,seed=3", "scale=none,kv-heads=1,seed=1",
+                                 "scale=none,kv-heads=2,seed=3", "scale=none,kv-heads=2,seed=1",
+                                 "scale=0.5,kv-heads=1,seed=3", "scale=0.5,kv-heads=1,seed=1",
+                                 "scale=0.5,kv-heads=2,seed=3", "scale=0.5,kv-heads=2,seed=1"});
+  const PlannedRun& run = plan.runs[6];
+  CHECK(run.config.steps == 7);
+  CHECK(run.config.kv_heads == 2);
+  CHECK(run.config.seed == 3);
+  CHECK(std::get<double>(run.config.scale) == 0.5);
+  CHECK(run.recipe ==
+        "[train]\ntask = \"induction\"\nkv-heads = 2\nscale = 0.5\nsteps = 7\nseed = 3\n");
+}
+
+TEST_CASE("a run's name has no character that a folder cannot have, a number no idle digits") {
+  const SweepPlan plan = plan_sweep(
+      "[sweep]\nscale = [\"1/sqrt-d-head\", 1e-3]\nlr = [1e-2, 0.50]\nmlp = [true]\n", "s.toml");
+  CHECK(names(plan) == std::vector<std::string>{"scale=1_sqrt-d-head,lr=0.01,mlp=true",
+                                                "scale=1_sqrt-d-head,lr=0.5,mlp=true",
+                                                "scale=0.001,lr=0.01,mlp=true",
+                                                "scale=0.001,lr=0.5,mlp=true"});
+}
+
+TEST_CASE("options named by pairs go together") {
+  const std::string lists = "[sweep]\nlayers = [1, 2]\nseed = [1, 2]\nheads = [2, 4]\n";
+  const std::vector<std::string> together = {"layers=1,seed=1,heads=2", "layers=1,seed=2,heads=2",
+                                             "layers=2,seed=1,heads=4", "layers=2,seed=2,heads=4"};
+  CHECK(names(plan_sweep(lists, "s.toml", {"layers", "heads"})) == together);
+  CHECK(names(plan_sweep(lists + "pairs = [\"layers\", \"heads\"]\n", "s.toml")) == together);
+  CHECK(plan_sweep(lists, "s.toml").runs.size() == 8);
+  for (const char* train : {"", "[train]\nsteps = 3\n"})
+    CHECK(names(plan_sweep(with_pairs(train + lists, {"layers", "heads"}), "s.toml")) == together);
+  CHECK(with_pairs(lists, {}) == lists);
+  CHECK_THROWS_AS(with_pairs("sweep.seed = [1]\n", {"seed", "steps"}), UsageError);
+  says(refusal(lists + "pairs = [\"layers\", \"heads\"]\n", {"layers", "heads"}), "pairs already");
+  says(refusal("[sweep]\nlayers = [1, 2]\nheads = [2]\n", {"layers", "heads"}),
+       "s.toml:3: pairs need lists of one length; layers has 2 values, heads has 1");
+  says(refusal(lists, {"layers", "head"}), "which [sweep] does not list; the nearest is 'heads'");
+}
+
+TEST_CASE("a sweep that cannot be says where and why") {
+  says(refusal(""), "needs a section [sweep]");
+  says(refusal("[train]\nsteps = 5\n"), "needs a section [sweep]");
+  says(refusal("seed = [1]\n"), "stands outside a section");
+  says(refusal("[sweeps]\nseed = [1]\n"), "there is no section [sweeps]");
+  says(refusal("[sweep]\nseed = []\n"), "s.toml:2: seed lists no value");
+  says(refusal("[sweep]\nseeds = [1]\n"), "has no key 'seeds'; the nearest is 'seed'");
+  says(refusal("[sweep]\nout = [\"a\"]\n"), "has no key 'out'");
+  says(refusal("[sweep]\nseed = [1, \"2\"]\n"), "needs a number, without quotes");
+  says(refusal("[sweep]\nseed = [1, [2]]\n"), "needs true, false, a number or a text");
+  says(refusal("[sweep]\nseed = [1, 2, 1]\n"), "seed lists 1 twice");
+  says(refusal("[sweep]\nlr = [1e-3, 0.001]\n"), "lr lists 0.001 twice");
+  says(refusal("[sweep]\nseed = [1]\nseed = [2]\n"), "s.toml:3");
+  says(refusal("[sweep]\nscale = [\"nine\"]\n"), "nine");
+  says(refusal("[sweep]\nlayers = [0]\n"), "s.toml:2: layers needs");
+  says(refusal("[train]\nseed = 1\n[sweep]\nseed = [1]\n"), "seed stands in [train], too");
+  says(refusal("[train]\nsteps = [1, 2]\n[sweep]\nseed = [1]\n"), "takes one value");
+  says(refusal("[sweep]\nheads = [2, 3]\n"), "heads=3: ");  // d-model is 64
+  says(refusal("[sweep]\nmomentum = [0.5]\n"), "needs --optimizer sgd");
+  says(refusal("[sweep]\nanswer-after = [\"/\", \"?\"]\n[train]\nlines = \"x\"\n"),
+       "two runs would be called answer-after=_");
+  says(refusal("[sweep]\ntext = [\"" + std::string(300, 'a') + "\"]\n"), "is too long");
+  says(refusal("[sweep]\nseed = [1"), "not TOML");
+}
+
+TEST_CASE("a sweep has at most 10,000 runs") {
+  std::string hundred = "[1";
+  for (int i = 2; i <= 100; ++i) hundred += ", " + std::to_string(i);
+  hundred += "]\n";
+  const std::string most = "[sweep]\nseed = " + hundred + "steps = " + hundred;
+  CHECK(plan_sweep(most, "s.toml").runs.size() == kMostSweepRuns);
+  says(refusal(most + "batch = [1, 2]\n"), "asks for more than 10,000 runs");
+}
+
+TEST_CASE("more values are the same sweep, anything else is another one") {
+  const auto plan = [](const std::string& train, const std::string& sweep) {
+    return plan_sweep("[train]\n" + train + "[sweep]\n" + sweep, "s.toml");
+  };
+  const SweepPlan before = plan("steps = 5\nlr = 1e-3\n", "kv-heads = [1]\nseed = [1, 2]\n");
+  const auto change = [&](const std::string& train, const std::string& sweep) {
+    return no_longer_planned(before, plan(train, sweep));
+  };
+  CHECK(change("lr = 0.001\nsteps = 5\n", "kv-heads = [1]\nseed = [1, 2]\n").empty());
+  CHECK(change("steps = 5\nlr = 1e-3\n", "kv-heads = [2, 1]\nseed = [1, 2, 3]\n").empty());
+  says(change("steps = 6\nlr = 1e-3\n", "kv-heads = [1]\nseed = [1, 2]\n"), "steps was 5 there");
+  says(change("steps = 5\n", "kv-heads = [1]\nseed = [1, 2]\n"), "lr was 0.001 there and is not");
+  says(change("steps = 5\nlr = 1e-3\nbatch = 8\n", "kv-heads = [1]\nseed = [1, 2]\n"),
+       "batch was not given there and is 8 now");
+  says(change("steps = 5\nlr = 1e-3\n", "seed = [1, 2]\nkv-heads = [1]\n"), "it swept kv-heads");
+  says(change("steps = 5\nlr = 1e-3\n", "kv-heads = [1]\nseed = [1]\n"), "seed = 2 is not swept");
+}
+
+TEST_CASE("parts share the runs: each is in exactly one") {
+  for (const std::size_t parts : {1U, 2U, 3U, 7U, 20U})
+    for (std::size_t run = 0; run < 20; ++run) {
+      std::size_t in = 0;
+      for (std::size_t part = 0; part < parts; ++part) in += is_in_part(run, part, parts) ? 1 : 0;
+      CHECK(in == 1);
+    }
+}
+
+TEST_CASE("what is left is what waits and what runs, at the pace of finished runs") {
+  SweepPace pace;
+  CHECK(std::isnan(pace.left(10, {}, 2)));
+  pace.add(10, 2);
+  pace.add(20, 4);  // 5 a second
+  CHECK(pace.left(100, {}, 1) == Approx(20));
+  CHECK(pace.left(100, {{10, 1}, {10, 5}}, 2) == Approx((100 + 5 + 0) / 10.0));
+  CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // one job cannot be shared
+  CHECK(progress_text({20, 7, 1, 2}, 80) == "7 of 20 runs done, 1 failed, 2 at work, 1m20s left");
+  CHECK(progress_text({20, 0, 0, 2}, NAN) == "0 of 20 runs done, 2 at work");
+}
+
+TEST_CASE("work grows as a run's size") {
+  nn::RunConfig c = nn::preset("induction");
+  const double work = work_of(c);
+  c.steps *= 3;
+  CHECK(work_of(c) == Approx(3 * work));
+  c.layers *= 2;
+  CHECK(work_of(c) > 4 * work);
+}
+
+}  // namespace

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# A grid of runs: which, skipped, resumed, failing, shared, stopped. Usage: sweep_test.sh PATH-TO-HEED
+source "$(dirname "$0")/expect.sh" "$1"
+recipe() {  # recipe STEPS MORE...: [train] of a tiny run, then lines of [sweep]
+  local steps=$1
+  shift
+  printf '%s\n' "[train]" 'task = "reverse"' "steps = $steps" "layers = 1" "heads = 2" "d-model = 16" \
+    "batch = 4" "eval-batch = 8" "eval-every = 4" "[sweep]" "$@"
+}
+weights() { find "$1" -name model.safetensors | sort | xargs sha256sum | sed "s#  $1/#  #"; }
+finished() { find "$1" -name result.json | wc -l; }
+
+# --- a grid: folders by name, the same bits as heed train's, nothing done twice
+recipe 8 'scale = ["none", "1/d-head"]' 'seed = [1, 2]' > s.toml
+expect 0 sweep s.toml --dry-run; out_has "new       sweeps/s/scale=1_d-head,seed=2"; out_has "4 runs"
+ok test ! -e sweeps
+expect 0 sweep s.toml --quiet
+out_has "sweeps/s: 4 runs, 4 trained"; out_has "heed compare sweeps/s"; same s.toml sweeps/s/sweep.toml
+ok test ! -s err
+for run in scale=none,seed=1 scale=none,seed=2 scale=1_d-head,seed=1 scale=1_d-head,seed=2; do
+  has_file "sweeps/s/$run/model.safetensors"; has_file "sweeps/s/$run/result.json"
+done
+expect 0 train --config sweeps/s/recipes/scale=none,seed=2.toml --quiet --out alone
+same alone/model.safetensors sweeps/s/scale=none,seed=2/model.safetensors
+expect 0 train reverse --steps 8 --layers 1 --heads 2 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4 \
+  --scale none --seed 2 --quiet --out flags
+same flags/model.safetensors sweeps/s/scale=none,seed=2/model.safetensors
+weights sweeps/s > before
+expect 0 sweep s.toml; out_has "0 trained"; out_has "4 finished before"
+expect 0 sweep s.toml --json; is_json_line; out_has '"state":"before"'
+weights sweeps/s > after; same before after
+expect 0 sweep s.toml --jobs 1 --threads 2 --out one --quiet  # whatever shares the cores
+weights one > after; same before after
+recipe 8 'scale = ["none", "1/d-head", 0.5]' 'seed = [1, 2]' > more.toml
+expect 0 sweep more.toml --out sweeps/s --quiet; out_has "2 trained"; out_has "4 finished before"
+same more.toml sweeps/s/sweep.toml
+refuses 2 "scale = 0.5 is not swept any more" sweep s.toml --out sweeps/s
+recipe 9 'scale = ["none", "1/d-head", 0.5]' 'seed = [1, 2]' > other.toml
+refuses 2 "holds another sweep: steps was 8 there and is 9 now" sweep other.toml --out sweeps/s
+refuses 2 "is not empty and holds no sweep" sweep s.toml --out alone
+refuses 2 "is a file" sweep s.toml --out s.toml
+expect 0 sweep s.toml --pairs scale,seed --out paired --quiet; out_has "2 trained"
+ok grep -q '^pairs = \["scale", "seed"\]' paired/sweep.toml
+expect 0 sweep paired/sweep.toml --out paired; out_has "2 finished before"
+refuses 2 "has pairs already" sweep paired/sweep.toml --pairs scale,seed --out paired
+expect 0 compare paired; ok test ! -s err
+recipe 8 'scale = ["none", "1/d-head"]' 'seed = [1, 2]' 'pairs = ["scale", "seed"]' > uncrossed.toml
+refuses 2 "scale=none,seed=2 was one of its runs" sweep uncrossed.toml --out one
+
+# --- what is not a sweep
+refuse_text() { printf '%b' "$2" > bad.toml; refuses 2 "$1" sweep bad.toml; ok test ! -e sweeps/bad; }
+refuse_text "lists no value" '[sweep]\nseed = []\n'
+refuse_text "the nearest is 'seed'" '[sweep]\nseeds = [1]\n'
+refuse_text "lists 1 twice" '[sweep]\nseed = [1, 1]\n'
+refuse_text "not TOML" '[sweep\n'
+refuse_text "more than 10,000 runs" "[sweep]\nseed = [$(seq -s, 101)]\nsteps = [$(seq -s, 100)]\n"
+refuse_text "needs a section [sweep]" ''
+refuse_text "heads=3: " '[sweep]\nheads = [2, 3]\n'
+refuses 4 "absent.toml" sweep absent.toml
+refuses 2 "needs a FILE.toml" sweep
+for part in 0/2 3/2 2 x/2 1/ /2 1/0; do refuses 2 "--part" sweep s.toml --part $part; done
+printf '[sweep]\nseed = [%s]\nsteps = [%s]\n' "$(seq -s, 100)" "$(seq -s, 100)" > many.toml
+expect 0 sweep many.toml --dry-run; out_has "10,000 runs"
+
+# --- parts, and ranks of a launcher, are a partition; a run of a rank is no rank
+recipe 4 'seed = [1, 2, 3, 4, 5, 6, 7]' > seven.toml
+for part in 1 2 3; do expect 0 sweep seven.toml --part $part/3 --dry-run; cat out; done | grep seed= | sort > parts
+expect 0 sweep seven.toml --dry-run; grep seed= out | sort > all; same all parts
+for part in 1 2; do
+  for rank in 0 1; do
+    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 expect 0 sweep seven.toml --part $part/2 --dry-run; cat out
+  done
+done | grep seed= | sort > parts; same all parts
+for rank in 0 1 2; do
+  OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=3 "$heed" sweep seven.toml --quiet > rank$rank 2>&1 &
+done
+wait
+ok grep -q "3 runs, 3 trained" rank0; ok grep -q "2 runs, 2 trained" rank1; ok grep -q "2 runs, 2 trained" rank2
+expect 0 sweep seven.toml; out_has "7 finished before"
+
+# --- a run that fails is reported and stops no other
+recipe 8 'lr = [3e-3, 10.0]' 'optimizer = ["sgd"]' 'momentum = [0.9999]' 'clip = [0]' 'norm = ["none"]' 'seed = [1]' > fail.toml
+sed -i 's/^d-model = 16/d-model = 256/; s/^steps = 8/steps = 60/' fail.toml
+expect 1 sweep fail.toml --quiet
+out_has "2 runs, 1 trained"; out_has "1 failed"; out_has "failed  lr=10,"; err_has "lr=10,"
+expect 1 sweep fail.toml --json; is_json_line; out_has '"state":"failed","exit_code":3'; out_has '"state":"before"'
+
+# --- Ctrl-C, TERM: each run saves, and the same command goes on to the undisturbed bits
+recipe 150 'seed = [1, 2, 3]' > long.toml
+sed -i 's/^batch = 4/batch = 32/; s/^d-model = 16/d-model = 96/' long.toml
+expect 0 sweep long.toml --out straight --quiet
+weights straight > before
+at_work() {  # waits until a run of the sweep in folder $1 has saved
+  for _ in $(seq 500); do
+    if compgen -G "$1/seed=*/model.safetensors" > /dev/null; then return; fi
+    sleep 0.02
+  done
+}
+for signal in INT TERM; do
+  # A shell's background jobs ignore INT; so does what they start, but for one that resets it.
+  env --default-signal=INT "$heed" sweep long.toml --out $signal --jobs 2 > out 2> err &
+  pid=$!
+  at_work $signal
+  kill -$signal $pid
+  wait $pid
+  code=$?
+  what="heed sweep, stopped by $signal"
+  ok test $code == 130
+  out_has "stopped; the same command goes on"
+  ok test "$(finished $signal)" -lt 3
+  expect 0 sweep long.toml --out $signal --quiet
+  ok test "$(finished $signal)" == 3
+  weights $signal > after; same before after
+done
+
+# --- kill -9: its runs save and end, too
+"$heed" sweep long.toml --out killed --jobs 2 > /dev/null 2>&1 &
+pid=$!
+at_work killed
+kill -KILL $pid
+wait $pid 2> /dev/null
+for _ in $(seq 500); do pgrep -f "out=killed/" > /dev/null || break; sleep 0.02; done
+what="heed sweep, killed"
+ok test -z "$(pgrep -f out=killed/)"
+expect 0 sweep long.toml --out killed --quiet
+weights killed > after; same before after
+
+end_of_checks

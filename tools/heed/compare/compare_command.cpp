@@ -1,0 +1,227 @@
+// heed compare: many runs, their means over seeds.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/text.h"
+#include "nn/io/nearest.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/compare/compare_pictures.h"
+#include "tools/heed/compare/compare_tables.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
+#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/train/out_folder.h"
+#include "tools/heed/train/train_run.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareArguments {
+  std::vector<std::string> runs;
+  std::string of = "loss", against, out;
+  double target = 0;
+};
+
+// A run that takes no part, and why.
+struct LeftOut {
+  fs::path run;
+  std::string why;
+};
+
+struct FoundRuns {
+  std::vector<RunRecord> runs;
+  std::vector<LeftOut> left_out;
+};
+
+// The runs of a sweep in its order, or those right in a folder by name.
+std::vector<fs::path> runs_inside(const fs::path& folder) {
+  std::vector<fs::path> runs;
+  if (is_sweep(folder)) {
+    for (const PlannedRun& run : read_plan(folder).runs) runs.push_back(folder / run.name);
+    return runs;
+  }
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    settle_run(it->path());
+    if (is_run(it->path())) runs.push_back(it->path());
+  }
+  if (error)
+    throw autograd::IoError(
+        fmt::format("compare: cannot read {}: {}", folder.string(), error.message()));
+  if (runs.empty())
+    throw autograd::IoError(
+        fmt::format("compare: {} is no run and holds none; heed sweep and heed train make some",
+                    folder.string()));
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+void add_run(FoundRuns& found, const fs::path& folder) {
+  switch (state_of(folder)) {
+    case RunState::kNew:
+      return found.left_out.push_back({folder, "not begun"});
+    case RunState::kUnsaved:
+      return found.left_out.push_back({folder, "never saved"});
+    case RunState::kSaved:
+      return found.left_out.push_back({folder, "not finished"});
+    case RunState::kFinished:
+      found.runs.push_back(read_record(folder));
+  }
+}
+
+FoundRuns find_runs(const std::vector<std::string>& given) {
+  FoundRuns found;
+  for (const std::string& name : given) {
+    const fs::path folder = name;
+    std::error_code ignored;
+    if (!fs::exists(folder, ignored))
+      throw autograd::IoError(fmt::format("compare: there is no run or folder '{}'", name));
+    settle_run(folder);
+    if (is_run(folder))
+      add_run(found, folder);
+    else
+      for (const fs::path& run : runs_inside(folder)) add_run(found, run);
+  }
+  if (found.runs.empty())
+    usage_error("none of the {} runs is finished: {} is {}; heed train --resume goes on",
+                found.left_out.size(), found.left_out[0].run.string(), found.left_out[0].why);
+  for (const RunRecord& run : found.runs)
+    if (run.config.task != found.runs[0].config.task)
+      usage_error("{} learns {}, {} learns {}: numbers of different tasks do not compare",
+                  found.runs[0].folder.string(), found.runs[0].config.task, run.folder.string(),
+                  run.config.task);
+  return found;
+}
+
+void say_left_out(const std::vector<LeftOut>& left_out, std::size_t of) {
+  constexpr std::size_t kNamed = 3;
+  if (left_out.empty()) return;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kNamed, left_out.size()); ++i)
+    text += fmt::format("{}{} ({})", i > 0 ? ", " : "", left_out[i].run.string(), left_out[i].why);
+  if (left_out.size() > kNamed) text += ", ...";
+  print_error(fmt::format("warning: {} of {} runs take no part: {}", left_out.size(), of, text));
+}
+
+std::string chosen_against(const CompareArguments& a, const RunComparison& c) {
+  std::vector<std::string> differ;
+  for (const auto& [key, value] : c.groups[0].values) differ.push_back(key);
+  if (a.against.empty()) return differ.size() == 1 ? differ[0] : "";
+  if (differ.empty())
+    usage_error("--against {}: the runs differ in nothing but their seeds", a.against);
+  if (std::find(differ.begin(), differ.end(), a.against) == differ.end())
+    usage_error("--against {}: the runs do not differ in it; did you mean '{}'? They differ in {}",
+                a.against, nn::nearest(a.against, differ), autograd::join(differ));
+  return a.against;
+}
+
+RunComparison compare_all(const CompareArguments& a, const Command& c, const FoundRuns& found) {
+  RunComparison comparison{.of = compared_quantity(a.of),
+                           .target = c.given("target") ? std::optional(a.target) : std::nullopt,
+                           .groups = group_runs(found.runs),
+                           .settings = {}};
+  chosen_against(a, comparison);  // its errors before the work
+  Progress progress(false);
+  std::size_t done = 0;
+  for (const RunGroup& group : comparison.groups) {
+    std::vector<ComparedRun> runs;
+    for (const RunRecord* run : group.runs) {
+      progress.at_work(fmt::format("reads the runs: {} of {}", ++done, found.runs.size()));
+      runs.push_back(compare_run(*run, comparison.of, comparison.target));
+    }
+    comparison.settings.push_back(compare_group(group, std::move(runs), comparison.of.rises()));
+  }
+  return comparison;
+}
+
+int run_compare(const CompareArguments& a, const Command& c) {
+  if (!c.given("runs")) usage_error("compare needs runs, or the folder of a sweep");
+  std::vector<std::string> given;  // not a.runs: names of runs have commas
+  for (const Command::Value& value : c.values.at("runs")) given.push_back(value.text);
+  const FoundRuns found = find_runs(given);
+  const RunComparison comparison = compare_all(a, c, found);
+  say_left_out(found.left_out, found.left_out.size() + found.runs.size());
+  const fs::path folder = !a.out.empty()                           ? fs::path(a.out)
+                          : given.size() == 1 && !is_run(given[0]) ? fs::path(given[0]) / "compare"
+                                                                   : "compare";
+  make_folder(folder);
+  std::vector<fs::path> files = write_comparison(folder, comparison);
+  for (const fs::path& file : draw_comparison(folder, comparison, chosen_against(a, comparison)))
+    files.push_back(file);
+  if (c.json) {
+    nn::Json left_out = nn::Json::array(), names = nn::Json::array();
+    for (const LeftOut& run : found.left_out)
+      left_out.push_back(nn::Json::object({{"run", run.run.string()}, {"why", run.why}}));
+    for (const fs::path& file : files) names.push_back(file.string());
+    print_json(nn::Json::object({{"task", found.runs[0].config.task},
+                                 {"quantity", comparison.of.name},
+                                 {"target", comparison.target},
+                                 {"settings", comparison_json(comparison)},
+                                 {"left_out", left_out},
+                                 {"files", names}}));
+    return kOk;
+  }
+  print("{}: {} runs of {} settings, mean ± standard error\n\n", found.runs[0].config.task,
+        found.runs.size(), comparison.groups.size());
+  print("{}\n", comparison_table(comparison));
+  for (const fs::path& file : files) print("{}\n", file.string());
+  return kOk;
+}
+
+constexpr const char* kCompareNotes =
+    "RUNS are runs, folders of runs, or folders of heed sweep. Runs that differ in nothing but "
+    "their\n"
+    "seed are one setting; numbers are means over its seeds with the standard error of the mean.\n"
+    "Losses are those of the last evaluation while training, in nats per token; above optimum: "
+    "minus\n"
+    "the best possible one on the same sequences; best: the lowest of any run at any evaluation.\n"
+    "--of a head's score (of heed study) compares the strongest head's, on sequences of the "
+    "evaluation\n"
+    "set, at every checkpoint (heed train --save-every) and at the end. --target X: the first "
+    "evaluation,\n"
+    "or checkpoint, with a loss of at most X, or anything else of at least X; runs that never get "
+    "there\n"
+    "count in (reached/all) alone.\n"
+    "Runs that are not finished take no part, and are named. Written, and replaced, into --out: "
+    "compare.csv\n"
+    "(a line per setting), runs.csv (per run), curves.csv (per step), heads.csv (per head), "
+    "curves.png\n"
+    "(mean and a band of one standard error to either side, at steps that all its runs have), "
+    "against.png and,\n"
+    "of a target, steps.png.";
+
+}  // namespace
+
+void compare_command(Command& c) {
+  c.name = "compare", c.what = "many runs: means over seeds, as a table and pictures";
+  c.json_keys[""] =
+      "task quantity target settings (setting options n final_mean final_error best above_mean "
+      "above_error accuracy_mean accuracy_error reached steps_mean steps_error seconds_mean "
+      "seconds_error runs (run seed final best above accuracy steps_to_target seconds) heads) "
+      "left_out files";
+  c.examples =
+      "  heed compare sweeps/scale\n"
+      "  heed compare sweeps/scale --of induction --target 0.5\n"
+      "  heed compare runs/urn-1 runs/urn-2 runs/urn-3 --out urns\n"
+      "  heed compare sweeps/kv-heads --against kv-heads --json";
+  c.notes = kCompareNotes;
+  auto a = std::make_shared<CompareArguments>();
+  c.arguments = 1;
+  c.add("Options",
+        {nn::Setting("runs", a->runs, {}, "runs, folders of runs, sweeps").shows("none"),
+         nn::Setting("of", a->of, compared_names(), "what is compared"),
+         nn::Setting("target", a->target, {-1e6, 1e6}, "also the steps until it is reached")
+             .shows("none"),
+         nn::Setting("against", a->against, "OPTION", "draw the final value against this option")
+             .shows("the one that differs, if it is one"),
+         nn::Setting("out", a->out, "DIR", "folder for the files")
+             .shows("compare in the sweep, or here")});
+  c.add_common(Command::kThreads | Command::kJson);
+  c.run = [a](const Command& command) { return run_compare(*a, command); };
+}
+
+}  // namespace heed

@@ -1,0 +1,144 @@
+#include "tools/heed/compare/compare_pictures.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/text.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
+#include "tools/plot/plot.h"
+
+namespace heed {
+namespace {
+
+void add_mean(plot::Series& series, double x, const MeanError& m) {
+  const double error = m.n > 1 ? m.error : 0;
+  series.x.push_back(x);
+  series.y.push_back(m.mean);
+  series.low.push_back(m.mean - error);
+  series.high.push_back(m.mean + error);
+}
+
+// "5 seeds", "3 to 5 seeds"
+std::string seeds_text(const RunComparison& c) {
+  std::size_t least = c.settings[0].runs.size(), most = least;
+  for (const ComparedGroup& g : c.settings)
+    least = std::min(least, g.runs.size()), most = std::max(most, g.runs.size());
+  if (most == 1) return "1 seed";
+  const std::string some = least < most ? fmt::format("{} to ", least) : "";
+  return fmt::format("mean of {}{} seeds and its standard error", some, most);
+}
+
+// Whether the largest is more than ten times the smallest, all above 0.
+bool spans_a_decade(const std::vector<plot::Series>& series) {
+  double low = HUGE_VAL, high = 0;
+  for (const plot::Series& s : series)
+    for (const double y : s.y)
+      if (std::isfinite(y)) low = std::min(low, y), high = std::max(high, y);
+  return low > 0 && high > 10 * low;
+}
+
+std::string task_of(const RunComparison& c) { return c.groups[0].runs[0]->config.task; }
+
+// A setting without one option.
+std::string name_without(const RunGroup& group, const std::string& option) {
+  RunGroup rest = group;
+  std::erase_if(rest.values, [&](const OptionValue& value) { return value.first == option; });
+  return rest.values.empty() ? "" : rest.name();
+}
+
+std::vector<std::string> values_of_option(const RunComparison& c, const std::string& option) {
+  std::vector<std::string> values;
+  for (const RunGroup& group : c.groups)
+    if (const std::string value = group.value(option);
+        std::find(values.begin(), values.end(), value) == values.end())
+      values.push_back(value);
+  return values;
+}
+
+bool all_numbers(const std::vector<std::string>& values) {
+  return std::all_of(values.begin(), values.end(), [](const std::string& value) {
+    return autograd::parse_number<double>(value).has_value();
+  });
+}
+
+std::filesystem::path draw(const std::filesystem::path& file, const plot::LineChart& chart) {
+  std::string alt = chart.title + ".";
+  for (const plot::Series& s : chart.series)
+    if (!s.y.empty())
+      alt += fmt::format(" {}: {:.4g} at {:g}.", s.name.empty() ? "The last" : s.name, s.y.back(),
+                         s.x.back());
+  plot::write_png(file.string(), plot::draw_chart(chart), alt, png_facts({}));
+  return file;
+}
+
+}  // namespace
+
+plot::LineChart curves_chart(const RunComparison& c) {
+  const std::size_t shown = std::min(c.settings.size(), kMostCurves);
+  const std::string some = shown < c.settings.size() ? fmt::format(", the first {} of {} settings",
+                                                                   shown, c.settings.size())
+                                                     : "";
+  plot::LineChart chart{.title = fmt::format("{} while training: {}, {}{}", c.of.words(),
+                                             task_of(c), seeds_text(c), some),
+                        .x_name = "training step",
+                        .y_name = c.of.words()};
+  chart.title[0] = char(std::toupper(static_cast<unsigned char>(chart.title[0])));
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ComparedGroup& g = c.settings[i];
+    plot::Series series{.name = g.group->name()};
+    for (std::size_t k = 0; k < g.curve.steps.size(); ++k)
+      add_mean(series, g.curve.steps[k], g.curve.values[k]);
+    chart.series.push_back(std::move(series));
+  }
+  if (c.target) chart.hlines.push_back({"target", *c.target});
+  chart.log_y = spans_a_decade(chart.series);
+  return chart;
+}
+
+plot::LineChart against_chart(const RunComparison& c, const std::string& option,
+                              MeanError ComparedGroup::*number) {
+  const bool steps = number == &ComparedGroup::steps_to_target;
+  const std::string what =
+      steps ? fmt::format("Steps until {} is {} {}", c.of.name,
+                          c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
+            : "Final " + c.of.words();
+  plot::LineChart chart{
+      .title = fmt::format("{} against {}: {}, {}", what, option, task_of(c), seeds_text(c)),
+      .x_name = option,
+      .y_name = what};
+  const std::vector<std::string> values = values_of_option(c, option);
+  const bool numbers = all_numbers(values);
+  if (!numbers) chart.x_labels = values;
+  double least = HUGE_VAL, most = -HUGE_VAL;
+  for (const ComparedGroup& g : c.settings) {
+    const std::string value = g.group->value(option), name = name_without(*g.group, option);
+    auto series = std::find_if(chart.series.begin(), chart.series.end(),
+                               [&](const plot::Series& s) { return s.name == name; });
+    if (series == chart.series.end())
+      series = chart.series.insert(series, {.name = name, .points = !numbers});
+    const auto place = std::find(values.begin(), values.end(), value) - values.begin();
+    const double x = numbers ? *autograd::parse_number<double>(value) : double(place);
+    least = std::min(least, x), most = std::max(most, x);
+    add_mean(*series, x, g.*number);
+  }
+  for (std::size_t i = 0; i < chart.series.size() && !numbers; ++i)  // beside each other
+    for (double& x : chart.series[i].x)
+      x += 0.5 * (double(i + 1) / double(chart.series.size() + 1) - 0.5);
+  chart.log_x = numbers && least > 0 && most >= 8 * least;
+  return chart;
+}
+
+std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
+                                                   const RunComparison& c,
+                                                   const std::string& against) {
+  std::vector<std::filesystem::path> files = {draw(folder / "curves.png", curves_chart(c))};
+  if (against.empty()) return files;
+  files.push_back(draw(folder / "against.png", against_chart(c, against, &ComparedGroup::final)));
+  if (c.target)
+    files.push_back(
+        draw(folder / "steps.png", against_chart(c, against, &ComparedGroup::steps_to_target)));
+  return files;
+}
+
+}  // namespace heed

@@ -1,0 +1,69 @@
+#include "tools/heed/compare/run_groups.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/files.h"
+#include "nn/io/toml.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/sweep/sweep_folder.h"
+
+namespace heed {
+namespace {
+
+std::vector<OptionValue> options_of(nn::RunConfig config) {
+  std::vector<OptionValue> list;
+  for (const nn::Setting& s : config.settings())
+    if (s.key != "seed") list.emplace_back(s.key, s.get());
+  return list;
+}
+
+}  // namespace
+
+RunRecord read_record(const std::filesystem::path& folder) {
+  RunRecord run{folder, {}, {}, recorded_seconds(folder)};
+  const std::string config = (folder / "config.toml").string();
+  run.config = nn::from_toml(nn::read_toml_text(config), config);
+  run.evaluations = nn::parse_metrics_csv(autograd::read_file((folder / "metrics.csv").string()));
+  std::erase_if(run.evaluations,
+                [](const nn::MetricsRow& row) { return std::isnan(row.eval_loss); });
+  return run;
+}
+
+std::string RunGroup::name() const {
+  std::string text;
+  for (const auto& [key, value] : values) text += (text.empty() ? "" : ", ") + key + "=" + value;
+  return text.empty() ? "all runs" : text;
+}
+
+std::string RunGroup::value(const std::string& option) const {
+  for (const auto& [key, value] : values)
+    if (key == option) return value;
+  return "";
+}
+
+std::vector<RunGroup> group_runs(const std::vector<RunRecord>& runs) {
+  std::vector<std::vector<OptionValue>> options;  // the same keys, in the same order
+  for (const RunRecord& run : runs) options.push_back(options_of(run.config));
+  std::vector<std::size_t> differing;
+  for (std::size_t k = 0; !options.empty() && k < options[0].size(); ++k)
+    if (std::any_of(options.begin(), options.end(),
+                    [&](const auto& list) { return list[k].second != options[0][k].second; }))
+      differing.push_back(k);
+  std::vector<RunGroup> groups;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::vector<OptionValue> values;
+    for (const std::size_t k : differing) values.push_back(options[i][k]);
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const RunGroup& g) { return g.values == values; });
+    if (group == groups.end()) group = groups.insert(group, RunGroup{values, {}});
+    for (const RunRecord* other : group->runs)
+      if (other->config.seed == runs[i].config.seed)
+        usage_error("{} and {} have the same options and seed: one run, twice; leave out one",
+                    other->folder.string(), runs[i].folder.string());
+    group->runs.push_back(&runs[i]);
+  }
+  return groups;
+}
+
+}  // namespace heed

@@ -1,0 +1,42 @@
+// Runs, and those of them that differ in nothing but their seed.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/train/config.h"
+#include "nn/train/metrics.h"
+
+namespace heed {
+
+struct RunRecord {
+  std::filesystem::path folder;
+  nn::RunConfig config;
+  std::vector<nn::MetricsRow> evaluations;  ///< rows that have one
+  std::optional<double> seconds;            ///< if heed sweep trained it
+};
+
+/// Reads config.toml and metrics.csv. IoError or ValueError naming the file.
+RunRecord read_record(const std::filesystem::path& folder);
+
+/// An option with its value, as config.toml has it.
+using OptionValue = std::pair<std::string, std::string>;
+
+/// Runs of one setting: equal but for the seed.
+struct RunGroup {
+  std::vector<OptionValue> values;  ///< of the options that differ among all runs
+  std::vector<const RunRecord*> runs;
+  /// "scale=none, kv-heads=2"; "all runs" where no option differs.
+  std::string name() const;
+  /// Its value, or "".
+  std::string value(const std::string& option) const;
+};
+
+/// In the order in which the runs first have them. UsageError if two runs are one: of equal options
+/// and seed.
+std::vector<RunGroup> group_runs(const std::vector<RunRecord>& runs);
+
+}  // namespace heed

@@ -1,0 +1,191 @@
+// heed sweep: a grid of options and seeds, a run each.
+#include <algorithm>
+#include <thread>
+
+#include "autograd/base/text.h"
+#include "nn/io/toml.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/launcher.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/sweep/sweep_run.h"
+#include "tools/plot/text.h"
+
+namespace heed {
+namespace {
+
+struct SweepArguments {
+  std::string file, out, part;
+  std::vector<std::string> pairs;
+  std::int64_t jobs = 0;
+  bool dry_run = false, quiet = false;
+};
+
+// Which runs are this process's: part `index` of `count`, both of --part and of a launcher's ranks.
+struct Share {
+  std::size_t index = 0, count = 1;
+};
+
+Share share_of(const std::string& part) {
+  Share share;
+  if (!part.empty()) {
+    const std::size_t slash = part.find('/');
+    const auto number = [](const std::string& text) {
+      return autograd::parse_number<std::int64_t>(text).value_or(0);
+    };
+    const std::int64_t index = number(part.substr(0, slash)),
+                       count = slash < part.size() ? number(part.substr(slash + 1)) : 0;
+    if (index < 1 || index > count)
+      usage_error("--part needs I/N, I from 1 to N, such as 2/8, got '{}'", part);
+    share = {std::size_t(index - 1), std::size_t(count)};
+  }
+  const Launcher ranks = launcher();  // each part's ranks take turns in it
+  return {share.index + share.count * std::size_t(ranks.rank),
+          share.count * std::size_t(ranks.size)};
+}
+
+SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesystem::path& folder) {
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  SweepJobs jobs{.folder = folder, .simd = c.simd, .quiet = a.quiet};
+  const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
+  jobs.jobs = std::size_t(std::max<std::int64_t>(1, at_a_time));
+  jobs.threads =
+      c.threads > 0 ? c.threads : std::max<std::int64_t>(1, cores / std::int64_t(jobs.jobs));
+  return jobs;
+}
+
+const char* plan_state(RunState state) {
+  return state == RunState::kFinished ? "finished" : state == RunState::kSaved ? "goes on" : "new";
+}
+
+int list_plan(const std::filesystem::path& folder, const std::vector<const PlannedRun*>& runs,
+              bool json) {
+  nn::Json list = nn::Json::array();
+  for (const PlannedRun* run : runs) {
+    const char* state = plan_state(state_of(folder / run->name));
+    if (json)
+      list.push_back(nn::Json::object({{"run", (folder / run->name).string()}, {"state", state}}));
+    else
+      print("{:<8}  {}\n", state, plot::visible_text((folder / run->name).string()));
+  }
+  if (json)
+    print_json(nn::Json::object({{"sweep", folder.string()}, {"runs", list}}));
+  else
+    print("{} runs\n", with_commas(std::int64_t(runs.size())));
+  return kOk;
+}
+
+void print_outcome(const std::filesystem::path& folder, const SweepOutcome& outcome, bool json) {
+  using State = RunOutcome::State;
+  const std::size_t trained = outcome.count(State::kFinished),
+                    before = outcome.count(State::kBefore), failed = outcome.count(State::kFailed);
+  if (json) {
+    nn::Json runs = nn::Json::array();
+    for (const RunOutcome& run : outcome.runs)
+      runs.push_back(
+          nn::Json::object({{"run", (folder / run.run->name).string()},
+                            {"state", state_name(run.state)},
+                            {"exit_code", run.exit_code},
+                            {"error", run.error.empty() ? nn::Json() : nn::Json(run.error)},
+                            {"result", run.result}}));
+    print_json(nn::Json::object({{"sweep", folder.string()},
+                                 {"runs", runs},
+                                 {"trained", trained},
+                                 {"before", before},
+                                 {"failed", failed},
+                                 {"seconds", outcome.seconds}}));
+    return;
+  }
+  print("{}: {} runs, {} trained in {}, {} finished before, {} failed\n", folder.string(),
+        outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
+  for (const RunOutcome& run : outcome.runs)
+    if (run.state == State::kFailed) print("failed  {}: {}\n", run.run->name, run.error);
+  if (outcome.interrupted)
+    print("stopped; the same command goes on\n");
+  else if (trained + before > 0)
+    print("heed compare {} compares them\n", folder.string());
+}
+
+int sweep(const SweepArguments& a, const Command& c) {
+  if (a.file.empty()) usage_error("sweep needs a FILE.toml; heed sweep --help has one");
+  const Share share = share_of(a.part);
+  const std::string text = nn::read_toml_text(a.file);
+  const SweepPlan plan = plan_sweep(text, a.file, a.pairs);
+  const std::filesystem::path folder = a.out.empty()
+                                           ? "sweeps" / std::filesystem::path(a.file).stem()
+                                           : std::filesystem::path(a.out);
+  check_sweep_folder(folder, plan);
+  std::vector<const PlannedRun*> runs;
+  for (std::size_t i = 0; i < plan.runs.size(); ++i)
+    if (is_in_part(i, share.index, share.count)) runs.push_back(&plan.runs[i]);
+  if (a.dry_run) return list_plan(folder, runs, c.json);
+  keep_sweep(folder, with_pairs(text, a.pairs));
+  const SweepOutcome outcome = train_runs(jobs_of(a, c, folder), runs);
+  print_outcome(folder, outcome, c.json);
+  return outcome.interrupted                             ? kInterrupted
+         : outcome.count(RunOutcome::State::kFailed) > 0 ? kCheckFailed
+                                                         : kOk;
+}
+
+constexpr const char* kSweepNotes =
+    "FILE.toml has what all runs share under [train], as a file for heed train --config, and "
+    "under\n"
+    "[sweep] lists; every combination is a run, the last list changing fastest:\n"
+    "\n"
+    "  [train]\n"
+    "  task = \"induction\"\n"
+    "  steps = 200\n"
+    "  [sweep]\n"
+    "  scale = [\"1/sqrt-d-head\", \"none\"]\n"
+    "  seed = [1, 2, 3]\n"
+    "\n"
+    "pairs = [\"layers\", \"heads\"] under [sweep], or --pairs layers,heads, makes their lists go\n"
+    "together, first value with first value, instead of crossing.\n"
+    "A run's folder is named by its values: sweeps/FILE/scale=none,seed=1; what is no letter, "
+    "digit,\n"
+    "+, - or . in a value is _ there. The folder keeps the file as sweep.toml. Finished runs are\n"
+    "skipped and unfinished ones resumed, so the same command goes on after Ctrl-C (each run "
+    "saves,\n"
+    "exit 130) or a kill, and more values can be added to a list. A run that fails is reported "
+    "and\n"
+    "stops no other; exit 1 at the end.\n"
+    "Each run is a process of its own: as many at a time as there are cores, a thread each; --jobs "
+    "1\n"
+    "gives each run all cores. Weights do not depend on it.\n"
+    "Several processes share a sweep: --part I/N takes every N-th run from the I-th on, for a job\n"
+    "array; under mpirun or srun --mpi each rank takes its part. With Slurm:\n"
+    "\n"
+    "  #!/bin/bash\n"
+    "  #SBATCH --array=1-8 --cpus-per-task=4 --time=1:00:00\n"
+    "  heed sweep scale.toml --part $SLURM_ARRAY_TASK_ID/8 --quiet";
+
+}  // namespace
+
+void sweep_command(Command& c) {
+  c.name = "sweep", c.what = "train a grid of options and seeds, a run each";
+  c.json_keys[""] = "sweep runs (run state exit_code error result) trained before failed seconds";
+  c.json_keys["--dry-run"] = "sweep runs (run state)";
+  c.examples =
+      "  heed sweep scale.toml --dry-run\n"
+      "  heed sweep scale.toml --out sweeps/scale\n"
+      "  heed sweep scale.toml --jobs 1 --threads 4\n"
+      "  heed sweep scale.toml --part 2/8";
+  c.notes = kSweepNotes;
+  auto a = std::make_shared<SweepArguments>();
+  c.arguments = 1;
+  c.several = true;
+  c.add(
+      "Options",
+      {nn::Setting("file", a->file, "FILE", "what to sweep").shows("none"),
+       nn::Setting("out", a->out, "DIR", "folder of the runs").shows("sweeps/ and FILE's name"),
+       nn::Setting("jobs", a->jobs, {1, 1024}, "runs at a time").shows("the cores"),
+       nn::Setting("part", a->part, "I/N", "of N parts of the runs the I-th, from 1").shows("all"),
+       nn::Setting("pairs", a->pairs, {}, "options whose lists go together, comma between")
+           .shows("pairs in the file"),
+       {"dry-run", a->dry_run, "list the runs and what there is of them; train nothing"},
+       {"quiet", a->quiet, "no progress, only warnings and failures"}});
+  c.add_common(Command::kThreads | Command::kJson);
+  c.run = [a](const Command& command) { return sweep(*a, command); };
+}
+
+}  // namespace heed

@@ -1,0 +1,93 @@
+#include "tools/heed/sweep/sweep_folder.h"
+
+#include <system_error>
+
+#include "autograd/base/files.h"
+#include "nn/io/json.h"
+#include "nn/io/toml.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
+#include "tools/heed/train/out_folder.h"
+#include "tools/heed/train/train_run.h"
+
+namespace heed {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kSweepFile = "sweep.toml";
+
+// Of another part of the same sweep, which begins at this moment, there may be a part of the file.
+bool holds_other_files(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (!it->path().filename().string().starts_with(kSweepFile)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool is_sweep(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / kSweepFile, ignored);
+}
+
+SweepPlan read_plan(const fs::path& folder) {
+  const std::string file = (folder / kSweepFile).string();
+  return plan_sweep(nn::read_toml_text(file), file);
+}
+
+void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) return;
+  if (!fs::is_directory(folder, ignored))
+    usage_error("--out {} is a file; a sweep needs a folder of its own", folder.string());
+  if (!is_sweep(folder) && holds_other_files(folder))
+    usage_error("--out {} is not empty and holds no sweep; choose another folder", folder.string());
+  if (!is_sweep(folder)) return;
+  if (const std::string change = no_longer_planned(read_plan(folder), plan); !change.empty())
+    usage_error(
+        "--out {} holds another sweep: {}; only more values can be added; choose another "
+        "folder",
+        folder.string(), change);
+}
+
+void keep_sweep(const fs::path& folder, const std::string& text) {
+  make_folder(folder);
+  const fs::path file = folder / kSweepFile;
+  if (is_sweep(folder) && autograd::read_file(file.string()) == text) return;
+  autograd::write_file(file.string(), std::string_view(text));
+}
+
+fs::path keep_recipe(const fs::path& folder, const PlannedRun& run) {
+  make_folder(folder / "recipes");
+  const fs::path file = folder / "recipes" / (run.name + ".toml");
+  autograd::write_file(file.string(), std::string_view(run.recipe));
+  return file;
+}
+
+RunState state_of(const fs::path& run) {
+  std::error_code ignored;
+  if (!fs::exists(run, ignored)) return RunState::kNew;
+  settle_run(run);
+  if (!is_run(run)) return RunState::kNew;
+  if (!has_saved(run)) return RunState::kUnsaved;
+  return is_finished(run) ? RunState::kFinished : RunState::kSaved;
+}
+
+std::optional<double> recorded_seconds(const fs::path& run) {
+  const fs::path file = run / kResultFile;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return {};
+  try {
+    const nn::Json result = nn::Json::parse(autograd::read_file(file.string()));
+    const nn::Json* seconds = result.find("seconds");
+    if (seconds && seconds->kind() == nn::Json::Kind::kNumber) return seconds->number();
+  } catch (const autograd::Error&) {  // not ours
+  }
+  return {};
+}
+
+}  // namespace heed

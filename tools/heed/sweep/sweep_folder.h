@@ -1,0 +1,43 @@
+// The folder of a sweep: a copy of its file as sweep.toml, recipes/NAME.toml and a folder NAME for
+// each run.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tools/heed/sweep/sweep_plan.h"
+
+namespace heed {
+
+/// Whether the folder holds a sweep.toml.
+bool is_sweep(const std::filesystem::path& folder);
+
+/// The plan of the sweep in `folder`. IoError, and errors as plan_sweep().
+SweepPlan read_plan(const std::filesystem::path& folder);
+
+/// UsageError unless `folder` can take this sweep: absent, empty, or of this sweep, perhaps of
+/// fewer values.
+void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan);
+
+/// Makes the folder and its sweep.toml, `text`. IoError.
+void keep_sweep(const std::filesystem::path& folder, const std::string& text);
+
+/// The run's recipe as a file for --config, written anew. IoError.
+std::filesystem::path keep_recipe(const std::filesystem::path& folder, const PlannedRun& run);
+
+/// What there is of a run.
+enum class RunState {
+  kNew,
+  kUnsaved,  ///< begun, and killed before its first save
+  kSaved,    ///< --resume goes on
+  kFinished,
+};
+RunState state_of(const std::filesystem::path& run);
+
+/// What heed sweep keeps of a run that it has trained: result.json, what heed train --json printed.
+inline constexpr const char* kResultFile = "result.json";
+/// Seconds that the run took, if it was trained in one go.
+std::optional<double> recorded_seconds(const std::filesystem::path& run);
+
+}  // namespace heed

@@ -1,0 +1,37 @@
+#include "tools/heed/sweep/sweep_progress.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/heed/report/output.h"
+
+namespace heed {
+
+double work_of(const nn::RunConfig& c) {
+  const double width = double(c.d_model), tokens = double(c.batch) * double(c.context);
+  const double of_mlp = c.mlp ? 2 * c.mlp_ratio : 0;
+  const double of_layer = width * width * (4 + of_mlp) + 2 * double(c.context) * width;
+  return double(c.steps) * tokens * (double(c.layers) * of_layer + 64 * width);
+}
+
+double SweepPace::left(double waiting, const std::vector<RunningWork>& running,
+                       std::size_t jobs) const {
+  const double pace = work_ / seconds_;  // NaN before the first
+  double longest = 0, all = waiting;
+  for (const RunningWork& run : running) {
+    const double rest = std::max(run.work - run.seconds * pace, 0.0);
+    all += rest;
+    longest = std::max(longest, rest);
+  }
+  return std::max(all / double(jobs), longest) / pace;
+}
+
+std::string progress_text(const SweepCounts& counts, double seconds_left) {
+  std::string text = fmt::format("{} of {} runs done", counts.done, counts.runs);
+  if (counts.failed > 0) text += fmt::format(", {} failed", counts.failed);
+  if (counts.running > 0) text += fmt::format(", {} at work", counts.running);
+  if (std::isfinite(seconds_left)) text += fmt::format(", {} left", short_duration(seconds_left));
+  return text;
+}
+
+}  // namespace heed

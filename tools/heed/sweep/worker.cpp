@@ -1,0 +1,91 @@
+#include "tools/heed/sweep/worker.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "autograd/base/error.h"
+#include "tools/heed/launcher.h"
+
+namespace heed {
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> list;
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+// Between fork and exec, where nothing may be called but what signal handlers may.
+[[noreturn]] void become_heed(char* const* arguments, char* const* environment, int out, int err,
+                              pid_t parent) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(127);  // killed since
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+  ::execve("/proc/self/exe", arguments, environment);
+  ::_exit(127);
+}
+
+std::string text_of(int file) {
+  std::string text;
+  char part[4096];
+  for (ssize_t n; (n = ::pread(file, part, sizeof part, off_t(text.size()))) > 0;)
+    text.append(part, std::size_t(n));
+  return text;
+}
+
+}  // namespace
+
+Worker::Worker(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"heed"}, variables;
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
+  variables = without_launcher(variables);
+  const std::vector<char*> argv = pointers(words), environment = pointers(variables);
+  out_ = ::memfd_create("heed-out", MFD_CLOEXEC);
+  err_ = ::memfd_create("heed-err", MFD_CLOEXEC);
+  const pid_t parent = ::getpid();
+  if (out_ >= 0 && err_ >= 0) process_ = ::fork();
+  if (process_ == 0) become_heed(argv.data(), environment.data(), out_, err_, parent);
+  if (process_ > 0) return;
+  const char* reason = std::strerror(errno);
+  close_files();
+  autograd::fail<autograd::IoError>("sweep", "the system starts no more processes: ", reason);
+}
+
+Worker::~Worker() {
+  int ignored = 0;
+  stop();
+  while (!code_ && ::waitpid(process_, &ignored, 0) < 0 && errno == EINTR) {
+  }
+  close_files();
+}
+
+void Worker::close_files() {
+  for (const int file : {out_, err_})
+    if (file >= 0) ::close(file);
+}
+
+std::optional<int> Worker::ended() {
+  int status = 0;
+  if (!code_ && ::waitpid(process_, &status, WNOHANG) == process_)
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return code_;
+}
+
+void Worker::stop() const {
+  if (!code_) ::kill(process_, SIGTERM);
+}
+
+std::string Worker::out() const { return text_of(out_); }
+std::string Worker::err() const { return text_of(err_); }
+
+}  // namespace heed

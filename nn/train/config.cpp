@@ -125,8 +125,8 @@ std::vector<Setting> optimization_settings(RunConfig& c) {
           {"accumulate",
            c.accumulate,
            {1, 65536},
-           "parts of the batch, one after the other for less memory, or shared by processes; a power "
-           "of two that divides batch"},
+           "parts of the batch, one after the other for less memory, or shared by processes; a "
+           "power of two that divides batch"},
           {"steps", c.steps, kSteps, "optimizer steps"},
           {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
           {"schedule", c.schedule, "course of the learning rate after the warm-up"},

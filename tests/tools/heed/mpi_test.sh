@@ -105,15 +105,15 @@ for at in mpirun 0 1; do
   wait $pid; code=$?
   ok test $code != 0; err_has "stopped after step"
   step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 8000
-  head -n "$(wc -l < "term-$at/metrics.csv")" long/metrics.csv > beginning
-  same beginning "term-$at/metrics.csv"; ok test "$(tail -n 1 beginning | cut -d, -f1)" == "$step"
+  # But for an evaluation that the stop interrupts: the resume makes up for it.
+  cut -d, -f1-4,8 long/metrics.csv | head -n $((step + 2)) > beginning
+  cut -d, -f1-4,8 "term-$at/metrics.csv" > ended; same beginning ended
 done
-
 unset OMPI_MCA_odls_base_sigkill_timeout
 
 # --- kill -9 at a rank at random moments, and on with another number of them: the undisturbed run
 RANDOM=${SEED:-12}
-steps=$((300 * kills))
+steps=$((300 * kills + 1500))
 expect 0 train "${recipe[@]}" --steps $steps --quiet --out undisturbed
 killed=0
 for ((try = 0; killed < kills && try < 4 * kills; try++)); do

@@ -315,11 +315,8 @@ template <class T>
 HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a,
                                  Panels<T> b, T* c, std::int64_t c_row, std::int64_t c_col,
                                  bool first, const T* bias) {
-  constexpr std::size_t kPanelMax = 2 * HWY_MAX_BYTES / sizeof(T);
   const std::int64_t panel = panel_width<T>(), lanes = panel / 2;
-  HWY_ALIGN T strip[kRows * kBlockK + kPanelMax];
-  HWY_ALIGN T edge[kRows * kPanelMax];
-  HWY_ALIGN T edge_bias[kPanelMax];
+  HWY_ALIGN T strip[kRows * kBlockK + 2 * HWY_MAX_BYTES / sizeof(T)];
   const bool copy = pack_a(a, n);
   for (std::int64_t i = 0; i < m;) {
     const int rows = strip_rows(m - i);
@@ -331,25 +328,9 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
     const Kernel<T> wide = kernel_of<2, T>(rows);
     for (std::int64_t j = 0; j < n; j += panel) {
       const std::int64_t width = std::min(panel, n - j);
-      const T* panel_b = b.b + j / panel * b.panel;
-      T* out = c + i * c_row + j * c_col;
-      const T* bias_j = bias ? bias + j : nullptr;
-      const bool narrow = width <= lanes;
-      const Kernel<T> run = narrow ? kernel_of<1, T>(rows) : wide;
-      if (c_col == 1 && width == (narrow ? lanes : panel)) {
-        run(kc, rows_of_a.a, rows_of_a.row, panel_b, out, c_row, b.row, rows_of_a.col, first,
-            bias_j);
-        continue;
-      }
-      // A ragged edge or a strided C goes through a full tile.
-      if (bias) std::copy_n(bias_j, width, edge_bias);
-      if (!first)
-        for (int r = 0; r < rows; ++r)
-          for (std::int64_t q = 0; q < width; ++q) edge[r * panel + q] = out[r * c_row + q * c_col];
-      run(kc, rows_of_a.a, rows_of_a.row, panel_b, edge, panel, b.row, rows_of_a.col, first,
-          bias ? edge_bias : nullptr);
-      for (int r = 0; r < rows; ++r)
-        for (std::int64_t q = 0; q < width; ++q) out[r * c_row + q * c_col] = edge[r * panel + q];
+      multiply_tile(width <= lanes ? kernel_of<1, T>(rows) : wide, rows, width, kc, rows_of_a,
+                    b.b + j / panel * b.panel, b.row, c + i * c_row + j * c_col, c_row, c_col,
+                    first, bias ? bias + j : nullptr);
     }
     i += rows;
   }

@@ -338,10 +338,9 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
     const Kernel<T> wide = kernel_of<2, T>(rows);
     for (std::int64_t j = 0; j < n; j += panel) {
       const std::int64_t width = std::min(panel, n - j);
-      const T* panel_b = b.b + j / panel * b.panel;
-      const Kernel<T> run = width <= lanes ? kernel_of<1, T>(rows) : wide;
-      multiply_tile(run, rows, width, kc, rows_of_a, panel_b, b.row, c + i * c_row + j * c_col,
-                    c_row, c_col, first, bias ? bias + j : nullptr);
+      multiply_tile(width <= lanes ? kernel_of<1, T>(rows) : wide, rows, width, kc, rows_of_a,
+                    b.b + j / panel * b.panel, b.row, c + i * c_row + j * c_col, c_row, c_col,
+                    first, bias ? bias + j : nullptr);
     }
     i += rows;
   }

@@ -31,8 +31,8 @@ constexpr std::int64_t kMaxStep = 192;         // of k between additions to C
 constexpr std::int64_t kChunk = 1 << 16;       // multiply-adds that are worth a thread's attention
 // AVX2's machines have 256 or 512 KB of L2: no more of B is packed than stays there.
 constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
-constexpr std::int64_t kColumns = 384;  // of B
-constexpr std::int64_t kRowsOfC = 32 * kRows;
+constexpr std::int64_t kColumns = 384;          // of B
+constexpr std::int64_t kPanelsInL1 = 1 << 13;   // values of B
 constexpr std::int64_t kBlockOfA = 64 * kRows;  // rows of a packed A
 
 // Every way through here adds up the same numbers in the same order: sums over a step of k, then
@@ -121,14 +121,18 @@ void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::
     return;
   }
   const bool copy = pack_a<T>(a_at(0, 0), n);
-  if (m <= (copy ? kBlockOfA : 16 * kRows) || (copy && n > kColumns)) {
+  if (n * p.step > kPanelsInL1 &&
+      (m <= (copy ? kBlockOfA : 16 * kRows) || (copy && n > kColumns))) {
     for (std::int64_t i = 0; i < m; i += kBlockOfA)
       for (std::int64_t s = s0; s < s1; ++s)
         multiply_by_panel(p, s, std::min(kBlockOfA, m - i), n, a_at(i, s).a, b_at(s, 0),
                           c + i * c_row, c_row, c_col, starts(s), bias);
     return;
   }
-  const Scratch<T> packed(std::min(panel_count<T>(n) * p.panel, kColumns) * (s1 - s0) * p.step);
+  const std::int64_t size = std::min(panel_count<T>(n) * p.panel, kColumns) * (s1 - s0) * p.step;
+  const Scratch<T> packed(size);
+  // Few rows of C stay in L1, if B does in L2; else enough for a step of B to be fetched for.
+  const std::int64_t rows = (size <= kColumns * kMaxStep ? 8 : 32) * kRows;
   for (std::int64_t j = 0; j < n; j += kColumns) {
     const std::int64_t width = std::min(kColumns, n - j);
     const auto slab = [&](std::int64_t s) {
@@ -136,9 +140,9 @@ void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::
     };
     for (std::int64_t s = s0; s < s1; ++s)
       pack_panels(slab(s), b_at(s, j), g.b_row, g.b_col, p.step_size(s), width);
-    for (std::int64_t i = 0; i < m; i += kRowsOfC)
+    for (std::int64_t i = 0; i < m; i += rows)
       for (std::int64_t s = s0; s < s1; ++s)
-        multiply_block(std::min(kRowsOfC, m - i), width, p.step_size(s), a_at(i, s),
+        multiply_block(std::min(rows, m - i), width, p.step_size(s), a_at(i, s),
                        packed_panels<T>(slab(s), p.step_size(s)), c + i * c_row + j * c_col, c_row,
                        c_col, starts(s), bias ? bias + j : nullptr);
   }

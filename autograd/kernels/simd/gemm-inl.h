@@ -28,7 +28,7 @@ constexpr int kRows = 12;  // 32 registers: 24 of C, 2 of B, 1 of A
 constexpr int kRows = 6;  // 16 registers: 12 of C, 2 of B, 1 of A
 #endif
 // 12 multiply-adds take 6 cycles. If another thread shares the core, what else is in the loop
-// counts, too (Zen 3: 24 instructions for 28 are 4 to 9 % then, and nothing otherwise): no
+// counts, too (Zen 3: 24 instructions for 28 are up to 9 % then, nothing otherwise): no
 // prefetches.
 constexpr bool kLean = HWY_TARGET == HWY_AVX2;
 constexpr std::int64_t kBlockK = 384;  // of k per pass: a strip of A stays in L1

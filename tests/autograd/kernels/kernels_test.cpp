@@ -197,6 +197,24 @@ TEST_CASE("gemm of large products, of long sums and of batches") {
   for_each_simd_target(check_large);
 }
 
+// More rows and columns than a block has, more than one step of k: A copied, read in place, and
+// few.
+void check_blocks() {
+  constexpr int64_t kN = 390, kK = 194;
+  std::mt19937 random(6);
+  for (const auto& [m, a, b, c, bias] :
+       {std::tuple{int64_t{391}, 1, 0, 0, true}, std::tuple{int64_t{391}, 0, 1, 0, true},
+        std::tuple{int64_t{388}, 0, 0, 1, false}, std::tuple{int64_t{65}, 1, 0, 2, false}}) {
+    const auto way = [](int64_t rows, int64_t columns, int i) {
+      return ways(rows, columns)[std::size_t(i)];
+    };
+    CAPTURE(m, a, b, c, bias);
+    CHECK(error_of<float>(random, m, kN, kK, way(m, kK, a), way(kK, kN, b), way(m, kN, c), bias,
+                          !bias) <= allowed(kK));
+  }
+}
+TEST_CASE("gemm of several blocks of rows, columns and k") { for_each_simd_target(check_blocks); }
+
 void check_nan() {
   const float one = 1.5f;
   std::vector<float> c(6, -1);

@@ -18,8 +18,8 @@ struct TomlItem {
   std::vector<std::string> values;  ///< several if listed
 };
 
-/// What `text`, the contents of `file`, says, in its order. ValueError with file and line for what is not TOML,
-/// and for values other than true, false, numbers, texts and lists of texts.
+/// What `text`, the contents of `file`, says, in its order. ValueError with file and line for what
+/// is not TOML, and for values other than true, false, numbers, texts and lists of texts.
 std::vector<TomlItem> read_toml(const std::string& text, const std::string& file);
 
 /// The text of a file of settings. IoError unless it is a regular file of at most 1 MB, which can

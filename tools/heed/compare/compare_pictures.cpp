@@ -79,7 +79,7 @@ plot::LineChart curves_chart(const RunComparison& c) {
   const std::string some = shown < c.settings.size() ? fmt::format(", the first {} of {} settings",
                                                                    shown, c.settings.size())
                                                      : "";
-  plot::LineChart chart{.title = fmt::format("{} while training: {}, {}{}", c.of.words(),
+  plot::LineChart chart{.title = fmt::format("{} while training: task {}, {}{}", c.of.words(),
                                              task_of(c), seeds_text(c), some),
                         .x_name = "training step",
                         .y_name = c.of.words()};
@@ -104,7 +104,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                           c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
             : "Final " + c.of.words();
   plot::LineChart chart{
-      .title = fmt::format("{} against {}: {}, {}", what, option, task_of(c), seeds_text(c)),
+      .title = fmt::format("{} against {}: task {}, {}", what, option, task_of(c), seeds_text(c)),
       .x_name = option,
       .y_name = what};
   const std::vector<std::string> values = values_of_option(c, option);

@@ -22,9 +22,7 @@ struct Header {
   double loss;
 };
 
-std::size_t bytes_in(const Tensor& x) {
-  return std::size_t(x.numel() * element_size(x.dtype()));
-}
+std::size_t bytes_in(const Tensor& x) { return std::size_t(x.numel() * element_size(x.dtype())); }
 
 // One number with each rank: combine(other's) after each round is what goes into the next one.
 template <class F>

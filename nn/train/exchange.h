@@ -56,7 +56,7 @@ class RankSum {
 
   Exchange& ranks_;
   std::vector<NamedTensor> parameters_;
-  std::size_t numbers_;                  // where they begin
+  std::size_t numbers_;                   // where they begin
   std::vector<std::byte> mine_, theirs_;  // word, loss, which gradients are there; the gradients
 };
 

@@ -165,7 +165,8 @@ StepReport Trainer::step(const Batch* fixed) {
       what = again.what();
     }
     rewind();
-    throw NumericError(watch.text().empty() ? what : fmt::format("{}; first {}", what, watch.text()));
+    throw NumericError(watch.text().empty() ? what
+                                            : fmt::format("{}; first {}", what, watch.text()));
   } catch (...) {
     rewind();
     throw;

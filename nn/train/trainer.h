@@ -52,11 +52,10 @@ class Trainer {
   /// (found by running the step again), or what config.check_invariants finds broken; weights and
   /// streams are then those before the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
-  /// Takes the steps to come together with other processes, which resumed or made the same run: each
-  /// its part of config.accumulate, and all get the bits of one process alone. A step that one of
-  /// them cannot take throws at all, with the error of one process, and parts them. `ranks` outlives
-  /// this.
-  /// ValueError unless they are a power of two up to config.accumulate.
+  /// Takes the steps to come together with other processes, which resumed or made the same run:
+  /// each its part of config.accumulate, and all get the bits of one process alone. A step that one
+  /// of them cannot take throws at all, with the error of one process, and parts them. `ranks`
+  /// outlives this. ValueError unless they are a power of two up to config.accumulate.
   void join(Exchange& ranks);
   /// Tells the other ranks, which wait with a step, that this one takes no more.
   void leave();

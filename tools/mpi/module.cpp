@@ -54,7 +54,7 @@ const char* library() {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const heed::MpiTable* heed_mpi_table() {
-  static const heed::MpiTable table{heed::kMpiVersion, start,     swap,   on_machine_with, end,
+  static const heed::MpiTable table{heed::kMpiVersion, start,  swap, on_machine_with, end,
                                     abort_all,         library};
   return &table;
 }

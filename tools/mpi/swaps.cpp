@@ -1,5 +1,5 @@
-// Times the swaps of two ranks: a line per size, "bytes seconds", the median of 21 blocks. Started by
-// mpirun -n 2; tools/ranks reads it.
+// Times the swaps of two ranks: a line per size, "bytes seconds", the median of 21 blocks. Started
+// by mpirun -n 2; tools/ranks reads it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -156,7 +156,8 @@ TEST_CASE("who is asked to stop stops all after the step; who leaves, before it"
     const StepReport first = t.step();
     rank.asked = rank.rank == 2;
     const StepReport last = t.step();
-    stopped += first.word == kNothing && last.word == kStop && t.steps_done == 2 && t.history().size() == 2;
+    stopped += first.word == kNothing && last.word == kStop && t.steps_done == 2 &&
+               t.history().size() == 2;
     rank.asked = false;
     const std::string before = bits(t);
     if (rank.rank == 0) {

@@ -11,6 +11,7 @@ commands() {
     sed 's/^    heed //; s/ *#.*//; s/FILE/notes.txt/'
 }
 for i in $(seq 200); do echo "note $i"; done > notes.txt
+printf '[train]\ntask = "urn"\nsteps = 8\neval-batch = 16\n[sweep]\nscale = ["none", "1/d-head"]\nseed = [1, 2]\n' > scale.toml
 count=0
 while read -r -a words; do
   count=$((count + 1))

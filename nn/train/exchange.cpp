@@ -104,9 +104,11 @@ std::uint64_t RankSum::add(ShardGradients& part, std::uint64_t word) {
     std::memcpy(&other, theirs_.data(), sizeof other);
     header.word |= other.word;
     if (header.word & (kLeft | kTrouble)) continue;
-    check<ValueError>(std::equal(mine_.begin() + sizeof header, mine_.begin() + numbers_,
-                                 theirs_.begin() + sizeof header),
-                      "RankSum", "other parameters have gradients at rank ", ranks_.rank ^ bit);
+    const auto which = [&](const std::vector<std::byte>& x) {
+      return std::span(x).subspan(sizeof header, numbers_ - sizeof header);
+    };
+    check<ValueError>(std::ranges::equal(which(mine_), which(theirs_)), "RankSum",
+                      "other parameters have gradients at rank ", ranks_.rank ^ bit);
     // a + b has the bits of b + a, so both of a pair get those of the tree.
     header.loss += other.loss;
     dispatch_floating(parameters_[0].tensor.dtype(), "RankSum", [&]<class T> {

@@ -1,6 +1,8 @@
 // What bench train and bench generate share: rows for presets and numbers of threads.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "autograd/base/parallel.h"

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "autograd/base/parallel.h"
 #include "nn/train/memory.h"
 #include "nn/train/run_cost.h"
 #include "tools/heed/pictures.h"

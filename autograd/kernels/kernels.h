@@ -12,6 +12,7 @@
 #include "autograd/kernels/reference/norm.h"
 #include "autograd/kernels/reference/reduce.h"
 #include "autograd/kernels/reference/softmax.h"
+#include "autograd/kernels/simd/elementwise.h"
 #include "autograd/kernels/simd/gemm.h"
 #include "autograd/kernels/simd/rows.h"
 #include "autograd/kernels/simd/simd.h"

@@ -6,6 +6,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::nn {
@@ -116,7 +117,7 @@ std::uint64_t RankSum::add(ShardGradients& part, std::uint64_t word) {
       const auto* from = reinterpret_cast<const T*>(theirs_.data() + numbers_);
       const auto n = std::int64_t((mine_.size() - numbers_) / sizeof(T));
       parallel_for(n, kAtOnce, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) to[i] += from[i];
+        kernels::add_into(to + begin, from + begin, end - begin);
       });
     });
   }

@@ -9,6 +9,7 @@
 #include "autograd/kernels/simd/gemm-inl.h"
 #include "autograd/kernels/simd/gemm.h"
 #include "autograd/kernels/simd/gemv-inl.h"
+#include "autograd/kernels/simd/vectors-inl.h"
 #include <algorithm>
 #include <cstdint>
 #include "autograd/kernels/simd/scratch.h"
@@ -167,17 +168,6 @@ void run_batch(const Product<T>& p) {
                });
 }
 
-// x += y, adjacent.
-template <class T>
-void add_into(T* HWY_RESTRICT x, const T* HWY_RESTRICT y, std::int64_t n) {
-  const Full<T> d;
-  const auto lanes = std::int64_t(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, x + i);
-  for (; i < n; ++i) x[i] += y[i];
-}
-
 // A small C of long sums (a weight's gradient): threads share out the steps of k, and so the rows
 // of both operands, as the ops that made them did; then the steps' sums are added in order.
 template <class T>
@@ -201,7 +191,7 @@ void run_tall(const Product<T>& p) {
   const auto add_up = [&](std::int64_t i0, std::int64_t i1) HWY_ATTR {
     const T* row = sums.get() + i0 * g.n;
     for (std::int64_t s = 1; s < p.steps; ++s)
-      add_into(sums.get() + i0 * g.n, row + s * size, (i1 - i0) * g.n);
+      add_vectors(sums.get() + i0 * g.n, row, row + s * size, (i1 - i0) * g.n);
     for (std::int64_t i = i0; i < i1; ++i, row += g.n) {
       T* out = g.c + i * g.c_row;
       if (g.c_col == 1)

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "autograd/kernels/simd/rows.h"
+#include "autograd/kernels/simd/elementwise.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 

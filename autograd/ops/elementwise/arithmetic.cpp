@@ -1,5 +1,5 @@
 // + - * / maximum minimum, with broadcasting.
-#include "autograd/kernels/simd/rows.h"
+#include "autograd/kernels/simd/elementwise.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
 

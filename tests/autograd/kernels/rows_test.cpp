@@ -11,6 +11,7 @@
 
 #include "autograd/check/float32.h"
 #include "autograd/kernels/kernels.h"
+#include "autograd/kernels/simd/elementwise.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/random.h"
 #include "tests/support/catch.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "autograd/base/parallel.h"
-#include "autograd/kernels/simd/rows.h"
+#include "autograd/kernels/simd/elementwise.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"
 

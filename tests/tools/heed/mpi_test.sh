@@ -20,7 +20,6 @@ ranks() {
 }
 one_message() { ok test "$(grep -c '^heed: ' err)" == 1; err_has "$1"; ok test ! -s out; }
 same_run() { for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done; }
-saved_step() { "$heed" info "$1/state.safetensors" | sed -n 's/^ *step  *//p'; }
 recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --dropout 0.1 --eval-batch 8
   --eval-every 7 --schedule constant)
 

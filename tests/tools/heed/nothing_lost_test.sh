@@ -7,7 +7,6 @@ quick=("${tiny[@]}" --quiet --threads 1)
 same_run() {
   for file in model.safetensors best.safetensors metrics.csv metrics.jsonl; do same "$1/$file" "$2/$file"; done
 }
-saved_step() { "$heed" info "$1/state.safetensors" | sed -n 's/^ *step  *//p'; }
 
 # --- kill -9 at random moments, again and again, until the run is done: the undisturbed run
 RANDOM=9

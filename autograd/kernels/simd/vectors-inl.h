@@ -1,0 +1,49 @@
+// Walks over adjacent values by whole vectors and a rest, for one SIMD target.
+#if defined(HEED_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_VECTORS_INL_H_
+#undef HEED_VECTORS_INL_H_
+#else
+#define HEED_VECTORS_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::autograd::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// f(mask, load, store) for whole vectors, then once for the rest: load(p) reads p[i...], the lanes
+/// beyond the end as 0; store(v, p) writes those that exist.
+template <class T = float, class F>
+HWY_INLINE void for_each_vector(std::int64_t n, F f) {
+  using Tag = hn::ScalableTag<T>;
+  const Tag d;
+  const auto lanes = std::int64_t(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    f(
+        hn::FirstN(d, hn::Lanes(d)), [=](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
+        [=](hn::Vec<Tag> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
+  if (i == n) return;
+  const auto mask = hn::FirstN(d, std::size_t(n - i));
+  f(
+      mask, [=](const T* p) HWY_ATTR { return hn::MaskedLoad(mask, d, p + i); },
+      [=](hn::Vec<Tag> v, T* p) HWY_ATTR { hn::BlendedStore(v, mask, d, p + i); });
+}
+
+/// y = a + b for n values; y may be one of them.
+template <class T>
+HWY_INLINE void add_vectors(T* y, const T* a, const T* b, std::int64_t n) {
+  for_each_vector<T>(
+      n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Add(load(a), load(b)), y); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::autograd::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

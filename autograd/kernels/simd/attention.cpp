@@ -68,12 +68,9 @@ HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std:
 // y = x * factor, n adjacent values; y may be x.
 template <class T>
 HWY_INLINE void multiply_row(T* y, const T* x, T factor, std::int64_t n) {
-  const Full<T> d;
-  const auto lanes = std::int64_t(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, y + i);
-  for (; i < n; ++i) y[i] = x[i] * factor;
+  const auto scale = hn::Set(Full<T>(), factor);
+  for_each_vector<T>(
+      n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Mul(load(x), scale), y); });
 }
 
 template <class T>

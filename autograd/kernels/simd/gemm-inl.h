@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "autograd/kernels/simd/vectors-inl.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -35,8 +36,6 @@ constexpr std::int64_t kBlockK = 384;  // of k per pass: a strip of A stays in L
 constexpr std::int64_t kAhead = 8;     // rows of B between their fetch and their use
 constexpr std::int64_t kFetchC = 64;   // of k: a shorter sum is there before its C could be
 constexpr std::int64_t kNarrow = 64;   // columns of B that do not repay a copy of A
-// Whether masked loads read nothing beyond their mask.
-constexpr bool kMaskedLoads = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
 template <class T>
 using Full = hn::ScalableTag<T>;
@@ -248,7 +247,7 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
     }
     return;
   }
-  if (col == 1 && columns <= 2 * lanes && kMaskedLoads) {
+  if (col == 1 && columns <= 2 * lanes && kExactMasks) {
     const auto low = hn::FirstN(d, std::size_t(columns));
     const auto high = hn::FirstN(d, std::size_t(std::max(columns - lanes, std::int64_t{0})));
     for (std::int64_t l = 0; l < kc; ++l) {

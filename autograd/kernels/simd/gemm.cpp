@@ -9,7 +9,6 @@
 #include "autograd/kernels/simd/gemm-inl.h"
 #include "autograd/kernels/simd/gemm.h"
 #include "autograd/kernels/simd/gemv-inl.h"
-#include "autograd/kernels/simd/vectors-inl.h"
 #include <algorithm>
 #include <cstdint>
 #include "autograd/kernels/simd/scratch.h"
@@ -28,23 +27,29 @@ template decltype(multiply_block<double>) multiply_block<double>;
 
 constexpr std::int64_t kInPlaceRows = 8 * kRows;
 constexpr std::int64_t kSomeRows = 2 * kRows;  // a copy of B is most of the work
-constexpr std::int64_t kMaxStep = 192;         // of k between additions to C
-constexpr std::int64_t kChunk = 1 << 16;       // multiply-adds that are worth a thread's attention
+constexpr std::int64_t kMaxStep = 192;
+constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
 // AVX2's machines have 256 or 512 KB of L2: no more of B is packed than stays there.
 constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
 constexpr std::int64_t kColumns = 384;          // of B
 constexpr std::int64_t kPanelsInL1 = 1 << 13;   // values of B
 constexpr std::int64_t kBlockOfA = 64 * kRows;  // rows of a packed A
 
+// Of k between additions to C: of an even number of equal steps, so that two threads may have half
+// of them each, but that rounding up may leave a shorter last one, or none.
+constexpr std::int64_t step_of(std::int64_t k) {
+  if (k <= kMaxStep) return k;
+  const std::int64_t even = (k + 2 * kMaxStep - 1) / (2 * kMaxStep) * 2;
+  return (k + even - 1) / even;
+}
+
 // Every way through here adds up the same numbers in the same order: sums over a step of k, then
-// these one after the other. Steps are equal and their number is even, so that two threads may have
-// half of them each.
+// these one after the other.
 template <class T>
 struct Product {
   const Gemm<T>& g;
   std::int64_t panel = panel_width<T>(), panels = panel_count<T>(g.n);
-  std::int64_t steps = g.k <= kMaxStep ? 1 : (g.k + 2 * kMaxStep - 1) / (2 * kMaxStep) * 2;
-  std::int64_t step = (g.k + steps - 1) / steps;
+  std::int64_t step = step_of(g.k), steps = (g.k + step - 1) / step;
   // A few strips do not repay a copy of B.
   bool in_place = readable_in_place<T>(g.b_col, g.n) && g.m <= kInPlaceRows;
 

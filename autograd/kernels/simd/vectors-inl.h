@@ -6,6 +6,7 @@
 #define HEED_VECTORS_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,6 +16,10 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+/// Whether masked loads and stores touch nothing beyond their mask. NEON has none: Highway reads,
+/// blends and writes whole vectors, of which another thread may own the rest.
+constexpr bool kExactMasks = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
 /// f(mask, load, store) for whole vectors, then once for the rest: load(p) reads p[i...], the lanes
 /// beyond the end as 0; store(v, p) writes those that exist.
@@ -30,9 +35,24 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
         [=](hn::Vec<Tag> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
   if (i == n) return;
   const auto mask = hn::FirstN(d, std::size_t(n - i));
-  f(
-      mask, [=](const T* p) HWY_ATTR { return hn::MaskedLoad(mask, d, p + i); },
-      [=](hn::Vec<Tag> v, T* p) HWY_ATTR { hn::BlendedStore(v, mask, d, p + i); });
+  if constexpr (kExactMasks) {
+    f(
+        mask, [=](const T* p) HWY_ATTR { return hn::MaskedLoad(mask, d, p + i); },
+        [=](hn::Vec<Tag> v, T* p) HWY_ATTR { hn::BlendedStore(v, mask, d, p + i); });
+  } else {
+    f(
+        mask,
+        [=](const T* p) HWY_ATTR {
+          HWY_ALIGN T rest[hn::MaxLanes(Tag())] = {};
+          std::copy(p + i, p + n, rest);
+          return hn::Load(Tag(), rest);
+        },
+        [=](hn::Vec<Tag> v, T* p) HWY_ATTR {
+          HWY_ALIGN T rest[hn::MaxLanes(Tag())];
+          hn::Store(v, Tag(), rest);
+          std::copy_n(rest, n - i, p + i);
+        });
+  }
 }
 
 /// y = a + b for n values; y may be one of them.

@@ -199,6 +199,7 @@ TEST_CASE("gemm of large products, of long sums and of batches") {
 
 // More rows and columns than a block has, more than one step of k: A copied, read in place, and
 // few.
+template <class T>
 void check_blocks() {
   constexpr int64_t kN = 390, kK = 194;
   std::mt19937 random(6);
@@ -209,11 +210,33 @@ void check_blocks() {
       return ways(rows, columns)[std::size_t(i)];
     };
     CAPTURE(m, a, b, c, bias);
-    CHECK(error_of<float>(random, m, kN, kK, way(m, kK, a), way(kK, kN, b), way(m, kN, c), bias,
-                          !bias) <= allowed(kK));
+    CHECK(error_of<T>(random, m, kN, kK, way(m, kK, a), way(kK, kN, b), way(m, kN, c), bias,
+                      !bias) <= allowed(kK));
   }
 }
-TEST_CASE("gemm of several blocks of rows, columns and k") { for_each_simd_target(check_blocks); }
+TEST_CASE("gemm of several blocks of rows, columns and k") {
+  for_each_simd_target(check_blocks<float>);
+  for_each_simd_target(check_blocks<double>);
+}
+
+// So many equal steps that those before the last have all of k.
+template <class T>
+void check_long() {
+  constexpr int64_t kM = 8, kN = 48, kK = 37055, kStep = 191;
+  std::mt19937 random(7);
+  const int before = num_threads();
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    // Sums of a step, and then of the steps.
+    CHECK(error_of<T>(random, kM, kN, kK, ways(kM, kK)[1], ways(kK, kN)[1], ways(kM, kN)[0], false,
+                      false) <= allowed(kStep + kK / kStep + 1));
+  }
+  set_num_threads(before);
+}
+TEST_CASE("gemm of sums so long that rounding leaves nothing for the last step") {
+  for_each_simd_target(check_long<float>);
+  for_each_simd_target(check_long<double>);
+}
 
 void check_nan() {
   const float one = 1.5f;
@@ -263,14 +286,17 @@ TEST_CASE("the reference gemm is C = A B, for integers by hand") {
 // How A and B lie: which of them along k.
 enum class Lie { kRows, kTransposed, kWeight };  // A's; B's; both, as linear's x and w
 
+// What a sum begins with.
+enum class Start { kZero, kBias, kC };
+
 // One output of A [m, k] B [k, n], with A's row and B's column in the given places.
 template <class T>
 T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
-             int64_t i, int64_t j, Lie lie, int64_t batch) {
+             int64_t i, int64_t j, Lie lie, int64_t batch, Start start) {
   const bool a_along_k = lie != Lie::kTransposed, b_along_k = lie != Lie::kRows;
   const auto k = int64_t(row.size());
   std::vector<T> a(std::size_t(m * k), T(0.3)), b(std::size_t(k * n), T(0.7)),
-      c(std::size_t(batch * m * n));
+      c(std::size_t(batch * m * n), T(0.1)), bias(std::size_t(n), T(0.1));
   for (int64_t l = 0; l < k; ++l) {
     a[std::size_t(a_along_k ? i * k + l : l * m + i)] = row[std::size_t(l)];
     b[std::size_t(b_along_k ? j * k + l : l * n + j)] = column[std::size_t(l)];
@@ -281,6 +307,7 @@ T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m,
   g.b = b.data(), g.b_row = b_along_k ? 1 : n, g.b_col = b_along_k ? k : 1;
   g.c = c.data(), g.c_row = n, g.c_col = 1;
   g.batch[1] = batch, g.c_batch[1] = m * n;
+  g.accumulate = start == Start::kC, g.bias = start == Start::kBias ? bias.data() : nullptr;
   kernels::simd::gemm(g);
   return c[std::size_t((batch - 1) * m * n + i * n + j)];
 }
@@ -291,7 +318,9 @@ void check_bits() {
   const int before = num_threads();
   for (const int64_t k : {1, 7, 64, 383, 384, 385, 1000}) {
     const auto row = random_values<T>(random, k), column = random_values<T>(random, k);
-    const T expected = one_output(row, column, 1, 1, 0, 0, Lie::kRows, 1);
+    T expected_of[3];
+    for (const Start start : {Start::kZero, Start::kBias, Start::kC})
+      expected_of[int(start)] = one_output(row, column, 1, 1, 0, 0, Lie::kRows, 1, start);
     for (const int threads : {1, 2, 3, 8}) {
       set_num_threads(threads);
       for (const auto& [m, n, batch] :
@@ -302,8 +331,10 @@ void check_bits() {
             std::tuple{5, 40, 1}, std::tuple{8, 77, 1}, std::tuple{9, 32, 1}})
         for (const Lie lie : {Lie::kRows, Lie::kTransposed, Lie::kWeight}) {
           const int64_t i = int64_t(random() % unsigned(m)), j = int64_t(random() % unsigned(n));
-          const T got = one_output(row, column, m, n, i, j, lie, batch);
-          CAPTURE(k, threads, m, n, batch, i, j, int(lie), expected, got);
+          const Start start = Start(random() % 3);
+          const T expected = expected_of[int(start)],
+                  got = one_output(row, column, m, n, i, j, lie, batch, start);
+          CAPTURE(k, threads, m, n, batch, i, j, int(lie), int(start), expected, got);
           CHECK((got == expected && std::signbit(got) == std::signbit(expected)));
         }
     }

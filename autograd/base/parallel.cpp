@@ -13,6 +13,9 @@
 
 #include "autograd/base/error.h"
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -164,12 +167,21 @@ class ThreadPool {
 };
 
 std::unique_ptr<ThreadPool>& pool() {
-  static auto p =
-      std::make_unique<ThreadPool>(std::clamp(int(std::thread::hardware_concurrency()), 1, 256));
+  static auto p = std::make_unique<ThreadPool>(available_cores());
   return p;
 }
 
 }  // namespace
+
+int available_cores() {
+  int cores = int(std::thread::hardware_concurrency());
+#if defined(__linux__)  // there it may count all of the machine's
+  cpu_set_t given;
+  CPU_ZERO(&given);
+  if (::sched_getaffinity(0, sizeof given, &given) == 0) cores = CPU_COUNT(&given);
+#endif
+  return std::clamp(cores, 1, 256);
+}
 
 int num_threads() { return pool()->size(); }
 

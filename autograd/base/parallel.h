@@ -6,7 +6,10 @@
 
 namespace heed::autograd {
 
-/// Threads that parallel_for uses, the caller included. Default: the machine's cores.
+/// Cores that this process may use, 1 to 256: those it was given (taskset, Slurm), else the
+/// machine's.
+int available_cores();
+/// Threads that parallel_for uses, the caller included. Default: available_cores().
 int num_threads();
 /// 1 <= n <= 256; ValueError otherwise, or, with no change, when the system cannot start them. Not
 /// while a parallel_for runs.

@@ -15,7 +15,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::size_t kLine = 64;  // bytes of a cache line: where the numbers begin is one's start
+constexpr std::size_t kLine = 64;  // the numbers begin at a multiple of so many bytes
 constexpr std::int64_t kAtOnce = 1 << 16;
 
 struct Header {

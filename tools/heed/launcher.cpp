@@ -10,14 +10,15 @@
 namespace heed {
 namespace {
 
-constexpr const char* kVariables[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                         {"PMI_RANK", "PMI_SIZE"}};
+constexpr const char* kVariables[][3] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
 constexpr const char* kPrefixes[] = {"OMPI_", "PMI_", "PMIX_", "PRTE_", "SLURM_"};
 
 }  // namespace
 
 Launcher launcher() {
-  for (const auto& [rank_name, size_name] : kVariables) {
+  for (const auto& [rank_name, size_name, here_name] : kVariables) {
     const char *rank_text = std::getenv(rank_name), *size_text = std::getenv(size_name);
     if (!rank_text || !size_text) continue;
     const auto rank = autograd::parse_number<int>(rank_text);
@@ -25,7 +26,9 @@ Launcher launcher() {
     if (!rank || !size || *size < 1 || *rank < 0 || *rank >= *size)
       usage_error("{}={} and {}={} name no rank; start heed by mpirun, or unset them", rank_name,
                   rank_text, size_name, size_text);
-    return {*rank, *size};
+    const char* here_text = std::getenv(here_name);
+    const auto here = autograd::parse_number<int>(here_text ? here_text : "");
+    return {*rank, *size, here && *here >= 1 && *here <= *size ? *here : 1};
   }
   return {};
 }

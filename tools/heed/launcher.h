@@ -9,10 +9,12 @@ namespace heed {
 struct Launcher {
   int rank = 0;  ///< 0 to size - 1
   int size = 1;  ///< processes; 1 where no launcher started this one
+  int here = 1;  ///< of them on this machine, as far as the launcher says
 };
 
-/// What OpenMPI's variables say (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), or those of PMI
-/// (PMI_RANK, PMI_SIZE: MPICH, srun --mpi=pmi2). Exit 2 for numbers that are no rank of a size.
+/// What OpenMPI's variables say (OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_SIZE), or those of PMI
+/// (PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS: MPICH, srun --mpi=pmi2). Exit 2 for numbers that are no
+/// rank of a size.
 Launcher launcher();
 
 /// `environment` ("NAME=value") without what launchers put there: for a process that shall not take

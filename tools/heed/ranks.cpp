@@ -68,13 +68,13 @@ const MpiTable& load_module(int size) {
 
 // The cores that this process may use, in equal parts for all ranks here that may use the same.
 int own_share_of_cores(const MpiTable& mpi) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  const bool known = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
-  nn::Crc32c which;
-  which.add(std::as_bytes(std::span(&cores, 1)));
-  const int sharing = mpi.on_machine_with(which.value());  // all come here
-  return known ? std::clamp(CPU_COUNT(&cores) / sharing, 1, 256) : 1;
+  cpu_set_t which;
+  CPU_ZERO(&which);
+  ::sched_getaffinity(0, sizeof which, &which);
+  nn::Crc32c number;
+  number.add(std::as_bytes(std::span(&which, 1)));
+  const int sharing = mpi.on_machine_with(number.value());  // all come here
+  return std::max(1, autograd::available_cores() / sharing);
 }
 
 }  // namespace

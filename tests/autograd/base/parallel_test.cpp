@@ -2,6 +2,11 @@
 // number of threads.
 #include "autograd/base/parallel.h"
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -168,5 +173,24 @@ TEST_CASE("whole ops and their gradients have the same bits at 1, 2, 3 and 8 thr
     }
   }
 }
+
+#if defined(__linux__)
+TEST_CASE("available_cores are those that the process was given") {
+  cpu_set_t given;
+  REQUIRE(::sched_getaffinity(0, sizeof given, &given) == 0);
+  CHECK(available_cores() == std::min(CPU_COUNT(&given), 256));
+  int cores = 0;
+  std::thread([&] {  // its own affinity, not that of the others
+    int first = 0;
+    while (!CPU_ISSET(first, &given)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    if (::sched_setaffinity(0, sizeof one, &one) == 0) cores = available_cores();
+  })
+      .join();
+  CHECK(cores == 1);
+}
+#endif
 
 }  // namespace

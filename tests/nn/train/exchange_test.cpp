@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "nn/train/trainer.h"
@@ -31,13 +32,21 @@ class Mail {
   Bytes take(int from, int to) {
     std::unique_lock lock(mutex_);
     std::deque<Bytes>& box = letters_[{from, to}];
-    came_.wait(lock, [&] { return !box.empty(); });
+    came_.wait(lock, [&] { return closed_ || !box.empty(); });
+    if (box.empty()) throw std::runtime_error("another rank has failed");
     Bytes letter = std::move(box.front());
     box.pop_front();
     return letter;
   }
+  /// No letter comes any more.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    came_.notify_all();
+  }
 
  private:
+  bool closed_ = false;
   std::mutex mutex_;
   std::condition_variable came_;
   std::map<std::pair<int, int>, std::deque<Bytes>> letters_;
@@ -59,7 +68,8 @@ struct ThreadRank : Exchange {
 // f(rank) on a thread each; the first error is thrown here.
 void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
   Mail mail;
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));
+  std::atomic<bool> failed = false;
+  std::exception_ptr first;
   {
     std::vector<std::jthread> threads;
     for (int r = 0; r < n; ++r)
@@ -68,12 +78,13 @@ void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
         try {
           f(rank);
         } catch (...) {
-          errors[std::size_t(r)] = std::current_exception();
+          // The first is the reason of the others'.
+          if (!failed.exchange(true)) first = std::current_exception();
+          mail.close();
         }
       });
   }
-  for (const std::exception_ptr& e : errors)
-    if (e) std::rethrow_exception(e);
+  if (first) std::rethrow_exception(first);
 }
 
 RunConfig tiny(heed::autograd::DType dtype = heed::autograd::float32) {

@@ -2,6 +2,7 @@
 #include "tools/heed/launcher.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "tests/support/catch.h"
 
@@ -25,6 +26,12 @@ TEST_CASE("a launcher's variables are rank and size; without them there is one p
   CHECK(open.rank == 2);
   CHECK(open.size == 4);
   CHECK(with("PMI_RANK", "1", "PMI_SIZE", "3").rank == 1);
+  for (const auto& [text, here] : {std::pair("2", 2), {"5", 1}, {"0", 1}, {"x", 1}}) {
+    ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", text, 1);
+    CHECK(with("OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_SIZE", "4").here == here);
+  }
+  ::unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  CHECK(with("OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_SIZE", "4").here == 1);
   for (const char* rank : {"4", "-1", "x", ""})
     CHECK_THROWS_WITH(with("PMI_RANK", rank, "PMI_SIZE", "4"), Contains("name no rank"));
 }

@@ -63,6 +63,7 @@ ranks 2 2 train reverse --lr x; one_message "--lr needs a number"
 ranks 2 2 train "${recipe[@]}" --out plain; one_message "holds a run already"
 ranks 2 2 train --resume plain; one_message "has done its 40 steps"
 ranks 8 2 train --resume plain --steps 44; one_message "8 processes cannot share"
+ranks 3 2 train --resume plain --steps 44; one_message "3 processes cannot share"
 ranks 2 4 train --resume nowhere; one_message "there is no run or file"
 ok test ! -e none
 # unlike TEXT ONE OTHER: two processes whose environment or arguments differ
@@ -77,6 +78,13 @@ printf 'to be or not to be %s\n' {1..300} > a.txt; tr e i < a.txt > b.txt
 ok test ! -e none
 text=(--layers 1 --heads 1 --d-model 16 --batch 4 --accumulate 2 --context 8)
 unlike "have other runs than each other" "$heed train --text a.txt ${text[*]} --out texts" "$heed train --text b.txt ${text[*]} --out texts"
+
+# --- each rank takes runs of a sweep; one that fails ends no other
+printf '%s\n' '[train]' 'task = "reverse"' 'layers = 1' 'heads = 2' 'd-model = 256' 'batch = 4' 'eval-batch = 8' 'optimizer = "sgd"' \
+  'momentum = 0.9999' 'clip = 0' 'norm = "none"' '[sweep]' 'lr = [10.0, 3e-3]' 'steps = [60, 400]' 'pairs = ["lr", "steps"]' > wild.toml
+ranks 2 0 sweep wild.toml --quiet
+out_has "1 runs, 0 trained"; out_has "1 runs, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/result.json"
+expect 1 sweep wild.toml --quiet; out_has "1 finished before, 1 failed"
 
 # --- a NaN ends all at one step, with the error of one process
 wild=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --lr 10 --weight-decay 10 --warmup 0

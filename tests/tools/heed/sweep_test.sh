@@ -58,7 +58,7 @@ refuse_text "needs a section [sweep]" ''
 refuse_text "heads=3: " '[sweep]\nheads = [2, 3]\n'
 refuses 4 "absent.toml" sweep absent.toml
 refuses 2 "needs a FILE.toml" sweep
-for part in 0/2 3/2 2 x/2 1/ /2 1/0; do refuses 2 "--part" sweep s.toml --part $part; done
+for part in 0/2 3/2 2 x/2 1/ /2 1/0 1/4611686018427387904; do refuses 2 "--part" sweep s.toml --part $part; done
 printf '[sweep]\nseed = [%s]\nsteps = [%s]\n' "$(seq -s, 100)" "$(seq -s, 100)" > many.toml
 expect 0 sweep many.toml --dry-run; out_has "10,000 runs"
 
@@ -90,24 +90,33 @@ recipe 150 'seed = [1, 2, 3]' > long.toml
 sed -i 's/^batch = 4/batch = 32/; s/^d-model = 16/d-model = 96/' long.toml
 expect 0 sweep long.toml --out straight --quiet
 weights straight > before
-at_work() {  # waits until a run of the sweep in folder $1 has saved
+at_work() {  # waits until two runs of the sweep in folder $1 have done some steps
   for _ in $(seq 500); do
-    if compgen -G "$1/seed=*/model.safetensors" > /dev/null; then return; fi
+    if [[ $(cat "$1"/seed=[12]/metrics.csv 2> /dev/null | wc -l) -gt 24 ]]; then return; fi
     sleep 0.02
   done
 }
-for signal in INT TERM; do
+all_saved() {  # those runs, after the start: without a stop they would once a minute
+  for run in "$1"/seed=[12]; do ok test "$(saved_step "$run")" -gt 0; done
+}
+for signal in INT TERM both; do
   # A shell's background jobs ignore INT; so does what they start, but for one that resets it.
   env --default-signal=INT "$heed" sweep long.toml --out $signal --jobs 2 > out 2> err &
   pid=$!
   at_work $signal
-  kill -$signal $pid
+  if [[ $signal == both ]]; then  # as systemctl stop: the sweep and its runs
+    # shellcheck disable=SC2046
+    kill -TERM $(pgrep -P $pid) $pid
+  else
+    kill -$signal $pid
+  fi
   wait $pid
   code=$?
   what="heed sweep, stopped by $signal"
   ok test $code == 130
   out_has "stopped; the same command goes on"
   ok test "$(finished $signal)" -lt 3
+  all_saved $signal
   expect 0 sweep long.toml --out $signal --quiet
   ok test "$(finished $signal)" == 3
   weights $signal > after; same before after
@@ -122,6 +131,7 @@ wait $pid 2> /dev/null
 for _ in $(seq 500); do pgrep -f "out=killed/" > /dev/null || break; sleep 0.02; done
 what="heed sweep, killed"
 ok test -z "$(pgrep -f out=killed/)"
+all_saved killed
 expect 0 sweep long.toml --out killed --quiet
 weights killed > after; same before after
 

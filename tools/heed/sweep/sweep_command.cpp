@@ -1,7 +1,9 @@
 // heed sweep: a grid of options and seeds, a run each.
-#include <algorithm>
-#include <thread>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
 #include "nn/io/toml.h"
 #include "tools/heed/commands.h"
@@ -35,8 +37,9 @@ Share share_of(const std::string& part) {
     };
     const std::int64_t index = number(part.substr(0, slash)),
                        count = slash < part.size() ? number(part.substr(slash + 1)) : 0;
-    if (index < 1 || index > count)
-      usage_error("--part needs I/N, I from 1 to N, such as 2/8, got '{}'", part);
+    if (index < 1 || index > count || count > std::int64_t(kMostSweepRuns))
+      usage_error("--part needs I/N, I from 1 to N, such as 2/8, N up to {}, got '{}'",
+                  with_commas(kMostSweepRuns), part);
     share = {std::size_t(index - 1), std::size_t(count)};
   }
   const Launcher ranks = launcher();  // each part's ranks take turns in it
@@ -44,8 +47,15 @@ Share share_of(const std::string& part) {
           share.count * std::size_t(ranks.size)};
 }
 
+// Processes of a launcher have cores of their own, or all have the same ones: then a part of them.
+std::int64_t own_cores() {
+  const std::int64_t online = ::sysconf(_SC_NPROCESSORS_ONLN), here = launcher().here;
+  return std::max<std::int64_t>(1,
+                                std::min<std::int64_t>(autograd::available_cores(), online / here));
+}
+
 SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesystem::path& folder) {
-  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::int64_t cores = own_cores();
   SweepJobs jobs{.folder = folder, .simd = c.simd, .quiet = a.quiet};
   const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
   jobs.jobs = std::size_t(std::max<std::int64_t>(1, at_a_time));
@@ -122,15 +132,15 @@ int sweep(const SweepArguments& a, const Command& c) {
   keep_sweep(folder, with_pairs(text, a.pairs));
   const SweepOutcome outcome = train_runs(jobs_of(a, c, folder), runs);
   print_outcome(folder, outcome, c.json);
-  return outcome.interrupted                             ? kInterrupted
-         : outcome.count(RunOutcome::State::kFailed) > 0 ? kCheckFailed
-                                                         : kOk;
+  if (outcome.interrupted) return kInterrupted;
+  // A launcher ends all when one of its processes does not exit with 0.
+  const bool fatal = outcome.count(RunOutcome::State::kFailed) > 0 && launcher().size == 1;
+  return fatal ? kCheckFailed : kOk;
 }
 
 constexpr const char* kSweepNotes =
-    "FILE.toml has what all runs share under [train], as a file for heed train --config, and "
-    "under\n"
-    "[sweep] lists; every combination is a run, the last list changing fastest:\n"
+    "FILE.toml has options of the model and its training that all runs share under [train], and\n"
+    "under [sweep] lists; every combination is a run, the last list changing fastest:\n"
     "\n"
     "  [train]\n"
     "  task = \"induction\"\n"
@@ -153,7 +163,9 @@ constexpr const char* kSweepNotes =
     "1\n"
     "gives each run all cores. Weights do not depend on it.\n"
     "Several processes share a sweep: --part I/N takes every N-th run from the I-th on, for a job\n"
-    "array; under mpirun or srun --mpi each rank takes its part. With Slurm:\n"
+    "array; under mpirun or srun --mpi=pmi2 each rank takes its part, and failed runs are reported "
+    "with\n"
+    "exit 0, as a launcher ends all when one process fails. With Slurm:\n"
     "\n"
     "  #!/bin/bash\n"
     "  #SBATCH --array=1-8 --cpus-per-task=4 --time=1:00:00\n"

@@ -44,7 +44,8 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (!fs::exists(folder, ignored)) return;
   if (!fs::is_directory(folder, ignored))
     usage_error("--out {} is a file; a sweep needs a folder of its own", folder.string());
-  if (!is_sweep(folder) && holds_other_files(folder))
+  // In this order: another part may begin meanwhile, with sweep.toml first.
+  if (holds_other_files(folder) && !is_sweep(folder))
     usage_error("--out {} is not empty and holds no sweep; choose another folder", folder.string());
   if (!is_sweep(folder)) return;
   if (const std::string change = no_longer_planned(read_plan(folder), plan); !change.empty())

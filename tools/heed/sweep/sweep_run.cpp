@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <deque>
 #include <limits>
 #include <list>
@@ -54,7 +55,7 @@ class SweepRuns {
         waiting_.pop_front();
         try {
           begin(run);
-        } catch (const autograd::IoError& e) {
+        } catch (const std::exception& e) {
           fail(run, e.what());
         }
       }
@@ -96,7 +97,7 @@ class SweepRuns {
   bool is_there(const RunOutcome& run) const {
     try {
       return state_of(folder_of(run)) == RunState::kFinished;
-    } catch (const autograd::IoError&) {
+    } catch (const std::exception&) {
       return false;
     }
   }
@@ -131,12 +132,29 @@ class SweepRuns {
       run.state = OutcomeState::kFinished;
       for (const std::string& line : said)  // once, of whichever run says it first
         if (warnings_.insert(line).second) progress_.warn(run.run->name + ": " + line);
-      keep_result(job);
-    } else if (outcome_.interrupted) {
+      try {
+        keep_result(job);
+      } catch (const std::exception& e) {  // the run has saved all the same
+        progress_.warn(fmt::format("{}: {}", run.run->name, e.what()));
+      }
+    } else if (outcome_.interrupted && was_stopped(code)) {
       run.state = OutcomeState::kStopped;
     } else {
-      fail(run, said.empty() ? fmt::format("exit code {}", code) : said.back());
+      fail(run, why(code, said));
     }
+  }
+
+  // By itself, saved, or by a signal before it could tell.
+  static bool was_stopped(int code) {
+    return code == kInterrupted || code == 128 + SIGHUP || code == 128 + SIGTERM ||
+           code == 128 + SIGINT;
+  }
+
+  // Of a run that failed; its warnings came before its error.
+  static std::string why(int code, const std::vector<std::string>& said) {
+    if (code == kInterrupted) return "was stopped, saved";
+    if (code > 128) return fmt::format("was killed by signal {}", code - 128);
+    return said.empty() ? fmt::format("exit code {}", code) : said.back();
   }
 
   void keep_result(const Job& job) {

@@ -22,12 +22,25 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return list;
 }
 
-// Between fork and exec, where nothing may be called but what signal handlers may.
+constexpr int kStopping[] = {SIGINT, SIGTERM, SIGHUP};  // end a run, saved
+
+sigset_t stopping_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : kStopping) ::sigaddset(&signals, signal);
+  return signals;
+}
+
+// Between fork and exec, where nothing may be called but what signal handlers may. Signals that
+// came since the fork wait for the defaults, not for handlers that exec forgets.
 [[noreturn]] void become_heed(char* const* arguments, char* const* environment, int out, int err,
                               pid_t parent) {
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  for (const int signal : kStopping) ::signal(signal, SIG_DFL);  // nohup's, too
+  ::prctl(PR_SET_PDEATHSIG, SIGHUP);
   if (::getppid() != parent) ::_exit(127);  // killed since
+  const sigset_t signals = stopping_signals();
+  ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
   ::execve("/proc/self/exe", arguments, environment);
@@ -53,10 +66,13 @@ Worker::Worker(const std::vector<std::string>& arguments) {
   out_ = ::memfd_create("heed-out", MFD_CLOEXEC);
   err_ = ::memfd_create("heed-err", MFD_CLOEXEC);
   const pid_t parent = ::getpid();
+  const sigset_t signals = stopping_signals();
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   if (out_ >= 0 && err_ >= 0) process_ = ::fork();
   if (process_ == 0) become_heed(argv.data(), environment.data(), out_, err_, parent);
+  const char* reason = process_ < 0 ? std::strerror(errno) : "";
+  ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   if (process_ > 0) return;
-  const char* reason = std::strerror(errno);
   close_files();
   autograd::fail<autograd::IoError>("sweep", "the system starts no more processes: ", reason);
 }
@@ -82,7 +98,7 @@ std::optional<int> Worker::ended() {
 }
 
 void Worker::stop() const {
-  if (!code_) ::kill(process_, SIGTERM);
+  if (!code_) ::kill(process_, SIGHUP);
 }
 
 std::string Worker::out() const { return text_of(out_); }

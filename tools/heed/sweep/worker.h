@@ -10,7 +10,7 @@
 namespace heed {
 
 /// heed with these arguments, without a launcher's variables, in a process group of its own: Ctrl-C
-/// at the terminal reaches it by stop() alone. It gets SIGTERM when this process is killed.
+/// at the terminal reaches it by stop() alone. When this process is killed it is stopped, too.
 class Worker {
  public:
   /// IoError if the system starts no more processes.
@@ -21,7 +21,8 @@ class Worker {
 
   /// Its exit code (of one that a signal killed 128 + the signal) if it has ended.
   std::optional<int> ended();
-  /// SIGTERM: heed train saves and ends.
+  /// heed train saves and ends. By SIGHUP, of which it may get several: a second SIGTERM, as where
+  /// one goes to all processes and this one passes its own on, would end it at once.
   void stop() const;
   /// What it has written so far.
   std::string out() const;

@@ -30,13 +30,13 @@ std::string number_text(const toml::node& node) {
 
 void add_value(TomlItem& item, const toml::node& node) {
   if (const auto* text = node.as_string()) {
-    item.type = TomlItem::Type::kText;
+    item.types.push_back(TomlItem::Type::kText);
     item.values.push_back(text->get());
   } else if (const auto* truth = node.as_boolean()) {
-    item.type = TomlItem::Type::kBool;
+    item.types.push_back(TomlItem::Type::kBool);
     item.values.emplace_back(truth->get() ? "true" : "false");
   } else if (node.is_number()) {
-    item.type = TomlItem::Type::kNumber;
+    item.types.push_back(TomlItem::Type::kNumber);
     item.values.push_back(number_text(node));
   } else {
     fail<ValueError>(item.where, item.key, " needs true, false, a number or a text in quotes");
@@ -124,10 +124,12 @@ const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& s
                      "'; the nearest is '", nearest(item.key, keys(settings)), "'");
   check<ValueError>(setting->kind == Setting::Kind::kList || item.values.size() == 1, item.where,
                     item.key, " takes one value, got ", item.values.size());
-  if (const char* problem = item.values.empty() ? nullptr : type_problem(*setting, item.type))
-    fail<ValueError>(
-        item.where, item.key, problem, ", got ",
-        item.type == TomlItem::Type::kText ? '"' + item.values[0] + '"' : item.values[0]);
+  for (std::size_t i = 0; i < item.values.size(); ++i)
+    if (const char* problem = type_problem(*setting, item.types[i])) {
+      const bool quoted = item.types[i] == TomlItem::Type::kText;
+      fail<ValueError>(item.where, item.key, problem, ", got ",
+                       quoted ? '"' + item.values[i] + '"' : item.values[i]);
+    }
   return *setting;
 }
 

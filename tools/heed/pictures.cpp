@@ -18,12 +18,6 @@
 namespace heed {
 namespace {
 
-bool spans_decades(const std::vector<double>& values) {
-  constexpr double kDecades = 10;
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return low != values.end() && *low > 0 && *high > kDecades * *low;
-}
-
 // ", run first": in a title.
 std::string in_run(const PictureSource& source) {
   const std::string name = source.run_name();
@@ -31,6 +25,14 @@ std::string in_run(const PictureSource& source) {
 }
 
 }  // namespace
+
+bool spans_decades(const std::vector<double>& values) {
+  constexpr double kDecades = 10;
+  double low = HUGE_VAL, high = 0;
+  for (const double x : values)
+    if (std::isfinite(x)) low = std::min(low, x), high = std::max(high, x);
+  return low > 0 && high > kDecades * low;
+}
 
 void make_folder(const std::filesystem::path& folder) {
   std::error_code error;

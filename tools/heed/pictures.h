@@ -33,6 +33,10 @@ std::vector<plot::PngText> png_facts(const PictureSource& source, const plot::He
 /// Tokens as part of a title: their beginning, what does not print spelled out.
 std::string shortened_tokens(const std::vector<std::string>& labels);
 
+/// Whether an axis for these values, of which those that are finite count, is logarithmic: the
+/// largest is more than ten times the smallest, which is above 0.
+bool spans_decades(const std::vector<double>& values);
+
 inline constexpr const char* kHowToReadWeights =
     "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
     "sink).";

@@ -1,5 +1,8 @@
 // Means over seeds, settings, and their charts.
+#include <fstream>
+
 #include "tests/support/catch.h"
+#include "tests/support/disk.h"
 #include "tools/heed/compare/compare_pictures.h"
 #include "tools/heed/report/output.h"
 
@@ -88,6 +91,83 @@ TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   CHECK_THROWS_AS(group_runs({record(1, 2, {1}), record(1, 2, {1})}), UsageError);
 }
 
+TEST_CASE("a setting's numbers have the digits that a user writes") {
+  std::vector<RunRecord> runs = {record(1, 2, {3}), record(1, 2, {3})};
+  runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;
+  runs[0].config.scale = 0.1;
+  CHECK(group_runs(runs)[0].name() == "scale=0.1, lr=0.003");
+  CHECK(group_runs(runs)[1].value("lr") == "0.001");
+}
+
+TEST_CASE("n is how many runs the mean is of") {
+  const std::vector<RunRecord> runs = {record(1, 2, {3, 1}), record(2, 2, {3, 2}),
+                                       record(3, 2, {3, NAN})};
+  const RunComparison c = compare(runs);
+  const std::string table = comparison_table(c);
+  INFO(table);
+  CHECK(table.find("all runs  2  1.5000 ± 0.5000") != std::string::npos);
+  const nn::Json json = comparison_json(c);
+  CHECK(json.items()[0].find("n")->count() == 2);
+  CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
+  const testing::Folder folder;
+  std::ifstream csv(write_comparison(folder.path(), c)[0]);
+  std::string line;
+  std::getline(csv, line), std::getline(csv, line);
+  CHECK(line.starts_with("loss,2,1.5,0.5,"));
+}
+
+TEST_CASE("JSON says of how many runs a head's mean is") {
+  const std::vector<RunRecord> runs = {record(1, 2, {3}), record(2, 2, {3})};
+  RunComparison c = compare(runs);
+  c.of = compared_quantity("entropy");
+  for (ComparedRun& run : c.settings[0].runs) run.heads.resize(1);
+  c.settings[0].runs[1].heads[0].entropy = NAN;
+  const nn::Json json = comparison_json(c);
+  const std::vector<nn::Json>& heads = json.items()[0].find("heads")->items();
+  CHECK(heads.size() == nn::head_quantities().size());
+  for (const nn::Json& head : heads) {
+    INFO(head.dump());
+    REQUIRE(head.find("n"));
+    CHECK(head.find("n")->count() == (head.find("quantity")->text() == "entropy" ? 1U : 2U));
+  }
+}
+
+// A run's folder as heed sweep leaves it.
+void write_run(const testing::Folder& folder, const nn::RunConfig& config,
+               const std::vector<nn::MetricsRow>& history, const std::string& result) {
+  std::ofstream(folder / "config.toml") << nn::to_toml(config);
+  std::ofstream(folder / "metrics.csv") << nn::metrics_csv(history);
+  std::ofstream(folder / "result.json") << result;
+}
+
+TEST_CASE("a run's seconds are those of all its steps, or not known") {
+  const RunRecord run = record(1, 2, {3, 2, 1});  // steps 0, 10, 20
+  const testing::Folder folder;
+  const auto seconds = [&](const std::string& result) {
+    write_run(folder, run.config, run.evaluations, result);
+    return read_record(folder.path()).seconds;
+  };
+  CHECK(seconds(R"({"steps":20,"seconds":1.5})") == 1.5);
+  CHECK(!seconds(R"({"steps":10,"seconds":1.5})"));  // resumed since, with more --steps
+  CHECK(!seconds(R"({"steps":20,"seconds":null})"));
+  CHECK(!seconds(R"({"seconds":1.5})"));
+  CHECK(!seconds("[]"));
+  CHECK(!seconds("torn"));
+}
+
+TEST_CASE("a run without any evaluation does not compare") {
+  const testing::Folder folder;
+  nn::MetricsRow step(1);
+  step.loss = 2;
+  for (const std::vector<nn::MetricsRow>& history :
+       {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
+    write_run(folder, record(1, 2, {}).config, history, "{}");
+    CHECK_THROWS_WITH(read_record(folder.path()),
+                      (folder / "metrics.csv").string() +
+                          ": there is no evaluation; compare needs one of each run");
+  }
+}
+
 TEST_CASE("charts: a band of one standard error, and the final value against an option") {
   const std::vector<RunRecord> runs = {record(1, 1, {3, 2}), record(2, 1, {3, 3}),
                                        record(1, 4, {3, 1})};
@@ -105,6 +185,25 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
   CHECK(against.series[0].y == std::vector<double>{2.5, 1});
   CHECK(!against.series[0].points);
   plot::draw_chart(curves), plot::draw_chart(against);
+}
+
+TEST_CASE("a line against a number goes from left to right, whatever the order of the runs") {
+  std::vector<RunRecord> runs;
+  for (const std::int64_t kv : {8, 1, 4})
+    for (const double lr : {0.5, 0.25}) {
+      runs.push_back(record(1, kv, {9, double(kv)}));
+      runs.back().config.lr = lr;
+    }
+  const RunComparison c = compare(runs, 8.5);
+  for (const auto number : {&ComparedGroup::final, &ComparedGroup::steps_to_target}) {
+    const plot::LineChart chart = against_chart(c, "kv-heads", number);
+    REQUIRE(chart.series.size() == 2);
+    CHECK(chart.series[0].name == "lr=0.5");  // in the runs' order
+    CHECK(chart.log_x);
+    for (const plot::Series& s : chart.series) CHECK(s.x == std::vector<double>{1, 4, 8});
+  }
+  CHECK(against_chart(c, "kv-heads", &ComparedGroup::final).series[1].y ==
+        std::vector<double>{1, 4, 8});
 }
 
 TEST_CASE("values that are names stand beside each other, as points") {

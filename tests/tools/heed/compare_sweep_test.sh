@@ -42,6 +42,21 @@ out_has "strongest previous_token"; out_has "L0H1"; has_file heads/heads.csv
 ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # steps 0, 6, 12
 ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 
+# --- what this comparison does not write and an earlier one did is gone; a user's own file is not
+expect 0 compare sweeps/s --of previous_token --target 0.5 --against scale --out again
+for file in heads.csv steps.png against.png; do has_file again/$file; done
+expect 0 compare sweeps/s --out again
+ok test ! -e again/heads.csv; ok test ! -e again/steps.png; has_file again/against.png
+mkdir own; echo mine > own/steps.png
+expect 0 compare sweeps/s --out own; ok test "$(cat own/steps.png)" == mine
+
+# --- seconds are those of the whole run: not once it has become longer
+cp -r sweeps/s longer
+expect 0 compare longer/scale=none,seed=1 --out one; out_has "seconds"
+expect 0 train --resume longer/scale=none,seed=1 --steps 16 --quiet
+expect 0 compare longer/scale=none,seed=1 --out one
+ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
+
 # --- what does not compare
 refuses 2 "the runs do not differ in it; did you mean 'scale'" compare sweeps/s --against scales
 refuses 2 "compare needs runs" compare

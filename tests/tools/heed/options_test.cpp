@@ -46,6 +46,7 @@ class Place {
     fs::create_directory("runs/reverse-1/checkpoints");
     t.save_weights("runs/reverse-1/checkpoints/000001.safetensors");
     fs::create_directories("sweeps/s/seed=1");
+    t.evaluate(false);
     t.save("sweeps/s/seed=1");
     t.save_weights("sweeps/s/seed=1/model.safetensors", {{"finished", "yes"}});
     heed::autograd::write_file("s.toml", std::string_view("[sweep]\nseed = [1]\n"));
@@ -325,7 +326,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"runs ", {}},
       {"sweep ", {"s.toml"}},  // of a finished run
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
-      {"compare ", {"sweeps/s"}},
+      {"compare ", {"sweeps/s", "--of", "entropy"}},
       {"tasks ", {}},
       {"tasks TASK", {"recall"}},
       {"tasks text or lines", {"lines"}},

@@ -86,6 +86,9 @@ TEST_CASE("a sweep that cannot be says where and why") {
   says(refusal("[sweep]\nseeds = [1]\n"), "has no key 'seeds'; the nearest is 'seed'");
   says(refusal("[sweep]\nout = [\"a\"]\n"), "has no key 'out'");
   says(refusal("[sweep]\nseed = [1, \"2\"]\n"), "needs a number, without quotes");
+  says(refusal("[sweep]\nseed = [\"2\", 1]\n"), "needs a number, without quotes, got \"2\"");
+  says(refusal("[sweep]\nseed = [1, true]\n"), "needs a number, without quotes, got true");
+  says(refusal("[sweep]\nscale = [true, 0.5]\n"), "needs a number, or a name in quotes, got true");
   says(refusal("[sweep]\nseed = [1, [2]]\n"), "needs true, false, a number or a text");
   says(refusal("[sweep]\nseed = [1, 2, 1]\n"), "seed lists 1 twice");
   says(refusal("[sweep]\nlr = [1e-3, 0.001]\n"), "lr lists 0.001 twice");
@@ -98,16 +101,17 @@ TEST_CASE("a sweep that cannot be says where and why") {
   says(refusal("[sweep]\nmomentum = [0.5]\n"), "needs --optimizer sgd");
   says(refusal("[sweep]\nanswer-after = [\"/\", \"?\"]\n[train]\nlines = \"x\"\n"),
        "two runs would be called answer-after=_");
+  says(refusal("[sweep]\nanswer-after = [\"\\u0000\", \"=\"]\n[train]\nlines = \"x\"\n"),
+       "two runs would be called answer-after=_");
   says(refusal("[sweep]\ntext = [\"" + std::string(300, 'a') + "\"]\n"), "is too long");
   says(refusal("[sweep]\nseed = [1"), "not TOML");
 }
 
-TEST_CASE("a sweep has at most 10,000 runs") {
+TEST_CASE("a sweep has at most 10,000 runs") {  // and as many: sweep_test.sh
   std::string hundred = "[1";
   for (int i = 2; i <= 100; ++i) hundred += ", " + std::to_string(i);
   hundred += "]\n";
   const std::string most = "[sweep]\nseed = " + hundred + "steps = " + hundred;
-  CHECK(plan_sweep(most, "s.toml").runs.size() == kMostSweepRuns);
   says(refusal(most + "batch = [1, 2]\n"), "asks for more than 10,000 runs");
 }
 
@@ -127,6 +131,21 @@ TEST_CASE("more values are the same sweep, anything else is another one") {
        "batch was not given there and is 8 now");
   says(change("steps = 5\nlr = 1e-3\n", "seed = [1, 2]\nkv-heads = [1]\n"), "it swept kv-heads");
   says(change("steps = 5\nlr = 1e-3\n", "kv-heads = [1]\nseed = [1]\n"), "seed = 2 is not swept");
+}
+
+TEST_CASE("a sweep without the pairs that it had is another one, though it has all its runs") {
+  const std::string lists = "[sweep]\nscale = [\"none\", 0.5]\nkv-heads = [1, 2]\nseed = [1, 2]\n";
+  const auto plan = [&](std::vector<std::string> pairs) {
+    return plan_sweep(lists, "s.toml", std::move(pairs));
+  };
+  const SweepPlan paired = plan({"scale", "seed"});
+  CHECK(paired.pairs == std::vector<std::string>{"scale", "seed"});
+  CHECK(no_longer_planned(paired, plan({})) ==
+        "its pairs were scale,seed and are none now; give --pairs scale,seed again, or sweep its "
+        "sweep.toml");
+  CHECK(no_longer_planned(paired, plan({"seed", "scale"})).empty());
+  says(no_longer_planned(plan({}), paired), "was one of its runs and is none now");
+  CHECK(no_longer_planned(plan({}), plan({"seed"})) == "its pairs were none and are seed now");
 }
 
 TEST_CASE("parts share the runs: each is in exactly one") {

@@ -119,6 +119,19 @@ std::string chosen_against(const CompareArguments& a, const RunComparison& c) {
   return a.against;
 }
 
+// What not every comparison writes, of an earlier one in this folder, of another quantity or
+// target: beside the files of this one it would pass for a part of it.
+void remove_earlier(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder / kSettingsFile, error)) return;  // a user's files, if any
+  for (const char* name : {kHeadsFile, kAgainstFile, kStepsFile}) {
+    fs::remove(folder / name, error);
+    if (error)
+      throw autograd::IoError(fmt::format("compare: cannot remove {}, of an earlier comparison: {}",
+                                          (folder / name).string(), error.message()));
+  }
+}
+
 RunComparison compare_all(const CompareArguments& a, const Command& c, const FoundRuns& found) {
   RunComparison comparison{.of = compared_quantity(a.of),
                            .target = c.given("target") ? std::optional(a.target) : std::nullopt,
@@ -149,6 +162,7 @@ int run_compare(const CompareArguments& a, const Command& c) {
                           : given.size() == 1 && !is_run(given[0]) ? fs::path(given[0]) / "compare"
                                                                    : "compare";
   make_folder(folder);
+  remove_earlier(folder);
   std::vector<fs::path> files = write_comparison(folder, comparison);
   for (const fs::path& file : draw_comparison(folder, comparison, chosen_against(a, comparison)))
     files.push_back(file);
@@ -192,7 +206,8 @@ constexpr const char* kCompareNotes =
     "curves.png\n"
     "(mean and a band of one standard error to either side, at steps that all its runs have), "
     "against.png and,\n"
-    "of a target, steps.png.";
+    "of a target, steps.png; those of an earlier comparison that this one does not have are "
+    "removed.";
 
 }  // namespace
 
@@ -200,8 +215,9 @@ void compare_command(Command& c) {
   c.name = "compare", c.what = "many runs: means over seeds, as a table and pictures";
   c.json_keys[""] =
       "task quantity target settings (setting options n final_mean final_error best above_mean "
-      "above_error accuracy_mean accuracy_error reached steps_mean steps_error seconds_mean "
-      "seconds_error runs (run seed final best above accuracy steps_to_target seconds) heads) "
+      "above_error accuracy_mean accuracy_error reached steps_mean steps_error "
+      "runs (run seed final best above accuracy steps_to_target seconds) "
+      "heads (layer head quantity n mean error) seconds_mean seconds_error) "
       "left_out files";
   c.examples =
       "  heed compare sweeps/scale\n"

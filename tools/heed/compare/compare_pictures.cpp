@@ -19,24 +19,22 @@ void add_mean(plot::Series& series, double x, const MeanError& m) {
   series.high.push_back(m.mean + error);
 }
 
-// "5 seeds", "3 to 5 seeds"
-std::string seeds_text(const RunComparison& c) {
-  std::size_t least = c.settings[0].runs.size(), most = least;
+// "5 seeds", "3 to 5 seeds": those that the means are of.
+std::string seeds_text(const RunComparison& c, MeanError ComparedGroup::*number) {
+  std::size_t least = (c.settings[0].*number).n, most = least;
   for (const ComparedGroup& g : c.settings)
-    least = std::min(least, g.runs.size()), most = std::max(most, g.runs.size());
-  if (most == 1) return "1 seed";
+    least = std::min(least, (g.*number).n), most = std::max(most, (g.*number).n);
+  if (most <= 1) return most == 1 ? "1 seed" : "no seed";
   const std::string some = least < most ? fmt::format("{} to ", least) : "";
   return fmt::format("mean of {}{} seeds and its standard error", some, most);
 }
 
-// Whether the largest is more than ten times the smallest, all above 0.
-bool spans_a_decade(const std::vector<plot::Series>& series) {
-  double low = HUGE_VAL, high = 0;
-  for (const plot::Series& s : series)
-    for (const double y : s.y)
-      if (std::isfinite(y)) low = std::min(low, y), high = std::max(high, y);
-  return low > 0 && high > 10 * low;
-}
+// Of the series with this index.
+struct ChartPoint {
+  std::size_t series;
+  double x;
+  MeanError mean;
+};
 
 std::string task_of(const RunComparison& c) { return c.groups[0].runs[0]->config.task; }
 
@@ -58,7 +56,8 @@ std::vector<std::string> values_of_option(const RunComparison& c, const std::str
 
 bool all_numbers(const std::vector<std::string>& values) {
   return std::all_of(values.begin(), values.end(), [](const std::string& value) {
-    return autograd::parse_number<double>(value).has_value();
+    const auto number = autograd::parse_number<double>(value);
+    return number && std::isfinite(*number);
   });
 }
 
@@ -79,20 +78,23 @@ plot::LineChart curves_chart(const RunComparison& c) {
   const std::string some = shown < c.settings.size() ? fmt::format(", the first {} of {} settings",
                                                                    shown, c.settings.size())
                                                      : "";
-  plot::LineChart chart{.title = fmt::format("{} while training: task {}, {}{}", c.of.words(),
-                                             task_of(c), seeds_text(c), some),
-                        .x_name = "training step",
-                        .y_name = c.of.words()};
+  plot::LineChart chart{
+      .title = fmt::format("{} while training: task {}, {}{}", c.of.words(), task_of(c),
+                           seeds_text(c, &ComparedGroup::final), some),
+      .x_name = "training step",
+      .y_name = c.of.words()};
   chart.title[0] = char(std::toupper(static_cast<unsigned char>(chart.title[0])));
+  std::vector<double> means;
   for (std::size_t i = 0; i < shown; ++i) {
     const ComparedGroup& g = c.settings[i];
     plot::Series series{.name = g.group->name()};
     for (std::size_t k = 0; k < g.curve.steps.size(); ++k)
       add_mean(series, g.curve.steps[k], g.curve.values[k]);
+    means.insert(means.end(), series.y.begin(), series.y.end());
     chart.series.push_back(std::move(series));
   }
   if (c.target) chart.hlines.push_back({"target", *c.target});
-  chart.log_y = spans_a_decade(chart.series);
+  chart.log_y = spans_decades(means);
   return chart;
 }
 
@@ -103,14 +105,14 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
       steps ? fmt::format("Steps until {} is {} {}", c.of.name,
                           c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
             : "Final " + c.of.words();
-  plot::LineChart chart{
-      .title = fmt::format("{} against {}: task {}, {}", what, option, task_of(c), seeds_text(c)),
-      .x_name = option,
-      .y_name = what};
+  plot::LineChart chart{.title = fmt::format("{} against {}: task {}, {}", what, option, task_of(c),
+                                             seeds_text(c, number)),
+                        .x_name = option,
+                        .y_name = what};
   const std::vector<std::string> values = values_of_option(c, option);
   const bool numbers = all_numbers(values);
   if (!numbers) chart.x_labels = values;
-  double least = HUGE_VAL, most = -HUGE_VAL;
+  std::vector<ChartPoint> points;
   for (const ComparedGroup& g : c.settings) {
     const std::string value = g.group->value(option), name = name_without(*g.group, option);
     auto series = std::find_if(chart.series.begin(), chart.series.end(),
@@ -119,13 +121,16 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
       series = chart.series.insert(series, {.name = name, .points = !numbers});
     const auto place = std::find(values.begin(), values.end(), value) - values.begin();
     const double x = numbers ? *autograd::parse_number<double>(value) : double(place);
-    least = std::min(least, x), most = std::max(most, x);
-    add_mean(*series, x, g.*number);
+    points.push_back({std::size_t(series - chart.series.begin()), x, g.*number});
   }
+  // A line goes from left to right, whatever the order of the groups.
+  std::stable_sort(points.begin(), points.end(),
+                   [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
+  for (const ChartPoint& p : points) add_mean(chart.series[p.series], p.x, p.mean);
   for (std::size_t i = 0; i < chart.series.size() && !numbers; ++i)  // beside each other
     for (double& x : chart.series[i].x)
       x += 0.5 * (double(i + 1) / double(chart.series.size() + 1) - 0.5);
-  chart.log_x = numbers && least > 0 && most >= 8 * least;
+  chart.log_x = numbers && points.front().x > 0 && points.back().x >= 8 * points.front().x;
   return chart;
 }
 
@@ -134,10 +139,10 @@ std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& 
                                                    const std::string& against) {
   std::vector<std::filesystem::path> files = {draw(folder / "curves.png", curves_chart(c))};
   if (against.empty()) return files;
-  files.push_back(draw(folder / "against.png", against_chart(c, against, &ComparedGroup::final)));
+  files.push_back(draw(folder / kAgainstFile, against_chart(c, against, &ComparedGroup::final)));
   if (c.target)
     files.push_back(
-        draw(folder / "steps.png", against_chart(c, against, &ComparedGroup::steps_to_target)));
+        draw(folder / kStepsFile, against_chart(c, against, &ComparedGroup::steps_to_target)));
   return files;
 }
 

@@ -16,11 +16,12 @@ inline constexpr std::size_t kMostCurves = 8;
 plot::LineChart curves_chart(const RunComparison& c);
 
 /// A number of each setting against the value of one option, a color for each combination of the
-/// others: as curves where the values are numbers, else as points. `number`: final, or steps to the
-/// target.
+/// others: as curves, from left to right, where the values are numbers, else as points. `number`:
+/// final, or steps to the target.
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               MeanError ComparedGroup::*number);
 
+inline constexpr const char *kAgainstFile = "against.png", *kStepsFile = "steps.png";
 /// curves.png and, unless `against` is empty, against.png and, of a target, steps.png. IoError.
 std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
                                                    const RunComparison& c,

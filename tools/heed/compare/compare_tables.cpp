@@ -106,7 +106,7 @@ std::string comparison_table(const RunComparison& c) {
       {"setting", "n", what, c.of.rises() ? "largest" : "best", "above optimum", "accuracy",
        c.target ? fmt::format("steps to {}", *c.target) : "", "seconds"}};
   for (const ComparedGroup& g : c.settings)
-    rows.push_back({plot::visible_text(g.group->name()), std::to_string(g.runs.size()),
+    rows.push_back({plot::visible_text(g.group->name()), std::to_string(g.final.n),
                     mean_text(g.final, 4),
                     std::isfinite(g.best) ? fmt::format("{:.4f}", g.best) : "-",
                     mean_text(g.above, 4), c.of.name == "accuracy" ? "-" : mean_text(g.accuracy, 4),
@@ -131,7 +131,7 @@ std::vector<std::filesystem::path> write_comparison(const std::filesystem::path&
   SettingsCsv curves(c, "quantity,step,n,mean,standard_error");
   for (const ComparedGroup& g : c.settings) {
     settings.line(*g.group, {c.of.name},
-                  {double(g.runs.size()), g.final.mean, g.final.error, g.best, g.above.mean,
+                  {double(g.final.n), g.final.mean, g.final.error, g.best, g.above.mean,
                    g.above.error, g.accuracy.mean, g.accuracy.error, c.target.value_or(NAN),
                    c.target ? double(g.steps_to_target.n) : NAN, g.steps_to_target.mean,
                    g.steps_to_target.error, g.seconds.mean, g.seconds.error});
@@ -144,10 +144,10 @@ std::vector<std::filesystem::path> write_comparison(const std::filesystem::path&
       curves.line(*g.group, {c.of.name}, {g.curve.steps[i], double(m.n), m.mean, m.error});
     }
   }
-  std::vector<std::filesystem::path> files = {settings.write(folder / "compare.csv"),
+  std::vector<std::filesystem::path> files = {settings.write(folder / kSettingsFile),
                                               runs.write(folder / "runs.csv"),
                                               curves.write(folder / "curves.csv")};
-  if (c.of.head) files.push_back(write_heads(folder / "heads.csv", c));
+  if (c.of.head) files.push_back(write_heads(folder / kHeadsFile, c));
   return files;
 }
 
@@ -170,11 +170,12 @@ nn::Json comparison_json(const RunComparison& c) {
         heads.push_back(nn::Json::object({{"layer", h.layer},
                                           {"head", h.head},
                                           {"quantity", nn::head_quantities()[i].name},
+                                          {"n", h.value.n},
                                           {"mean", h.value.mean},
                                           {"error", h.value.error}}));
     settings.push_back(nn::Json::object({{"setting", g.group->name()},
                                          {"options", options},
-                                         {"n", g.runs.size()},
+                                         {"n", g.final.n},
                                          {"final_mean", g.final.mean},
                                          {"final_error", g.final.error},
                                          {"best", g.best},

@@ -21,6 +21,7 @@ struct ComparedQuantity {
 };
 /// Names that it can have.
 std::vector<std::string> compared_names();
+/// The one of this name, which is one of compared_names().
 ComparedQuantity compared_quantity(const std::string& name);
 
 /// One run's numbers.
@@ -47,6 +48,7 @@ struct ComparedGroup {
   double best = NAN;  ///< of any run at any evaluation
   MeanSeries curve = {};
 };
+/// Means over `runs`, the numbers of this group's. `rises`: the best is the largest.
 ComparedGroup compare_group(const RunGroup& group, std::vector<ComparedRun> runs, bool rises);
 
 /// A head's scores over the runs of a setting.
@@ -54,6 +56,7 @@ struct HeadMean {
   std::int64_t layer, head;
   MeanError value;
 };
+/// By layer, then head; n of each is in how many runs the score is finite.
 std::vector<HeadMean> head_means(const ComparedGroup& group, const nn::HeadQuantity& quantity);
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/base/files.h"
+#include "nn/io/json.h"
 #include "nn/io/toml.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_folder.h"
@@ -14,19 +15,37 @@ namespace {
 std::vector<OptionValue> options_of(nn::RunConfig config) {
   std::vector<OptionValue> list;
   for (const nn::Setting& s : config.settings())
-    if (s.key != "seed") list.emplace_back(s.key, s.get());
+    if (s.key != "seed") list.emplace_back(s.key, plain_value(s, s.get()));
   return list;
+}
+
+// Of result.json, unless that is about fewer steps: heed train --resume --steps leaves it as it is.
+std::optional<double> seconds_of_all(const std::filesystem::path& run, std::int64_t steps) {
+  const std::filesystem::path file = run / kResultFile;
+  if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return {};
+  try {
+    const nn::Json result = nn::Json::parse(autograd::read_file(file.string()));
+    const nn::Json *seconds = result.find("seconds"), *trained = result.find("steps");
+    const bool of_all = trained && trained->is_count() && trained->integer() == steps;
+    if (of_all && seconds && seconds->kind() == nn::Json::Kind::kNumber) return seconds->number();
+  } catch (const autograd::Error&) {  // not ours
+  }
+  return {};
 }
 
 }  // namespace
 
 RunRecord read_record(const std::filesystem::path& folder) {
-  RunRecord run{folder, {}, {}, recorded_seconds(folder)};
+  RunRecord run{folder, {}, {}, {}};
   const std::string config = (folder / "config.toml").string();
   run.config = nn::from_toml(nn::read_toml_text(config), config);
-  run.evaluations = nn::parse_metrics_csv(autograd::read_file((folder / "metrics.csv").string()));
+  const std::string metrics = (folder / "metrics.csv").string();
+  run.evaluations = nn::parse_metrics_csv(autograd::read_file(metrics));
+  if (!run.evaluations.empty()) run.seconds = seconds_of_all(folder, run.evaluations.back().step);
   std::erase_if(run.evaluations,
                 [](const nn::MetricsRow& row) { return std::isnan(row.eval_loss); });
+  if (run.evaluations.empty())
+    throw autograd::IoError(metrics + ": there is no evaluation; compare needs one of each run");
   return run;
 }
 

@@ -12,17 +12,19 @@
 
 namespace heed {
 
+/// What a run's folder says of it.
 struct RunRecord {
   std::filesystem::path folder;
   nn::RunConfig config;
   std::vector<nn::MetricsRow> evaluations;  ///< rows that have one
-  std::optional<double> seconds;            ///< if heed sweep trained it
+  std::optional<double> seconds;            ///< if heed sweep trained all of it, in one go
 };
 
-/// Reads config.toml and metrics.csv. IoError or ValueError naming the file.
+/// Reads config.toml, metrics.csv and result.json. IoError or ValueError naming the file; IoError
+/// if there is no evaluation.
 RunRecord read_record(const std::filesystem::path& folder);
 
-/// An option with its value, as config.toml has it.
+/// An option with its value, as a user writes it (plain_value).
 using OptionValue = std::pair<std::string, std::string>;
 
 /// Runs of one setting: equal but for the seed.

@@ -3,7 +3,6 @@
 #include <system_error>
 
 #include "autograd/base/files.h"
-#include "nn/io/json.h"
 #include "nn/io/toml.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
@@ -76,19 +75,6 @@ RunState state_of(const fs::path& run) {
   if (!is_run(run)) return RunState::kNew;
   if (!has_saved(run)) return RunState::kUnsaved;
   return is_finished(run) ? RunState::kFinished : RunState::kSaved;
-}
-
-std::optional<double> recorded_seconds(const fs::path& run) {
-  const fs::path file = run / kResultFile;
-  std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)) return {};
-  try {
-    const nn::Json result = nn::Json::parse(autograd::read_file(file.string()));
-    const nn::Json* seconds = result.find("seconds");
-    if (seconds && seconds->kind() == nn::Json::Kind::kNumber) return seconds->number();
-  } catch (const autograd::Error&) {  // not ours
-  }
-  return {};
 }
 
 }  // namespace heed

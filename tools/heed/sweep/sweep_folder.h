@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "tools/heed/sweep/sweep_plan.h"
@@ -37,7 +36,5 @@ RunState state_of(const std::filesystem::path& run);
 
 /// What heed sweep keeps of a run that it has trained: result.json, what heed train --json printed.
 inline constexpr const char* kResultFile = "result.json";
-/// Seconds that the run took, if it was trained in one go.
-std::optional<double> recorded_seconds(const std::filesystem::path& run);
 
 }  // namespace heed

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
@@ -18,10 +18,12 @@ namespace {
 
 using Kind = nn::Setting::Kind;
 
+constexpr std::string_view kSigns = "+-.";  // that names of folders keep
 constexpr const char* kPairs = "pairs";
 constexpr std::size_t kLongestName = 200;  // bytes; file systems take 255
 
-// A run's configuration while it is put together.
+// A run's configuration while it is put together; one serves all, as its settings take long to
+// make.
 struct Recipe {
   nn::RunConfig config;
   std::string preset;
@@ -29,6 +31,7 @@ struct Recipe {
 
   Recipe() { command.settings = recipe_settings(config, preset); }
   Recipe(const Recipe&) = delete;
+  void clear() { config = {}, preset.clear(), command.values.clear(); }
 };
 
 // What [train] and [sweep] say.
@@ -37,21 +40,15 @@ struct SweepFile {
   std::vector<std::string> pairs;
 };
 
-// A number without digits that say nothing, so that 1e-3 and 0.001 are one value.
-std::string plain_value(const nn::Setting& setting, const std::string& text) {
-  const bool real = setting.kind == Kind::kReal || setting.kind == Kind::kNameOrReal;
-  const auto number = real ? autograd::parse_number<double>(text) : std::nullopt;
-  return number ? fmt::format("{}", *number) : text;
-}
-
-// Checks every value by itself, as one of a list may be of another type than the others.
+// Checks every value by itself: a list of them is no value of the setting.
 void check_values(nn::TomlItem& item, const std::vector<nn::Setting>& settings) {
   if (item.values.empty())
     usage_error("{}: {} lists no value; give at least one", item.where, item.key);
   std::set<std::string> seen;
-  for (std::string& value : item.values) {
+  for (std::size_t i = 0; i < item.values.size(); ++i) {
+    std::string& value = item.values[i];
     nn::TomlItem one = item;
-    one.values = {value};
+    one.types = {item.types[i]}, one.values = {value};
     const nn::Setting& setting = nn::setting_named(one, settings);
     if (const std::string wrong = setting.problem(item.where + ": " + item.key, value);
         !wrong.empty())
@@ -145,7 +142,7 @@ std::size_t count_runs(const std::vector<Axis>& axes, const std::string& file) {
 // A folder's name takes few characters; '/' is a value's ("1/sqrt-d-head").
 std::string name_of_value(std::string value) {
   for (char& c : value)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("+-.", c)) c = '_';
+    if (!std::isalnum(static_cast<unsigned char>(c)) && kSigns.find(c) == kSigns.npos) c = '_';
   return value;
 }
 
@@ -160,9 +157,10 @@ std::map<std::string, std::string> values_of(const std::vector<Axis>& axes, std:
   return values;
 }
 
-PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::string>& values) {
+PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::string>& values,
+                    Recipe& recipe) {
   PlannedRun run;
-  Recipe recipe;
+  recipe.clear();
   Command& c = recipe.command;
   const auto give = [&c](const nn::TomlItem& item, const std::string& value) {
     c.values[item.key] = {{item.where + ": " + item.key, value, true}};
@@ -189,7 +187,21 @@ PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::str
   return run;
 }
 
+// "scale,seed", by name, or "none".
+std::string pairs_text(std::vector<std::string> pairs) {
+  std::sort(pairs.begin(), pairs.end());
+  std::string text;
+  for (const std::string& key : pairs) text += (text.empty() ? "" : ",") + key;
+  return text.empty() ? "none" : text;
+}
+
 }  // namespace
+
+std::string plain_value(const nn::Setting& setting, const std::string& text) {
+  const bool real = setting.kind == Kind::kReal || setting.kind == Kind::kNameOrReal;
+  const auto number = real ? autograd::parse_number<double>(text) : std::nullopt;
+  return number ? fmt::format("{}", *number) : text;
+}
 
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
                      std::vector<std::string> pairs) {
@@ -199,13 +211,15 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
   if (pairs.empty()) pairs = sweep.pairs;
   const std::vector<Axis> axes = axes_of(sweep, pairs, file);
   SweepPlan plan;
+  plan.pairs = pairs;
   for (const nn::TomlItem& item : sweep.base) plan.base.emplace_back(item.key, item.values[0]);
   std::sort(plan.base.begin(), plan.base.end());
   for (const nn::TomlItem& list : sweep.lists) plan.options.push_back({list.key, list.values});
   const std::size_t runs = count_runs(axes, file);
   std::set<std::string> names;
+  Recipe recipe;
   for (std::size_t i = 0; i < runs; ++i) {
-    plan.runs.push_back(plan_run(sweep, values_of(axes, i)));
+    plan.runs.push_back(plan_run(sweep, values_of(axes, i), recipe));
     const std::string& name = plan.runs.back().name;
     if (!names.insert(name).second)
       usage_error("{}: two runs would be called {}; give values that differ in more than signs",
@@ -250,7 +264,13 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
   for (const PlannedRun& run : now.runs) names.insert(run.name);
   for (const PlannedRun& run : before.runs)
     if (!names.contains(run.name)) return run.name + " was one of its runs and is none now";
-  return "";
+  const std::string were = pairs_text(before.pairs), are = pairs_text(now.pairs);
+  if (were == are) return "";
+  // The file says nothing of those that --pairs gave.
+  const std::string advice =
+      before.pairs.empty() ? ""
+                           : fmt::format("; give --pairs {} again, or sweep its sweep.toml", were);
+  return fmt::format("its pairs were {} and are {} now", were, are) + advice;
 }
 
 }  // namespace heed

@@ -7,11 +7,15 @@
 
 namespace heed {
 
+// ModelReport's flops_per_token needs the model, whose vocabulary a task knows when its data is
+// read: more than a sweep does for runs that wait. Only ratios of these numbers count, and only for
+// the time that is left.
 double work_of(const nn::RunConfig& c) {
+  constexpr double kVocabulary = 64;
   const double width = double(c.d_model), tokens = double(c.batch) * double(c.context);
   const double of_mlp = c.mlp ? 2 * c.mlp_ratio : 0;
   const double of_layer = width * width * (4 + of_mlp) + 2 * double(c.context) * width;
-  return double(c.steps) * tokens * (double(c.layers) * of_layer + 64 * width);
+  return double(c.steps) * tokens * (double(c.layers) * of_layer + kVocabulary * width);
 }
 
 double SweepPace::left(double waiting, const std::vector<RunningWork>& running,

@@ -29,6 +29,7 @@ class SweepPace {
   double work_ = 0, seconds_ = 0;
 };
 
+/// How many runs there are, and how many of them have come how far.
 struct SweepCounts {
   std::size_t runs = 0, done = 0, failed = 0, running = 0;  ///< done: failed ones, too
 };

@@ -21,8 +21,7 @@ struct SampleOptions {
 /// cached keys and values (the prompt in one pass).
 enum class Past {
   /// A pass over the last `context` tokens as positions 0, 1, ...: what is cached of them rests,
-  /// from
-  /// the second layer on, on tokens that have left.
+  /// from the second layer on, on tokens that have left.
   kRecompute,
   /// As before: the oldest cached token is dropped, and the others stay what they are. The logits
   /// are those of one pass over the whole text in which each token sees the last `context` ones
@@ -59,12 +58,13 @@ Generator sample_stream(std::int64_t seed, std::int64_t sample);
 
 /// Extends `ids` once for each stream, all in one batch, by up to n tokens each; a sample's tokens
 /// are what they are without the others. emit(sample, token) after each; returning false ends that
-/// sample. ValueError if ids or streams are empty, or if the model's positions cannot slide.
+/// sample. ValueError if ids or streams are empty, or if the model's positions cannot slide;
+/// errors as sample_token(), NumericError of a logit that is not finite among them.
 void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
                       std::int64_t n, const GenerateOptions& options, std::span<Generator> streams,
                       const std::function<bool(std::int64_t, const GeneratedToken&)>& emit);
 
-/// One sample, with probabilities, recomputing what is past the context.
+/// One sample, with probabilities, recomputing what is past the context. Errors likewise.
 void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
               const SampleOptions& options, Generator& g,
               const std::function<bool(const GeneratedToken&)>& emit);

@@ -103,12 +103,15 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
       " of memory are free here. Lower batch, context or layers, or raise accumulate");
 }
 
-double resident_peak(const std::function<void()>& f) {
-  if (f) {
-    std::ofstream("/proc/self/clear_refs") << "5";  // proc(5): resets VmHWM
-    f();
-  }
-  return 1024 * number_in("/proc/self/status", "VmHWM:");
+double resident_peak(const fs::path& root) {
+  return 1024 * number_in(root / "proc/self/status", "VmHWM:");
+}
+
+bool reset_resident_peak(const fs::path& root) {
+  std::ofstream file(root / "proc/self/clear_refs");
+  file << "5";  // proc(5): resets VmHWM
+  file.close();
+  return file.good();
 }
 
 }  // namespace heed::nn

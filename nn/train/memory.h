@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 
 #include "nn/train/config.h"
 
@@ -21,8 +20,11 @@ void check_model_memory(const RunConfig& config, std::int64_t vocab, std::int64_
 /// and logits.
 void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
-/// Bytes resident in memory at the highest point so far (VmHWM), or while f runs; where Linux does
-/// not let a process reset its mark, since the process began.
-double resident_peak(const std::function<void()>& f = {});
+/// Bytes resident in memory at the highest point (VmHWM) since the mark was reset, or the process
+/// began. `root`: as above.
+double resident_peak(const std::filesystem::path& root = "/");
+/// Resets that mark to what is resident now. False, and it stays, where Linux does not let a
+/// process do so.
+bool reset_resident_peak(const std::filesystem::path& root = "/");
 
 }  // namespace heed::nn

@@ -3,21 +3,24 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <limits>
 #include <thread>
 
 #include "autograd/engine/engine.h"
+#include "autograd/ops/map.h"
 #include "nn/train/invariants.h"
 #include "nn/train/memory.h"
+#include "nn/train/timing.h"
 
 namespace heed::nn {
 
 using namespace autograd;
 
 namespace {
+
+namespace fs = std::filesystem;
 
 // Parts of a run, as it would do them, on as many sequences as one says.
 class Rehearsal {
@@ -33,11 +36,16 @@ class Rehearsal {
     return std::min(evaluation_chunk(t_.model, t_.task->facts()), all_);
   }
 
+  /// Of the run's steps those whose invariants are looked at.
+  std::int64_t watched_steps() const {
+    const std::int64_t every = t_.config().check_invariants;
+    return every > 0 ? t_.config().steps / every : 0;
+  }
+
   void evaluates(std::int64_t n) { evaluate(t_.model, *t_.task, n); }
 
-  void learns(std::int64_t n) {
+  void learns(std::int64_t n, bool watched) {
     for (const NamedTensor& p : parameters(t_.model)) p.tensor.zero_grad();
-    const bool watched = t_.config().check_invariants > 0;
     const Batch batch = t_.task->sample(n, g_);
     Probe probe;
     if (watched) record_invariants(probe, t_.model);
@@ -55,12 +63,14 @@ class Rehearsal {
 
 // The resident peak of f(), in a thread of its own, whose end gives back what the pool keeps for
 // it.
-double peak_of(const std::function<void()>& f) {
+double peak_of(const std::function<void()>& f, const fs::path& root) {
   double peak = 0;
   std::exception_ptr failed;
   std::thread([&] {
     try {
-      peak = resident_peak(f);
+      reset_resident_peak(root);
+      f();
+      peak = resident_peak(root);
     } catch (...) {
       failed = std::current_exception();
     }
@@ -70,23 +80,29 @@ double peak_of(const std::function<void()>& f) {
   return peak;
 }
 
-double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures) {
+double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures,
+                 const fs::path& root) {
   const auto part = [](double share, std::int64_t whole) {
     return std::max<std::int64_t>(1, std::llround(share * double(whole)));
   };
   const std::int64_t rows = r.rows(), chunk = r.chunk();
   const auto measured = [&](double share) {
-    return peak_of([&] {
-      // Evaluations come in chunks and what is left, whose buffers are of other sizes.
-      for (const std::int64_t n :
-           {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
-        if (n > 0) r.evaluates(part(share, n));
-      r.learns(part(share, rows));
-      pictures();
-    });
+    return peak_of(
+        [&] {
+          // Evaluations come in chunks and what is left, whose buffers are of other sizes.
+          for (const std::int64_t n :
+               {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
+            if (n > 0) r.evaluates(part(share, n));
+          r.learns(part(share, rows), r.watched_steps() > 0);
+          pictures();
+        },
+        root);
   };
   double peak = measured(rows < 4 ? 1 : 0.5);
-  if (rows >= 4) {
+  if (rows >= 4 && !reset_resident_peak(root)) {
+    // The mark only rises, so two parts of a batch have no difference.
+    peak = 2 * peak < available_memory(root) ? measured(1) : 2 * peak;
+  } else if (rows >= 4) {
     const double low = double(rows / 4) / double(rows), high = 2 * low;
     const double a = measured(low), b = measured(high);
     peak = b + (b - a) / (high - low) * (1 - high);
@@ -101,41 +117,49 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   return peak + copies * weights;
 }
 
-// The median of what f() takes for a quarter of a second; a long one, once, is not warmed up.
-double seconds_of(const std::function<void()>& f) {
+// For a quarter of a second; a long call, once, is not warmed up.
+double moment_of(const std::function<void()>& f) {
   constexpr double kLong = 0.25;
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
-  double total = 0;
-  for (bool warm = false; total < kLong;) {
-    const auto start = Clock::now();
-    f();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    if (warm || seconds >= kLong) total += seconds, times.push_back(seconds);
-    warm = true;
-  }
-  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
-  return times[times.size() / 2];
+  const double first = seconds_of(f);
+  return first >= kLong ? first : median_call(f, kLong);
+}
+
+// Of an update. At learning rate 0 it leaves all weights but some zeros, whose sign it turns: they
+// are put back.
+double update_seconds(Trainer& t) {
+  std::vector<std::pair<Tensor, Tensor>> kept;
+  for (const NamedTensor& p : parameters(t.model))
+    kept.emplace_back(p.tensor, detached_copy(p.tensor));
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(t.config(), t.model);
+  const double seconds = moment_of([&] { clipped_step(*optimizer, t.config(), 0); });
+  const NoGrad guard;
+  for (const auto& [weight, before] : kept) copy_(weight, before);
+  return seconds;
+}
+
+// Of the passes of a mean step.
+double pass_seconds(const RunConfig& c, Rehearsal& r) {
+  const double plain = moment_of([&] { r.learns(r.rows(), false); });
+  if (r.watched_steps() == 0) return plain * double(c.accumulate);
+  const double watched = moment_of([&] { r.learns(r.rows(), true); });
+  const double share = double(r.watched_steps()) / double(c.steps);
+  return (plain + (watched - plain) * share) * double(c.accumulate);
 }
 
 }  // namespace
 
-RunCost run_cost(Trainer& t, const std::function<void()>& pictures) {
+RunCost run_cost(Trainer& t, const std::function<void()>& pictures, const fs::path& root) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const RunConfig& c = t.config();
   Rehearsal r(t);
-  RunCost cost{run_bytes(t, r, pictures), kNan, kNan};
-  if (cost.bytes <= available_memory()) {
-    // A step of AdamW at learning rate 0 leaves the weights as they are.
-    AdamW update(decay_groups(parameters(t.model), 0));
-    const double learns = seconds_of([&] { r.learns(r.rows()); });
-    const double updates = seconds_of([&] { update.step(0, 1); });
+  RunCost cost{run_bytes(t, r, pictures, root), kNan, kNan};
+  if (cost.bytes <= available_memory(root)) {
+    cost.seconds_per_step = pass_seconds(c, r) + update_seconds(t);
     const std::int64_t looked_at = std::min(r.chunk(), r.some());
-    const double evaluates = seconds_of([&] { r.evaluates(looked_at); }) / double(looked_at);
+    const double evaluates = moment_of([&] { r.evaluates(looked_at); }) / double(looked_at);
     // One before the first step, one of everything at the end.
     const double evaluations = c.eval_every > 0 ? double(c.steps / c.eval_every + 1) : 1;
-    cost.seconds_per_step = learns * double(c.accumulate) + updates;
-    cost.seconds = cost.seconds_per_step * double(c.steps) + seconds_of(pictures) +
+    cost.seconds = cost.seconds_per_step * double(c.steps) + moment_of(pictures) +
                    evaluates * (evaluations * double(r.some()) + double(r.all()));
   }
   for (const NamedTensor& p : parameters(t.model)) p.tensor.zero_grad();

@@ -1,6 +1,7 @@
 // What a run will cost, from passes of it that are measured on this machine.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 
 #include "nn/train/trainer.h"
@@ -16,7 +17,10 @@ struct RunCost {
 /// Bytes are those of one evaluation, one forward and one backward pass on a quarter and on half of
 /// a batch, drawn on to the whole: memory is affine in the sequences. Seconds are then those of
 /// whole passes, repeated for a moment where they are short. Takes no step: weights and streams
-/// stay as they are. `pictures` draws what a run draws.
-RunCost run_cost(Trainer& trainer, const std::function<void()>& pictures);
+/// stay as they are. Where Linux keeps the mark of memory that other passes left, bytes are those
+/// of the whole batch, or at most so many if it might not fit. `pictures` draws what a run draws;
+/// `root`: where /proc and /sys are. NumericError if the run's first gradient is not finite.
+RunCost run_cost(Trainer& trainer, const std::function<void()>& pictures,
+                 const std::filesystem::path& root = "/");
 
 }  // namespace heed::nn

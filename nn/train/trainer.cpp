@@ -30,14 +30,6 @@ Generator stream(std::int64_t seed, Stream which) {
 
 bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
-std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer& model) {
-  const std::vector<ParameterGroup> groups = decay_groups(parameters(model), c.weight_decay);
-  if (c.optimizer == OptimizerKind::kSGD)
-    return std::make_unique<SGD>(groups, SGDOptions{.momentum = c.momentum});
-  return std::make_unique<AdamW>(groups,
-                                 AdamWOptions{.beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps});
-}
-
 // 0 stands for no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
 
@@ -100,6 +92,18 @@ Transformer make_model(const RunConfig& config, const Task& task) {
   check<ValueError>(facts.context == config.context, "context", "the task ", facts.name,
                     " has sequences of ", facts.context, " tokens, not ", config.context);
   return make_model(config, std::int64_t(facts.vocabulary.size()), facts.classes, g);
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer& model) {
+  const std::vector<ParameterGroup> groups = decay_groups(parameters(model), c.weight_decay);
+  if (c.optimizer == OptimizerKind::kSGD)
+    return std::make_unique<SGD>(groups, SGDOptions{.momentum = c.momentum});
+  return std::make_unique<AdamW>(groups,
+                                 AdamWOptions{.beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps});
+}
+
+double clipped_step(Optimizer& optimizer, const RunConfig& c, double lr) {
+  return optimizer.step(lr, limit_of(c.clip), limit_of(c.clip_value));
 }
 
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
@@ -185,8 +189,7 @@ StepReport Trainer::try_step(const Batch* fixed) {
   StepReport report = loss_and_gradients(fixed);
   if (report.word & kLeft) return report;
   report.lr = schedule(config_).lr_at(steps_done);
-  report.grad_norm =
-      optimizer_->step(report.lr, limit_of(config_.clip), limit_of(config_.clip_value));
+  report.grad_norm = clipped_step(*optimizer_, config_, report.lr);
   report.clipped_norm = optimizer_->clipped_norm();
   report.step = ++steps_done;
   MetricsRow& row = row_of(report.step);

@@ -21,6 +21,11 @@ std::unique_ptr<Task> make_task(const RunConfig& config);
 /// Its model, drawn from config.seed. ValueError if its context is not the task's.
 Transformer make_model(const RunConfig& config, const Task& task);
 
+/// Its optimizer, over all parameters of the model.
+std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transformer& model);
+/// One update, clipped as config.clip and clip_value say. Returns the norm before clipping.
+double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
+
 /// What a run of `config` writes into its config.toml (but for a batch of more sequences than the
 /// task has, which becomes all of them): checked; a text or lines by the whole path,
 /// which also chooses the task; the name of a task of one's `own`, if there is one, as the task.

@@ -1,9 +1,9 @@
 // HEED_SIMD=TARGET heed_tests: every test on that SIMD target. With HEED_SIMD_OTHER set, too, only
 // if it is not the one that tests run on anyway: for CI.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // listeners, for version 2
-#include "tests/support/simd_targets.h"
-
 #include <cstdio>
+
+#include "tests/support/simd_targets.h"
 
 namespace {
 

@@ -19,8 +19,14 @@ loader.exec_module(costs)
 sizes = [256, 512, 1024, 4096]
 assert abs(costs.exponent(sizes, [3 * n ** 1.5 for n in sizes]) - 1.5) < 1e-9
 assert abs(costs.exponent(sizes, [7] * 4)) < 1e-9
+# An axis that ends early fills the width: its last point lies above its last size.
+[line] = [x for x in costs.panel("context", [("seconds", [256, 512, 1024], [1, 2, 4])], 50) if "polyline" in x]
+assert line.split('"')[1].split() == ["50.0,240.0", "155.0,140.0", "260.0,40.0"], line
 
 with tempfile.TemporaryDirectory() as folder:
+    costs.measure = None
+    [run] = costs.dry_run([1], folder, 0.1)
+    assert run["steps"] >= 0.1 / run["said_seconds_per_step"] and run["seconds_per_step"] > 0, run
     command = [sys.executable, COSTS, "layers", "--most", "2", "--seconds", "0", "--json", "--out", f"{folder}/c.svg"]
     result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
     xml.dom.minidom.parse(f"{folder}/c.svg")
@@ -30,9 +36,10 @@ assert memory["cost"] == "bytes" and memory["sizes"] == [1, 2], memory
 assert 0.5 < memory["exponent"] < 1, memory
 for row in result["rows"]:
     assert min(row["values"]) > 0, row
-# A run takes what --dry-run says, to a fifth.
+# A run takes what --dry-run says, to a fifth. Its step is its own: no bench of another vocabulary.
 assert [run["batch"] for run in result["dry_run"]] == [1, 2]
 for run in result["dry_run"]:
     assert 0.8 < run["peak_bytes"] / run["said_bytes"] < 1.25, run
+    assert run["steps"] >= 3, run
     assert 0.2 < run["seconds_per_step"] / run["said_seconds_per_step"] < 5, run  # memory_test has the bound
 print("costs: passed")

@@ -15,6 +15,7 @@ for key in ms_per_step tokens_per_s mfu peak_bytes; do
 done
 [[ $train == *'"matmul":"float32"'* ]] || fail "bench train: which products? $train"
 less "$(number mfu <<< "$train")" 1 || fail "faster than the machine: $train"
+[[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a peak of what no step does: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
 
 generate=$("$heed" bench generate --preset micro --threads 1 --json)
@@ -30,11 +31,18 @@ while read -r seconds bytes; do
   less 0 "$seconds" && less 0 "$bytes" || fail "bench blocks: $blocks"
 done <<< "$blocks"
 for line in 'train micro' 'train nano 1' 'sleep micro 1' 'attention 1x1x8 1' 'attention 1x1x0x4 1' 'attention 1x1x8x4x 1' \
-  'train micro,contxt=32 1' 'train micro,context 1' 'train micro,context=0 1'; do
+  'train micro,contxt=32 1' 'train micro,context 1' 'train micro,context=0 1' 'train micro,accumulate=2 1' \
+  'train micro,schedule=constant 1' 'train micro,momentum=0.9 1' 'train micro,heads=3 1' 'generate micro,batch=2 1' \
+  'generate micro,dropout=0.1 1'; do
   code=0
   "$heed" bench blocks <<< "$line" 2> /dev/null > /dev/null || code=$?
   [[ $code == 2 ]] || fail "bench blocks: '$line' is exit $code"
 done
+
+# Options of a step are those of the step that is timed: SGD has no moments, clip=0 none to clip.
+bytes() { "$heed" bench blocks <<< "train micro,$1 0" | cut -d ' ' -f 2; }
+less "$(bytes optimizer=sgd)" "$(bytes optimizer=adamw)" || fail "bench blocks: SGD takes as much as AdamW"
+less 0 "$(bytes clip=0,clip-value=0.1,beta2=0.9)" || fail "bench blocks: clip=0"
 
 ops=$("$heed" bench ops --json)
 less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"

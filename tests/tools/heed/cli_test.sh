@@ -130,10 +130,10 @@ refuses 2 "holds no run" train --out full
 refuses 2 "holds no run" train --out full --overwrite
 refuses 4 "is a file" train --out latin1.txt
 refuses 2 "give --out" train --overwrite
-refuses 2 "needs gemm, ops or train" bench
+refuses 2 "needs gemm, ops, train, generate or blocks" bench
 refuses 2 "did you mean 'gemm'" bench gem
 refuses 2 "did you mean 'small'" bench train --preset smal
-refuses 2 "goes with heed bench train" bench ops --preset micro
+refuses 2 "goes with heed bench train or generate" bench ops --preset micro
 checks=$((checks + 1)); [[ ! -e runs ]] || fail "refused commands made runs/"
 
 # --- config files

@@ -47,4 +47,5 @@ foretells_time() {
 }
 foretells_time --text text.txt --preset toy --steps 60
 foretells_time urn --steps 100
+foretells_time urn --steps 100 --check-invariants 50  # two steps of 100 are looked at
 exit $failures

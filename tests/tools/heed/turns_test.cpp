@@ -15,6 +15,8 @@ TEST_CASE("a drift of the machine leaves the ratio of turns alone") {
   const std::vector<double> a = {2, 2, 20, 20, 2}, b = {9, 9, 10, 10, 1};
   CHECK(median(a) / median(b) < 0.3);
   CHECK(median_ratio(a, b) == 2);
+  CHECK(median(b) - median(a) == 7);
+  CHECK(median_difference(b, a) == -1);
   CHECK(median({3, 1, 2}) == 2);
   CHECK(median({4, 1, 3, 2}) == 2);
 }

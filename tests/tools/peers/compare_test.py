@@ -4,9 +4,11 @@ with PyTorch or without. Usage: compare_test.py PATH-TO-HEED"""
 import importlib.machinery
 import importlib.util
 import json
+import math
 import os
 import subprocess
 import sys
+import tempfile
 import types
 from pathlib import Path
 
@@ -22,16 +24,17 @@ loader.exec_module(compare)
 
 
 class Fake:
-    """Gets slower with every block of either side: only neighbors compare."""
+    """Takes these times, a block each."""
     log = []
 
-    def __init__(self, name, seconds):
-        self.name, self.threads, self.seconds = name, 1, seconds
+    def __init__(self, name, times):
+        self.name, self.threads, self.times = name, 1, times
 
     def block(self, work, size, seconds):
-        if seconds >= 1:  # less is the warm-up
-            Fake.log.append(self.name)
-        return self.seconds * 2 ** (len(Fake.log) // 2.001)
+        if seconds < 1:  # the warm-up, and the block that chooses the peer
+            return self.times[0]
+        Fake.log.append(self.name)
+        return self.times[Fake.log.count(self.name) - 1]
 
     def cpu_seconds(self):
         return 0
@@ -40,18 +43,62 @@ class Fake:
         pass
 
 
-sides = {"heed": Fake("heed", 1.0), "torch": Fake("torch", 3.0)}
-compare.Resident = lambda name, threads: sides[name]
-how = types.SimpleNamespace(rounds=8, seconds=1, threads=1, peer_threads=[1], variants=["torch"])
+# Ten times slower in turns 2 and 3, where heed was not disturbed but in turns 0 and 1: heed's median is
+# of a slow turn, the peer's of a fast one.
+sides = {"heed": Fake("heed", [9, 9, 10, 10, 1]), "torch": Fake("torch", [2, 2, 20, 20, 2])}
+real_resident, compare.Resident = compare.Resident, lambda name, threads: sides[name]
+how = types.SimpleNamespace(rounds=5, seconds=1, threads=1, peer_threads=[1], variants=["torch"], matmul="float32")
 row = compare.compared("train", "micro", how, {})
-turns = Fake.log[-16:]  # before: the block that chose the peer
-assert turns == ["heed", "torch", "torch", "heed"] * 4, turns
-assert abs(row["ratio"] - 3) < 1e-12 and row["heed_ms"] > 1e4, row
+assert Fake.log == (["heed", "torch", "torch", "heed"] * 3)[:10], Fake.log
+assert row["ratio"] == 2 and row["largest"] == 2 and abs(row["smallest"] - 2 / 9) < 1e-12, row
+assert row["heed_ms"] == 9000 and row["peer_ms"] == 2000, row
+compare.Resident = real_resident
 
-quick = ["train", "--preset", "micro", "--variants", "torch+fused", "--peer-threads", "1", "--threads", "1",
-         "--rounds", "1", "--seconds", "0.05", "--json"]
-done = subprocess.run([sys.executable, PEERS / "compare", *quick], stdout=subprocess.PIPE, text=True, check=True)
-result = json.loads(done.stdout)
+# A heed of known speeds: 2 ms a step where it multiplies bfloat16, else 5 ms; products whose median
+# ratios are no ratios of their median speeds.
+STAND_IN = r'''#!/usr/bin/env python3
+import json, sys
+if "gemm" in sys.argv:
+    row = {"m": 1, "n": 2, "k": 3, "gflops": 100, "ratio": 0.5, "reference_gflops": 100, "reference_ratio": 0.5,
+           "openblas_gflops": 100, "openblas_ratio": 2, "mkl_gflops": None, "mkl_ratio": None}
+    print(json.dumps({"rows": [row, row | {"m": 4, "ratio": 0.125, "reference_ratio": 0.125}]}))
+for line in sys.stdin if "blocks" in sys.argv else []:
+    work, size, seconds = line.split()
+    print({"toy": 0.005, "toy,matmul=bfloat16": 0.002}[size], 0, flush=True)
+'''
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, PEERS / "compare", *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    stand_in = Path(folder, "heed")
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+    os.environ["HEED"] = str(stand_in)
+    in_bfloat16 = ["--matmul", "bfloat16", "--preset", "toy", "--rounds", "2", "--seconds", "0.01"]
+    done = run("train", *in_bfloat16, "--variants", "heed", "--json")
+    [row] = json.loads(done.stdout)["rows"]
+    assert row["heed"] == "heed+bf16" and row["peer"] == "heed" and row["ratio"] == 2.5, row
+    assert "goes with train alone" in run("gemm", *in_bfloat16).stderr
+    assert "none of the peers" in run("train", *in_bfloat16, "--variants", "jax").stderr
+    assert "none of the peers" in run("train", "--variants", "heed").stderr
+    assert {"torch+bf16+fused", "torch+bf16+compile+fused"} <= {n for v in compare.lines_of("bfloat16").values() for n in v}
+
+    absent, compare.HEED = {}, str(stand_in)
+    by_library = {t["library"]: t for t in compare.products(1, absent)}
+    assert list(by_library) == ["oneDNN", "OpenBLAS", "the fastest"] and list(absent) == ["MKL"], by_library
+    assert abs(by_library["oneDNN"]["geometric_mean"] - math.sqrt(0.5 * 0.125)) < 1e-12, by_library
+    assert by_library["oneDNN"]["smallest_at"] == [4, 2, 3] and by_library["OpenBLAS"]["geometric_mean"] == 1, by_library
+os.environ["HEED"] = sys.argv[1]
+
+quick = ["train", "--preset", "micro", "--peer-threads", "1", "--threads", "1", "--rounds", "1", "--seconds", "0.05",
+         "--json", "--variants"]
+[row] = json.loads(run(*quick, "heed", "--matmul", "bfloat16").stdout)["rows"]
+assert row["ratio"] > 0 and row["work"] == "train, heed in float32", row
+result = json.loads(run(*quick, "torch+fused").stdout)
 if result["rows"]:
     assert result["rows"][0]["ratio"] > 0 and result["rows"][0]["peer"] == "torch+fused", result
 else:

@@ -16,9 +16,6 @@ struct BenchOptions {
   autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of train
 };
 
-/// The presets that bench train can time.
-std::vector<std::string> bench_presets();
-
 // Each prints a table, or with json one object, and returns an exit code.
 int bench_gemm(const BenchOptions& options);
 int bench_ops(const BenchOptions& options);

@@ -6,11 +6,10 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
+#include "nn/train/timing.h"
 #include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/turns.h"
 #include "tools/heed/bench/works.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -22,17 +21,6 @@ Call make_call(const std::string& work, const std::string& size) {
   if (work == "generate") return [w = std::make_shared<Generation>(size)] { (*w)(); };
   if (work == "attention") return attention_call(size);
   usage_error("bench blocks: no work '{}'; there are train, generate and attention", work);
-}
-
-double median_call(const Call& call, double seconds) {
-  std::vector<double> times;
-  const Stopwatch block;
-  while (times.empty() || block.seconds() < seconds) {
-    const Stopwatch clock;
-    call();
-    times.push_back(clock.seconds());
-  }
-  return median(times);
 }
 
 }  // namespace
@@ -50,7 +38,7 @@ int bench_blocks(const BenchOptions& options) {
     Call& call = calls[work + " " + size];
     if (!call) call = make_call(work, size);
     autograd::reset_peak_bytes();
-    const double median_seconds = median_call(call, seconds);
+    const double median_seconds = nn::median_call(call, seconds);
     print("{:.9g} {}\n", median_seconds, autograd::pool_stats().peak_bytes);
     if (std::fflush(stdout) != 0) throw autograd::IoError("bench blocks: cannot write to stdout");
   }

@@ -2,6 +2,7 @@
 #include "autograd/base/parallel.h"
 #include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
+#include "tools/heed/bench/presets.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/report/output.h"
 
@@ -14,9 +15,11 @@ struct BenchArguments {
 };
 
 int bench(const BenchArguments& a, const Command& c) {
-  if (a.what.empty()) usage_error("bench: needs gemm, ops or train; try heed bench train");
+  if (a.what.empty())
+    usage_error("bench: needs gemm, ops, train, generate or blocks; try heed bench train");
   const bool of_presets = a.what == "train" || a.what == "generate";
-  if (c.given("preset") && !of_presets) usage_error("--preset goes with heed bench train");
+  if (c.given("preset") && !of_presets)
+    usage_error("--preset goes with heed bench train or generate");
   if (c.given("matmul") && a.what != "train") usage_error("--matmul goes with heed bench train");
   if (c.json && a.what == "blocks")
     usage_error("bench blocks prints two numbers a line, no --json");
@@ -36,14 +39,14 @@ int bench(const BenchArguments& a, const Command& c) {
 void bench_command(Command& c) {
   c.name = "bench", c.what = "time matrix products, ops, training steps or generation";
   c.json_keys["gemm"] =
-      "rows (m n k trans_a trans_b threads gflops reference_gflops openblas_gflops mkl_gflops "
-      "ratio)";
+      "rows (m n k trans_a trans_b threads gflops ratio reference_gflops reference_ratio "
+      "openblas_gflops openblas_ratio mkl_gflops mkl_ratio)";
   c.json_keys["ops"] =
       "threads add (forward_ns backward_ns) rows (op us gb_per_s us_with_grad) "
       "attention (length ms extra_bytes composite_ms composite_extra_bytes)";
   c.json_keys["train"] =
       "rows (preset matmul threads ms_per_step tokens_per_s mfu peak_bytes mallocs_per_step "
-      "peak_gflops)";
+      "peak_gflops peak_of)";
   c.json_keys["generate"] = "rows (preset threads tokens_per_s weight_bytes gb_per_s read_share)";
   c.examples =
       "  heed bench train\n"
@@ -62,7 +65,7 @@ void bench_command(Command& c) {
       "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least once,\n"
       "          and prints the median seconds of one and the most bytes of tensors; for\n"
       "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
-      "          a MODEL is a preset, with options: toy,context=256,batch=1\n"
+      "          a MODEL is a preset, with options that a step has: toy,context=256,batch=1\n"
       "Medians of turns that alternate. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
   c.arguments = 1;

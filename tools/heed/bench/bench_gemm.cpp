@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
+#include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/comparators.h"
+#include "tools/heed/bench/presets.h"
 #include "tools/heed/bench/turns.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
@@ -25,22 +28,16 @@ struct Product {
   double flop() const { return 2.0 * double(m) * double(n * k); }
 };
 
-// The speed presets of nn/train/README.md.
-struct Preset {
-  std::int64_t vocab, d_model, heads, context, batch;
-};
-constexpr Preset kPresets[] = {
-    {32, 32, 2, 16, 16}, {64, 64, 4, 64, 32}, {65, 128, 4, 64, 12}, {65, 384, 6, 256, 8}};
-
 std::vector<Product> products() {
   std::vector<Product> list;
   const auto add = [&](const Product& p) {
     if (std::find(list.begin(), list.end(), p) == list.end()) list.push_back(p);
   };
-  for (const Preset& p : kPresets) {
+  for (const std::string& name : bench_presets()) {
+    const nn::RunConfig p = nn::preset(name);
     const std::int64_t rows = p.batch * p.context, d = p.d_model, t = p.context, h = d / p.heads;
     for (const auto& [out, in] :
-         {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}, {p.vocab, d}}) {
+         {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}, {bench_vocabulary(name), d}}) {
       add({rows, out, in, false, true});   // y = x W^T
       add({rows, in, out, false, false});  // dx = dy W
       add({out, in, rows, true, false});   // dW = dy^T x
@@ -88,7 +85,12 @@ struct ProductRow {
   int threads;
   double gflops;
   std::vector<double> others;  // GFLOP/s of each library
-  double ratio;                // ours to the fastest of them; NaN without any
+  std::vector<double> ratios;  // ours to each, of the same turns
+  // To the fastest of them, the smallest; NaN without any: fmin takes what is no NaN.
+  double ratio() const {
+    return std::accumulate(ratios.begin(), ratios.end(), double(NAN),
+                           [](double a, double b) { return std::fmin(a, b); });
+  }
 };
 
 using Libraries = std::vector<std::unique_ptr<Comparator>>;
@@ -109,11 +111,10 @@ ProductRow measure_product(const Product& p, int threads, const Libraries& libra
     run.emplace_back(
         [&] { library->sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data()); });
   const auto times = seconds_by_turn(run);
-  ProductRow row{p, threads, p.flop() / median(times[0]) / 1e9, {}, NAN};
+  ProductRow row{p, threads, p.flop() / median(times[0]) / 1e9, {}, {}};
   for (std::size_t i = 1; i < times.size(); ++i) {
     row.others.push_back(p.flop() / median(times[i]) / 1e9);
-    // The fastest is the one with the smallest ratio: fmin takes what is no NaN.
-    row.ratio = std::fmin(row.ratio, median_ratio(times[i], times[0]));
+    row.ratios.push_back(median_ratio(times[i], times[0]));
   }
   return row;
 }
@@ -127,14 +128,14 @@ nn::Json to_json(const ProductRow& r, const Libraries& libraries) {
                                    {"trans_b", p.trans_b},
                                    {"threads", r.threads},
                                    {"gflops", r.gflops},
-                                   {"reference_gflops", nullptr},
-                                   {"openblas_gflops", nullptr},
-                                   {"mkl_gflops", nullptr},
-                                   {"ratio", r.ratio}});
-  const std::map<std::string, const char*> keys = {
-      {"oneDNN", "reference_gflops"}, {"OpenBLAS", "openblas_gflops"}, {"MKL", "mkl_gflops"}};
-  for (std::size_t i = 0; i < libraries.size(); ++i)
-    row[keys.at(libraries[i]->name())] = r.others[i];
+                                   {"ratio", r.ratio()}});
+  const std::map<std::string, std::string> keys = {
+      {"oneDNN", "reference"}, {"OpenBLAS", "openblas"}, {"MKL", "mkl"}};
+  for (const auto& [library, key] : keys) row[key + "_gflops"] = row[key + "_ratio"] = nullptr;
+  for (std::size_t i = 0; i < libraries.size(); ++i) {
+    const std::string& key = keys.at(libraries[i]->name());
+    row[key + "_gflops"] = r.others[i], row[key + "_ratio"] = r.ratios[i];
+  }
   return row;
 }
 
@@ -149,8 +150,8 @@ void print_table(const std::vector<ProductRow>& rows, const Libraries& libraries
     print("{:>6} {:>6} {:>6}  {}{}  {:>7} {:>9.1f}", p.m, p.n, p.k, p.trans_a ? 'T' : 'N',
           p.trans_b ? 'T' : 'N', r.threads, r.gflops);
     for (const double gflops : r.others) print(" {:>9.1f}", gflops);
-    print(" {:>7}\n", libraries.empty() ? "-" : fmt::format("{:.2f}", r.ratio));
-    ratios[r.threads].push_back(r.ratio);
+    print(" {:>7}\n", libraries.empty() ? "-" : fmt::format("{:.2f}", r.ratio()));
+    ratios[r.threads].push_back(r.ratio());
   }
   if (libraries.empty()) {
     print("Found neither oneDNN (Debian: libdnnl2 or libdnnl3), OpenBLAS nor MKL: no ratios\n");

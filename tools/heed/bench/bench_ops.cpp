@@ -5,6 +5,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
 #include "autograd/engine/engine.h"
+#include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "tools/heed/bench/bench.h"
@@ -39,8 +40,8 @@ Json overhead(bool json) {
     autograd::backward(y, {.grad_output = ones});
     a.zero_grad(), b.zero_grad();
   };
-  const std::vector<double> s = median_seconds({forward, both}, 21);
-  const double ns[] = {s[0] * 1e9, (s[1] - s[0]) * 1e9};
+  const auto s = seconds_by_turn({forward, both}, 21);
+  const double ns[] = {median(s[0]) * 1e9, median_difference(s[1], s[0]) * 1e9};
   if (!json)
     print(
         "a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} "
@@ -91,22 +92,14 @@ Json rows(bool json, Progress& progress) {
   return table;
 }
 
-struct Measured {
-  double seconds;
-  double bytes;  // at the highest point, beyond inputs, output and gradients
-};
-
-template <class F>
-Measured attention_step(std::int64_t length, F f) {
-  const auto leaf = [&] { return autograd::randn({1, 1, length, 32}).requires_grad(); };
-  const Tensor q = leaf(), k = leaf(), v = leaf(), g = autograd::randn({1, 1, length, 32});
-  const auto run = [&] { autograd::grad(f(q, k, v), {q, k, v}, {.grad_output = g}); };
+// At the highest point of attention forward and backward, beyond inputs, output and gradients.
+double extra_bytes(const std::function<void()>& step, std::int64_t length) {
   const auto live = autograd::pool_stats().live_bytes;
   autograd::reset_peak_bytes();
-  run();
+  step();
   const auto peak = autograd::pool_stats().peak_bytes - live;
   const double kept = 4.0 * 32 * 4 * double(length);  // out, dq, dk, dv
-  return {median_seconds({run}, 3, 0)[0], double(peak) - kept};
+  return double(peak) - kept;
 }
 
 Json attention_table(bool json, Progress& progress) {
@@ -126,18 +119,27 @@ Json attention_table(bool json, Progress& progress) {
   for (const std::int64_t length : {1024, 2048, 4096, 8192}) {
     progress.at_work(fmt::format("bench ops: attention, T = {}", length));
     const auto draw = [&] { return autograd::randn({1, 1, length, 32}); };
-    const Tensor q = draw(), k = draw(), v = draw();
-    check_close("attention", fused(q, k, v), autograd::to(composite(q, k, v), autograd::float64));
-    const Measured a = attention_step(length, fused), b = attention_step(length, composite);
+    const auto leaf = [&] { return draw().requires_grad(); };
+    const Tensor q = leaf(), k = leaf(), v = leaf(), g = draw();
+    {
+      const autograd::NoGrad guard;
+      check_close("attention", fused(q, k, v), autograd::to(composite(q, k, v), autograd::float64));
+    }
+    const auto step = [&](const auto& f) -> std::function<void()> {
+      return [&] { autograd::grad(f(q, k, v), {q, k, v}, {.grad_output = g}); };
+    };
+    const std::vector<std::function<void()>> steps = {step(fused), step(composite)};
+    const double bytes[] = {extra_bytes(steps[0], length), extra_bytes(steps[1], length)};
+    const std::vector<double> s = median_seconds(steps, 3, 0);
     progress.clear();
     table.push_back(Json::object({{"length", length},
-                                  {"ms", a.seconds * 1e3},
-                                  {"extra_bytes", a.bytes},
-                                  {"composite_ms", b.seconds * 1e3},
-                                  {"composite_extra_bytes", b.bytes}}));
+                                  {"ms", s[0] * 1e3},
+                                  {"extra_bytes", bytes[0]},
+                                  {"composite_ms", s[1] * 1e3},
+                                  {"composite_extra_bytes", bytes[1]}}));
     if (!json)
-      print("  {:>6} {:>10.2f} {:>12} {:>14.1f} {:>16}\n", length, a.seconds * 1e3,
-            bytes_text(a.bytes), b.seconds * 1e3, bytes_text(b.bytes));
+      print("  {:>6} {:>10.2f} {:>12} {:>14.1f} {:>16}\n", length, s[0] * 1e3, bytes_text(bytes[0]),
+            s[1] * 1e3, bytes_text(bytes[1]));
   }
   return table;
 }

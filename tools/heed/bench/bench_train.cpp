@@ -1,9 +1,8 @@
 // heed bench train: a training step of the presets in time, memory and the machine's peak.
 #include "autograd/base/pool.h"
-#include "autograd/kernels/kernels.h"
 #include "tools/heed/bench/allocations.h"
 #include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/comparators.h"
+#include "tools/heed/bench/peak_products.h"
 #include "tools/heed/bench/presets.h"
 #include "tools/heed/bench/turns.h"
 #include "tools/heed/bench/works.h"
@@ -16,35 +15,7 @@ struct StepRow {
   std::string preset;
   int threads;
   double seconds, tokens_per_s, mfu, peak_bytes, allocations_per_step, peak_gflops;
-};
-
-// The machine's limit: products of 2048^3, ours and oneDNN's.
-class PeakProducts {
- public:
-  explicit PeakProducts(int threads) : a_(kSize * kSize, 1.0f), b_(a_.size(), 0.5f), c_(a_.size()) {
-    if (onednn_) onednn_->set_threads(threads);
-  }
-  static constexpr double flop() { return 2.0 * kSize * kSize * kSize; }
-  std::vector<std::function<void()>> calls() {
-    std::vector<std::function<void()>> list = {[this] {
-      autograd::kernels::Gemm<float> g;
-      g.m = g.n = g.k = kSize;
-      g.a = a_.data(), g.a_row = kSize, g.a_col = 1;
-      g.b = b_.data(), g.b_row = kSize, g.b_col = 1;
-      g.c = c_.data(), g.c_row = kSize, g.c_col = 1;
-      autograd::kernels::gemm(g);
-    }};
-    if (onednn_)
-      list.emplace_back([this] {
-        onednn_->sgemm(false, false, kSize, kSize, kSize, a_.data(), b_.data(), c_.data());
-      });
-    return list;
-  }
-
- private:
-  static constexpr std::int64_t kSize = 2048;
-  std::vector<float> a_, b_, c_;
-  std::unique_ptr<Comparator> onednn_ = load_onednn();
+  std::string peak_of;
 };
 
 StepRow measure(const std::string& preset, autograd::Precision matmul, int threads) {
@@ -54,17 +25,21 @@ StepRow measure(const std::string& preset, autograd::Precision matmul, int threa
   step(), step();
   const auto peak_bytes = double(autograd::pool_stats().peak_bytes);
   std::uint64_t allocated = 0, steps = 0;
-  PeakProducts products(threads);
-  std::vector<std::function<void()>> calls = products.calls();
-  calls.insert(calls.begin(), [&] {
+  const PeakProducts products(matmul, threads);
+  std::vector<std::function<void()>> calls = {[&] {
     const std::uint64_t before = allocations();
     step();
     allocated += allocations() - before, ++steps;
-  });
+  }};
+  for (const PeakProduct& p : products.all()) calls.push_back(p.call);
   const auto times = seconds_by_turn(calls, 7, 0.1);
   step.check_learned();
-  std::vector<double> best = times[1];  // the faster product of each turn
-  for (std::size_t t = 0; t < best.size(); ++t) best[t] = std::min(best[t], times.back()[t]);
+  std::vector<double> best = times[1];  // the fastest product of each turn
+  std::size_t fastest = 1;              // and of most
+  for (std::size_t i = 2; i < times.size(); ++i) {
+    for (std::size_t t = 0; t < best.size(); ++t) best[t] = std::min(best[t], times[i][t]);
+    if (median_ratio(times[i], times[fastest]) < 1) fastest = i;
+  }
   const double seconds = median(times[0]);
   return {preset,
           threads,
@@ -73,12 +48,11 @@ StepRow measure(const std::string& preset, autograd::Precision matmul, int threa
           flop / PeakProducts::flop() * median_ratio(best, times[0]),
           peak_bytes,
           double(allocated) / double(steps),
-          PeakProducts::flop() / median(best) / 1e9};
+          PeakProducts::flop() / median(best) / 1e9,
+          products.all()[fastest - 1].name};
 }
 
 }  // namespace
-
-std::vector<std::string> bench_presets() { return {"micro", "toy", "chargpt", "small"}; }
 
 int bench_train(const BenchOptions& options) {
   nn::Json table = nn::Json::array();
@@ -97,7 +71,8 @@ int bench_train(const BenchOptions& options) {
                                       {"mfu", r.mfu},
                                       {"peak_bytes", r.peak_bytes},
                                       {"mallocs_per_step", r.allocations_per_step},
-                                      {"peak_gflops", r.peak_gflops}}));
+                                      {"peak_gflops", r.peak_gflops},
+                                      {"peak_of", r.peak_of}}));
     if (!options.json)
       print("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
             r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
@@ -110,8 +85,11 @@ int bench_train(const BenchOptions& options) {
   print(
       "MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "
       "the\n"
-      "larger of our own and oneDNN's 2048^3 product on as many threads, taking turns with the "
-      "steps\n");
+      "largest of our own and oneDNN's 2048^3 products{} on as many threads, taking turns with the "
+      "steps\n",
+      options.matmul == autograd::Precision::kFloat32
+          ? ""
+          : " (ours of " + nn::enum_name(options.matmul) + ", too)");
   return kOk;
 }
 

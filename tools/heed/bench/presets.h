@@ -1,15 +1,23 @@
-// What bench train and bench generate share: rows for presets and numbers of threads.
+// The presets that are timed, and rows for each and for numbers of threads.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "autograd/base/parallel.h"
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/report/progress.h"
 
 namespace heed {
+
+/// Those of nn::preset that are there for speed (nn/train/README.md).
+std::vector<std::string> bench_presets();
+/// The vocabulary that one of these is timed with.
+std::int64_t bench_vocabulary(std::string_view preset);
 
 /// show(measure(preset, threads)) for each preset and number of threads asked for; `what` is being
 /// done meanwhile, on as many threads.

@@ -9,20 +9,25 @@
 #include <thread>
 #include <vector>
 
+#include "nn/train/timing.h"
+
 namespace heed {
 
-/// The middle one, the lower of two. Needs at least one.
-inline double median(std::vector<double> values) {
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+using nn::median;
 
-/// Median of a[t] / b[t], two measurements of the same turns: a slow turn, or ten, leave it alone.
+/// Median of f(a[t], b[t]), two measurements of the same turns: a slow turn, or ten, leave it
+/// alone.
+template <class F>
+double median_of_turns(const std::vector<double>& a, const std::vector<double>& b, F f) {
+  std::vector<double> values;
+  for (std::size_t t = 0; t < a.size(); ++t) values.push_back(f(a[t], b[t]));
+  return median(std::move(values));
+}
 inline double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> ratios;
-  for (std::size_t t = 0; t < a.size(); ++t) ratios.push_back(a[t] / b[t]);
-  return median(ratios);
+  return median_of_turns(a, b, std::divides());
+}
+inline double median_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  return median_of_turns(a, b, std::minus());
 }
 
 /// [function][turn]: seconds of one call. In a turn each function is repeated for about `turn`

@@ -10,7 +10,8 @@
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "nn/train/generate.h"
-#include "tools/heed/bench/bench.h"
+#include "nn/train/trainer.h"
+#include "tools/heed/bench/presets.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
 
@@ -19,9 +20,23 @@ namespace {
 
 using autograd::Tensor;
 
-// "toy" or "toy,context=256,batch=1": a speed preset and options of training.
-nn::RunConfig config_of(const std::string& text) {
-  std::istringstream words(text);
+enum class Work { kStep, kGeneration };
+
+// Whether an option changes what is timed: of a run's schedule, data and evaluations there is none.
+bool has_effect(const nn::Setting& s, Work work) {
+  static const std::vector<std::string> of_steps = {
+      "batch", "optimizer", "lr",           "beta1", "beta2",
+      "eps",   "momentum",  "weight-decay", "clip",  "clip-value"};
+  if (s.group == "Model") return work == Work::kStep || s.key != "dropout";
+  return work == Work::kStep &&
+         std::find(of_steps.begin(), of_steps.end(), s.key) != of_steps.end();
+}
+
+std::string preset_in(const std::string& model) { return model.substr(0, model.find(',')); }
+
+// Of "toy" or "toy,context=256,batch=1".
+nn::RunConfig config_of(const std::string& model, Work work) {
+  std::istringstream words(model);
   std::string preset, word;
   std::getline(words, preset, ',');
   const auto presets = bench_presets();
@@ -29,44 +44,49 @@ nn::RunConfig config_of(const std::string& text) {
     usage_error("bench: '{}' is no speed preset; these are: {}", preset, autograd::join(presets));
   nn::RunConfig config = nn::preset(preset);
   const std::vector<nn::Setting> settings = config.settings();
+  std::vector<const nn::Setting*> given;
   while (std::getline(words, word, ',')) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const nn::Setting* setting = nn::find_setting(settings, word.substr(0, equals));
     if (!setting || equals == word.size())
-      usage_error("bench: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", text);
+      usage_error("bench: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", model);
+    if (!has_effect(*setting, work))
+      usage_error("bench: {} changes nothing of {}, got '{}'; leave it out", setting->key,
+                  work == Work::kStep ? "a step that is timed" : "a generation", model);
     setting->set(setting->key, word.substr(equals + 1));
+    given.push_back(setting);
   }
+  for (const nn::Setting* s : given)
+    if (const std::string problem = s->unmet_need(s->key); !problem.empty())
+      usage_error("bench: {}, got '{}'", problem, model);
+  nn::validate(config);
   return config;
 }
 
-std::int64_t vocabulary_of(const std::string& text) {
-  return text.starts_with("micro") ? 32 : text.starts_with("toy") ? 64 : 65;
-}
-
-nn::Transformer model_of(const std::string& text) {
+nn::Transformer model_of(const std::string& model, const nn::RunConfig& config) {
   autograd::Generator g(1);
-  const std::int64_t vocabulary = vocabulary_of(text);
-  return nn::make_model(config_of(text), vocabulary, vocabulary, g);
+  const std::int64_t vocabulary = bench_vocabulary(preset_in(model));
+  return nn::make_model(config, vocabulary, vocabulary, g);
 }
 
 }  // namespace
 
 TrainingStep::TrainingStep(const std::string& model)
     : name_(model),
-      config_(config_of(model)),
-      model_(model_of(model)),
-      optimizer_(nn::decay_groups(nn::parameters(model_), config_.weight_decay),
-                 {.beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps}) {
+      config_(config_of(model, Work::kStep)),
+      model_(model_of(model, config_)),
+      optimizer_(nn::make_optimizer(config_, model_)) {
   autograd::Generator g(2);
   for (Tensor* ids : {&x_, &y_})
-    *ids = autograd::randint(0, vocabulary_of(model), {config_.batch, config_.context}, g);
+    *ids = autograd::randint(0, bench_vocabulary(preset_in(model)),
+                             {config_.batch, config_.context}, g);
 }
 
 double TrainingStep::operator()() {
-  optimizer_.zero_grad();
+  optimizer_->zero_grad();
   const Tensor loss = cross_entropy(model_.forward(x_, {.training = true}), y_);
   backward(loss);
-  optimizer_.step(config_.lr, config_.clip);
+  nn::clipped_step(*optimizer_, config_, config_.lr);
   last_ = loss.item();
   if (!stepped_) first_ = last_;
   stepped_ = true;
@@ -81,7 +101,8 @@ void TrainingStep::check_learned() const {
 
 double TrainingStep::flop() { return report_on(model_).flops_per_token * tokens(); }
 
-Generation::Generation(const std::string& model) : model_(model_of(model)) {
+Generation::Generation(const std::string& model)
+    : model_(model_of(model, config_of(model, Work::kGeneration))) {
   for (const nn::NamedTensor& p : nn::parameters(model_))
     if (!p.name.starts_with("tok") && !p.name.starts_with("pos"))
       weight_bytes_ += 4.0 * double(p.tensor.numel());

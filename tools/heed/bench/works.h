@@ -1,9 +1,11 @@
 // What heed bench repeats: a training step, generation, attention. A model is named by its speed
-// preset (nn/train/README.md), to which options of training may be added:
-// "toy,context=256,batch=1". UsageError if it is not.
+// preset (nn/train/README.md), to which options may be added: "toy,context=256,batch=1"; those of
+// the model, and of a step its batch, optimizer, learning rate and clipping. UsageError for others;
+// ValueError as nn::validate().
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "nn/train/config.h"
@@ -27,7 +29,7 @@ class TrainingStep {
   std::string name_;
   nn::RunConfig config_;
   nn::Transformer model_;
-  nn::AdamW optimizer_;
+  std::unique_ptr<nn::Optimizer> optimizer_;
   autograd::Tensor x_, y_;  // tokens and targets [batch, context]
   double first_ = 0, last_ = 0;
   bool stepped_ = false;

@@ -39,7 +39,7 @@ void add_into(T* sum, const T* x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
-/// Strided rows run on the reference.
+/// y = softmax(x), n values; y may be x. Strided rows run on the reference.
 template <class T>
 void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
   if constexpr (kSimdRows<T>)
@@ -61,6 +61,7 @@ void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::i
   }
 }
 
+/// y [rows, n] = (x - mean) rstd weight + bias; weight and bias [n] may each be null. y may be x.
 template <class T>
 void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight, const T* bias,
                std::int64_t rows, std::int64_t n) {
@@ -71,6 +72,7 @@ void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight,
                          weight, bias, n);
 }
 
+/// As simd::normalize_backward (rows.h): to.x is written, to.weight and to.bias are added to.
 template <class T>
 void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
                         const Accumulator<T>* moments, const T* weight, std::int64_t rows,
@@ -84,6 +86,7 @@ void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
   }
 }
 
+/// The loss of a row of n logits, and its log-sum-exp for the backward.
 template <class T>
 Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
                              double smoothing) {
@@ -92,6 +95,7 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
   return reference::cross_entropy(lse, x, n, target, smoothing);
 }
 
+/// dx [n] = scale times the gradient of that loss; dx may be x.
 template <class T>
 void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t target,
                             double smoothing, LogSumExp<T> lse, Accumulator<T> scale) {
@@ -100,6 +104,7 @@ void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t targ
   reference::cross_entropy_backward(dx, x, n, target, smoothing, lse, scale);
 }
 
+/// out [columns] += the sums of x's columns.
 template <class T>
 void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
                  std::int64_t columns) {
@@ -108,6 +113,7 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
   reference::add_columns(out, x, rows, row_stride, columns);
 }
 
+/// Of n values, in float64.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
   if constexpr (kSimdRows<T>)
@@ -115,6 +121,7 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return reference::sum_of_squares(x, n);
 }
 
+/// An update of n parameters p and their moments m and v by gradients g, as reference/adamw.h.
 template <class T>
 void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& step) {
   if constexpr (kSimdRows<T>)

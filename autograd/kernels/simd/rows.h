@@ -11,14 +11,18 @@
 
 namespace heed::autograd::kernels::simd {
 
+/// y = softmax(x), n values; y may be x. A row of -inf alone gives 0, one with a NaN NaN.
 void softmax_row(float* y, const float* x, std::int64_t n);
 
 /// `rows` adjacent rows of n values; moments is [rows, 2], mean and rstd. Sums run in float32
 /// lanes: rows are short.
 void layer_norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                         double eps);
+/// y [rows, n] may be x; weight and bias [n] may each be null, for 1 and 0.
 void normalize(float* y, const float* x, const double* moments, const float* weight,
                const float* bias, std::int64_t rows, std::int64_t n);
+/// g is the gradient of y. to.x [rows, n] is written, to.weight and to.bias [n] are added to; to.x
+/// may be null, and the other two together.
 void normalize_backward(const NormGrads<float>& to, const float* g, const float* x,
                         const double* moments, const float* weight, std::int64_t rows,
                         std::int64_t n, bool centered);

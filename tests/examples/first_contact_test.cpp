@@ -209,7 +209,8 @@ TEST_CASE("README's gradients are the induction circuit's") {
       if (array.name == stored.name && array.name.ends_with("_grad")) {
         INFO(array.name);
         ++compared;
-        CHECK(allclose(array.tensor, stored.tensor, 0.02, 0.02));
+        // Of the largest: another compiler or libm trains to 2 % of it.
+        CHECK(allclose(array.tensor, stored.tensor, 0, 0.05 * max(abs(stored.tensor)).item()));
       }
   CHECK(compared == 2);  // dL/dS of both layers
 }

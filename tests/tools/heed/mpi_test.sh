@@ -69,8 +69,10 @@ ok test ! -e none
 # unlike TEXT ONE OTHER: two processes whose environment or arguments differ
 unlike() {
   what="mpirun, $2 beside $3"
-  # shellcheck disable=SC2086
-  timeout 60 mpirun --oversubscribe -n 1 env $2 : -n 1 env $3 > out 2> err < /dev/null
+  # Not by "mpirun ... : ...", on which OpenMPI 5.0.7 itself crashes.
+  # shellcheck disable=SC2016
+  timeout 60 mpirun --oversubscribe -n 2 bash -c \
+    'if ((OMPI_COMM_WORLD_RANK == 0)); then exec env $1; else exec env $2; fi' unlike "$2" "$3" > out 2> err < /dev/null
   ok test $? == 2; one_message "$1"
 }
 unlike "run on other instructions" "$heed train ${recipe[*]} --out none" "HEED_SIMD=scalar $heed train ${recipe[*]} --out none"
@@ -110,7 +112,8 @@ for at in mpirun 0 1; do
   for _ in $(seq 500); do [[ $(wc -l 2> /dev/null < "term-$at/metrics.csv") -gt 20 ]] && break; sleep 0.05; done
   if [[ $at == mpirun ]]; then kill -TERM $pid; else kill -TERM "$(pgrep -P $pid | sed -n $((at + 1))p)"; fi
   wait $pid; code=$?
-  ok test $code != 0; err_has "stopped after step"
+  ok test $code != 0
+  [[ $at == mpirun ]] || err_has "stopped after step"  # OpenMPI 5 passes on no more that is said
   step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 8000
   # But for an evaluation that the stop interrupts: the resume makes up for it.
   cut -d, -f1-4,8 long/metrics.csv | head -n $((step + 2)) > beginning

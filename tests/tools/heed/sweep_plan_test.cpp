@@ -113,6 +113,9 @@ TEST_CASE("a sweep has at most 10,000 runs") {  // and as many: sweep_test.sh
   hundred += "]\n";
   const std::string most = "[sweep]\nseed = " + hundred + "steps = " + hundred;
   says(refusal(most + "batch = [1, 2]\n"), "asks for more than 10,000 runs");
+  std::string list = "[sweep]\nseed = [1";
+  for (int i = 2; i <= 20000; ++i) list += ", " + std::to_string(i);
+  says(refusal(list + "]\n"), "asks for more than 10,000 runs");
 }
 
 TEST_CASE("more values are the same sweep, anything else is another one") {
@@ -167,6 +170,7 @@ TEST_CASE("what is left is what waits and what runs, at the pace of finished run
   CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // one job cannot be shared
   CHECK(progress_text({20, 7, 1, 2}, 80) == "7 of 20 runs done, 1 failed, 2 at work, 1m20s left");
   CHECK(progress_text({20, 0, 0, 2}, NAN) == "0 of 20 runs done, 2 at work");
+  CHECK(progress_text({20, 18, 0, 0, 2}, NAN) == "18 of 20 runs done, 2 at work in another heed");
 }
 
 TEST_CASE("work grows as a run's size") {

@@ -122,6 +122,34 @@ for signal in INT TERM both; do
   weights $signal > after; same before after
 done
 
+# --- two sweeps of one folder share its runs; so do the runs of one that was killed, and the next
+"$heed" sweep long.toml --out twice --jobs 1 --quiet > other 2>&1 &
+pid=$!
+expect 0 sweep long.toml --out twice --jobs 1 --quiet
+wait $pid; code=$?
+ok test $code == 0; ok test "$(finished twice)" == 3
+ok test $(($(cat out other | sed -n "s/.*runs, \([0-9]\) trained.*/\1/p" | paste -sd+))) == 3
+weights twice > after; same before after
+"$heed" sweep long.toml --out orphans --jobs 2 > /dev/null 2>&1 &
+pid=$!
+at_work orphans
+kill -KILL $pid
+expect 0 sweep long.toml --out orphans --quiet
+wait $pid 2> /dev/null
+weights orphans > after; same before after
+
+# --- what stands in the way
+mkdir -p rest/seed=1 && touch rest/seed=1/mine && cp long.toml rest/sweep.toml
+expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and holds no run; remove it"
+printf '%s\n' '[train]' 'task = "induction"' 'steps = 2' 'context = 24' '[sweep]' 'seed = [1, 2]' > mistake.toml
+expect 1 sweep mistake.toml --quiet; out_has "2 failed"
+sed -i 's/24/32/' mistake.toml
+expect 0 sweep mistake.toml --quiet; out_has "2 trained"
+refuses 2 "pairs needs two options or more" sweep s.toml --pairs seed --out none
+refuses 2 "pairs needs two options or more" sweep s.toml --pairs seed,seed --out none
+printf '%s\n' '[train]' 'preset = "micro"' '[sweep]' 'seed = [1]' > file.toml
+refuses 2 'text = "FILE"' sweep file.toml --out none
+
 # --- kill -9: its runs save and end, too
 "$heed" sweep long.toml --out killed --jobs 2 > /dev/null 2>&1 &
 pid=$!

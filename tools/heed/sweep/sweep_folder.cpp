@@ -1,5 +1,6 @@
 #include "tools/heed/sweep/sweep_folder.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include "autograd/base/files.h"
@@ -47,7 +48,12 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (holds_other_files(folder) && !is_sweep(folder))
     usage_error("--out {} is not empty and holds no sweep; choose another folder", folder.string());
   if (!is_sweep(folder)) return;
-  if (const std::string change = no_longer_planned(read_plan(folder), plan); !change.empty())
+  const SweepPlan before = read_plan(folder);
+  const bool begun = std::any_of(before.runs.begin(), before.runs.end(), [&](const auto& run) {
+    return fs::exists(folder / run.name, ignored);
+  });
+  if (!begun) return;  // nothing was trained by what is there
+  if (const std::string change = no_longer_planned(before, plan); !change.empty())
     usage_error(
         "--out {} holds another sweep: {}; only more values can be added; choose another "
         "folder",

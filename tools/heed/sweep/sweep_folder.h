@@ -15,8 +15,8 @@ bool is_sweep(const std::filesystem::path& folder);
 /// The plan of the sweep in `folder`. IoError, and errors as plan_sweep().
 SweepPlan read_plan(const std::filesystem::path& folder);
 
-/// UsageError unless `folder` can take this sweep: absent, empty, or of this sweep, perhaps of
-/// fewer values.
+/// UsageError unless `folder` can take this sweep: absent, empty, of this sweep, perhaps of fewer
+/// values, or of one that has begun no run.
 void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan);
 
 /// Makes the folder and its sweep.toml, `text`. IoError.

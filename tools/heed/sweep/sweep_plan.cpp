@@ -40,14 +40,20 @@ struct SweepFile {
   std::vector<std::string> pairs;
 };
 
+[[noreturn]] void too_many(const std::string& where) {
+  usage_error("{} asks for more than {} runs; sweep fewer values, or in several sweeps", where,
+              with_commas(std::int64_t(kMostSweepRuns)));
+}
+
 // Checks every value by itself: a list of them is no value of the setting.
 void check_values(nn::TomlItem& item, const std::vector<nn::Setting>& settings) {
   if (item.values.empty())
     usage_error("{}: {} lists no value; give at least one", item.where, item.key);
+  if (item.values.size() > kMostSweepRuns) too_many(item.where);
   std::set<std::string> seen;
+  nn::TomlItem one = item;
   for (std::size_t i = 0; i < item.values.size(); ++i) {
     std::string& value = item.values[i];
-    nn::TomlItem one = item;
     one.types = {item.types[i]}, one.values = {value};
     const nn::Setting& setting = nn::setting_named(one, settings);
     if (const std::string wrong = setting.problem(item.where + ": " + item.key, value);
@@ -111,6 +117,9 @@ std::vector<Axis> axes_of(const SweepFile& sweep, const std::vector<std::string>
     if (!holds(keys, key))
       usage_error("{}: pairs names '{}', which [sweep] does not list; the nearest is '{}'", file,
                   key, nn::nearest(key, keys));
+  if (pairs.size() == 1 || std::set(pairs.begin(), pairs.end()).size() < pairs.size())
+    usage_error("{}: pairs needs two options or more, each once, got {}", file,
+                autograd::join(pairs));
   std::vector<Axis> axes;
   std::optional<std::size_t> together;
   for (const nn::TomlItem& list : sweep.lists) {
@@ -132,9 +141,7 @@ std::size_t count_runs(const std::vector<Axis>& axes, const std::string& file) {
   std::size_t runs = 1;
   for (const Axis& axis : axes) {
     runs *= axis[0]->values.size();  // of a file of at most 1 MB
-    if (runs > kMostSweepRuns)
-      usage_error("{} asks for more than {} runs; sweep fewer values, or in several sweeps", file,
-                  with_commas(std::int64_t(kMostSweepRuns)));
+    if (runs > kMostSweepRuns) too_many(file);
   }
   return runs;
 }

@@ -34,6 +34,7 @@ std::string progress_text(const SweepCounts& counts, double seconds_left) {
   std::string text = fmt::format("{} of {} runs done", counts.done, counts.runs);
   if (counts.failed > 0) text += fmt::format(", {} failed", counts.failed);
   if (counts.running > 0) text += fmt::format(", {} at work", counts.running);
+  if (counts.elsewhere > 0) text += fmt::format(", {} at work in another heed", counts.elsewhere);
   if (std::isfinite(seconds_left) && counts.done < counts.runs)
     text += fmt::format(", {} left", short_duration(seconds_left));
   return text;

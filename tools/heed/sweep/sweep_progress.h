@@ -31,7 +31,8 @@ class SweepPace {
 
 /// How many runs there are, and how many of them have come how far.
 struct SweepCounts {
-  std::size_t runs = 0, done = 0, failed = 0, running = 0;  ///< done: failed ones, too
+  std::size_t runs = 0, done = 0, failed = 0, running = 0,
+              elsewhere = 0;  ///< done: failed ones, too
 };
 
 /// "7 of 20 runs done, 1 failed, 2 at work, 1m20s left"

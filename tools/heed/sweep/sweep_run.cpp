@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "autograd/base/files.h"
 #include "tools/heed/report/output.h"
@@ -17,6 +18,7 @@
 #include "tools/heed/sweep/sweep_folder.h"
 #include "tools/heed/sweep/sweep_progress.h"
 #include "tools/heed/sweep/worker.h"
+#include "tools/heed/train/out_folder.h"
 
 namespace heed {
 namespace {
@@ -24,6 +26,7 @@ namespace {
 using OutcomeState = RunOutcome::State;
 
 constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the workers
+constexpr double kBetweenAsks = 0.2;                   // s: for runs of another heed
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -48,7 +51,7 @@ class SweepRuns {
       else
         waiting_.push_back(&run);
     }
-    while (!waiting_.empty() || !at_work_.empty()) {
+    while (!waiting_.empty() || !at_work_.empty() || !elsewhere_.empty()) {
       if (interrupt_.interrupted() && !outcome_.interrupted) stop();
       while (at_work_.size() < jobs_.jobs && !waiting_.empty()) {
         RunOutcome& run = *waiting_.front();
@@ -64,6 +67,7 @@ class SweepRuns {
         if (code) end(job, *code);
         return code.has_value();
       });
+      if (asked_.seconds() > kBetweenAsks) ask_for_others();
       if (progress_.is_due()) progress_.at_work(progress_now());
       std::this_thread::sleep_for(kBetweenLooks);
     }
@@ -89,7 +93,7 @@ class SweepRuns {
 
   void stop() {
     outcome_.interrupted = true;
-    waiting_.clear();
+    waiting_.clear(), elsewhere_.clear();
     for (const Job& job : at_work_) job.worker.stop();
   }
 
@@ -102,6 +106,20 @@ class SweepRuns {
     }
   }
 
+  // Another sweep, or the runs of one that was killed, which save and end: its runs are waited for,
+  // and gone on with if they are not finished then.
+  void ask_for_others() {
+    asked_ = {};
+    for (RunOutcome* run : std::exchange(elsewhere_, {})) {
+      if (is_taken(folder_of(*run)))
+        elsewhere_.push_back(run);
+      else if (is_there(*run))
+        run->state = OutcomeState::kBefore;
+      else
+        waiting_.push_back(run);
+    }
+  }
+
   void fail(RunOutcome& run, const std::string& error) {
     run.state = OutcomeState::kFailed;
     run.error = error;
@@ -110,7 +128,18 @@ class SweepRuns {
 
   void begin(RunOutcome& run) {
     const std::string folder = folder_of(run).string();
+    if (is_taken(folder)) return elsewhere_.push_back(&run);
     const RunState state = state_of(folder);
+    if (state == RunState::kFinished) {  // by another heed since
+      run.state = OutcomeState::kBefore;
+      return;
+    }
+    try {
+      if (state == RunState::kNew) check_out(folder, false);
+    } catch (const UsageError&) {
+      if (is_taken(folder)) return elsewhere_.push_back(&run);
+      usage_error("{} is not empty and holds no run; remove it", folder);
+    }
     std::vector<std::string> arguments = {"train", "--quiet", "--json",
                                           fmt::format("--threads={}", jobs_.threads)};
     if (!jobs_.simd.empty()) arguments.push_back("--simd=" + jobs_.simd);
@@ -139,6 +168,8 @@ class SweepRuns {
       }
     } else if (outcome_.interrupted && was_stopped(code)) {
       run.state = OutcomeState::kStopped;
+    } else if (is_taken(folder_of(run)) || is_there(run)) {  // another heed was first
+      elsewhere_.push_back(&run);
     } else {
       fail(run, why(code, said));
     }
@@ -182,7 +213,7 @@ class SweepRuns {
     for (const Job& job : at_work_)
       if (job.run.state == OutcomeState::kWaiting)
         running.push_back({work_of(job.run.run->config), job.clock.seconds()});
-    counts.running = running.size();
+    counts.running = running.size(), counts.elsewhere = elsewhere_.size();
     return outcome_.interrupted ? fmt::format("stops: {} runs save", counts.running)
                                 : progress_text(counts, pace_.left(waiting, running, jobs_.jobs));
   }
@@ -190,6 +221,8 @@ class SweepRuns {
   const SweepJobs& jobs_;
   SweepOutcome outcome_;
   std::deque<RunOutcome*> waiting_;
+  std::vector<RunOutcome*> elsewhere_;  // another heed trains them
+  Stopwatch asked_;
   std::list<Job> at_work_;
   std::set<std::string> warnings_;
   SweepPace pace_;

@@ -203,12 +203,24 @@ void settle_run(const fs::path& folder) {
   }
 }
 
+bool is_taken(const fs::path& folder) {
+  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return false;
+  const bool taken = ::flock(directory, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(directory);
+  return taken;
+}
+
 RunLock::RunLock(const fs::path& folder) {
   make_directories(folder);
   directory_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory_ < 0)
     out_fails("cannot open ", folder, std::error_code(errno, std::generic_category()));
-  const bool locked = ::flock(directory_, LOCK_EX | LOCK_NB) == 0;
+  bool locked = ::flock(directory_, LOCK_EX | LOCK_NB) == 0;
+  for (int i = 0; i < 5 && !locked && errno == EWOULDBLOCK; ++i) {  // is_taken() lasts no longer
+    std::this_thread::sleep_for(kMoment);
+    locked = ::flock(directory_, LOCK_EX | LOCK_NB) == 0;
+  }
   if (!locked && errno == EWOULDBLOCK) {
     ::close(directory_);
     fail<IoError>("out", "another heed trains into ", folder.string(),

@@ -147,7 +147,7 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   print("memory    about {} at its peak; {} for weights, gradients and moments; {} are free here\n",
         bytes_text(cost.bytes), bytes_text(report.training_bytes), bytes_text(available));
   if (std::isfinite(cost.seconds))
-    print("time      about {}: {:.3g} ms per step, evaluations and pictures, on --threads {}\n",
+    print("time      about {}: {:.3f} ms per step, evaluations and pictures, on --threads {}\n",
           seconds_text(cost.seconds), cost.seconds_per_step * 1e3, autograd::num_threads());
   print("lr        {}, by step:", nn::enum_name(c.schedule));
   for (const std::int64_t s : steps) print("  {}: {:.3g}", s + 1, schedule.lr_at(s));

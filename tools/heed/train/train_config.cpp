@@ -55,7 +55,7 @@ void make_config(nn::RunConfig& config, const std::string& preset_name, const Co
   c.assign();
   if (!task.empty()) config.task = task;
   if (nn::learns_file(config) && file != config.task)
-    usage_error("{} learns a file: add --{} FILE",
+    usage_error("{0} learns a file: add --{1} FILE, in a TOML file {1} = \"FILE\"",
                 preset_name.empty() ? "the task " + task : "the preset " + preset_name,
                 config.task);
   nn::validate(config);

@@ -139,37 +139,33 @@ int sweep(const SweepArguments& a, const Command& c) {
 }
 
 constexpr const char* kSweepNotes =
-    "FILE.toml has options of the model and its training that all runs share under [train], and\n"
-    "under [sweep] lists; every combination is a run, the last list changing fastest:\n"
-    "\n"
-    "  [train]\n"
-    "  task = \"induction\"\n"
-    "  steps = 200\n"
-    "  [sweep]\n"
-    "  scale = [\"1/sqrt-d-head\", \"none\"]\n"
-    "  seed = [1, 2, 3]\n"
-    "\n"
-    "pairs = [\"layers\", \"heads\"] under [sweep], or --pairs layers,heads, makes their lists go\n"
-    "together, first value with first value, instead of crossing.\n"
-    "A run's folder is named by its values: sweeps/FILE/scale=none,seed=1; what is no letter, "
-    "digit,\n"
-    "+, - or . in a value is _ there. The folder keeps the file as sweep.toml. Finished runs are\n"
-    "skipped and unfinished ones resumed, so the same command goes on after Ctrl-C (each run "
-    "saves,\n"
-    "exit 130) or a kill, and more values can be added to a list. A run that fails is reported "
-    "and\n"
-    "stops no other; exit 1 at the end.\n"
-    "Each run is a process of its own: as many at a time as there are cores, a thread each; --jobs "
-    "1\n"
-    "gives each run all cores. Weights do not depend on it.\n"
-    "Several processes share a sweep: --part I/N takes every N-th run from the I-th on, for a job\n"
-    "array; under mpirun or srun --mpi=pmi2 each rank takes its part, and failed runs are reported "
-    "with\n"
-    "exit 0, as a launcher ends all when one process fails. With Slurm:\n"
-    "\n"
-    "  #!/bin/bash\n"
-    "  #SBATCH --array=1-8 --cpus-per-task=4 --time=1:00:00\n"
-    "  heed sweep scale.toml --part $SLURM_ARRAY_TASK_ID/8 --quiet";
+    R"(FILE.toml has options of the model and its training that all runs share under [train], and
+under [sweep] lists; every combination is a run, the last list changing fastest:
+
+  [train]
+  task = "induction"
+  steps = 200
+  [sweep]
+  scale = ["1/sqrt-d-head", "none"]
+  seed = [1, 2, 3]
+
+pairs = ["layers", "heads"] under [sweep], or --pairs layers,heads, makes their lists go
+together, first value with first value, instead of crossing. Files that it names are found from
+the current folder.
+A run's folder is named by its values: sweeps/FILE/scale=none,seed=1; what is no letter, digit,
++, - or . in a value is _ there. The folder keeps the file as sweep.toml. Finished runs are
+skipped and unfinished ones resumed, so the same command goes on after Ctrl-C (each run saves,
+exit 130) or a kill, and more values can be added to a list. Started twice it shares the runs.
+A run that fails is reported and stops no other; exit 1 at the end.
+Each run is a process of its own: as many at a time as there are cores, a thread each; --jobs 1
+gives each run all cores. Weights do not depend on it.
+Several processes share a sweep: --part I/N takes every N-th run from the I-th on, for a job
+array; under mpirun or srun --mpi=pmi2 each rank takes its part, and failed runs are reported
+with exit 0, as a launcher ends all when one process fails. With Slurm:
+
+  #!/bin/bash
+  #SBATCH --array=1-8 --cpus-per-task=4 --time=1:00:00
+  heed sweep scale.toml --part $SLURM_ARRAY_TASK_ID/8 --quiet)";
 
 }  // namespace
 

@@ -39,6 +39,18 @@ for line in 'train micro' 'train nano 1' 'sleep micro 1' 'attention 1x1x8 1' 'at
   [[ $code == 2 ]] || fail "bench blocks: '$line' is exit $code"
 done
 
+says() {  # LINE TEXT: what bench blocks refuses a line with
+  code=0
+  said=$("$heed" bench blocks <<< "$1" 2>&1 > /dev/null) || code=$?
+  [[ $code == 2 && $said == *"$2"* ]] || fail "bench blocks: '$1' is exit $code: $said"
+}
+says 'train micro 0.01 extra' 'a line is WORK SIZE SECONDS'
+says 'train micro 0.01s' 'a line is WORK SIZE SECONDS'
+says 'train micro, 0.01' "needs PRESET,OPTION=VALUE, such as toy,context=256, got 'micro,'"
+says 'train micro,batch=1,batch=2 0.01' 'batch is given twice'
+says 'train micro,bananas=3 0.01' "there is no option 'bananas'; did you mean 'b"
+says 'train micro,contxt=32 0.01' "there is no option 'contxt'; did you mean 'context'?"
+
 # Options of a step are those of the step that is timed: SGD has no moments, clip=0 none to clip.
 bytes() { "$heed" bench blocks <<< "train micro,$1 0" | cut -d ' ' -f 2; }
 less "$(bytes optimizer=sgd)" "$(bytes optimizer=adamw)" || fail "bench blocks: SGD takes as much as AdamW"

@@ -91,6 +91,18 @@ TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   CHECK_THROWS_AS(group_runs({record(1, 2, {1}), record(1, 2, {1})}), UsageError);
 }
 
+TEST_CASE("steps that are not whole have a decimal in the table") {
+  const auto table_of = [](const std::vector<std::vector<double>>& losses) {
+    std::vector<RunRecord> runs;
+    for (const auto& list : losses) runs.push_back(record(std::int64_t(runs.size()), 2, list));
+    return comparison_table(compare(runs, 1.5));
+  };
+  CHECK_THAT(table_of({{1}, {1}, {1}, {3, 1}}), Contains(" 2.5 ± 2.5 (4/4)"));
+  CHECK_THAT(table_of({{3, 1}, {3, 3, 1}, {3, 3, 3, 1}}), Contains(" 20.0 ± 5.8 (3/3)"));
+  CHECK_THAT(table_of({{3, 1}, {3, 1}}), Contains(" 10 ± 0 (2/2)"));
+  CHECK_THAT(table_of({{3, 1}, {3, 3}}), Contains(" 10 (1/2)"));
+}
+
 TEST_CASE("a setting's numbers have the digits that a user writes") {
   std::vector<RunRecord> runs = {record(1, 2, {3}), record(1, 2, {3})};
   runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;
@@ -204,6 +216,49 @@ TEST_CASE("a line against a number goes from left to right, whatever the order o
   }
   CHECK(against_chart(c, "kv-heads", &ComparedGroup::final).series[1].y ==
         std::vector<double>{1, 4, 8});
+}
+
+TEST_CASE("steps to a target are drawn of settings that reach it with all seeds") {
+  // kv-heads=1: 1 of 2, at once; 2: both, at 0 and 10; 4: none of 1.
+  std::vector<RunRecord> runs = {record(1, 1, {1, 1}), record(2, 1, {3, 3}), record(1, 2, {1, 1}),
+                                 record(2, 2, {3, 1}), record(1, 4, {3, 3})};
+  const plot::LineChart chart =
+      against_chart(compare(runs, 1.5), "kv-heads", &ComparedGroup::steps_to_target);
+  CHECK(chart.title ==
+        "Steps until loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds and its "
+        "standard error; not drawn, since not all seeds reached it: kv-heads=1 (1 of 2), "
+        "kv-heads=4 (0 of 1)");
+  REQUIRE(chart.series.size() == 1);
+  const std::vector<double>& y = chart.series[0].y;
+  REQUIRE(y.size() == 3);
+  CHECK(std::isnan(y[0]));
+  CHECK(y[1] == 5);
+  CHECK(std::isnan(y[2]));
+  plot::draw_chart(chart);
+
+  runs.resize(2), runs.push_back(record(1, 4, {3, 3}));  // nothing to draw
+  const plot::LineChart none =
+      against_chart(compare(runs, 1.5), "kv-heads", &ComparedGroup::steps_to_target);
+  CHECK_THAT(none.title, Contains("task induction; not drawn, since not all seeds"));
+  plot::draw_chart(none);
+
+  for (const std::int64_t heads : {8, 16, 32}) runs.push_back(record(1, heads, {3, 3}));
+  const plot::LineChart many =
+      against_chart(compare(runs, 1.5), "kv-heads", &ComparedGroup::steps_to_target);
+  CHECK_THAT(many.title, Catch::Matchers::EndsWith("kv-heads=16 (0 of 1) and 1 more"));
+}
+
+TEST_CASE("pictures of a head's score are of the largest of any head") {
+  const std::vector<RunRecord> runs = {record(1, 1, {3, 2}), record(1, 2, {3, 3})};
+  RunComparison c = compare(runs);
+  c.of = compared_quantity("dW_O");
+  CHECK_THAT(against_chart(c, "kv-heads", &ComparedGroup::final).title,
+             Catch::Matchers::StartsWith(
+                 "Largest dW_O of any head, at the end, against kv-heads: task induction"));
+  CHECK(against_chart(c, "kv-heads", &ComparedGroup::final).y_name ==
+        "Largest dW_O of any head, at the end");
+  CHECK_THAT(curves_chart(c).title,
+             Catch::Matchers::StartsWith("Largest dW_O of any head while training: "));
 }
 
 TEST_CASE("values that are names stand beside each other, as points") {

@@ -38,7 +38,7 @@ expect 0 compare sweeps/s --target 100 --against scale; out_has "steps to 100"; 
 expect 0 compare sweeps/s --target 0; out_has "never (0/3)"
 expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "largest"
 expect 0 compare sweeps/s --of previous_token --out heads
-out_has "strongest previous_token"; out_has "L0H1"; has_file heads/heads.csv
+out_has "largest previous_token  at any step"; out_has "L0H1"; has_file heads/heads.csv
 ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # steps 0, 6, 12
 ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 
@@ -49,6 +49,49 @@ expect 0 compare sweeps/s --out again
 ok test ! -e again/heads.csv; ok test ! -e again/steps.png; has_file again/against.png
 mkdir own; echo mine > own/steps.png
 expect 0 compare sweeps/s --out own; ok test "$(cat own/steps.png)" == mine
+
+# --- a damaged run is left out and named, with the reason
+damage() {  # FILE: of a copy of the sweep, in its first run
+  rm -rf bad
+  cp -r sweeps/s bad
+  head -c "${2:-0}" "sweeps/s/scale=none,seed=1/$1" > "bad/scale=none,seed=1/$1"
+}
+damage config.toml
+expect 0 compare bad; out_has "5 runs of 2 settings"
+err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (config.toml: has no 'task')"
+damage metrics.csv
+expect 0 compare bad; out_has "scale=none      2"
+err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (metrics.csv: there is no evaluation"
+for size in 0 300; do
+  damage model.safetensors $size
+  expect 0 compare bad --of entropy; out_has "5 runs of 2 settings"; out_has "scale=none      2"; out_has "L0H1  2"
+  err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (load_safetensors: cannot read model.safetensors: it"
+done
+ok test "$(grep -c '^none,bad/\|^none,"bad/' bad/compare/runs.csv)" == 2
+expect 0 compare bad --of entropy --json --out json; is_json_line
+out_has '"left_out":[{"run":"bad/scale=none,seed=1","why":"load_safetensors: cannot read model.safetensors'
+refuses 4 "compare: no run is left to compare: bad/scale=none,seed=1/ (load_safetensors" compare bad/scale=none,seed=1/ --of entropy
+: > bad/scale=none,seed=1/config.toml
+refuses 4 "compare: no run is left to compare: bad/scale=none,seed=1" compare bad/scale=none,seed=1
+
+# --- the table needs no file
+table() { out_has "6 runs of 2 settings"; out_has "scale=1/d-head  3"; }
+expect 4 compare sweeps/s --out s.toml/here; table; err_has "--out: cannot make the folder"; err_has "--out DIR writes"
+expect 4 compare sweeps/s --out s.toml/here --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
+mkdir held; cp first.csv held/compare.csv; mkdir -p held/steps.png/inside
+expect 4 compare sweeps/s --out held; table; err_has "cannot remove held/steps.png, of an earlier comparison"
+mkdir fixed; cp first.csv fixed/compare.csv
+if unshare --map-root-user --mount true 2> err; then
+  what="heed compare --out fixed, which is read-only"
+  # shellcheck disable=SC2016
+  unshare --map-root-user --mount bash -c \
+    'mount --bind fixed fixed && mount -o remount,bind,ro fixed && exec "$0" "$@"' \
+    "$heed" compare sweeps/s --out fixed > out 2> err; code=$?
+  ok test $code == 4; table; err_has "fixed/compare.csv"; err_has "--out DIR writes"; ok test "$(grep -c remove err)" == 0
+fi
+
+# --- help says which scores and settings it is about
+expect 0 compare --help; out_has "the largest of any head"; out_has "of more than 8 settings the first 8"
 
 # --- seconds are those of the whole run: not once it has become longer
 cp -r sweeps/s longer

@@ -33,7 +33,8 @@ int bench_blocks(const BenchOptions& options) {
     std::istringstream words(line);
     std::string work, size;
     double seconds = 0;
-    if (!(words >> work >> size >> seconds) || !(seconds >= 0 && seconds <= 3600))
+    if (!(words >> work >> size >> seconds) || !(seconds >= 0 && seconds <= 3600) ||
+        (words >> std::ws).peek() != EOF)
       usage_error("bench blocks: a line is WORK SIZE SECONDS, such as train toy 1, got '{}'", line);
     Call& call = calls[work + " " + size];
     if (!call) call = make_call(work, size);

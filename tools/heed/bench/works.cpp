@@ -9,6 +9,7 @@
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
+#include "nn/io/nearest.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
 #include "tools/heed/bench/presets.h"
@@ -34,25 +35,38 @@ bool has_effect(const nn::Setting& s, Work work) {
 
 std::string preset_in(const std::string& model) { return model.substr(0, model.find(',')); }
 
+[[noreturn]] void needs_options(const std::string& model) {
+  usage_error("bench: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", model);
+}
+
 // Of "toy" or "toy,context=256,batch=1".
 nn::RunConfig config_of(const std::string& model, Work work) {
   std::istringstream words(model);
   std::string preset, word;
   std::getline(words, preset, ',');
+  if (model.ends_with(',')) needs_options(model);
   const auto presets = bench_presets();
   if (std::find(presets.begin(), presets.end(), preset) == presets.end())
     usage_error("bench: '{}' is no speed preset; these are: {}", preset, autograd::join(presets));
   nn::RunConfig config = nn::preset(preset);
   const std::vector<nn::Setting> settings = config.settings();
+  std::vector<std::string> known;
+  for (const nn::Setting& s : settings)
+    if (has_effect(s, work)) known.push_back(s.key);
   std::vector<const nn::Setting*> given;
   while (std::getline(words, word, ',')) {
     const std::size_t equals = std::min(word.find('='), word.size());
-    const nn::Setting* setting = nn::find_setting(settings, word.substr(0, equals));
-    if (!setting || equals == word.size())
-      usage_error("bench: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", model);
+    const std::string key = word.substr(0, equals);
+    if (key.empty() || equals == word.size()) needs_options(model);
+    const nn::Setting* setting = nn::find_setting(settings, key);
+    if (!setting)
+      usage_error("bench: there is no option '{}'; did you mean '{}'? Got '{}'", key,
+                  nn::nearest(key, known), model);
     if (!has_effect(*setting, work))
       usage_error("bench: {} changes nothing of {}, got '{}'; leave it out", setting->key,
                   work == Work::kStep ? "a step that is timed" : "a generation", model);
+    if (std::find(given.begin(), given.end(), setting) != given.end())
+      usage_error("bench: {} is given twice, got '{}'; leave out one", key, model);
     setting->set(setting->key, word.substr(equals + 1));
     given.push_back(setting);
   }

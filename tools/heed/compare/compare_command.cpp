@@ -30,6 +30,7 @@ struct CompareArguments {
 struct LeftOut {
   fs::path run;
   std::string why;
+  bool damaged = false;  ///< a file of it cannot be read
 };
 
 struct FoundRuns {
@@ -60,7 +61,33 @@ std::vector<fs::path> runs_inside(const fs::path& folder) {
   return runs;
 }
 
-void add_run(FoundRuns& found, const fs::path& folder) {
+// The reason without the run's own name, which stands beside it.
+LeftOut damaged_run(const fs::path& run, std::string why) {
+  const std::string folder = (run / "").string();
+  for (std::size_t at = why.find(folder); at != std::string::npos; at = why.find(folder))
+    why.erase(at, folder.size());
+  return {run, why, true};
+}
+
+std::string named(const std::vector<LeftOut>& left_out) {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kNamed, left_out.size()); ++i)
+    text += fmt::format("{}{} ({})", i > 0 ? ", " : "", left_out[i].run.string(), left_out[i].why);
+  return text + (left_out.size() > kNamed ? ", ..." : "");
+}
+
+// UsageError or, of runs whose files cannot be read, IoError.
+void check_some_left(const FoundRuns& found) {
+  const std::vector<LeftOut>& left_out = found.left_out;
+  if (!found.runs.empty()) return;
+  if (std::any_of(left_out.begin(), left_out.end(), [](const LeftOut& run) { return run.damaged; }))
+    throw autograd::IoError("compare: no run is left to compare: " + named(left_out));
+  usage_error("none of the {} runs is finished: {} is {}; heed train --resume goes on",
+              left_out.size(), left_out[0].run.string(), left_out[0].why);
+}
+
+void add_run(FoundRuns& found, const fs::path& folder) try {
   switch (state_of(folder)) {
     case RunState::kNew:
       return found.left_out.push_back({folder, "not begun"});
@@ -71,6 +98,8 @@ void add_run(FoundRuns& found, const fs::path& folder) {
     case RunState::kFinished:
       found.runs.push_back(read_record(folder));
   }
+} catch (const autograd::Error& e) {
+  found.left_out.push_back(damaged_run(folder, e.what()));
 }
 
 FoundRuns find_runs(const std::vector<std::string>& given) {
@@ -86,9 +115,7 @@ FoundRuns find_runs(const std::vector<std::string>& given) {
     else
       for (const fs::path& run : runs_inside(folder)) add_run(found, run);
   }
-  if (found.runs.empty())
-    usage_error("none of the {} runs is finished: {} is {}; heed train --resume goes on",
-                found.left_out.size(), found.left_out[0].run.string(), found.left_out[0].why);
+  check_some_left(found);
   for (const RunRecord& run : found.runs)
     if (run.config.task != found.runs[0].config.task)
       usage_error("{} learns {}, {} learns {}: numbers of different tasks do not compare",
@@ -98,13 +125,9 @@ FoundRuns find_runs(const std::vector<std::string>& given) {
 }
 
 void say_left_out(const std::vector<LeftOut>& left_out, std::size_t of) {
-  constexpr std::size_t kNamed = 3;
   if (left_out.empty()) return;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kNamed, left_out.size()); ++i)
-    text += fmt::format("{}{} ({})", i > 0 ? ", " : "", left_out[i].run.string(), left_out[i].why);
-  if (left_out.size() > kNamed) text += ", ...";
-  print_error(fmt::format("warning: {} of {} runs take no part: {}", left_out.size(), of, text));
+  print_error(
+      fmt::format("warning: {} of {} runs take no part: {}", left_out.size(), of, named(left_out)));
 }
 
 std::string chosen_against(const CompareArguments& a, const RunComparison& c) {
@@ -125,89 +148,121 @@ void remove_earlier(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder / kSettingsFile, error)) return;  // a user's files, if any
   for (const char* name : {kHeadsFile, kAgainstFile, kStepsFile}) {
-    fs::remove(folder / name, error);
-    if (error)
+    if (fs::exists(fs::symlink_status(folder / name, error)) && !fs::remove(folder / name, error) &&
+        error)
       throw autograd::IoError(fmt::format("compare: cannot remove {}, of an earlier comparison: {}",
                                           (folder / name).string(), error.message()));
   }
 }
 
-RunComparison compare_all(const CompareArguments& a, const Command& c, const FoundRuns& found) {
+// The numbers of each of found.runs, of which those that cannot be read go to found.left_out.
+std::vector<ComparedRun> measure_runs(FoundRuns& found, const RunComparison& c) {
+  std::vector<RunRecord> kept;
+  kept.reserve(found.runs.size());  // what is measured points there
+  std::vector<ComparedRun> measured;
+  Progress progress(false);
+  for (std::size_t i = 0; i < found.runs.size(); ++i) {
+    progress.at_work(fmt::format("reads the runs: {} of {}", i + 1, found.runs.size()));
+    kept.push_back(found.runs[i]);
+    try {
+      measured.push_back(compare_run(kept.back(), c.of, c.target));
+    } catch (const autograd::Error& e) {
+      found.left_out.push_back(damaged_run(kept.back().folder, e.what()));
+      kept.pop_back();
+    }
+  }
+  found.runs = std::move(kept);
+  check_some_left(found);
+  return measured;
+}
+
+RunComparison compare_all(const CompareArguments& a, const Command& c, FoundRuns& found) {
   RunComparison comparison{.of = compared_quantity(a.of),
                            .target = c.given("target") ? std::optional(a.target) : std::nullopt,
                            .groups = group_runs(found.runs),
                            .settings = {}};
   chosen_against(a, comparison);  // its errors before the work
-  Progress progress(false);
-  std::size_t done = 0;
+  const std::vector<ComparedRun> measured = measure_runs(found, comparison);
+  comparison.groups = group_runs(found.runs);
   for (const RunGroup& group : comparison.groups) {
     std::vector<ComparedRun> runs;
-    for (const RunRecord* run : group.runs) {
-      progress.at_work(fmt::format("reads the runs: {} of {}", ++done, found.runs.size()));
-      runs.push_back(compare_run(*run, comparison.of, comparison.target));
-    }
+    for (const RunRecord* run : group.runs)
+      runs.push_back(measured[std::size_t(run - found.runs.data())]);
     comparison.settings.push_back(compare_group(group, std::move(runs), comparison.of.rises()));
   }
   return comparison;
+}
+
+std::vector<fs::path> write_files(const fs::path& folder, const RunComparison& comparison,
+                                  const std::string& against) {
+  make_folder(folder);
+  remove_earlier(folder);
+  std::vector<fs::path> files = write_comparison(folder, comparison);
+  for (const fs::path& file : draw_comparison(folder, comparison, against)) files.push_back(file);
+  return files;
+}
+
+void print_as_json(const FoundRuns& found, const RunComparison& comparison,
+                   const std::vector<fs::path>& files) {
+  nn::Json left_out = nn::Json::array(), names = nn::Json::array();
+  for (const LeftOut& run : found.left_out)
+    left_out.push_back(nn::Json::object({{"run", run.run.string()}, {"why", run.why}}));
+  for (const fs::path& file : files) names.push_back(file.string());
+  print_json(nn::Json::object({{"task", found.runs[0].config.task},
+                               {"quantity", comparison.of.name},
+                               {"target", comparison.target},
+                               {"settings", comparison_json(comparison)},
+                               {"left_out", left_out},
+                               {"files", names}}));
 }
 
 int run_compare(const CompareArguments& a, const Command& c) {
   if (!c.given("runs")) usage_error("compare needs runs, or the folder of a sweep");
   std::vector<std::string> given;  // not a.runs: names of runs have commas
   for (const Command::Value& value : c.values.at("runs")) given.push_back(value.text);
-  const FoundRuns found = find_runs(given);
+  FoundRuns found = find_runs(given);
   const RunComparison comparison = compare_all(a, c, found);
   say_left_out(found.left_out, found.left_out.size() + found.runs.size());
   const fs::path folder = !a.out.empty()                           ? fs::path(a.out)
                           : given.size() == 1 && !is_run(given[0]) ? fs::path(given[0]) / "compare"
                                                                    : "compare";
-  make_folder(folder);
-  remove_earlier(folder);
-  std::vector<fs::path> files = write_comparison(folder, comparison);
-  for (const fs::path& file : draw_comparison(folder, comparison, chosen_against(a, comparison)))
-    files.push_back(file);
-  if (c.json) {
-    nn::Json left_out = nn::Json::array(), names = nn::Json::array();
-    for (const LeftOut& run : found.left_out)
-      left_out.push_back(nn::Json::object({{"run", run.run.string()}, {"why", run.why}}));
-    for (const fs::path& file : files) names.push_back(file.string());
-    print_json(nn::Json::object({{"task", found.runs[0].config.task},
-                                 {"quantity", comparison.of.name},
-                                 {"target", comparison.target},
-                                 {"settings", comparison_json(comparison)},
-                                 {"left_out", left_out},
-                                 {"files", names}}));
-    return kOk;
+  const std::string against = chosen_against(a, comparison);
+  if (!c.json) {
+    print("{}: {} runs of {} settings, mean ± standard error\n\n", found.runs[0].config.task,
+          found.runs.size(), comparison.groups.size());
+    print("{}\n", comparison_table(comparison));
   }
-  print("{}: {} runs of {} settings, mean ± standard error\n\n", found.runs[0].config.task,
-        found.runs.size(), comparison.groups.size());
-  print("{}\n", comparison_table(comparison));
-  for (const fs::path& file : files) print("{}\n", file.string());
+  std::vector<fs::path> files;
+  std::string problem;  // after the numbers, which need no file
+  try {
+    files = write_files(folder, comparison, against);
+  } catch (const autograd::IoError& e) {
+    problem = e.what();
+  }
+  if (c.json)
+    print_as_json(found, comparison, files);
+  else
+    for (const fs::path& file : files) print("{}\n", file.string());
+  if (!problem.empty()) throw autograd::IoError(problem + "; --out DIR writes the files elsewhere");
   return kOk;
 }
 
 constexpr const char* kCompareNotes =
-    "RUNS are runs, folders of runs, or folders of heed sweep. Runs that differ in nothing but "
-    "their\n"
-    "seed are one setting; numbers are means over its seeds with the standard error of the mean.\n"
-    "Losses are those of the last evaluation while training, in nats per token; above optimum: "
-    "minus\n"
-    "the best possible one on the same sequences; best: the lowest of any run at any evaluation.\n"
-    "--of a head's score (of heed study) compares the strongest head's, on sequences of the "
-    "evaluation\n"
-    "set, at every checkpoint (heed train --save-every) and at the end. --target X: the first "
-    "evaluation,\n"
-    "or checkpoint, with a loss of at most X, or anything else of at least X; runs that never get "
-    "there\n"
-    "count in (reached/all) alone.\n"
-    "Runs that are not finished take no part, and are named. Written, and replaced, into --out: "
-    "compare.csv\n"
-    "(a line per setting), runs.csv (per run), curves.csv (per step), heads.csv (per head), "
-    "curves.png\n"
-    "(mean and a band of one standard error to either side, at steps that all its runs have), "
-    "against.png and,\n"
-    "of a target, steps.png; those of an earlier comparison that this one does not have are "
-    "removed.";
+    "RUNS are runs, folders of runs, or folders of heed sweep. Runs that differ in nothing but\n"
+    "their seed are one setting; numbers are means over its seeds with the standard error of the\n"
+    "mean. Losses are those of the last evaluation while training, in nats per token; above\n"
+    "optimum: minus the best possible one on the same sequences; best: the lowest of any run at\n"
+    "any evaluation.\n"
+    "--of a head's score (of heed study) compares the largest of any head, on sequences of the\n"
+    "evaluation set, at every checkpoint (heed train --save-every) and at the end. --target X:\n"
+    "the first evaluation, or checkpoint, with a loss of at most X, or anything else of at least\n"
+    "X; runs that never get there count in (reached/all) alone.\n"
+    "Runs that are not finished or cannot be read take no part, and are named. Written, and\n"
+    "replaced, into --out: compare.csv (a line per setting), runs.csv (per run), curves.csv (per\n"
+    "step), heads.csv (per head), curves.png (mean and a band of one standard error to either\n"
+    "side, at steps that all its runs have; of more than 8 settings the first 8), against.png\n"
+    "and, of a target, steps.png (settings of which all runs get there; the others are named in\n"
+    "its title); those of an earlier comparison that this one does not have are removed.";
 
 }  // namespace
 

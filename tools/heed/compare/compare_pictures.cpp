@@ -19,14 +19,31 @@ void add_mean(plot::Series& series, double x, const MeanError& m) {
   series.high.push_back(m.mean + error);
 }
 
-// "5 seeds", "3 to 5 seeds": those that the means are of.
-std::string seeds_text(const RunComparison& c, MeanError ComparedGroup::*number) {
-  std::size_t least = (c.settings[0].*number).n, most = least;
-  for (const ComparedGroup& g : c.settings)
-    least = std::min(least, (g.*number).n), most = std::max(most, (g.*number).n);
-  if (most <= 1) return most == 1 ? "1 seed" : "no seed";
+// ", mean of 5 seeds", ", mean of 3 to 5 seeds": those that the means are of; "" without any mean.
+std::string seeds_text(const std::vector<MeanError>& means) {
+  if (means.empty()) return "";
+  std::size_t least = means[0].n, most = least;
+  for (const MeanError& m : means) least = std::min(least, m.n), most = std::max(most, m.n);
+  if (most <= 1) return most == 1 ? ", 1 seed" : ", no seed";
   const std::string some = least < most ? fmt::format("{} to ", least) : "";
-  return fmt::format("mean of {}{} seeds and its standard error", some, most);
+  return fmt::format(", mean of {}{} seeds and its standard error", some, most);
+}
+
+// The mean over those runs alone that reach the target would make a setting look fast.
+bool all_reached(const ComparedGroup& g) { return g.steps_to_target.n == g.runs.size(); }
+
+// "; not drawn, since not all seeds reached it: kv-heads=1 (0 of 5), kv-heads=2 (3 of 5)"
+std::string not_drawn_text(const RunComparison& c) {
+  constexpr std::size_t kNamed = 4;
+  std::string text;
+  std::size_t count = 0;
+  for (const ComparedGroup& g : c.settings) {
+    if (all_reached(g) || ++count > kNamed) continue;
+    text += fmt::format("{}{} ({} of {})", count > 1 ? ", " : "", g.group->name(),
+                        g.steps_to_target.n, g.runs.size());
+  }
+  if (count > kNamed) text += fmt::format(" and {} more", count - kNamed);
+  return count == 0 ? "" : "; not drawn, since not all seeds reached it: " + text;
 }
 
 // Of the series with this index.
@@ -64,7 +81,7 @@ bool all_numbers(const std::vector<std::string>& values) {
 std::filesystem::path draw(const std::filesystem::path& file, const plot::LineChart& chart) {
   std::string alt = chart.title + ".";
   for (const plot::Series& s : chart.series)
-    if (!s.y.empty())
+    if (!s.y.empty() && std::isfinite(s.y.back()))
       alt += fmt::format(" {}: {:.4g} at {:g}.", s.name.empty() ? "The last" : s.name, s.y.back(),
                          s.x.back());
   plot::write_png(file.string(), plot::draw_chart(chart), alt, png_facts({}));
@@ -78,11 +95,12 @@ plot::LineChart curves_chart(const RunComparison& c) {
   const std::string some = shown < c.settings.size() ? fmt::format(", the first {} of {} settings",
                                                                    shown, c.settings.size())
                                                      : "";
-  plot::LineChart chart{
-      .title = fmt::format("{} while training: task {}, {}{}", c.of.words(), task_of(c),
-                           seeds_text(c, &ComparedGroup::final), some),
-      .x_name = "training step",
-      .y_name = c.of.words()};
+  std::vector<MeanError> finals;
+  for (const ComparedGroup& g : c.settings) finals.push_back(g.final);
+  plot::LineChart chart{.title = fmt::format("{} while training: task {}{}{}", c.of.words(),
+                                             task_of(c), seeds_text(finals), some),
+                        .x_name = "training step",
+                        .y_name = c.of.words()};
   chart.title[0] = char(std::toupper(static_cast<unsigned char>(chart.title[0])));
   std::vector<double> means;
   for (std::size_t i = 0; i < shown; ++i) {
@@ -102,13 +120,18 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               MeanError ComparedGroup::*number) {
   const bool steps = number == &ComparedGroup::steps_to_target;
   const std::string what =
-      steps ? fmt::format("Steps until {} is {} {}", c.of.name,
+      steps       ? fmt::format("Steps until {} is {} {}", c.of.name,
                           c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
-            : "Final " + c.of.words();
-  plot::LineChart chart{.title = fmt::format("{} against {}: task {}, {}", what, option, task_of(c),
-                                             seeds_text(c, number)),
-                        .x_name = option,
-                        .y_name = what};
+      : c.of.head ? fmt::format("Largest {} of any head, at the end", c.of.name)
+                  : "Final " + c.of.words();
+  std::vector<MeanError> drawn;
+  for (const ComparedGroup& g : c.settings)
+    if (!steps || all_reached(g)) drawn.push_back(g.*number);
+  plot::LineChart chart{
+      .title = fmt::format("{}{} against {}: task {}{}{}", what, c.of.head && !steps ? "," : "",
+                           option, task_of(c), seeds_text(drawn), steps ? not_drawn_text(c) : ""),
+      .x_name = option,
+      .y_name = what};
   const std::vector<std::string> values = values_of_option(c, option);
   const bool numbers = all_numbers(values);
   if (!numbers) chart.x_labels = values;
@@ -121,7 +144,8 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
       series = chart.series.insert(series, {.name = name, .points = !numbers});
     const auto place = std::find(values.begin(), values.end(), value) - values.begin();
     const double x = numbers ? *autograd::parse_number<double>(value) : double(place);
-    points.push_back({std::size_t(series - chart.series.begin()), x, g.*number});
+    points.push_back({std::size_t(series - chart.series.begin()), x,
+                      steps && !all_reached(g) ? MeanError() : g.*number});
   }
   // A line goes from left to right, whatever the order of the groups.
   std::stable_sort(points.begin(), points.end(),

@@ -17,7 +17,8 @@ plot::LineChart curves_chart(const RunComparison& c);
 
 /// A number of each setting against the value of one option, a color for each combination of the
 /// others: as curves, from left to right, where the values are numbers, else as points. `number`:
-/// final, or steps to the target.
+/// final, or steps to the target, where a setting of which not all runs reach it is not drawn but
+/// named in the title.
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               MeanError ComparedGroup::*number);
 

@@ -49,8 +49,9 @@ std::string aligned(const std::vector<RowOfCells>& rows) {
 std::string steps_text(const ComparedGroup& g, bool asked) {
   if (!asked) return "-";
   if (g.steps_to_target.n == 0) return fmt::format("never (0/{})", g.runs.size());
-  return fmt::format("{} ({}/{})", mean_text(g.steps_to_target, 0), g.steps_to_target.n,
-                     g.runs.size());
+  const MeanError& m = g.steps_to_target;
+  const bool whole = m.mean == std::floor(m.mean) && (m.n == 1 || m.error == std::floor(m.error));
+  return fmt::format("{} ({}/{})", mean_text(m, whole ? 0 : 1), m.n, g.runs.size());
 }
 
 std::string csv_number(double x) { return std::isfinite(x) ? fmt::format("{:.17g}", x) : ""; }
@@ -101,10 +102,11 @@ std::filesystem::path write_heads(const std::filesystem::path& file, const RunCo
 }  // namespace
 
 std::string comparison_table(const RunComparison& c) {
-  const std::string what = c.of.head ? "strongest " + c.of.name : c.of.name;
-  std::vector<RowOfCells> rows = {
-      {"setting", "n", what, c.of.rises() ? "largest" : "best", "above optimum", "accuracy",
-       c.target ? fmt::format("steps to {}", *c.target) : "", "seconds"}};
+  const std::string what = c.of.head ? "largest " + c.of.name : c.of.name;
+  const std::string best = c.of.head ? "at any step" : c.of.rises() ? "largest" : "best";
+  std::vector<RowOfCells> rows = {{"setting", "n", what, best, "above optimum", "accuracy",
+                                   c.target ? fmt::format("steps to {}", *c.target) : "",
+                                   "seconds"}};
   for (const ComparedGroup& g : c.settings)
     rows.push_back({plot::visible_text(g.group->name()), std::to_string(g.final.n),
                     mean_text(g.final, 4),

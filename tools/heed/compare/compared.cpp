@@ -55,7 +55,7 @@ void measure_evaluations(ComparedRun& run, double nn::MetricsRow::*value) {
 std::string ComparedQuantity::words() const {
   if (name == "loss") return "evaluation loss (nats per token)";
   if (name == "accuracy") return "accuracy of evaluations";
-  return "the strongest head's " + name;
+  return "largest " + name + " of any head";
 }
 
 std::vector<std::string> compared_names() {

@@ -35,8 +35,8 @@ struct ComparedRun {
   double seconds() const { return record->seconds.value_or(NAN); }
 };
 
-/// The numbers of a run; of a head's score those of the strongest head, at every checkpoint and at
-/// the end. IoError for weights or texts that cannot be read.
+/// The numbers of a run; of a head's score the largest of any head, at every checkpoint and at the
+/// end. IoError for weights or texts that cannot be read.
 ComparedRun compare_run(const RunRecord& run, const ComparedQuantity& of,
                         std::optional<double> target);
 

@@ -169,7 +169,8 @@ class SweepRuns {
     } else if (outcome_.interrupted && was_stopped(code)) {
       run.state = OutcomeState::kStopped;
     } else if (is_taken(folder_of(run)) || is_there(run)) {  // another heed was first
-      elsewhere_.push_back(&run);
+      run.exit_code = 0;
+      if (!outcome_.interrupted) elsewhere_.push_back(&run);
     } else {
       fail(run, why(code, said));
     }

@@ -148,7 +148,11 @@ TEST_CASE("a sweep without the pairs that it had is another one, though it has a
         "sweep.toml");
   CHECK(no_longer_planned(paired, plan({"seed", "scale"})).empty());
   says(no_longer_planned(plan({}), paired), "was one of its runs and is none now");
-  CHECK(no_longer_planned(plan({}), plan({"seed"})) == "its pairs were none and are seed now");
+  const std::string one = "[sweep]\nscale = [\"none\"]\nseed = [1]\n",
+                    two = "[sweep]\nscale = [\"none\", 0.5]\nseed = [1, 2]\n";
+  CHECK(
+      no_longer_planned(plan_sweep(one, "s.toml"), plan_sweep(two, "s.toml", {"scale", "seed"})) ==
+      "its pairs were none and are scale,seed now");
 }
 
 TEST_CASE("parts share the runs: each is in exactly one") {

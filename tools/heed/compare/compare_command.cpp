@@ -221,6 +221,7 @@ int run_compare(const CompareArguments& a, const Command& c) {
   std::vector<std::string> given;  // not a.runs: names of runs have commas
   for (const Command::Value& value : c.values.at("runs")) given.push_back(value.text);
   FoundRuns found = find_runs(given);
+  if (!a.out.empty()) make_folder(a.out);  // its errors before the work
   const RunComparison comparison = compare_all(a, c, found);
   say_left_out(found.left_out, found.left_out.size() + found.runs.size());
   const fs::path folder = !a.out.empty()                           ? fs::path(a.out)

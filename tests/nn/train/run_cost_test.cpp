@@ -3,7 +3,8 @@
 #include "nn/train/run_cost.h"
 
 #include <cmath>
-#include <cstring>
+#include <cstddef>
+#include <span>
 
 #include "autograd/graph/inplace.h"
 #include "autograd/tensor/create.h"
@@ -34,9 +35,9 @@ std::vector<std::string> bits(const Trainer& t) {
   std::vector<std::string> all;
   for (const NamedTensor& x : t.state()) {
     const auto values = heed::autograd::to(x.tensor, heed::autograd::float64).to_vector<double>();
-    std::string bytes(values.size() * sizeof(double), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    all.push_back(x.name + bytes);
+    const auto bytes = std::as_bytes(std::span(values));
+    all.push_back(x.name);
+    for (const std::byte b : bytes) all.back() += char(b);
   }
   for (const auto& [name, stream] : t.streams()) all.push_back(name + stream);
   return all;

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -82,6 +83,10 @@ int own_share_of_cores(const MpiTable& mpi) {
 nn::Exchange* join_ranks(bool own_threads) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
+  if (!std::has_single_bit(
+          unsigned(started.size)))  // all exchanges are between rank and rank ^ 2^j
+    usage_error("{} processes cannot share the parts of a batch: it takes a power of two of them",
+                started.size);
   self = std::make_unique<MpiRank>(load_module(started.size));
   if (self->size != started.size)
     usage_error(

@@ -11,7 +11,7 @@ namespace heed {
 /// Loads libheed_mpi.so (tools/mpi/module.h) and meets the other ranks; null where no launcher
 /// started several. Once in a process. `own_threads`: the number of threads becomes the cores that
 /// this process was given, shared with the ranks of this machine that were given the same.
-/// UsageError without the module.
+/// UsageError without the module, and for ranks that are no power of two.
 nn::Exchange* join_ranks(bool own_threads);
 
 /// From here on every rank ends by itself: each knows that no other waits for it.

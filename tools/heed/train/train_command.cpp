@@ -1,7 +1,6 @@
 // heed train: from command line, config file and preset to a run folder.
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -82,9 +81,6 @@ void change_length(nn::Trainer& trainer, const TrainArguments& a, const Command&
 
 int resume(TrainArguments& a, const Command& c) {
   check_resume(a, c);
-  if (const int processes = launcher().size; !std::has_single_bit(unsigned(processes)))
-    usage_error("{} processes cannot share the parts of a batch: it takes a power of two of them",
-                processes);
   a.run.ranks = join_ranks(!c.given("threads"));
   if (a.run.ranks && a.run.ranks->rank > 0)
     return follow(*a.run.ranks, [&] {

@@ -14,13 +14,18 @@ using namespace autograd;
 
 namespace {
 
-std::vector<double> values_of(const Tensor& x) {
-  return to(x.detach(), float64).to_vector<double>();
-}
-
-double norm_of(const std::vector<double>& x) {
+// |x - y|, or |x|; read where they lie: float64 copies of a large weight are most of a run's
+// memory.
+double norm_of(const Tensor& x, const Tensor& y = {}) {
   double squares = 0;
-  for (const double e : x) squares += e * e;
+  dispatch_parameter(x, [&]<class T> {
+    const Tensor a = row_major(x), b = y.defined() ? row_major(y) : Tensor();
+    const T *left = a.data<T>(), *right = b.defined() ? b.data<T>() : nullptr;
+    for (std::int64_t i = 0; i < a.numel(); ++i) {
+      const double e = double(left[i]) - (right ? double(right[i]) : 0);
+      squares += e * e;
+    }
+  });
   return std::sqrt(squares);
 }
 
@@ -44,13 +49,11 @@ StepAudit::StepAudit(const Transformer& model) {
 std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
   std::vector<ParameterAudit> audit;
   for (const NamedTensor& p : parameters(model)) {
-    const std::vector<double> before = values_of(weights_[audit.size()]);
-    std::vector<double> change = values_of(p.tensor);
-    for (std::size_t i = 0; i < change.size(); ++i) change[i] -= before[i];
+    const Tensor& before = weights_[audit.size()];
     const Tensor g = p.tensor.is_leaf() && p.tensor.needs_grad() ? p.tensor.grad() : Tensor();
     audit.push_back({p.name, p.tensor.shape(),
-                     g.defined() ? std::optional(norm_of(values_of(g))) : std::nullopt,
-                     norm_of(before), norm_of(change)});
+                     g.defined() ? std::optional(norm_of(g)) : std::nullopt, norm_of(before),
+                     norm_of(p.tensor, before)});
   }
   return audit;
 }

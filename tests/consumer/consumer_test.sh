@@ -41,7 +41,8 @@ if [[ $mode == subdirectory ]]; then
   configure subdirectory -DHEED_DIR="$heed" -DCMAKE_UNITY_BUILD=ON > "$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
   grep -F "heed's own targets are compiled with -O2" "$scratch/log"  # no build type was given
   # Once told to, it is compiled faster.
-  quiet configure subdirectory -DHEED_DIR="$heed" -DCMAKE_UNITY_BUILD=ON -DCMAKE_BUILD_TYPE=Debug
+  quiet configure subdirectory -DHEED_DIR="$heed" -DCMAKE_UNITY_BUILD=ON -DCMAKE_BUILD_TYPE=Debug \
+    -DCMAKE_CXX_FLAGS_DEBUG=-O0
   build_and_run subdirectory gradient model
   exit
 fi

@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <sstream>
 
 #include "autograd/base/text.h"
@@ -191,6 +192,9 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     parser.app->group("Commands");
     parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + json_help(*c) + "Examples:\n" +
                        c->examples);
+    // CLI11 compares each option with all before it: those of commands not named would be most of
+    // the time of a short one.
+    if (std::find(argv, argv + argc, c->name) == argv + argc) continue;
     for (std::size_t i = 0; i < c->settings.size(); ++i)
       parser.options.push_back(add_setting(*parser.app, c->settings[i], i < c->arguments));
   }

@@ -23,6 +23,14 @@ inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
   return make_batch(sequences);
 }
 
+/// The logit of token 4 less that of token 2.
+inline const Objective kDiff{Objective::kDifference, 4, 2, {}};
+
+inline const Batch& one_sequence() {
+  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}});
+  return batch;
+}
+
 inline Transformer::Options small_options() {
   Transformer::Options o;
   o.vocab = 7, o.context = 8, o.d_model = 12, o.heads = 3, o.layers = 2;

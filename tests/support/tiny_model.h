@@ -20,7 +20,7 @@ inline Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {
 }
 
 /// Largest difference over the largest entry; NaN if either holds one.
-inline double distance(const Tensor& got, const Tensor& want) {
+inline double relative_distance(const Tensor& got, const Tensor& want) {
   REQUIRE(got.shape() == want.shape());
   const double worst = max(abs(got - want)).item(), largest = max(abs(want)).item();
   return largest > 0 ? worst / largest : worst;

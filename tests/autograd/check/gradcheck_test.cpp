@@ -61,19 +61,20 @@ TEST_CASE("verdict and digits are the same for a function times a power of two")
 }
 
 TEST_CASE("one wrong entry of many is found, asked for or not") {
-  const Tensor hole = zeros({40, 50}, float64);
-  Tensor keep = full({40, 50}, true, bool8);
-  keep.mutable_data<bool>()[1234] = false;
+  const Shape shape = kSanitized ? Shape{20, 25} : Shape{40, 50};
+  Tensor keep = full(shape, true, bool8);
+  keep.mutable_data<bool>()[kSanitized ? 309 : 1234] = false;
   const auto f = [keep](Args t) {
     const Tensor y = t[0] * t[0];
     return where(keep, y, 1.01 * (y - y.detach()) + y.detach());
   };
   for (const bool dual : {true, false}) {
     const GradcheckReport report =
-        gradcheck(f, some({40, 50}), {.use_differences = !dual, .use_dual = dual});
+        gradcheck(f, some(shape), {.use_differences = !dual, .use_dual = dual});
     CAPTURE(report.message);
     CHECK(!report.ok);
-    CHECK(report.message.find("input 0 at [24, 34], output at [24, 34]") != std::string::npos);
+    const std::string place = kSanitized ? "[12, 9]" : "[24, 34]";
+    CHECK_THAT(report.message, Contains("input 0 at " + place + ", output at " + place));
   }
 }
 

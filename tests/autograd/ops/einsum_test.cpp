@@ -54,7 +54,7 @@ Tensor by_loops(const std::string& equation, const std::vector<Tensor>& operands
   return from_data(out, shape);
 }
 
-bool close(const Tensor& a, const Tensor& b) { return allclose(a, b, 1e-12, 1e-12); }
+bool nearly(const Tensor& a, const Tensor& b) { return allclose(a, b, 1e-12, 1e-12); }
 
 // What an E says that einsum throws on zeros of these shapes; empty if it throws none.
 template <class E>
@@ -102,7 +102,7 @@ TEST_CASE("einsum agrees with its definition on random equations", "[einsum]") {
       labels.erase(pick);
     }
     INFO(equation);
-    REQUIRE(close(einsum(equation, operands), by_loops(equation, operands)));
+    REQUIRE(nearly(einsum(equation, operands), by_loops(equation, operands)));
   }
 }
 
@@ -110,46 +110,46 @@ TEST_CASE("einsum reads the notebooks' equations as they stand", "[einsum]") {
   const std::int64_t B = 2, Q = 3, K = 4, H = 2, D = 5, M = 6;
   const Tensor x = normal({B, Q, M}), w = normal({H, M, D}), q = normal({B, Q, H, D});
   const Tensor k = normal({B, K, H, D}), p = normal({B, H, Q, K}), w_out = normal({H, D, M});
+  CHECK(nearly(
+      einsum("batch posn d_model, nheads d_model d_head -> batch posn nheads d_head", {x, w}),
+      by_loops("bpm,hmd->bphd", {x, w})));
   CHECK(
-      close(einsum("batch posn d_model, nheads d_model d_head -> batch posn nheads d_head", {x, w}),
-            by_loops("bpm,hmd->bphd", {x, w})));
+      nearly(einsum("batch posn_Q nheads d_head, batch posn_K nheads d_head -> batch nheads posn_Q "
+                    "posn_K",
+                    {q, k}),
+             by_loops("bqhd,bkhd->bhqk", {q, k})));
   CHECK(
-      close(einsum("batch posn_Q nheads d_head, batch posn_K nheads d_head -> batch nheads posn_Q "
-                   "posn_K",
-                   {q, k}),
-            by_loops("bqhd,bkhd->bhqk", {q, k})));
-  CHECK(
-      close(einsum("batch posn_K nheads d_head, batch nheads posn_Q posn_K -> batch posn_Q nheads "
-                   "d_head",
-                   {k, p}),
-            by_loops("bkhd,bhqk->bqhd", {k, p})));
-  CHECK(close(einsum("batch posn_Q nheads d_head, nheads d_head d_model -> batch posn_Q d_model",
-                     {q, w_out}),
-              by_loops("bqhd,hdm->bqm", {q, w_out})));
-  CHECK(close(einsum("nqhd,nkhd->nhqk", {q, k}), by_loops("nqhd,nkhd->nhqk", {q, k})));
-  CHECK(close(einsum("nhql,nlhd->nqhd", {p, k}), by_loops("nhql,nlhd->nqhd", {p, k})));
+      nearly(einsum("batch posn_K nheads d_head, batch nheads posn_Q posn_K -> batch posn_Q nheads "
+                    "d_head",
+                    {k, p}),
+             by_loops("bkhd,bhqk->bqhd", {k, p})));
+  CHECK(nearly(einsum("batch posn_Q nheads d_head, nheads d_head d_model -> batch posn_Q d_model",
+                      {q, w_out}),
+               by_loops("bqhd,hdm->bqm", {q, w_out})));
+  CHECK(nearly(einsum("nqhd,nkhd->nhqk", {q, k}), by_loops("nqhd,nkhd->nhqk", {q, k})));
+  CHECK(nearly(einsum("nhql,nlhd->nqhd", {p, k}), by_loops("nhql,nlhd->nqhd", {p, k})));
 }
 
 TEST_CASE("einsum: letters or names, spaces, and NumPy's implicit output", "[einsum]") {
   const Tensor a = normal({2, 3}), b = normal({3, 4}), square = normal({3, 3});
   const Tensor product = matmul(a, b);
-  CHECK(close(einsum("ij,jk->ik", {a, b}), product));
-  CHECK(close(einsum(" ij , jk -> ik ", {a, b}), product));
-  CHECK(close(einsum("i j, j k -> i k", {a, b}), product));
-  CHECK(close(einsum("row mid_1, mid_1 column -> row column", {a, b}), product));
-  CHECK(close(einsum("ij,jk", {a, b}), product));
-  CHECK(close(einsum("kj,ji", {a, b}), mT(product)));  // output "ik": alphabetical
-  CHECK(close(einsum("aB,BC", {a, b}), mT(product)));  // capitals come first
-  CHECK(close(einsum("ii", {square}), sum(diagonal(square))));
-  CHECK(close(einsum("ii->i", {square}), diagonal(square)));
-  CHECK(close(einsum(",ij->ji", {tensor(2, float64), a}), mT(a) * 2));
-  CHECK(close(einsum("->", {tensor(2, float64)}), tensor(2, float64)));
+  CHECK(nearly(einsum("ij,jk->ik", {a, b}), product));
+  CHECK(nearly(einsum(" ij , jk -> ik ", {a, b}), product));
+  CHECK(nearly(einsum("i j, j k -> i k", {a, b}), product));
+  CHECK(nearly(einsum("row mid_1, mid_1 column -> row column", {a, b}), product));
+  CHECK(nearly(einsum("ij,jk", {a, b}), product));
+  CHECK(nearly(einsum("kj,ji", {a, b}), mT(product)));  // output "ik": alphabetical
+  CHECK(nearly(einsum("aB,BC", {a, b}), mT(product)));  // capitals come first
+  CHECK(nearly(einsum("ii", {square}), sum(diagonal(square))));
+  CHECK(nearly(einsum("ii->i", {square}), diagonal(square)));
+  CHECK(nearly(einsum(",ij->ji", {tensor(2, float64), a}), mT(a) * 2));
+  CHECK(nearly(einsum("->", {tensor(2, float64)}), tensor(2, float64)));
   CHECK(einsum("ij->ji", {a}).shares_storage(a));
 }
 
 TEST_CASE("einsum contracts through ranks that a product cannot hold at once", "[einsum]") {
   const Tensor x = normal({2, 1, 2, 1, 2, 1, 2, 3}), y = normal({2, 1, 2, 1, 2, 1, 2, 3});
-  CHECK(close(einsum("abcdefgh,abcdefgh->abcdefg", {x, y}), sum(x * y, {-1})));
+  CHECK(nearly(einsum("abcdefgh,abcdefgh->abcdefg", {x, y}), sum(x * y, {-1})));
   CHECK(message<ShapeError>("abcde,fghij->", {{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}}).empty());
   CHECK(message<ShapeError>("abcde,fghij,abcdefgh->ij",
                             {{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1}}) ==

@@ -23,7 +23,7 @@ std::vector<Tensor> in_every_layout(const Tensor& x) {
                  -1, 1)};
 }
 
-Tensor normal(const Shape& shape) {
+Tensor some_normal(const Shape& shape) {
   static Generator g(7);
   return randn(shape, float64, g);
 }
@@ -50,7 +50,7 @@ std::string message(F f) {
 }  // namespace
 
 TEST_CASE("cat puts tensors one after the other", "[join]") {
-  const Tensor a0 = normal({2, 3, 4}), b0 = normal({2, 2, 4});
+  const Tensor a0 = some_normal({2, 3, 4}), b0 = some_normal({2, 2, 4});
   for (const Tensor& a : in_every_layout(a0))
     for (const Tensor& b : in_every_layout(b0)) {
       const Tensor y = cat({a, b, a}, -2);
@@ -69,7 +69,7 @@ TEST_CASE("cat puts tensors one after the other", "[join]") {
 }
 
 TEST_CASE("cat lifts a constant beside a dual number", "[join]") {
-  const Tensor x = normal({2}), u = normal({2}), constant = normal({3});
+  const Tensor x = some_normal({2}), u = some_normal({2}), constant = some_normal({3});
   const auto f = [&](Args t) { return cat({constant, t[0]}, 0); };
   const JvpResult r = jvp(f, std::vector{x}, std::vector{u});
   CHECK(equal(r.value, cat({constant, x}, 0)));
@@ -77,7 +77,7 @@ TEST_CASE("cat lifts a constant beside a dual number", "[join]") {
 }
 
 TEST_CASE("stack makes a new axis", "[join]") {
-  const Tensor a = normal({2, 3}), b = normal({2, 3});
+  const Tensor a = some_normal({2, 3}), b = some_normal({2, 3});
   for (const std::int64_t axis : {0, 1, 2, -1, -2, -3}) {
     const Tensor y = stack({a, b}, axis);
     CHECK(equal(select(y, axis, 0), a));
@@ -88,7 +88,7 @@ TEST_CASE("stack makes a new axis", "[join]") {
 }
 
 TEST_CASE("split and chunk are views that cat joins again", "[join]") {
-  const Tensor x = normal({2, 7});
+  const Tensor x = some_normal({2, 7});
   const std::vector<Tensor> parts = split(x, 3, 1);
   REQUIRE(parts.size() == 3);
   CHECK(parts[0].shape() == Shape{2, 3});
@@ -103,7 +103,7 @@ TEST_CASE("split and chunk are views that cat joins again", "[join]") {
 }
 
 TEST_CASE("gather reads what its index names", "[index]") {
-  const Tensor x0 = normal({3, 4, 5}), index0 = integers(4, {2, 6, 5});
+  const Tensor x0 = some_normal({3, 4, 5}), index0 = integers(4, {2, 6, 5});
   for (const Tensor& x : in_every_layout(x0))
     for (const Tensor& index : in_every_layout(index0)) {
       const Tensor y = gather(x, 1, index);
@@ -118,7 +118,8 @@ TEST_CASE("gather reads what its index names", "[index]") {
 }
 
 TEST_CASE("scatter_add accumulates repeats", "[index]") {
-  const Tensor x0 = normal({3, 4, 5}), index0 = integers(4, {2, 6, 5}), src0 = normal({2, 6, 5});
+  const Tensor x0 = some_normal({3, 4, 5}), index0 = integers(4, {2, 6, 5}),
+               src0 = some_normal({2, 6, 5});
   std::vector<double> expected = x0.to_vector<double>();
   for (std::int64_t i = 0; i < 2; ++i)
     for (std::int64_t j = 0; j < 6; ++j)
@@ -137,7 +138,7 @@ TEST_CASE("scatter_add accumulates repeats", "[index]") {
 }
 
 TEST_CASE("index_select copies slices, index_add adds them back", "[index]") {
-  const Tensor x0 = normal({3, 4, 5}), src0 = normal({3, 6, 5});
+  const Tensor x0 = some_normal({3, 4, 5}), src0 = some_normal({3, 6, 5});
   const Tensor index0 = tensor({3, 0, 3, 1, 1, 3}, int64);
   std::vector<double> expected = x0.to_vector<double>();
   for (std::int64_t i = 0; i < 3; ++i)
@@ -157,12 +158,12 @@ TEST_CASE("index_select copies slices, index_add adds them back", "[index]") {
     }
   CHECK(equal(index_select(tensor({1, 0, 1}, bool8), 0, tensor({1, 2}, int64)),
               tensor({0, 1}, bool8)));
-  CHECK(equal(index_select(normal({3, 2}), 0, zeros({0}, int64)), zeros({0, 2}, float64)));
+  CHECK(equal(index_select(some_normal({3, 2}), 0, zeros({0}, int64)), zeros({0, 2}, float64)));
   CHECK(equal(index_select(zeros({3, 0}), 0, tensor({2}, int64)), zeros({1, 0})));
 }
 
 TEST_CASE("index_add gives the same bits at any thread count", "[index]") {
-  const Tensor index = integers(65, {3000}), rows = to(normal({3000, 300}), float32);
+  const Tensor index = integers(65, {3000}), rows = to(some_normal({3000, 300}), float32);
   const int before = num_threads();
   std::vector<Tensor> results;
   for (const int threads : {1, 2, 3, 8}) {
@@ -174,7 +175,7 @@ TEST_CASE("index_add gives the same bits at any thread count", "[index]") {
 }
 
 TEST_CASE("embedding reads rows, its gradient adds them up", "[index]") {
-  const Tensor weight = normal({5, 3}).requires_grad(), cotangent = normal({2, 4, 3});
+  const Tensor weight = some_normal({5, 3}).requires_grad(), cotangent = some_normal({2, 4, 3});
   const Tensor ids0 = tensor({{4, 0, 4, 2}, {4, 1, 0, 0}}, int64);
   std::vector<double> expected(15);
   for (std::int64_t b = 0; b < 2; ++b)
@@ -196,7 +197,7 @@ TEST_CASE("embedding reads rows, its gradient adds them up", "[index]") {
 }
 
 TEST_CASE("cumsum is a running sum", "[scan]") {
-  const Tensor x0 = normal({2, 3, 4});
+  const Tensor x0 = some_normal({2, 3, 4});
   for (const Tensor& x : in_every_layout(x0))
     for (const int axis : {0, 1, -1}) {
       const Tensor y = cumsum(x, axis);

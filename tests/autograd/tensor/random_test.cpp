@@ -25,7 +25,7 @@ using heed::autograd::ValueError;
 using namespace heed::testing;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kQuietNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST_CASE("the words are MT19937's and only the low 32 bits of a seed count") {
   Generator g(123);
@@ -126,24 +126,24 @@ TEST_CASE("bad arguments throw before anything is drawn or written") {
   std::vector<std::uint8_t> b(3, 7);
   CHECK_THROWS_WITH(g.uniform(f, 1.0, 0.5),
                     "uniform: needs lo <= hi with hi - lo finite, got lo = 1, hi = 0.5");
-  CHECK_THROWS_AS(g.uniform(f, kNaN, 1.0), ValueError);
-  CHECK_THROWS_AS(g.uniform(f, 0.0, kNaN), ValueError);
+  CHECK_THROWS_AS(g.uniform(f, kQuietNaN, 1.0), ValueError);
+  CHECK_THROWS_AS(g.uniform(f, 0.0, kQuietNaN), ValueError);
   CHECK_THROWS_AS(g.uniform(f, 0.0, 1e39), ValueError);
   CHECK_THROWS_AS(g.uniform(d, 0.0, kInf), ValueError);
   CHECK_THROWS_AS(g.uniform(d, -1e308, 1e308), ValueError);
   CHECK_THROWS_WITH(g.normal(d, 0.0, -1.0),
                     "normal: needs a finite mean and 0 <= std < inf, got mean = 0, std = -1");
-  CHECK_THROWS_AS(g.normal(f, 0.0, kNaN), ValueError);
+  CHECK_THROWS_AS(g.normal(f, 0.0, kQuietNaN), ValueError);
   CHECK_THROWS_AS(g.normal(f, kInf, 1.0), ValueError);
   CHECK_THROWS_AS(g.normal(f, 0.0, 1e39), ValueError);
   CHECK_THROWS_WITH(g.randint(n, 4, 4), "randint: needs lo < hi, got lo = 4, hi = 4");
   CHECK_THROWS_AS(g.randint({}, 5, 4), ValueError);
   CHECK_THROWS_WITH(g.bernoulli(b, 1.5), "bernoulli: needs 0 <= p <= 1, got p = 1.5");
   CHECK_THROWS_AS(g.bernoulli(b, -0.1), ValueError);
-  CHECK_THROWS_AS(g.bernoulli(b, kNaN), ValueError);
+  CHECK_THROWS_AS(g.bernoulli(b, kQuietNaN), ValueError);
   CHECK_THROWS_WITH(g.multinomial(std::vector<double>{0.5, -0.25}),
                     "multinomial: needs finite p >= 0, got p[1] = -0.25");
-  CHECK_THROWS_AS(g.multinomial(std::vector<double>{0.5, kNaN}), ValueError);
+  CHECK_THROWS_AS(g.multinomial(std::vector<double>{0.5, kQuietNaN}), ValueError);
   CHECK_THROWS_AS(g.multinomial(std::vector<double>{kInf}), ValueError);
   CHECK_THROWS_WITH(g.multinomial(std::vector<float>{0.0f, 0.0f}),
                     "multinomial: needs at least one p > 0, got 2 values, none > 0");

@@ -73,7 +73,7 @@ TEST_CASE("cached logits are those of the full pass, for every kind of model") {
               const Tensor ids = random_ids(batch), full = model.forward(ids);
               KVCache cache = model.cache(batch);
               const Tensor got = chunked(model, ids, cache, {3, 2, 1, 1, 1, 1});
-              CHECK(distance(got, full) <= (dtype == float64 ? 1e-12 : 1e-5));
+              CHECK(relative_distance(got, full) <= (dtype == float64 ? 1e-12 : 1e-5));
             }
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("cached logits are those of the full pass, whatever attention's option
     for (const std::vector<std::int64_t>& chunks :
          {std::vector<std::int64_t>{3, 2, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
       KVCache cache = model.cache(2);
-      CHECK(distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
+      CHECK(relative_distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
     }
     const std::vector<std::int64_t> prompt = {3, 1, 4};
     const SampleOptions greedy{.greedy = true};  // 20 tokens: within the context, and beyond it
@@ -101,7 +101,7 @@ TEST_CASE("any chunks will do: all at once, one by one, none") {
   for (const std::vector<std::int64_t>& chunks :
        {std::vector<std::int64_t>{9}, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {1, 8}, {8, 1}, {4, 0, 5}}) {
     KVCache cache = model.cache(2);
-    CHECK(distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
+    CHECK(relative_distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
   }
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("a cache that was cleared begins anew, and what it held before is neve
     CHECK(cache.length() == kContext);
     cache.clear();
     CHECK(cache.length() == 0);
-    CHECK(distance(chunked(model, ids, cache, {2, 1, 6}), full) <= 1e-12);
+    CHECK(relative_distance(chunked(model, ids, cache, {2, 1, 6}), full) <= 1e-12);
   }
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("a pass that throws leaves the cache as it was") {
                     Contains("the second layer fails"));
   CHECK(cache.length() == 4);
   const Tensor rest = model.forward(slice(ids, 1, 4, 9), {.cache = &cache});
-  CHECK(distance(rest, slice(full, 1, 4, 9)) <= 1e-12);
+  CHECK(relative_distance(rest, slice(full, 1, 4, 9)) <= 1e-12);
 }
 
 TEST_CASE("probe and key mask see cached tokens and new ones as one row of keys") {
@@ -191,12 +191,13 @@ TEST_CASE("probe and key mask see cached tokens and new ones as one row of keys"
   model.forward(slice(ids, 1, 0, 4), {.cache = &cache, .keep = KeepMask(slice(keep, 3, 0, 4))});
   const Tensor got = model.forward(slice(ids, 1, 4, 9),
                                    {.probe = &parts, .cache = &cache, .keep = KeepMask(keep)});
-  CHECK(distance(got, slice(full, 1, 4, 9)) <= 1e-12);
+  CHECK(relative_distance(got, slice(full, 1, 4, 9)) <= 1e-12);
   const Tensor pattern = parts.value("blocks.1.attn.hook_pattern");
   CHECK(pattern.shape() == Shape{2, 2, 5, 9});
-  CHECK(distance(pattern, slice(whole.value("blocks.1.attn.hook_pattern"), 2, 4, 9)) <= 1e-12);
-  CHECK(distance(parts.value("blocks.1.attn.hook_k"),
-                 slice(whole.value("blocks.1.attn.hook_k"), 1, 4, 9)) <= 1e-12);
+  CHECK(relative_distance(pattern, slice(whole.value("blocks.1.attn.hook_pattern"), 2, 4, 9)) <=
+        1e-12);
+  CHECK(relative_distance(parts.value("blocks.1.attn.hook_k"),
+                          slice(whole.value("blocks.1.attn.hook_k"), 1, 4, 9)) <= 1e-12);
 }
 
 TEST_CASE("an attention layer of one's own takes a cache of one layer") {
@@ -209,7 +210,7 @@ TEST_CASE("an attention layer of one's own takes a cache of one layer") {
     KVCache cache({.batch = 2, .heads = 2, .capacity = 5, .d_head = 4, .dtype = float64});
     const Tensor first = attn(slice(x, 1, 0, 3), {.cache = &cache});
     const Tensor rest = attn(slice(x, 1, 3, 5), {.cache = &cache});
-    CHECK(distance(cat({first, rest}, 1), full) <= 1e-12);
+    CHECK(relative_distance(cat({first, rest}, 1), full) <= 1e-12);
   }
 }
 
@@ -228,7 +229,7 @@ TEST_CASE("keys and values that heads share are cached once, values of their own
   KVCache cache({.heads = 2, .capacity = 5, .d_head = 2, .d_value = 3, .dtype = float64});
   const Tensor first = attn(slice(x, 1, 0, 3), {.cache = &cache});
   const Tensor rest = attn(slice(x, 1, 3, 5), {.cache = &cache});
-  CHECK(distance(cat({first, rest}, 1), attn(x)) <= 1e-12);
+  CHECK(relative_distance(cat({first, rest}, 1), attn(x)) <= 1e-12);
 }
 
 TEST_CASE("a cache allocates once: it neither moves nor grows as tokens come") {

@@ -17,8 +17,8 @@ using heed::autograd::testing::same_bits;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;
 
-constexpr AttentionForm kForms[] = {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
-                                    AttentionForm::kPackedHeads, AttentionForm::kPerHead};
+constexpr AttentionForm kAllForms[] = {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
+                                       AttentionForm::kPackedHeads, AttentionForm::kPerHead};
 
 // Whether d output[t] / d input[s] is exactly 0 for every s > t, and for no s <= t.
 void check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
@@ -38,7 +38,7 @@ void check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x
 TEST_CASE("the causal model's gradient to later inputs is exactly 0, to others it is not") {
   for (const DType dtype : {float32, float64})
     for (const Positions positions : kAllPositions)
-      for (const AttentionForm form : kForms)
+      for (const AttentionForm form : kAllForms)
         for (const NormPlacement norm :
              {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone}) {
           CAPTURE(dtype, int(positions), int(form), int(norm));

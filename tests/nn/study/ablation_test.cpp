@@ -16,9 +16,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::float64;
 
-const Objective kDiff{Objective::kDifference, 4, 2, {}};
-
-Batch some_batch() {
+Batch three_prompts() {
   return batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
 }
 
@@ -31,7 +29,7 @@ TEST_CASE("zero ablation is a model whose output projection has zeros in the hea
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const Batch batch = some_batch();
+    const Batch batch = three_prompts();
     Transformer cut = convert(clone(model), AttentionForm::kPerHead);
     for (const HeadIndex& h : {HeadIndex{0, 2}, HeadIndex{1, 0}, HeadIndex{1, 1}}) {
       const NoGrad guard;
@@ -50,7 +48,7 @@ TEST_CASE("zero ablation is a model whose output projection has zeros in the hea
 
 TEST_CASE("mean and resample put the batch's mean, and the next sequence's output, there") {
   const Transformer model = random_model(small_options());
-  const Batch batch = some_batch();
+  const Batch batch = three_prompts();
   const auto clean = values_of(model, batch, {});
   for (const Ablation how : {Ablation::kMean, Ablation::kResample}) {
     Probe look, put;
@@ -96,7 +94,7 @@ TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched"
   Transformer::Options o = small_options();
   o.dtype = float32;
   const Transformer model = random_model(o);
-  const Batch batch = some_batch();
+  const Batch batch = three_prompts();
   for (const Ablation how : {Ablation::kZero, Ablation::kMean, Ablation::kResample}) {
     const auto each = ablate_each(model, batch, {}, how);
     const auto heads = all_heads(o);
@@ -125,9 +123,9 @@ TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
         parse_heads("x", text, o),
         "x: '" + std::string(text) + "' is no head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
-  CHECK_THROWS_WITH(ablate(model, some_batch(), {}, {}, Ablation::kZero),
+  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {}, Ablation::kZero),
                     "ablate: needs a head at least, got none");
-  CHECK_THROWS_WITH(ablate(model, some_batch(), {}, {{0, 7}}, Ablation::kZero),
+  CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {{0, 7}}, Ablation::kZero),
                     Contains("'L0H7' is no head"));
   CHECK_THROWS_WITH(ablate(model, batch_of({{1, 2}}), {}, {{0, 0}}, Ablation::kResample),
                     Contains("batch of 2 or more"));

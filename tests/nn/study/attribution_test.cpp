@@ -19,20 +19,15 @@ using namespace heed::nn::testing;
 using heed::autograd::float64;
 using heed::autograd::testing::values;
 
-const Objective kDiff{Objective::kDifference, 4, 2, {}};
-const Batch& one() {
-  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}});
-  return batch;
-}
-
 // How far the tokens' integrals are from L's change from the baseline.
 double off(const Transformer& model, Baseline baseline, std::int64_t points) {
-  const TokenAttribution t = token_attribution(model, one(), kDiff, baseline, points);
+  const TokenAttribution t = token_attribution(model, one_sequence(), kDiff, baseline, points);
   const Tensor start =
       baseline == Baseline::kZero ? zeros({1}, float64) : mean(model.tok.weight.detach(), {0});
   const Tensor at_start = expand(start, {1, 6, 12});
-  const double value = objective_values(model(one().inputs), one(), kDiff).item(),
-               from = objective_values(model.forward_embedded(at_start), one(), kDiff).item();
+  const double value = objective_values(model(one_sequence().inputs), one_sequence(), kDiff).item(),
+               from =
+                   objective_values(model.forward_embedded(at_start), one_sequence(), kDiff).item();
   CHECK(t.value == Approx(value));
   CHECK(t.baseline_value == Approx(from));
   CHECK(std::abs(value - from) > 1e-2);
@@ -58,10 +53,11 @@ TEST_CASE("integrated gradients sum to L's change from the baseline") {
 
 TEST_CASE("input x gradient is the embeddings' gradient, token by token") {
   const Transformer model = random_model(small_options());
-  const Tensor e = model.tok(one().inputs).detach().requires_grad();
-  const Tensor g = grad(sum(objective_values(model.forward_embedded(e), one(), kDiff)), e).detach();
+  const Tensor e = model.tok(one_sequence().inputs).detach().requires_grad();
+  const Tensor g =
+      grad(sum(objective_values(model.forward_embedded(e), one_sequence(), kDiff)), e).detach();
   const auto expected = values(sum(e.detach() * g, {0, 2}));
-  const auto got = token_attribution(model, one(), kDiff, Baseline::kZero).input_gradient;
+  const auto got = token_attribution(model, one_sequence(), kDiff, Baseline::kZero).input_gradient;
   REQUIRE(got.size() == 6);
   for (std::size_t t = 0; t < 6; ++t) CHECK(std::abs(got[t] - expected[t]) <= 1e-12);
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
@@ -71,9 +67,9 @@ TEST_CASE("float32 works, and what cannot be integrated is refused") {
   Transformer::Options o = small_options();
   o.dtype = float32;
   const Transformer model = random_model(o);
-  const TokenAttribution t = token_attribution(model, one(), {}, Baseline::kMean, 65);
+  const TokenAttribution t = token_attribution(model, one_sequence(), {}, Baseline::kMean, 65);
   CHECK(t.completeness_error <= 1e-3);
-  CHECK_THROWS_WITH(token_attribution(model, one(), {}, Baseline::kMean, 1),
+  CHECK_THROWS_WITH(token_attribution(model, one_sequence(), {}, Baseline::kMean, 1),
                     Contains("odd number of points"));
   CHECK_THROWS_AS(token_attribution(model, batch_of({{1, 2}, {2, 1}}), {}, Baseline::kMean),
                   ShapeError);
@@ -134,12 +130,13 @@ TEST_CASE("a model's flow is of its own patterns and their gradients") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const AttentionFlow flow = attention_flow(model, one(), kDiff);
+    const AttentionFlow flow = attention_flow(model, one_sequence(), kDiff);
     Probe probe;
     for (const char* site : {"blocks.0.attn.hook_pattern", "blocks.1.attn.hook_pattern"})
       probe.record(site);
-    const Tensor e = model.tok(one().inputs).detach().requires_grad();
-    grad(sum(objective_values(model.forward_embedded(e, {.probe = &probe}), one(), kDiff)), e);
+    const Tensor e = model.tok(one_sequence().inputs).detach().requires_grad();
+    grad(sum(objective_values(model.forward_embedded(e, {.probe = &probe}), one_sequence(), kDiff)),
+         e);
     std::vector<Tensor> patterns, gradients;
     for (const std::string layer : {"0", "1"}) {
       patterns.push_back(probe.value("blocks." + layer + ".attn.hook_pattern"));

@@ -17,7 +17,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::float64;
 
-const Batch& some_batch() {
+const Batch& two_prompts() {
   static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
   return batch;
 }
@@ -29,7 +29,7 @@ std::vector<double> gated(const Transformer& model, const HeadIndex& h, double g
   Probe probe;
   probe.scale_heads("blocks." + std::to_string(h.layer) + ".attn.hook_z",
                     from_data(gates, {model.options.heads}));
-  return objective_values(model(some_batch().inputs, {.probe = &probe}), some_batch(), {})
+  return objective_values(model(two_prompts().inputs, {.probe = &probe}), two_prompts(), {})
       .to_vector<double>();
 }
 
@@ -40,9 +40,9 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
     // Without norms scores are large, and the integrand nearly jumps.
     const bool steep = o.norm == NormPlacement::kNone;
     const int points = (steep ? 2048 : 256) / (kSanitized ? 16 : 1) + 1;
-    const auto all = head_importance(model, some_batch(), {}, points);
+    const auto all = head_importance(model, two_prompts(), {}, points);
     REQUIRE(all.size() == std::size_t(o.layers * o.heads));
-    const auto ablations = ablate_each(model, some_batch(), {}, Ablation::kZero);
+    const auto ablations = ablate_each(model, two_prompts(), {}, Ablation::kZero);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const HeadImportance& h = all[i];
       CHECK(h.head == all_heads(o)[i]);
@@ -66,11 +66,11 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
 
 TEST_CASE("fewer points integrate worse") {
   const Transformer model = random_model(small_options());
-  const auto coarse = head_importance(model, some_batch(), {}, 3),
-             fine = head_importance(model, some_batch(), {}, 33);
+  const auto coarse = head_importance(model, two_prompts(), {}, 3),
+             fine = head_importance(model, two_prompts(), {}, 33);
   for (std::size_t i = 0; i < coarse.size(); ++i)
     CHECK(coarse[i].completeness_error > 10 * fine[i].completeness_error);
-  CHECK_THROWS_WITH(head_importance(model, some_batch(), {}, 4),
+  CHECK_THROWS_WITH(head_importance(model, two_prompts(), {}, 4),
                     "head_importance: Simpson's rule needs an odd number of points, 3 or more, "
                     "got 4");
 }

@@ -15,23 +15,18 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::float64;
 
-const Batch& one() {
-  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}});
-  return batch;
-}
-
 TEST_CASE("the lens after the last block is what the model predicts") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const LogitLens lens = logit_lens(model, one(), {});
-    const Tensor p = softmax(model(one().inputs), -1).detach();
+    const LogitLens lens = logit_lens(model, one_sequence(), {});
+    const Tensor p = softmax(model(one_sequence().inputs), -1).detach();
     CHECK(lens.layers == 2);
     CHECK(lens.length == 6);
     for (std::int64_t t = 0; t < 6; ++t) {
       const LensCell& cell = lens.at(1, t);
       std::int64_t top = 0, rank = 1;
-      const std::int64_t target = one().targets.to_vector<std::int64_t>()[std::size_t(t)];
+      const std::int64_t target = one_sequence().targets.to_vector<std::int64_t>()[std::size_t(t)];
       CHECK(cell.token == target);
       for (std::int64_t c = 1; c < 7; ++c)
         if (p.at({0, t, c}) > p.at({0, t, top})) top = c;
@@ -53,14 +48,14 @@ TEST_CASE("the lens after an earlier block is that of a model cut there") {
   const Transformer model = random_model(small_options());
   Transformer shallow = clone(model);
   shallow.blocks.pop_back();
-  const Tensor p = softmax(shallow(one().inputs), -1).detach();
-  const LogitLens lens = logit_lens(model, one(), {Objective::kLogit, 5, 0, {}});
+  const Tensor p = softmax(shallow(one_sequence().inputs), -1).detach();
+  const LogitLens lens = logit_lens(model, one_sequence(), {Objective::kLogit, 5, 0, {}});
   for (std::int64_t t = 0; t < 6; ++t) {
     CHECK(lens.at(0, t).token == 5);
     CHECK(lens.at(0, t).probability == Approx(p.at({0, t, 5})).epsilon(1e-12));
     CHECK(std::abs(lens.at(0, t).probability - lens.at(1, t).probability) > 1e-6);
   }
-  CHECK_THROWS_WITH(logit_lens(model, one(), {Objective::kLogit, 7, 0, {}}),
+  CHECK_THROWS_WITH(logit_lens(model, one_sequence(), {Objective::kLogit, 7, 0, {}}),
                     "logit_lens: token 7 is none of the 7 that are predicted");
 }
 
@@ -100,16 +95,18 @@ TEST_CASE("without norms a head's contribution to its last layer's logit is its 
   const Transformer model = random_model(o);
   const Objective wanted{Objective::kDifference, 4, 2, {}};
   std::size_t seen = 0;
-  for (const Contribution& part : logit_attribution(model, one(), wanted)) {
+  for (const Contribution& part : logit_attribution(model, one_sequence(), wanted)) {
     if (!part.name.starts_with("L1H")) continue;
     const auto head = parse_heads("x", part.name, o);
-    CHECK(part.effect.mean ==
-          Approx(-ablate(model, one(), wanted, head, Ablation::kZero).mean).epsilon(1e-11));
+    CHECK(
+        part.effect.mean ==
+        Approx(-ablate(model, one_sequence(), wanted, head, Ablation::kZero).mean).epsilon(1e-11));
     ++seen;
   }
   CHECK(seen == 3);
-  CHECK_THROWS_WITH(logit_attribution(model, one(), {}), Contains("a loss is no sum of parts"));
-  CHECK_THROWS_WITH(logit_attribution(model, one(), {Objective::kLogit, 4, 0, {6}}),
+  CHECK_THROWS_WITH(logit_attribution(model, one_sequence(), {}),
+                    Contains("a loss is no sum of parts"));
+  CHECK_THROWS_WITH(logit_attribution(model, one_sequence(), {Objective::kLogit, 4, 0, {6}}),
                     Contains("position 6"));
 }
 

@@ -20,13 +20,13 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using heed::testing::Folder;
 
-Transformer::Options tiny() {
+Transformer::Options cycle_reader() {
   Transformer::Options o;
   o.vocab = 6, o.d_model = 8, o.heads = 2, o.layers = 2, o.context = 6, o.dtype = float64;
   return o;
 }
 
-Batch two_sequences() {
+Batch two_cycles() {
   Sequence a, b;
   a.inputs = {0, 1, 2, 0, 1, 2}, a.targets = {1, 2, 0, 1, 2, 0};
   b.inputs = {3, 4, 3, 4, 3, 4}, b.targets = {4, 3, 4, 3, 4, 3};
@@ -42,13 +42,14 @@ struct Checkpoints {
   fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
   Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
   void write(const std::string& name, std::int64_t step, const std::string& recipe = "tiny") const {
-    const Transformer model = heed::nn::testing::random_module<Transformer>(tiny(), step + 1);
+    const Transformer model =
+        heed::nn::testing::random_module<Transformer>(cycle_reader(), step + 1);
     save_safetensors(path(name).string(), parameters(model),
                      {{"step", std::to_string(step)}, {"recipe", recipe}});
   }
   OverTime study() const {
-    Transformer model(tiny());
-    return over_time(model, list_checkpoints(folder.path()), two_sequences());
+    Transformer model(cycle_reader());
+    return over_time(model, list_checkpoints(folder.path()), two_cycles());
   }
   std::string error() const {
     try {
@@ -88,9 +89,10 @@ TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
   CHECK(all.sequences == 2);
   CHECK(all.optimal == Approx(0.5));
   REQUIRE(all.moments.size() == 3);
-  const Batch batch = two_sequences();
+  const Batch batch = two_cycles();
   for (const Moment& m : all.moments) {
-    const Transformer model = heed::nn::testing::random_module<Transformer>(tiny(), m.step + 1);
+    const Transformer model =
+        heed::nn::testing::random_module<Transformer>(cycle_reader(), m.step + 1);
     const Study one = heed::nn::study(model, batch, {});
     CHECK(m.loss == one.value);
     REQUIRE(m.heads.size() == 4);
@@ -128,7 +130,7 @@ TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
   save_safetensors(c.path("000010.safetensors").string(), {{"x", zeros({2})}});
   CHECK(has(c.error(), "has no 'step', so it is no checkpoint of heed train"));
   // Half of the tensors: complete as a file, no model.
-  const Transformer model(tiny());
+  const Transformer model(cycle_reader());
   std::vector<NamedTensor> half = parameters(model);
   half.resize(half.size() / 2);
   save_safetensors(c.path("000010.safetensors").string(), half,
@@ -139,7 +141,7 @@ TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
 TEST_CASE("weights without a finite loss are numeric trouble of that file") {
   const Checkpoints c;
   c.write("000000.safetensors", 0);
-  Transformer model(tiny());
+  Transformer model(cycle_reader());
   const NoGrad guard;
   copy_(model.head->weight, zeros(model.head->weight.shape(), float64) / 0.0);
   save_safetensors(c.path("000010.safetensors").string(), parameters(model),

@@ -16,7 +16,6 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::autograd::float64;
 
-const Objective kDiff{Objective::kDifference, 4, 2, {}};
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
 // L of the corrupt prompt with `values` of the clean run at one place of blocks.L.site.

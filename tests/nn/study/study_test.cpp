@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
+#include "tests/support/studies.h"
 
 namespace {
 
@@ -21,6 +22,7 @@ using heed::autograd::float64;
 using heed::autograd::from_data;
 using heed::autograd::testing::largest;
 using heed::autograd::testing::values;
+using heed::nn::testing::small_options;
 
 constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three, twice
 
@@ -84,17 +86,10 @@ TEST_CASE("every head of a variant is scored, with the keys and values that it r
   }
 }
 
-Transformer::Options tiny() {
-  Transformer::Options o;
-  o.vocab = 7, o.context = 8, o.d_model = 12, o.heads = 3, o.layers = 2;
-  o.dtype = float64;
-  return o;
-}
-
 struct Studied {
   Transformer model;
   Batch one;
-  explicit Studied(const Transformer::Options& o = tiny()) : model(o) {
+  explicit Studied(const Transformer::Options& o = small_options()) : model(o) {
     Sequence s;
     s.inputs = {0, 3, 1, 3, 6, 2, 1, 3};
     s.targets = {3, 1, 3, 6, 2, 1, 3, 5};
@@ -173,7 +168,7 @@ TEST_CASE("a constant added to a row of scores changes no output and no gradient
 }
 
 TEST_CASE("permuted heads have permuted gradients") {
-  Transformer::Options o = tiny();
+  Transformer::Options o = small_options();
   o.form = AttentionForm::kPerHead;
   o.positions = Positions::kRope;  // or the gradient of b_K is rounding alone, see below
   Studied t(o), permuted(o);
@@ -218,7 +213,7 @@ TEST_CASE("permuted heads have permuted gradients") {
 TEST_CASE("a bias of the keys has no gradient, but with RoPE it has") {
   // Without: it adds q_i . b to all of row i. With: the keys turn it by their positions.
   for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
-    Transformer::Options o = tiny();
+    Transformer::Options o = small_options();
     o.positions = positions;
     Studied t(o);
     for (Block& block : t.model.blocks) init::normal(block.attn.weights.in_proj_bias, 0, 1);

@@ -27,7 +27,7 @@ using heed::autograd::testing::place;
 using heed::autograd::testing::same_bits;
 using heed::nn::testing::random_model;
 
-RunConfig tiny() {
+RunConfig tiny_watched() {
   RunConfig c = preset("reverse");
   c.layers = 2, c.d_model = 16, c.heads = 4, c.context = 8, c.batch = 4, c.eval_batch = 8;
   c.steps = 4;
@@ -74,7 +74,7 @@ const std::vector<Variant>& variants() {
 TEST_CASE("invariants hold in every variant, and looking at them changes no bit of a run") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);
-    RunConfig c = tiny();
+    RunConfig c = tiny_watched();
     v.change(c);
     Trainer alone(c);
     c.check_invariants = 1;
@@ -251,7 +251,7 @@ std::string error_of(Trainer& t) {
 }
 
 TEST_CASE("a step that breaks an invariant throws, and leaves weights and streams as they were") {
-  RunConfig c = tiny();
+  RunConfig c = tiny_watched();
   c.window = 3, c.check_invariants = 2, c.dropout = 0.1;
   Trainer t(c), twin(c);
   t.step(), twin.step();
@@ -276,7 +276,7 @@ TEST_CASE("a wrong backward of attention ends the step") {
     });
     return error_of(t);
   };
-  RunConfig c = tiny();
+  RunConfig c = tiny_watched();
   const auto larger = [](const Tensor& g) { return g * 1.001; };
   CHECK(with_mutation(c, "attention", 2, [](const Tensor& g) { return g; }).empty());
   CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
@@ -289,7 +289,7 @@ TEST_CASE("a wrong backward of attention ends the step") {
 
 TEST_CASE("a resumed run may be looked at in another rhythm") {
   const heed::testing::Folder folder;
-  Trainer straight(tiny());
+  Trainer straight(tiny_watched());
   straight.step();
   straight.save(folder.path());
   Trainer resumed = Trainer::resume(folder.path());

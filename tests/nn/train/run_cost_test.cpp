@@ -31,7 +31,7 @@ void fill(const Trainer& t, const std::string& kind, double value) {
 }
 
 // Every bit that decides the steps to come.
-std::vector<std::string> bits(const Trainer& t) {
+std::vector<std::string> state_bits(const Trainer& t) {
   std::vector<std::string> all;
   for (const NamedTensor& x : t.state()) {
     const auto values = heed::autograd::to(x.tensor, heed::autograd::float64).to_vector<double>();
@@ -44,9 +44,9 @@ std::vector<std::string> bits(const Trainer& t) {
 }
 
 // A folder that looks like / on a machine of so much memory, whose mark a process can reset or not.
-class Machine {
+class FakeRoot {
  public:
-  Machine(const std::string& available, bool has_mark) {
+  FakeRoot(const std::string& available, bool has_mark) {
     fs::create_directories(folder_ / "proc/self");
     fs::create_symlink("/proc/self/status", folder_ / "proc/self/status");
     const fs::path mark = folder_ / "proc/self/clear_refs";
@@ -68,9 +68,9 @@ TEST_CASE("foretelling a run changes no bit of it") {
   Trainer t(c);
   t.step();
   fill(t, "bias", -0.0);  // -0 - 0 * x may be 0
-  const auto before = bits(t);
+  const auto before = state_bits(t);
   const RunCost cost = run_cost(t, kNoPictures);
-  CHECK((bits(t) == before));
+  CHECK((state_bits(t) == before));
   CHECK(cost.bytes > 1e6);
   CHECK(cost.seconds_per_step > 0);
   CHECK(cost.seconds > cost.seconds_per_step * double(c.steps));
@@ -80,13 +80,13 @@ TEST_CASE("a gradient that is not finite is the run's trouble, and no weight's")
   RunConfig c = tiny_run();
   Trainer t(c);
   fill(t, "weight", HUGE_VAL);
-  const auto before = bits(t);
+  const auto before = state_bits(t);
   CHECK_THROWS_AS(run_cost(t, kNoPictures), NumericError);
-  CHECK((bits(t) == before));
+  CHECK((state_bits(t) == before));
 }
 
 TEST_CASE("a run that does not fit has no time") {
-  const Machine machine("1 kB\n", true);
+  const FakeRoot machine("1 kB\n", true);
   Trainer t(tiny_run());
   const RunCost cost = run_cost(t, kNoPictures, machine.root());
   CHECK(cost.bytes > 1e6);
@@ -100,10 +100,10 @@ TEST_CASE("without a mark of memory to reset, bytes are still those of a whole b
   RunConfig c = tiny_run();
   c.d_model = 64, c.context = 64, c.batch = 256, c.eval_batch = 1;
   Trainer t(c);
-  const double drawn_on = Machine("1 kB\n", true).bytes(t);
+  const double drawn_on = FakeRoot("1 kB\n", true).bytes(t);
   // The mark is now that of half a batch, and no difference is left to be seen.
-  CHECK(Machine("1 kB\n", false).bytes(t) > 0.9 * drawn_on);  // at most so many
-  CHECK(Machine("100000000 kB\n", false).bytes(t) == Approx(drawn_on).epsilon(0.15));
+  CHECK(FakeRoot("1 kB\n", false).bytes(t) > 0.9 * drawn_on);  // at most so many
+  CHECK(FakeRoot("100000000 kB\n", false).bytes(t) == Approx(drawn_on).epsilon(0.15));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ Batch uneven(const Task& task, std::int64_t size) {
   return batch;
 }
 
-RunConfig tiny(std::int64_t accumulate) {
+RunConfig tiny_in_shards(std::int64_t accumulate) {
   RunConfig c = preset("urn");  // every position is a target
   c.d_model = 16, c.heads = 2, c.context = 12, c.batch = 8, c.eval_batch = 16;
   c.steps = 6, c.warmup = 2, c.dtype = heed::autograd::float64, c.accumulate = accumulate;
@@ -47,7 +47,7 @@ double largest_difference(const Transformer& a, const Transformer& b) {
 
 TEST_CASE("parts of a batch, uneven ones too, make the step of the whole batch") {
   for (const std::int64_t parts : {2, 4, 8}) {
-    Trainer whole(tiny(1)), split(tiny(parts));
+    Trainer whole(tiny_in_shards(1)), split(tiny_in_shards(parts));
     const Batch batch = uneven(*whole.task, 8);
     for (int i = 0; i < 4; ++i) {
       const StepReport a = whole.step(&batch), b = split.step(&batch);
@@ -92,7 +92,7 @@ TEST_CASE("a shard's dropout depends on seed, step and shard alone") {
 }
 
 TEST_CASE("a run in parts resumes bit for bit, dropout included") {
-  RunConfig c = tiny(4);
+  RunConfig c = tiny_in_shards(4);
   c.dropout = 0.2;
   Trainer straight(c), cut(c);
   for (int i = 0; i < 6; ++i) straight.step();
@@ -106,10 +106,10 @@ TEST_CASE("a run in parts resumes bit for bit, dropout included") {
 
 TEST_CASE("accumulate is a power of two that divides the batch") {
   for (const std::int64_t bad : {3, 5, 16}) {
-    RunConfig c = tiny(bad);
+    RunConfig c = tiny_in_shards(bad);
     CHECK_THROWS_WITH(validate(c), Contains("needs a power of two that divides batch 8, got"));
   }
-  RunConfig c = tiny(3);
+  RunConfig c = tiny_in_shards(3);
   c.batch = 9;
   CHECK_THROWS_AS(validate(c), ValueError);
 }

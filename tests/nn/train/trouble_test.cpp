@@ -33,7 +33,7 @@ void set(const Tensor& weight, const Tensor& x) {
   copy_(weight, x);
 }
 
-std::string error_of(Trainer& t) {
+std::string error_of_step(Trainer& t) {
   try {
     t.step();
   } catch (const NumericError& e) {
@@ -49,7 +49,7 @@ TEST_CASE("a step that is not finite names the op in its module, and changes not
   const Tensor kept = contiguous(weight.detach() * 1.0);
   set(weight, full(weight.shape(), 1e38, weight.dtype()));
   const std::vector<double> before = weights_of(t);
-  const std::string error = error_of(t);
+  const std::string error = error_of_step(t);
   CHECK_THAT(error, Contains("the loss of step 2 is"));
   const std::string block = "blocks." + std::to_string(t.model.blocks.size() - 1);
   CHECK_THAT(error, Contains("; first " + block + ".mlp: linear [8, 8, 64] float32 is"));
@@ -69,7 +69,7 @@ TEST_CASE("a gradient that is not finite names the vjp that made it") {
   set(mlp.down.weight, zeros(mlp.down.weight.shape(), float32));
   set(t.model.head->weight, t.model.head->weight.detach() * 1e4);
   const std::vector<double> before = weights_of(t);
-  const std::string error = error_of(t);
+  const std::string error = error_of_step(t);
   CHECK_THAT(error, StartsWith("AdamW: the gradient of blocks.0.down.weight [16, 64] is "));
   CHECK_THAT(error, Contains("; first blocks.0.mlp: backward of linear: "));
   CHECK(weights_of(t) == before);

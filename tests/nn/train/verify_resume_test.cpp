@@ -16,7 +16,7 @@ using heed::testing::Folder;
 namespace fs = std::filesystem;
 
 // Longer than what is verified.
-RunConfig tiny(const char* task) {
+RunConfig tiny_run_of(const char* task) {
   RunConfig c = heed::nn::testing::tiny_run(task);
   c.steps = 100;
   return c;
@@ -25,7 +25,7 @@ RunConfig tiny(const char* task) {
 TEST_CASE("a resumed run is verified, whatever it learns and however long it is") {
   const Folder folder;
   for (const char* task : {"reverse", "copy", "urn"}) {
-    const ResumeCheck check = verify_resume(tiny(task), folder.path());
+    const ResumeCheck check = verify_resume(tiny_run_of(task), folder.path());
     INFO(task);
     CHECK(check.ok());
     CHECK(check.steps == 40);
@@ -33,7 +33,7 @@ TEST_CASE("a resumed run is verified, whatever it learns and however long it is"
     CHECK(check.legs[1].name == "1 thread, 20 + 20 steps");
     for (const auto& leg : check.legs) CHECK(leg.hash == check.legs[0].hash);
   }
-  RunConfig c = tiny("reverse");
+  RunConfig c = tiny_run_of("reverse");
   c.steps = 1;
   CHECK(verify_resume(c, folder.path()).ok());
   const std::uint32_t one = verify_resume(c, folder.path()).legs[0].hash;
@@ -45,7 +45,7 @@ TEST_CASE("a resumed run is verified, whatever it learns and however long it is"
 std::string difference_after(const std::function<void(SafeTensors&)>& forget) {
   const Folder folder;
   const ResumeCheck check = verify_resume(
-      tiny("reverse"), folder.path(), {}, [&](const Trainer& t, const fs::path& inside) {
+      tiny_run_of("reverse"), folder.path(), {}, [&](const Trainer& t, const fs::path& inside) {
         t.save(inside);
         const std::string path = (inside / "state.safetensors").string();
         SafeTensors state = load_safetensors(path);
@@ -62,7 +62,7 @@ std::string difference_after(const std::function<void(SafeTensors&)>& forget) {
 }
 
 TEST_CASE("what a checkpoint forgets is found") {
-  const Trainer fresh(tiny("reverse"));
+  const Trainer fresh(tiny_run_of("reverse"));
   const auto value = [](const char* name, double x) {
     return [=](SafeTensors& state) {
       for (NamedTensor& t : state.tensors)
@@ -74,6 +74,7 @@ TEST_CASE("what a checkpoint forgets is found") {
     CHECK_THAT(
         difference_after([&](SafeTensors& s) { s.metadata[stream] = fresh.streams().at(stream); }),
         Contains("loss of step 21 is"));
+  if (kSanitized) return;
   CHECK_THAT(difference_after(value("optimizer.tok.weight.exp_avg", 0)), Contains("of step 22 is"));
   CHECK_THAT(difference_after(value("optimizer.tok.weight.step", 1)), Contains("of step 22 is"));
   CHECK_THAT(difference_after(value("model.tok.weight", 0.5)), Contains("of step 21 is"));

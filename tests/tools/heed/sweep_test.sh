@@ -86,7 +86,7 @@ out_has "2 runs, 1 trained"; out_has "1 failed"; out_has "failed  lr=10,"; err_h
 expect 1 sweep fail.toml --json; is_json_line; out_has '"state":"failed","exit_code":3'; out_has '"state":"before"'
 
 # --- Ctrl-C, TERM: each run saves, and the same command goes on to the undisturbed bits
-recipe 150 'seed = [1, 2, 3]' > long.toml
+recipe 90 'seed = [1, 2, 3]' > long.toml
 sed -i 's/^batch = 4/batch = 32/; s/^d-model = 16/d-model = 96/' long.toml
 expect 0 sweep long.toml --out straight --quiet
 weights straight > before

@@ -1,24 +1,29 @@
 #!/usr/bin/env bash
 # A sweep of 20 runs takes at most 1.1 times the share of each core of what they take alone, one after
-# the other, on one thread: the median of three, as cores change their speed. Usage:
-# sweep_share_test.sh PATH-TO-HEED
+# the other, on one thread. Half of them alone before the sweep, half after it, and the median of three,
+# as cores here change their speed by a quarter within a minute. Usage: sweep_share_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 cores=$(nproc)
 printf '%s\n' "[train]" 'task = "induction"' "[sweep]" "seed = [$(seq -s, 20)]" > s.toml
+alone() {  # alone FIRST LAST: seeds, one after the other
+  for seed in $(seq "$1" "$2"); do
+    expect 0 train induction --seed "$seed" --threads 1 --quiet --out "alone/$seed"
+  done
+}
 now() { date +%s%N; }
 ratios=()
 for try in 1 2 3; do
   rm -rf alone sweeps
   start=$(now)
-  for seed in $(seq 20); do
-    expect 0 train induction --seed "$seed" --threads 1 --quiet --out "alone/$seed"
-  done
-  alone=$(( $(now) - start ))
-  start=$(now)
+  alone 1 10
+  before=$(now)
   expect 0 sweep s.toml --quiet
-  shared=$(( $(now) - start ))
-  ratio=$(( shared * cores * 1000 / alone ))
-  echo "alone $(( alone / 1000000 )) ms, as a sweep on $cores cores $(( shared / 1000000 )) ms: $ratio / 1000 of a share"
+  after=$(now)
+  alone 11 20
+  end=$(now)
+  together=$(( after - before )) apart=$(( before - start + end - after ))
+  ratio=$(( together * cores * 1000 / apart ))
+  echo "$try: alone $(( apart / 1000000 )) ms, as a sweep on $cores cores $(( together / 1000000 )) ms: $ratio / 1000 of a share"
   ratios+=("$ratio")
 done
 what="heed sweep of 20 runs, median of ${ratios[*]}"

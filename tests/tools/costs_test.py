@@ -30,6 +30,9 @@ with tempfile.TemporaryDirectory() as folder:
     command = [sys.executable, COSTS, "layers", "--most", "2", "--seconds", "0", "--json", "--out", f"{folder}/c.svg"]
     result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
     xml.dom.minidom.parse(f"{folder}/c.svg")
+    for out in (folder, f"{folder}/absent/c.svg"):
+        refused = subprocess.run([sys.executable, COSTS, "layers", "--out", out], stderr=subprocess.PIPE, text=True)
+        assert refused.returncode == 2 and f"--out {out} needs to be a file" in refused.stderr, refused
 memory = result["rows"][-1]
 assert memory["cost"] == "bytes" and memory["sizes"] == [1, 2], memory
 # Blocks are most of it, but neither embeddings nor logits.

@@ -78,9 +78,6 @@ Tensor isfinite(const Tensor& x);
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_not(const Tensor& x);
-/// True where any (all) elements along the axes are true. Axes empty = every axis.
-Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
-Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// Same shape and |a - b| <= atol + rtol * |b| everywhere; NaN is never close.
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
 /// Throws ShapeError unless x has this shape: expect_shape(q, {B, T, H, d}). Returns x.
@@ -111,6 +108,9 @@ Tensor var(const Tensor& x, const Dims& axes, bool) = delete;
 /// torch.amax / amin: equal extremes share the gradient evenly. ShapeError on an empty reduction.
 Tensor max(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+/// True where any (all) elements of a bool8 tensor along the axes are true.
+Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// Index of the first largest element along one axis, int64.
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
 /// log(sum(exp(x))), stable; -inf with gradient 0 where every element is -inf.

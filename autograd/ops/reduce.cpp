@@ -1,4 +1,4 @@
-// Reductions over any set of axes: sum mean var max min argmax logsumexp, and sum_to.
+// Reductions over any set of axes: sum mean var max min any all argmax logsumexp, and sum_to.
 #include <cmath>
 
 #include "autograd/kernels/kernels.h"
@@ -102,8 +102,8 @@ void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) 
 // The sum of many rows that are few enough columns wide: threads share out the rows, as ops on them
 // do, in parts whose sums are then added in order.
 constexpr std::int64_t kPart = 32, kWide = 4096;
-template <class T>
-void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, T* out) {
+template <class T, class Sum>
+void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, Sum* out) {
   using Acc = Accumulator<T>;
   const std::int64_t n = rows.inner(), part = std::max(kPart, (n + 15) / 16);
   const std::int64_t parts = (n + part - 1) / part;
@@ -119,13 +119,13 @@ void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t colu
   });
   for (std::int64_t i = 1; i < parts; ++i)
     kernels::add_into(sums.data(), sums.data() + i * columns, columns);
-  for (std::int64_t c = 0; c < columns; ++c) out[c] = T(sums[std::size_t(c)]);
+  for (std::int64_t c = 0; c < columns; ++c) out[c] = Sum(sums[std::size_t(c)]);
 }
 
 // Sums rows of memory into adjacent outputs: for kept innermost axes of stride 1, where summing one
 // output at a time would stride through memory.
-template <class T>
-void sum_columns(const Split& split, const Tensor& x, T* out) {
+template <class T, class Sum>
+void sum_columns(const Split& split, const Tensor& x, Sum* out) {
   const std::int64_t columns = split.kept.back();
   const std::int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const Shape outer = split.kept.sub(0, split.kept.rank() - 1);
@@ -150,30 +150,40 @@ void sum_columns(const Split& split, const Tensor& x, T* out) {
                      kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
                    });
                    for (std::int64_t c = 0; c < n; ++c)
-                     out[o * columns + first + c] = T(acc[std::size_t(c)]);
+                     out[o * columns + first + c] = Sum(acc[std::size_t(c)]);
                  }
                });
 }
 
-template <class T>
-void sum_into(const Split& split, const Tensor& x, T* out) {
+// Of T as Sum: T itself, or int64 counts of bool.
+template <class T, class Sum>
+void sum_into(const Split& split, const Tensor& x, Sum* out) {
   const int last = split.kept.rank() - 1;
   if (last >= 0 && split.kept_strides[last] == 1 && split.kept[last] > 1 &&
       split.reduced.numel() > 1 && x.numel() > 0)
-    return sum_columns(split, x, out);
+    return sum_columns<T>(split, x, out);
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
   for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
     Accumulator<T> total{};
     inner.run([&](const auto& at, std::int64_t n, const auto& s) {
       total += kernels::reference::sum(from + at[0], n, s[0]);
     });
-    out[o] = T(total);
+    out[o] = Sum(total);
   });
 }
 
 // The reduced result as the caller wants it: with the reduced axes as 1, or without.
 Tensor shaped(const Tensor& y, const Split& split, bool keepdim) {
   return keepdim ? y.view(Layout::contiguous(split.with_ones)) : y;
+}
+
+// How many elements of a bool8 tensor are true along the axes, int64.
+Tensor count_true(std::string_view op, const Tensor& x, const Dims& axes, bool keepdim) {
+  check<DTypeError>(x.dtype() == bool8, op, "needs bool8, got ", x.dtype());
+  const Split split(op, x, axes);
+  Tensor y = empty(split.kept, int64);
+  sum_into<bool>(split, x, y.mutable_data<std::int64_t>());
+  return shaped(y, split, keepdim);
 }
 
 // The largest element of each row; NaN wins.
@@ -243,6 +253,14 @@ Tensor min(const Tensor& x, const Dims& axes, bool keepdim) {
   check(split.reduced.numel() > 0, "min", "has no smallest element of none: shape ", x.shape(),
         ", axes ", axes);
   return -max(-x, axes, keepdim);
+}
+
+Tensor any(const Tensor& x, const Dims& axes, bool keepdim) {
+  return gt(count_true("any", x, axes, keepdim), 0.0);
+}
+Tensor all(const Tensor& x, const Dims& axes, bool keepdim) {
+  const Tensor trues = count_true("all", x, axes, keepdim);
+  return eq(trues, double(x.numel() / std::max<std::int64_t>(1, trues.numel())));
 }
 
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {

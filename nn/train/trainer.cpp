@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/gradient_trace.h"
@@ -29,14 +28,7 @@ Generator stream(std::int64_t seed, Stream which) {
   return stream_of(std::uint64_t(seed) * 4 + std::uint64_t(which));
 }
 
-// Read where it lies: ops would make an int64 of each element.
-bool all_zero(const Tensor& x) {
-  const Tensor values = contiguous(x.detach());
-  return dispatch_parameter(values, [&]<class T> {
-    return std::ranges::all_of(std::span(values.data<T>(), std::size_t(x.numel())),
-                               [](T v) { return v == 0; });
-  });
-}
+bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
 // 0 stands for no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }

@@ -22,6 +22,10 @@ template <>
 struct AccumulatorOf<std::int64_t> {
   using type = std::uint64_t;  // wraps, where int64 would overflow
 };
+template <>
+struct AccumulatorOf<bool> {
+  using type = std::uint64_t;  // counts
+};
 /// The type that sums of T are taken in.
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;

@@ -20,12 +20,6 @@ Tensor zip_logical(std::string_view op, const Tensor& a, const Tensor& b, F f) {
   return out;
 }
 
-// Folds a bool8 tensor over axes by counting: any = count > 0, all = count == n.
-Tensor count_true(std::string_view op, const Tensor& x, const Dims& axes, bool keepdim) {
-  check_bool(op, x);
-  return sum(to(x, int64), axes, keepdim);
-}
-
 }  // namespace
 
 Tensor eq(const Tensor& a, const Tensor& b) {
@@ -70,14 +64,6 @@ Tensor logical_not(const Tensor& x) {
   map_into<bool, bool>(
       y, [](bool v) { return !v; }, x);
   return y;
-}
-
-Tensor any(const Tensor& x, const Dims& axes, bool keepdim) {
-  return gt(count_true("any", x, axes, keepdim), 0.0);
-}
-Tensor all(const Tensor& x, const Dims& axes, bool keepdim) {
-  check_bool("all", x);
-  return eq(count_true("all", logical_not(x), axes, keepdim), 0.0);
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {

@@ -331,6 +331,10 @@ TEST_CASE("logic, any and all") {
   CHECK(all(a).item() == 0);
   CHECK(values(any(zeros({2, 0}, bool8), {1})) == V{0, 0});
   CHECK(values(all(zeros({2, 0}, bool8), {1}, true)) == V{1, 1});
+  // Many rows of few columns, which threads share out.
+  const Tensor last = ge(reshape(arange(600), {200, 3}), 598.0);
+  CHECK(values(any(last, {0})) == V{0, 1, 1});
+  CHECK(values(all(logical_not(last), {0})) == V{1, 0, 0});
 }
 
 TEST_CASE("where and masked_fill select by plain indexing, unselected NaN and inf included") {

@@ -103,7 +103,7 @@ std::string json_help(const Command& command) {
 struct Parser {
   CLI::App* app;
   Command* command;
-  std::vector<CLI::Option*> options;  // of the command's settings
+  std::vector<CLI::Option*> options;  // one per setting; none if the command is not in the line
 };
 
 std::string see_help(const Command* command) {

@@ -4,6 +4,8 @@
 #include <system_error>
 
 #include "autograd/base/error.h"
+#include "autograd/base/text.h"
+#include "nn/study/over_time.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/out_folder.h"
@@ -67,7 +69,27 @@ fs::path find_run(const std::string& given) {
   return newest;
 }
 
+namespace {
+
+// Which weights there are, if not these.
+void check_weights(const fs::path& folder, const std::string& weights) {
+  std::error_code ignored;
+  if (fs::exists(folder / weights, ignored)) return;
+  std::vector<std::string> others;
+  for (const char* name : {"model.safetensors", "best.safetensors"})
+    if (fs::exists(folder / name, ignored)) others.push_back(name);
+  if (const auto checkpoints = nn::list_checkpoints(folder); !checkpoints.empty())
+    others.push_back(fs::relative(checkpoints.back().file, folder).string());
+  fail<IoError>("weights", folder.string(), " has no ", weights,
+                others.empty() ? ", nor other weights"
+                               : "; it has " + autograd::join(others) +
+                                     ", for --weights of heed eval, generate, study and verify");
+}
+
+}  // namespace
+
 nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::Use use) {
+  check_weights(folder, weights);
   Progress progress(false);
   progress.at_work("reads " + folder.string());
   nn::LoadedRun run = nn::load_run(folder, weights, use);

@@ -85,10 +85,20 @@ checks=$((checks + 1)); [[ ! -e patched/patching.png && -e patched/mine.png ]] |
 expect 0 study runs/reverse-1 --out patched --overwrite
 checks=$((checks + 1)); [[ $(ls patched/npy) == "" && ! -e patched/.unfinished ]] || fail "patched: $(ls -A patched)"
 # a study that was killed leaves no file among those of another
-mkdir -p killed/.unfinished && touch killed/.unfinished/dS.png
-refuses 2 "or one that is being made" study runs/reverse-1 --out killed
-expect 0 study runs/reverse-1 --out killed --overwrite; has_file killed/dS.png
+mkdir -p killed/.unfinished && touch killed/.unfinished/dA.png killed/.unfinished/old.png
+expect 0 study runs/reverse-1 --out killed; has_file killed/dS.png
 checks=$((checks + 1)); [[ ! -e killed/.unfinished ]] || fail "killed: $(ls -A killed)"
+# nor does one that is at work
+mkdir -p held/.unfinished && echo 1 > held/.unfinished/dS.png
+flock -o held sleep 60 & holder=$!
+until ! flock -n held true; do sleep 0.02; done
+for overwrite in "" --overwrite; do
+  refuses 2 "another heed makes a study there now" study runs/reverse-1 --out held $overwrite
+done
+has_file held/.unfinished/dS.png
+kill $holder; wait $holder 2>/dev/null
+refuses 2 "'png' is not one of none, npy or csv" study runs/reverse-1 --export png
+ok test "$(grep -c "did you mean" err)" = 0
 refuses 2 "names 3 twice" study runs/reverse-1 --at 3,3
 refuses 2 "names L0H0 twice" study runs/reverse-1 --ablate L0H0,L0H0
 refuses 2 "draws one head" study runs/reverse-1 --head all
@@ -106,6 +116,9 @@ refuses 4 "has no checkpoints; train with --save-every" study again --over-time
 refuses 2 "--prompt has no effect with --over-time" study runs/reverse-1 --over-time --prompt abc
 cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
 refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time
+rm cut/model.safetensors
+refuses 4 "cut has no model.safetensors; it has " study cut; err_has "checkpoints/000008.safetensors, for --weights of"
+expect 0 study cut --weights checkpoints/000008.safetensors
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
 refuses 4 "holds step 0, not that of its name" study cut --over-time
 

@@ -29,8 +29,7 @@ bool is_there(const fs::path& file) {
 }
 
 bool is_free(const fs::path& folder) {
-  return !is_there(folder / kWork) &&
-         std::none_of(kStudyFiles, kStudyFiles + kAlways,
+  return std::none_of(kStudyFiles, kStudyFiles + kAlways,
                       [&](const char* file) { return is_there(folder / file); });
 }
 
@@ -57,16 +56,29 @@ void remove_study(const fs::path& folder) {
 
 StudyFolder::StudyFolder(const std::string& out, const fs::path& usual, bool overwrite)
     : folder_(out.empty() ? usual : fs::path(out)) {
-  if (!overwrite && !out.empty() && !is_free(folder_))
+  const bool this_one = overwrite || !out.empty();
+  if (!take(overwrite) && this_one && is_taken(folder_))
+    usage_error("{}: another heed makes a study there now; choose another folder with --out",
+                folder_.string());
+  if (!lock_ && this_one)
     usage_error(
-        "--out {} holds a study already, or one that is being made; choose another folder, or "
-        "replace it with --overwrite",
+        "--out {} holds a study already; choose another folder, or replace it with --overwrite",
         out);
-  if (!overwrite)
-    for (int n = 2; !is_free(folder_); ++n) folder_ = usual.string() + fmt::format("-{}", n);
+  for (int n = 2; !lock_; ++n) {
+    folder_ = usual.string() + fmt::format("-{}", n);
+    take(overwrite);
+  }
   std::error_code ignored;
   fs::remove_all(work(), ignored);
   make_folder(work());
+}
+
+// Locks the folder, if a study may go there.
+bool StudyFolder::take(bool overwrite) {
+  make_folder(folder_);
+  lock_.emplace(folder_);
+  if (lock_->taken() || (!overwrite && !is_free(folder_))) lock_.reset();
+  return lock_.has_value();
 }
 
 StudyFolder::~StudyFolder() {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tools/heed/folder_lock.h"
 
 namespace heed {
 
@@ -12,8 +15,9 @@ namespace heed {
 /// no other.
 class StudyFolder {
  public:
-  /// As a run's --out, a folder that holds a study already, of any kind, is not replaced unasked
-  /// (UsageError); without --out it is the next free one of `usual`, `usual`-2, ...
+  /// As a run's --out, a folder that holds a study already, of any kind, is not replaced unasked,
+  /// nor ever one in which another process makes its study (UsageError); without --out it is the
+  /// next free one of `usual`, `usual`-2, ... What a killed study left there is removed.
   StudyFolder(const std::string& out, const std::filesystem::path& usual, bool overwrite);
   /// Removes what is not finished.
   ~StudyFolder();
@@ -26,7 +30,10 @@ class StudyFolder {
   std::vector<std::filesystem::path> finish(const std::vector<std::filesystem::path>& files);
 
  private:
+  bool take(bool overwrite);
+
   std::filesystem::path folder_;
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace heed

@@ -1,12 +1,9 @@
 #include "tools/heed/train/out_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <string_view>
@@ -136,9 +133,10 @@ bool is_unsettled(const fs::path& folder) {
   return fs::symlink_status(folder / kWholeRun, ignored).type() == fs::file_type::directory;
 }
 
-void make_directories(const fs::path& folder) {
+const fs::path& make_directories(const fs::path& folder) {
   std::error_code error;
   if (fs::create_directories(folder, error); error) out_fails("cannot make ", folder, error);
+  return folder;
 }
 
 }  // namespace
@@ -203,41 +201,20 @@ void settle_run(const fs::path& folder) {
   }
 }
 
-bool is_taken(const fs::path& folder) {
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return false;
-  const bool taken = ::flock(directory, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(directory);
-  return taken;
-}
-
-RunLock::RunLock(const fs::path& folder) {
-  make_directories(folder);
-  directory_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory_ < 0)
-    out_fails("cannot open ", folder, std::error_code(errno, std::generic_category()));
-  bool locked = ::flock(directory_, LOCK_EX | LOCK_NB) == 0;
-  for (int i = 0; i < 5 && !locked && errno == EWOULDBLOCK; ++i) {  // is_taken() lasts no longer
-    std::this_thread::sleep_for(kMoment);
-    locked = ::flock(directory_, LOCK_EX | LOCK_NB) == 0;
-  }
-  if (!locked && errno == EWOULDBLOCK) {
-    ::close(directory_);
+RunLock::RunLock(const fs::path& folder) : lock_(make_directories(folder)) {
+  if (lock_.taken())
     fail<IoError>("out", "another heed trains into ", folder.string(),
                   " at this moment; wait for it or stop it (Ctrl-C there saves), or train into "
                   "another folder with --out");
-  }
   const fs::path real = fs::canonical(folder);
-  if (locked) {  // else what is unfinished may be another's
+  if (lock_.held()) {  // else what is unfinished may be another's
     sweep(real);
     sweep(real / kCheckpoints);
   }
   // Without locks its writer may live, and be at it.
-  for (int i = 0; i < 100 && !locked && is_unsettled(real); ++i)
+  for (int i = 0; i < 100 && !lock_.held() && is_unsettled(real); ++i)
     std::this_thread::sleep_for(kMoment);
   if (is_unsettled(real)) move_out(real);
 }
-
-RunLock::~RunLock() { ::close(directory_); }
 
 }  // namespace heed

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "tools/heed/folder_lock.h"
+
 namespace heed {
 
 /// Makes and returns the first runs/<task>-N, N = 1, 2, ..., that does not exist. IoError.
@@ -24,9 +26,6 @@ void begin_run(const std::filesystem::path& folder,
 /// Ends what a killed begin_run() has begun to move: before anyone reads the folder. IoError.
 void settle_run(const std::filesystem::path& folder);
 
-/// Whether a heed trains into this folder at this moment: of another process.
-bool is_taken(const std::filesystem::path& folder);
-
 /// While it lives no other heed trains into this folder, which it makes if need be; its end, be it
 /// by kill -9, frees the folder. IoError if another one has it, or it cannot be made. Unfinished
 /// files of killed processes are gone then, and the run is settled. Where the file system has no
@@ -34,11 +33,9 @@ bool is_taken(const std::filesystem::path& folder);
 class RunLock {
  public:
   explicit RunLock(const std::filesystem::path& folder);
-  ~RunLock();
-  RunLock(const RunLock&) = delete;
 
  private:
-  int directory_;
+  FolderLock lock_;
 };
 
 }  // namespace heed

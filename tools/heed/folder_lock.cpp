@@ -1,0 +1,44 @@
+#include "tools/heed/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "autograd/base/error.h"
+
+namespace heed {
+namespace {
+
+int open_directory(const std::filesystem::path& folder) {
+  return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::filesystem::path& folder) : directory_(open_directory(folder)) {
+  if (directory_ < 0)
+    autograd::fail<autograd::IoError>("out", "cannot open ", folder.string(), ": ",
+                                      std::error_code(errno, std::generic_category()).message());
+  for (int tries = 0; ::flock(directory_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    state_ = errno == EWOULDBLOCK ? State::kTaken : State::kNoLocks;
+    if (state_ == State::kNoLocks || tries == 5) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // is_taken() lasts no longer
+  }
+  state_ = State::kHeld;
+}
+
+FolderLock::~FolderLock() { ::close(directory_); }
+
+bool is_taken(const std::filesystem::path& folder) {
+  const int directory = open_directory(folder);
+  if (directory < 0) return false;
+  const bool taken = ::flock(directory, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(directory);
+  return taken;
+}
+
+}  // namespace heed

@@ -1,5 +1,5 @@
-// One pool of threads. The caller's grain alone decides where work is cut into chunks, so the same
-// bits come out at any thread count.
+// One pool of threads. The caller's grain alone decides where work is cut into chunks. It follows
+// from the shape alone, or chunks share no sum (products): the same bits at any thread count.
 #pragma once
 
 #include <cstdint>

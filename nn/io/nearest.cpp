@@ -34,14 +34,8 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 
 std::string name_problem(std::string_view name, const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return "";
-  const std::string near = nearest(name, names);
-  std::string problem =
-      "'" + std::string(name) + "' is not one of " + autograd::join(names, " or ");
-  // A name of which most would change is another, not a slip of the hand.
-  if ((!name.empty() && near.starts_with(name)) ||
-      2 * edit_distance(name, near) <= std::max(name.size(), near.size()))
-    problem += "; did you mean '" + near + "'?";
-  return problem;
+  return "'" + std::string(name) + "' is not one of " + autograd::join(names, " or ") +
+         "; did you mean '" + nearest(name, names) + "'?";
 }
 
 }  // namespace heed::nn

@@ -15,8 +15,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// equals. "" if there are no candidates.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-/// "" if `name` is one of `names`, else "'induktion' is not one of copy or induction; did you mean
-/// 'induction'?", without the question if more than half of a name would change.
+/// "" if `name` is one of `names`, else "'x' is not one of a, b or c; did you mean 'b'?".
 std::string name_problem(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace heed::nn

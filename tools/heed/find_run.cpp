@@ -81,7 +81,7 @@ void check_weights(const fs::path& folder, const std::string& weights) {
   if (const auto checkpoints = nn::list_checkpoints(folder); !checkpoints.empty())
     others.push_back(fs::relative(checkpoints.back().file, folder).string());
   fail<IoError>("weights", folder.string(), " has no ", weights,
-                others.empty() ? ", nor other weights"
+                others.empty() ? "; heed train --resume " + folder.string() + " writes them again"
                                : "; it has " + autograd::join(others) +
                                      ", for --weights of heed eval, generate, study and verify");
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,13 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : directory_(open_di
 }
 
 FolderLock::~FolderLock() { ::close(directory_); }
+
+bool FolderLock::is_of(const std::filesystem::path& folder) const {
+  struct stat opened {
+  }, now{};
+  return ::fstat(directory_, &opened) == 0 && ::stat(folder.c_str(), &now) == 0 &&
+         opened.st_dev == now.st_dev && opened.st_ino == now.st_ino;
+}
 
 bool is_taken(const std::filesystem::path& folder) {
   const int directory = open_directory(folder);

@@ -58,6 +58,10 @@ bool Axis::shows(double value) const {
 
 double Axis::share(double value) const { return (axis_unit(log, value) - low) / (high - low); }
 
+std::string Axis::title(const std::string& name) const {
+  return log && !name.empty() ? name + ", logarithmic" : name;
+}
+
 Axis fit_axis(const std::vector<double>& values, bool log, double air, int wanted) {
   Axis axis;
   axis.log = log;

@@ -15,6 +15,8 @@ struct Axis {
 
   bool shows(double value) const;
   double share(double value) const;  ///< 0 at the low end, 1 at the high one
+  /// What stands beside it: a logarithmic one says so.
+  std::string title(const std::string& name) const;
 };
 
 /// The axis that shows all `values` it can, with `air`, a part of the range, at both ends, and

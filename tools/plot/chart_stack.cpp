@@ -229,7 +229,8 @@ void draw_curve(Image& image, const ChartStack& stack, const StackedSeries& s, c
 void draw_stacked(Image& image, const ChartStack& stack, const StackedChart& panel,
                   const Area& area, bool last) {
   image.text(area.left, area.top - kSpace - kSmallCap,
-             shorten_text(panel.name, kStackWidth - kEdge - area.left, kSmall), {.size = kSmall});
+             shorten_text(area.y.title(panel.name), kStackWidth - kEdge - area.left, kSmall),
+             {.size = kSmall});
   draw_x_axis(image, area, last);
   draw_y_axis(image, area);
   image.rect(area.left, area.top, 1, area.bottom - area.top + 1, kInk);

@@ -150,8 +150,9 @@ void draw_axes(Image& image, const LineChart& chart, const Plot& plot) {
   }
   image.rect(plot.left, plot.top, 1, plot.height() + 1, kInk);
   image.rect(plot.left, plot.bottom, plot.width(), 1, kInk);
-  image.text(plot.center(), kXName, shorten_text(chart.x_name, plot.width(), kText), kCentered);
-  image.text(kMargin, plot.middle(), shorten_text(chart.y_name, plot.height(), kText),
+  image.text(plot.center(), kXName, shorten_text(plot.x.title(chart.x_name), plot.width(), kText),
+             kCentered);
+  image.text(kMargin, plot.middle(), shorten_text(plot.y.title(chart.y_name), plot.height(), kText),
              {.size = kText, .align = Align::kCenter, .upward = true});
 }
 

@@ -1,5 +1,5 @@
 // The inside of a matrix product, for one SIMD target: packing, and a tile of C kept in registers.
-// gemm.cpp and attention.cpp include it once per target.
+// The files of products and attention include it once per target.
 //
 // B is read in panels two vectors wide, A in strips of kRows rows; the micro-kernel keeps a strip x
 // panel tile of C in registers over a block of k. Both are copied ("packed") only where reading
@@ -144,8 +144,9 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
   for (int v = 0; v < kV; ++v) hn::StoreU(acc[r][v], d, c + v * lanes);
 }
 
-/// Heights of strips: as many of kRows as fit, then the rest in few pieces. With 6, those are of 3
-/// to 5 rows and not 1 or 2, whose chains of multiply-adds are too few to keep a core busy.
+/// Heights of strips: kRows while that leaves none or enough, then the rest in few pieces. With 6,
+/// the last 7 to 9 rows are two strips of 3 to 5 and not one of 1 or 2, whose chains of
+/// multiply-adds are too few to keep a core busy.
 inline int strip_rows(std::int64_t left) {
   if (kRows == 6) {
     if (left < 6) return int(left);

@@ -29,7 +29,8 @@ constexpr std::int64_t kInPlaceRows = 8 * kRows;
 constexpr std::int64_t kSomeRows = 2 * kRows;  // a copy of B is most of the work
 constexpr std::int64_t kMaxStep = 192;
 constexpr std::int64_t kChunk = 1 << 16;  // multiply-adds that are worth a thread's attention
-// AVX2's machines have 256 or 512 KB of L2: no more of B is packed than stays there.
+// AVX2's machines have 256 or 512 KB of L2: B is packed kColumns at a time, of which a step of
+// float32 takes 288 KB.
 constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
 constexpr std::int64_t kColumns = 384;          // of B
 constexpr std::int64_t kPanelsInL1 = 1 << 13;   // values of B

@@ -34,7 +34,7 @@ TEST_CASE("a setting sets its variable or says why not") {
   CHECK(number.description() == "optimizer steps; 1 to 2000 (default: 3)");
   list.set("words", "b,a");
   CHECK(words == std::vector<std::string>{"b", "a"});
-  CHECK(list.problem("words", "a,c") == "words: 'c' is not one of a or b");
+  CHECK(list.problem("words", "a,c") == "words: 'c' is not one of a or b; did you mean 'a'?");
   Span span{3, 24};
   const Setting periods("periods", span, {1, 52}, "lengths");
   CHECK(periods.description() == "lengths; 1 to 52 (default: 3..24)");
@@ -46,7 +46,7 @@ TEST_CASE("a setting sets its variable or says why not") {
           std::string("--periods needs two whole numbers, 1 to 52, the smaller first, such as "
                       "3..24, got '") +
               wrong + "'");
-  CHECK(list.problem("words", "a,") == "words: '' is not one of a or b");
+  CHECK(list.problem("words", "a,") == "words: '' is not one of a or b; did you mean 'a'?");
 }
 
 enum class Rule { kHalf, kOne };

@@ -119,7 +119,7 @@ for arguments in "--resume busy" "reverse --out busy" "reverse --out busy --over
   # shellcheck disable=SC2086
   expect $([[ $arguments == "reverse --out busy" ]] && echo 2 || echo 4) train $arguments
 done
-err_has "another heed trains into busy"
+err_has "another heed works in busy"
 expect 0 eval busy --sequences 4
 kill -TERM $pid; wait $pid; code=$?
 what="heed train, SIGTERM"; ok test $code == 130

@@ -90,15 +90,24 @@ expect 0 study runs/reverse-1 --out killed; has_file killed/dS.png
 checks=$((checks + 1)); [[ ! -e killed/.unfinished ]] || fail "killed: $(ls -A killed)"
 # nor does one that is at work
 mkdir -p held/.unfinished && echo 1 > held/.unfinished/dS.png
-flock -o held sleep 60 & holder=$!
-until ! flock -n held true; do sleep 0.02; done
+exec 9< held && flock 9
 for overwrite in "" --overwrite; do
-  refuses 2 "another heed makes a study there now" study runs/reverse-1 --out held $overwrite
+  refuses 2 "held: another heed works there now" study runs/reverse-1 --out held $overwrite
 done
 has_file held/.unfinished/dS.png
-kill $holder; wait $holder 2>/dev/null
-refuses 2 "'png' is not one of none, npy or csv" study runs/reverse-1 --export png
-ok test "$(grep -c "did you mean" err)" = 0
+exec 9<&-
+# without --out: the folder that a killed one left, another than that of a living one
+cp -r runs/reverse-1 own && rm -rf own/study* && mkdir -p own/study/.unfinished
+exec 9< own/study && flock 9
+expect 0 study own; has_file own/study-2/arrays.safetensors
+refuses 2 "own/study: another heed works there now" study own --overwrite
+exec 9<&-
+expect 0 study own; has_file own/study/arrays.safetensors
+# a folder that was there stays, empty or a link, whether the study ends well or not
+mkdir -p target empty && ln -sfn target link
+expect 0 study runs/reverse-1 --out link; has_file link/dS.png
+refuses 2 "is no head of this model" study runs/reverse-1 --out empty --ablate L7H0
+ok test -d empty
 refuses 2 "names 3 twice" study runs/reverse-1 --at 3,3
 refuses 2 "names L0H0 twice" study runs/reverse-1 --ablate L0H0,L0H0
 refuses 2 "draws one head" study runs/reverse-1 --head all

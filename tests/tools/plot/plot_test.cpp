@@ -232,6 +232,12 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
       for (int y = 0; y < two.height(); ++y)
         if (two.at(x, y) == first) REQUIRE(three.at(x, y) == first);
   }
+  SECTION("a logarithmic axis says so") {
+    LineChart chart{.x_name = "step", .series = {{"", {1, 10}, {1, 2}}}};
+    CHECK(!says(draw_chart(chart), "logarithmic"));
+    chart.log_x = true;
+    CHECK(says(draw_chart(chart), "step, logarithmic"));
+  }
   SECTION("extreme ranges end") {
     for (const bool log_y : {false, true}) {
       CHECK_NOTHROW(draw_chart({"", "", "", {{"", {1e15, 1e15 + 1}, {1e299, 1e-299}}}, {}, log_y}));

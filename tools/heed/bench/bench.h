@@ -1,5 +1,6 @@
-// heed bench: how fast kernels, ops and training steps are here. A kernel is compared with its
-// reference before it is timed; figures to compare are measured alternately in one run.
+// heed bench: how fast kernels, ops and training steps are here. Products, and the forward of ops,
+// are compared with their references before they are timed, and training steps must learn; figures
+// to compare are measured alternately in one run.
 #pragma once
 
 #include <string>

@@ -90,8 +90,10 @@ std::vector<ListedRun> runs_in(const std::string& given) {
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     if (std::error_code ignored; !it->is_directory(ignored)) continue;
     ListedRun run = read_run(it->path());  // which settles it
-    // Others are no runs: a sweep's recipes, what compare drew.
-    if (is_run(run.folder) || has_saved(run.folder)) runs.push_back(std::move(run));
+    // Others are no runs: a sweep's recipes, what compare drew. Of one that is closed who knows?
+    std::error_code closed;
+    fs::directory_iterator(run.folder, closed);
+    if (closed || is_run(run.folder) || has_saved(run.folder)) runs.push_back(std::move(run));
   }
   std::sort(runs.begin(), runs.end(), [](const ListedRun& a, const ListedRun& b) {
     return std::pair(a.time, a.folder) < std::pair(b.time, b.folder);

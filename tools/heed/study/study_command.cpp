@@ -151,6 +151,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   if (c.given("other"))
     return compare_runs({folder, run, one, objective, objective_text(objective, facts), a.other,
                          a.weights, a.out, a.overwrite, c.json});
+  StudyFolder out(a.out, folder / "study", a.overwrite);  // refused before the work, not after
   Progress progress(false);
   progress.at_work("runs the model forward and backward");
   Found found{run, one, objective, nn::study(run.model, one, objective), {}, {}, {}};
@@ -161,7 +162,6 @@ int run_study(const StudyArguments& a, const Command& c) {
   found.causes = study_causes(a.causes, c, run, one, objective);
   for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
     found.labels.push_back(facts.vocabulary.label(id));
-  StudyFolder out(a.out, folder / "study", a.overwrite);
   progress.at_work("draws, and writes the arrays");
   const auto files =
       out.finish(write_study(out.work(), found, a, source_of(folder, run.model), head));

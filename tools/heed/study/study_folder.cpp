@@ -56,35 +56,56 @@ void remove_study(const fs::path& folder) {
 
 StudyFolder::StudyFolder(const std::string& out, const fs::path& usual, bool overwrite)
     : folder_(out.empty() ? usual : fs::path(out)) {
+  Place place = take(overwrite);
   const bool this_one = overwrite || !out.empty();
-  if (!take(overwrite) && this_one && is_taken(folder_))
-    usage_error("{}: another heed makes a study there now; choose another folder with --out",
+  if (this_one && place == Place::kBusy)
+    usage_error("{}: another heed works there now; choose another folder with --out",
                 folder_.string());
-  if (!lock_ && this_one)
+  if (this_one && place == Place::kHoldsStudy)
     usage_error(
         "--out {} holds a study already; choose another folder, or replace it with --overwrite",
         out);
-  for (int n = 2; !lock_; ++n) {
+  for (int n = 2; place != Place::kOurs; ++n) {
     folder_ = usual.string() + fmt::format("-{}", n);
-    take(overwrite);
+    place = take(overwrite);
   }
   std::error_code ignored;
   fs::remove_all(work(), ignored);
-  make_folder(work());
+  try {
+    make_folder(work());
+  } catch (...) {
+    clean();
+    throw;
+  }
 }
 
 // Locks the folder, if a study may go there.
-bool StudyFolder::take(bool overwrite) {
-  make_folder(folder_);
-  lock_.emplace(folder_);
-  if (lock_->taken() || (!overwrite && !is_free(folder_))) lock_.reset();
-  return lock_.has_value();
+StudyFolder::Place StudyFolder::take(bool overwrite) {
+  do {  // until it is not one that its owner removes just now
+    is_new_ = !is_there(folder_);
+    make_folder(folder_);
+    try {
+      lock_.emplace(folder_);
+    } catch (const autograd::IoError&) {
+      if (is_there(folder_)) throw;
+    }
+  } while (!lock_ || !lock_->is_of(folder_));
+  Place place = Place::kOurs;
+  const bool may_live = !lock_->held() && !overwrite && is_there(work());
+  if (lock_->taken() || may_live)
+    place = Place::kBusy;
+  else if (!overwrite && !is_free(folder_))
+    place = Place::kHoldsStudy;
+  if (place != Place::kOurs) lock_.reset();
+  return place;
 }
 
-StudyFolder::~StudyFolder() {
+StudyFolder::~StudyFolder() { clean(); }
+
+void StudyFolder::clean() {
   std::error_code ignored;
   fs::remove_all(work(), ignored);
-  fs::remove(folder_, ignored);  // if nothing is in it
+  if (is_new_) fs::remove(folder_, ignored);  // if nothing is in it
 }
 
 fs::path StudyFolder::work() const { return folder_ / kWork; }

@@ -203,8 +203,8 @@ void settle_run(const fs::path& folder) {
 
 RunLock::RunLock(const fs::path& folder) : lock_(make_directories(folder)) {
   if (lock_.taken())
-    fail<IoError>("out", "another heed trains into ", folder.string(),
-                  " at this moment; wait for it or stop it (Ctrl-C there saves), or train into "
+    fail<IoError>("out", "another heed works in ", folder.string(),
+                  " at this moment; wait for it or stop it (Ctrl-C saves a run), or train into "
                   "another folder with --out");
   const fs::path real = fs::canonical(folder);
   if (lock_.held()) {  // else what is unfinished may be another's

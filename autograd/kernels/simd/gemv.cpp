@@ -1,7 +1,7 @@
 // Products of a few rows with a weight that is read once, in place, once per SIMD target.
 //
-// A sum over a step of k is one chain of multiply-adds, so a lane holds an output, and its weights lie a row
-// apart: blocks of rows x k are transposed in registers on their way to the multiply-add.
+// A sum over a step of k is one chain of multiply-adds, so a lane holds an output, and its weights
+// lie a row apart: blocks of rows x k are transposed in registers on their way to the multiply-add.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemv.cpp"
 // foreach_target.h wants this order.

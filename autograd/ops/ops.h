@@ -108,9 +108,9 @@ Tensor var(const Tensor& x, const Dims& axes, bool) = delete;
 /// torch.amax / amin: equal extremes share the gradient evenly. ShapeError on an empty reduction.
 Tensor max(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
-/// True where any (all) elements of a bool8 tensor along the axes are true.
-Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
-Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+/// Whether any (all) elements of a bool8 tensor along the axes are true.
+Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
+Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
 /// Index of the first largest element along one axis, int64.
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
 /// log(sum(exp(x))), stable; -inf with gradient 0 where every element is -inf.

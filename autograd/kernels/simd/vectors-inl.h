@@ -33,7 +33,7 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f) {
     f(
         hn::FirstN(d, hn::Lanes(d)), [=](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
         [=](hn::Vec<Tag> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
-  if (i == n) return;
+  if (i == n || hn::MaxLanes(d) == 1) return;  // one lane leaves no rest, which GCC 14 cannot see
   const auto mask = hn::FirstN(d, std::size_t(n - i));
   if constexpr (kExactMasks) {
     f(

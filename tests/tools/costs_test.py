@@ -33,6 +33,10 @@ with tempfile.TemporaryDirectory() as folder:
     for out in (folder, f"{folder}/absent/c.svg"):
         refused = subprocess.run([sys.executable, COSTS, "layers", "--out", out], stderr=subprocess.PIPE, text=True)
         assert refused.returncode == 2 and f"--out {out} needs to be a file" in refused.stderr, refused
+    for wrong, says in [(["--seconds", "nan"], "--seconds needs 0 to 60, got nan"), (["--out", "c.png"], "to end in .svg"),
+                        (["batch", "d-model", "--most", "32"], "--most 32 leaves fewer than two sizes of d-model")]:
+        refused = subprocess.run([sys.executable, COSTS, *wrong], stderr=subprocess.PIPE, text=True)
+        assert refused.returncode == 2 and says in refused.stderr, refused
 memory = result["rows"][-1]
 assert memory["cost"] == "bytes" and memory["sizes"] == [1, 2], memory
 # Blocks are most of it, but neither embeddings nor logits.

@@ -17,6 +17,9 @@ done
 less "$(number mfu <<< "$train")" 1 || fail "faster than the machine: $train"
 [[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a peak of what no step does: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
+# the references are measured beside a product that they can do in a second
+scalar=$(timeout 100 "$heed" bench train --preset micro --threads 1 --simd scalar) || fail "bench train --simd scalar"
+[[ $scalar == *"256^3 products"* ]] || fail "bench train --simd scalar: $scalar"
 
 generate=$("$heed" bench generate --preset micro --threads 1 --json)
 for key in tokens_per_s gb_per_s read_share; do

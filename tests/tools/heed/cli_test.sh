@@ -384,6 +384,7 @@ sed -i 's/^9,1.5,0.09,/9,/' runs/reverse-1/metrics.csv
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"
 refuses 4 "cannot read absent" runs --runs absent
+expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run itself, not a folder of runs"
 rm -r runs/broken runs/notes
 
 # --- help comes before a wrong target

@@ -18,10 +18,11 @@ TEST_CASE("a step of rounded operands is measured by a product of such") {
   if (kSanitized) return;  // 17 GFLOP each
   for (const PeakProduct& p : exact.all()) {
     p.call();
-    CHECK(exact.entry() == Approx(PeakProducts::kSize * 0.5 * (1 + 1.0 / 512)).epsilon(1e-6));
+    CHECK(exact.entry() ==
+          Approx(double(PeakProducts::size()) * 0.5 * (1 + 1.0 / 512)).epsilon(1e-6));
   }
   rounded.all().back().call();
-  CHECK(rounded.entry() == PeakProducts::kSize * 0.5);
+  CHECK(rounded.entry() == double(PeakProducts::size()) * 0.5);
 }
 
 }  // namespace

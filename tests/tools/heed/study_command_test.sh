@@ -103,6 +103,14 @@ expect 0 study own; has_file own/study-2/arrays.safetensors
 refuses 2 "own/study: another heed works there now" study own --overwrite
 exec 9<&-
 expect 0 study own; has_file own/study/arrays.safetensors
+# one that was killed while its files moved is whole then: before the old one was gone, and after
+for state in .finished .moving; do
+  rm -rf half && cp -r looked half && mkdir half/$state && mv half/dS.png half/report.html half/$state
+  refuses 2 "half holds a study already" study runs/reverse-1 --out half
+  has_file half/dS.png; has_file half/report.html
+  ok [ ! -e half/$state ]
+  [[ $state == .moving ]] && has_file half/weights.png || ok [ ! -e half/weights.png ]
+done
 # a folder that was there stays, empty or a link, whether the study ends well or not
 mkdir -p target empty && ln -sfn target link
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png

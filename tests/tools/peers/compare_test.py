@@ -85,6 +85,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert "goes with train alone" in run("gemm", *in_bfloat16).stderr
     assert "none of the peers" in run("train", *in_bfloat16, "--variants", "jax").stderr
     assert "none of the peers" in run("train", "--variants", "heed").stderr
+    for flag, value in [("--rounds", "0"), ("--threads", "0"), ("--peer-threads", "0"), ("--seconds", "nan")]:
+        assert f"{flag} needs" in run("train", flag, value).stderr, (flag, value)
     assert {"torch+bf16+fused", "torch+bf16+compile+fused"} <= {n for v in compare.lines_of("bfloat16").values() for n in v}
 
     absent, compare.HEED = {}, str(stand_in)

@@ -85,8 +85,9 @@ int bench_train(const BenchOptions& options) {
   print(
       "MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "
       "the\n"
-      "largest of our own and oneDNN's 2048^3 products{} on as many threads, taking turns with the "
+      "largest of our own and oneDNN's {}^3 products{} on as many threads, taking turns with the "
       "steps\n",
+      PeakProducts::size(),
       options.matmul == autograd::Precision::kFloat32
           ? ""
           : " (ours of " + nn::enum_name(options.matmul) + ", too)");

@@ -9,17 +9,18 @@ namespace kernels = autograd::kernels;
 
 // 1 + 1/512 is no bfloat16: its neighbor there is 1.
 PeakProducts::PeakProducts(autograd::Precision matmul, int threads)
-    : a_(kSize * kSize, 1 + 1.0f / 512),
+    : a_(std::size_t(size() * size()), 1 + 1.0f / 512),
       b_(a_.size(), 0.5f),
       c_(a_.size()),
       onednn_(load_onednn()) {
   const auto ours = [this](void (*gemm)(const kernels::Gemm<float>&)) {
     return [this, gemm] {
+      const std::int64_t n = size();
       kernels::Gemm<float> g;
-      g.m = g.n = g.k = kSize;
-      g.a = a_.data(), g.a_row = kSize, g.a_col = 1;
-      g.b = b_.data(), g.b_row = kSize, g.b_col = 1;
-      g.c = c_.data(), g.c_row = kSize, g.c_col = 1;
+      g.m = g.n = g.k = n;
+      g.a = a_.data(), g.a_row = n, g.a_col = 1;
+      g.b = b_.data(), g.b_row = n, g.b_col = 1;
+      g.c = c_.data(), g.c_row = n, g.c_col = 1;
       gemm(g);
     };
   };
@@ -27,8 +28,8 @@ PeakProducts::PeakProducts(autograd::Precision matmul, int threads)
   if (onednn_) {
     onednn_->set_threads(threads);
     products_.push_back({onednn_->name(), [this] {
-                           onednn_->sgemm(false, false, kSize, kSize, kSize, a_.data(), b_.data(),
-                                          c_.data());
+                           onednn_->sgemm(false, false, size(), size(), size(), a_.data(),
+                                          b_.data(), c_.data());
                          }});
   }
   if (matmul == autograd::Precision::kBfloat16)

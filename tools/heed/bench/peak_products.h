@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 #include "tools/heed/bench/comparators.h"
 
@@ -12,15 +13,16 @@ namespace heed {
 
 struct PeakProduct {
   std::string name;            ///< "heed", "oneDNN", "heed, bfloat16 by amx"
-  std::function<void()> call;  ///< PeakProducts::kSize cubed; the object outlives it
+  std::function<void()> call;  ///< PeakProducts::size() cubed; the object outlives it
 };
 
 /// Square products of float32, ours and oneDNN's; for steps whose operands are rounded ours of
 /// rounded ones, too: float32's peak is no limit of theirs.
 class PeakProducts {
  public:
-  static constexpr std::int64_t kSize = 2048;
-  static constexpr double flop() { return 2.0 * kSize * kSize * kSize; }
+  /// Rows and columns. The references take a minute for 2048.
+  static std::int64_t size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
+  static double flop() { return 2.0 * double(size() * size() * size()); }
 
   PeakProducts(autograd::Precision matmul, int threads);
   PeakProducts(const PeakProducts&) = delete;  // calls know where it lies

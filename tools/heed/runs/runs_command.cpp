@@ -125,7 +125,10 @@ int list_runs(const std::string& folder, bool json) {
     print_json(nn::Json::object({{"runs", runs_json(runs)}}));
     return kOk;
   }
-  if (runs.empty()) print("no run in {}; heed train makes one\n", folder.empty() ? "runs" : folder);
+  if (runs.empty() && is_run(folder))
+    print("{} is a run itself, not a folder of runs\n", folder);
+  else if (runs.empty())
+    print("no run in {}; heed train makes one\n", folder.empty() ? "runs" : folder);
   const auto number = [](double x) {
     return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("-");
   };

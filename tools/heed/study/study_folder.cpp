@@ -14,7 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWork = ".unfinished";
+// Inside the folder: a study that is being made; one that is whole and replaces the one before; one
+// whose files move to their place.
+constexpr const char *kWork = ".unfinished", *kWhole = ".finished", *kMoving = ".moving";
 // Of any study, one of one sequence, of two runs or over time; the first four are always there.
 constexpr const char* kStudyFiles[] = {"arrays.safetensors", "compare.csv",    "over_time.csv",
                                        "report.html",        "over_time.json", "over_time.png",
@@ -50,6 +52,36 @@ void remove_study(const fs::path& folder) {
     for (const auto& entry : fs::directory_iterator(folder / "npy"))
       if (entry.path().extension() == ".npy") old.push_back(entry.path());
   for (const fs::path& file : old) fs::remove(file);
+}
+
+// Ends what finish() has begun, be it in a process that was killed.
+void take_places(const fs::path& folder) {
+  if (is_there(folder / kWhole)) {
+    remove_study(folder);
+    fs::rename(folder / kWhole, folder / kMoving);
+  }
+  const fs::path from = folder / kMoving;
+  if (!is_there(from)) return;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(from))
+    if (!entry.is_directory()) files.push_back(entry.path());
+  for (const fs::path& file : files) {
+    const fs::path place = folder / file.lexically_relative(from);
+    fs::create_directories(place.parent_path());
+    fs::rename(file, place);
+  }
+  fs::remove_all(from);
+}
+
+// A study that cannot get to its place: what stops it stands in the error.
+template <class F>
+void moving(const fs::path& folder, F f) {
+  try {
+    f();
+  } catch (const fs::filesystem_error& e) {
+    autograd::fail<autograd::IoError>("study", "cannot move its files into ", folder.string(), ": ",
+                                      e.code().message());
+  }
 }
 
 }  // namespace
@@ -91,11 +123,15 @@ StudyFolder::Place StudyFolder::take(bool overwrite) {
     }
   } while (!lock_ || !lock_->is_of(folder_));
   Place place = Place::kOurs;
-  const bool may_live = !lock_->held() && !overwrite && is_there(work());
-  if (lock_->taken() || may_live)
+  const bool may_live =
+      !lock_->held() && !overwrite &&
+      (is_there(work()) || is_there(folder_ / kWhole) || is_there(folder_ / kMoving));
+  if (lock_->taken() || may_live) {
     place = Place::kBusy;
-  else if (!overwrite && !is_free(folder_))
-    place = Place::kHoldsStudy;
+  } else {
+    moving(folder_, [&] { take_places(folder_); });
+    if (!overwrite && !is_free(folder_)) place = Place::kHoldsStudy;
+  }
   if (place != Place::kOurs) lock_.reset();
   return place;
 }
@@ -112,17 +148,11 @@ fs::path StudyFolder::work() const { return folder_ / kWork; }
 
 std::vector<fs::path> StudyFolder::finish(const std::vector<fs::path>& files) {
   std::vector<fs::path> moved;
-  try {
-    remove_study(folder_);
-    for (const fs::path& file : files) {
-      moved.push_back(folder_ / file.lexically_relative(work()));
-      fs::create_directories(moved.back().parent_path());
-      fs::rename(file, moved.back());
-    }
-  } catch (const fs::filesystem_error& e) {
-    autograd::fail<autograd::IoError>("study", "cannot move its files into ", folder_.string(),
-                                      ": ", e.code().message());
-  }
+  for (const fs::path& file : files) moved.push_back(folder_ / file.lexically_relative(work()));
+  moving(folder_, [&] {
+    fs::rename(work(), folder_ / kWhole);
+    take_places(folder_);
+  });
   return moved;
 }
 

@@ -12,8 +12,8 @@ namespace heed {
 
 /// The folder of a study that is being made. Its files are written into work(), a folder inside,
 /// and move to their place when all are there: a study that was killed, or found the disk full,
-/// mixes with no other. (Killed in the moment of the renames, it leaves a part, which --overwrite
-/// replaces.)
+/// mixes with no other, and one killed while its files move is whole when the next asks for its
+/// folder.
 class StudyFolder {
  public:
   /// As a run's --out, a folder that holds a study already, of any kind, is not replaced unasked,
@@ -26,8 +26,8 @@ class StudyFolder {
   StudyFolder& operator=(const StudyFolder&) = delete;
 
   std::filesystem::path work() const;
-  /// Moves these files of work() to their place, and removes those of the study that was there.
-  /// Returns their paths. IoError.
+  /// Moves all of work() to its place, and removes the files of the study that was there. Returns
+  /// the paths of these files then. IoError.
   std::vector<std::filesystem::path> finish(const std::vector<std::filesystem::path>& files);
 
  private:

@@ -20,7 +20,7 @@ struct PeakProduct {
 /// rounded ones, too: float32's peak is no limit of theirs.
 class PeakProducts {
  public:
-  /// Rows and columns. The references take a minute for 2048.
+  /// Rows and columns: 2048, or what the references can do in a moment.
   static std::int64_t size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
   static double flop() { return 2.0 * double(size() * size() * size()); }
 

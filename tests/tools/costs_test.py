@@ -37,6 +37,10 @@ with tempfile.TemporaryDirectory() as folder:
                         (["batch", "d-model", "--most", "32"], "--most 32 leaves fewer than two sizes of d-model")]:
         refused = subprocess.run([sys.executable, COSTS, *wrong], stderr=subprocess.PIPE, text=True)
         assert refused.returncode == 2 and says in refused.stderr, refused
+    for heed, says, code in [("/absent", "/absent is not there", 2), ("/bin/false", "did not measure", 1)]:
+        refused = subprocess.run([sys.executable, COSTS, "layers", "--out", f"{folder}/c.svg"], stderr=subprocess.PIPE,
+                                 text=True, env=os.environ | {"HEED": heed})
+        assert refused.returncode == code and says in refused.stderr, refused
 memory = result["rows"][-1]
 assert memory["cost"] == "bytes" and memory["sizes"] == [1, 2], memory
 # Blocks are most of it, but neither embeddings nor logits.

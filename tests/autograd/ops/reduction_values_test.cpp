@@ -294,4 +294,18 @@ TEST_CASE("linear is x W^T + b, with no rows, no inputs and no outputs too") {
       }
 }
 
+TEST_CASE("any and all") {
+  const Tensor a = from_data(std::vector<bool>{true, true, false, false}, {2, 2});
+  CHECK(values(any(a, {1})) == V{1, 0});
+  CHECK(values(all(mT(a), {0})) == V{1, 0});
+  CHECK(any(a).item() == 1);
+  CHECK(all(a).item() == 0);
+  CHECK(values(any(zeros({2, 0}, bool8), {1})) == V{0, 0});
+  CHECK(values(all(zeros({2, 0}, bool8), {1}, true)) == V{1, 1});
+  // Many rows of few columns, which threads share out.
+  const Tensor last = ge(reshape(arange(600), {200, 3}), 598.0);
+  CHECK(values(any(last, {0})) == V{0, 1, 1});
+  CHECK(values(all(logical_not(last), {0})) == V{1, 0, 0});
+}
+
 }  // namespace

@@ -136,6 +136,9 @@ refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time
 rm cut/model.safetensors
 refuses 4 "cut has no model.safetensors; it has " study cut; err_has "checkpoints/000008.safetensors, for --weights of"
 expect 0 study cut --weights checkpoints/000008.safetensors
+cp -r cut bare && rm -rf bare/checkpoints bare/best.safetensors
+refuses 4 "bare has no model.safetensors; heed train --resume bare writes them again" study bare
+expect 0 train --resume bare --quiet; expect 0 study bare
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
 refuses 4 "holds step 0, not that of its name" study cut --over-time
 

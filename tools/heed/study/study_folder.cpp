@@ -30,6 +30,11 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, ignored);
 }
 
+// A study is being made there, or was when its process was killed.
+bool is_begun(const fs::path& folder) {
+  return is_there(folder / kWork) || is_there(folder / kWhole) || is_there(folder / kMoving);
+}
+
 bool is_free(const fs::path& folder) {
   return std::none_of(kStudyFiles, kStudyFiles + kAlways,
                       [&](const char* file) { return is_there(folder / file); });
@@ -123,9 +128,7 @@ StudyFolder::Place StudyFolder::take(bool overwrite) {
     }
   } while (!lock_ || !lock_->is_of(folder_));
   Place place = Place::kOurs;
-  const bool may_live =
-      !lock_->held() && !overwrite &&
-      (is_there(work()) || is_there(folder_ / kWhole) || is_there(folder_ / kMoving));
+  const bool may_live = !lock_->held() && !overwrite && is_begun(folder_);
   if (lock_->taken() || may_live) {
     place = Place::kBusy;
   } else {

@@ -16,7 +16,8 @@ int main() {
   manual_seed(1);
   const std::int64_t tokens = 5, d = 3;
   const auto draw = [&] { return randn({tokens, d}, float64); };
-  const Tensor q = draw().requires_grad(), k = draw().requires_grad(), v = draw().requires_grad();
+  const Tensor q = draw().requires_grad_(), k = draw().requires_grad_(),
+               v = draw().requires_grad_();
   const Tensor d_out = draw();
   const KeepMask causal = KeepMask::causal(tokens, tokens);
 

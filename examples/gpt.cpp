@@ -3,10 +3,10 @@
 
 #include "autograd/engine/engine.h"
 #include "nn/layers/layers.h"
+#include "nn/optim/optimizer.h"
+#include "nn/optim/schedule.h"
 #include "nn/tasks/vocabulary.h"
 #include "nn/train/generate.h"
-#include "nn/train/optim.h"
-#include "nn/train/schedule.h"
 
 using namespace heed::autograd;
 using namespace heed::nn;
@@ -83,7 +83,7 @@ int main() {
     const Tensor loss = cross_entropy(model(slice(batch, 1, 0, kContext)), targets);
     optimizer.zero_grad();
     backward(loss);
-    optimizer.step(schedule.lr_at(step), 1.0);  // gradients clipped to a norm of 1
+    optimizer.step({.lr = schedule.lr_at(step), .clip_norm = 1.0});
     (step == 0 ? first : last) = loss.item();
   }
   std::printf("%ld parameters, loss %.3f -> %.3f\n", long(count_parameters(model)), first, last);

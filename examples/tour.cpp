@@ -9,8 +9,8 @@ using namespace heed::autograd;
 int main() {
   manual_seed(1);  // PyTorch's stream, bit for bit
   const Tensor x = randn({6, 4}, float64), targets = randint(0, 3, {6});
-  const Tensor w1 = randn({4, 8}, float64).requires_grad();
-  const Tensor w2 = randn({8, 3}, float64).requires_grad();
+  const Tensor w1 = randn({4, 8}, float64).requires_grad_();
+  const Tensor w2 = randn({8, 3}, float64).requires_grad_();
 
   const auto compute_loss = [&](Args w) {
     return cross_entropy(matmul(gelu(matmul(x, w[0])), w[1]), targets);

@@ -41,7 +41,7 @@ int main() {
     const Tensor error = slice(layer(e.x), 2, 0, kNumbers) - e.y;
     optimizer.zero_grad();
     backward(mean(error * error));
-    optimizer.step(1e-2);
+    optimizer.step({.lr = 1e-2});
   }
   const Tensor after = attention_weights(layer, shown);
   const double found = sum(after * unsqueeze(shown.wanted, 1)).item() / double(kTokens * kHeads);

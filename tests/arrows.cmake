@@ -4,17 +4,18 @@
 cmake_policy(VERSION 3.24)
 set(rooms
     autograd/base autograd/kernels autograd/tensor autograd/graph autograd/ops autograd/engine
-    autograd/check autograd nn/io nn/layers nn/tasks nn/train nn/study nn
+    autograd/check autograd nn/io nn/layers nn/optim nn nn/tasks nn/train nn/run nn/study nn/lab.h
     tools/plot tools/mpi tools/heed tools/peers examples tests)
 set(pictures_may_know autograd/base autograd/tensor tools/plot)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
 # The first of `rooms` that holds the path, and its place in the order. autograd/ and nn/ themselves
-# hold only the umbrella headers.
+# hold only the umbrella headers, nn/nn.h of the rooms below it and nn/lab.h of all.
 function(room_of path room_result rank_result)
   set(rank 0)
   foreach(room ${rooms})
-    if(path MATCHES "^${room}/[^/]+$" OR (NOT room MATCHES "^(autograd|nn)$" AND path MATCHES "^${room}/"))
+    if(path STREQUAL room OR (path MATCHES "^${room}/[^/]+$" AND NOT path STREQUAL "nn/lab.h")
+       OR (NOT room MATCHES "^(autograd|nn)$" AND path MATCHES "^${room}/"))
       set(${room_result} ${room} PARENT_SCOPE)
       set(${rank_result} ${rank} PARENT_SCOPE)
       return()

@@ -59,11 +59,11 @@ struct Float32Question {
       return dtype == dual64 ? with_no_tangent(x) : to(x, dtype).detach();
     };
     Tensors leaves;
-    for (const Tensor& x : inputs) leaves.push_back(as(x).requires_grad());
+    for (const Tensor& x : inputs) leaves.push_back(as(x).requires_grad_());
     const Tensor y = f(leaves);
     Tensors out{y.detach()};
-    if (!y.needs_grad()) return out;  // f does not depend on its inputs
-    const Tensor v = as(cotangent).requires_grad();
+    if (!y.requires_grad()) return out;  // f does not depend on its inputs
+    const Tensor v = as(cotangent).requires_grad_();
     for (const Tensor& g :
          grad(y, leaves, {.grad_output = v.detach(), .retain_graph = true, .allow_unused = true}))
       out.push_back(g.detach());

@@ -207,12 +207,12 @@ DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::s
     const Args xs = all.first(n);
     const Tensor& c = all[n];
     const bool differentiable =
-        std::any_of(all.begin(), all.end(), [](const Tensor& t) { return t.needs_grad(); });
+        std::any_of(all.begin(), all.end(), [](const Tensor& t) { return t.requires_grad(); });
     Tensors leaves;
-    for (const Tensor& x : xs) leaves.push_back(differentiable ? x : x.detach().requires_grad());
+    for (const Tensor& x : xs) leaves.push_back(differentiable ? x : x.detach().requires_grad_());
     const Tensor y = f(leaves);
     Tensor total = zeros({}, float64);
-    if (!y.needs_grad()) return total;
+    if (!y.requires_grad()) return total;
     const Tensors g =
         grad(y, leaves, {.grad_output = c, .create_graph = differentiable, .allow_unused = true});
     for (const Tensor& gi : g) total = total + sum(gi * randn(gi.shape(), float64, random));

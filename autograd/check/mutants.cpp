@@ -116,7 +116,7 @@ class Mutant {
     Tensor wrong = kind_.apply(g, shape);
     const NoGrad guard;
     compare(sum_to(g, shape), sum_to(wrong, shape));  // as the input gets them
-    if (kind_.order == 2 && g.needs_grad()) largest_difference_ = largest_gradient_;
+    if (kind_.order == 2 && g.requires_grad()) largest_difference_ = largest_gradient_;
     return wrong;
   }
 

@@ -105,9 +105,9 @@ Line Point::line(const Direction& u) const {
 Tensors engine_gradients(const DifferentiableFunction& f, Args xs, const Tensor& v) {
   const GradMode recording(true);
   Tensors leaves;
-  for (const Tensor& x : xs) leaves.push_back(x.detach().requires_grad());
+  for (const Tensor& x : xs) leaves.push_back(x.detach().requires_grad_());
   const Tensor y = f(leaves);
-  if (!y.needs_grad()) return zeros_like(xs);  // f does not depend on its inputs
+  if (!y.requires_grad()) return zeros_like(xs);  // f does not depend on its inputs
   return grad(y, leaves, {.grad_output = v, .allow_unused = true});
 }
 

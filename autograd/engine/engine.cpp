@@ -150,7 +150,7 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
                                    for (int a = 0; a < x.rank(); ++a) same.push_back(a);
                                    return same;
                                  }())
-                       : x.detach().requires_grad();
+                       : x.detach().requires_grad_();
       wrt.push_back(x);
     }
     inputs.push_back(x);
@@ -222,7 +222,8 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
 }
 
 Tensor first_gradient(std::string_view op, const Tensor& y, const GradOptions& options) {
-  check<ValueError>(y.needs_grad(), op, "the ", y.shape(), " tensor has no graph: no input of it ",
+  check<ValueError>(y.requires_grad(), op, "the ", y.shape(),
+                    " tensor has no graph: no input of it ",
                     "requires grad, or it was computed under NoGrad");
   if (!options.grad_output.defined()) {
     check(y.numel() == 1, op, "a tensor of shape ", y.shape(),
@@ -243,7 +244,7 @@ std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt, const Gra
   const Tensor start = first_gradient("grad", y, options);
   std::uint64_t oldest = y.node()->sequence();
   for (std::size_t i = 0; i < wrt.size(); ++i) {
-    check<ValueError>(wrt[i].needs_grad(), "grad", "tensor ", i, " of wrt, ", wrt[i].shape(),
+    check<ValueError>(wrt[i].requires_grad(), "grad", "tensor ", i, " of wrt, ", wrt[i].shape(),
                       ", does not require grad");
     oldest = std::min(oldest, wrt[i].node()->sequence());
   }
@@ -324,7 +325,7 @@ namespace {
 
 std::vector<Tensor> as_leaves(Args inputs) {
   std::vector<Tensor> leaves;
-  for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad());
+  for (const Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_());
   return leaves;
 }
 
@@ -345,7 +346,7 @@ std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v) {
   const auto first = grad(f(leaves), leaves, {.create_graph = true, .allow_unused = true});
   Tensor along;  // <gradient, v>, of the gradients that are not constant
   for (std::size_t i = 0; i < first.size(); ++i) {
-    if (!first[i].needs_grad()) continue;
+    if (!first[i].requires_grad()) continue;
     const Tensor term = sum(first[i] * v[i]);
     along = along.defined() ? along + term : term;
   }
@@ -363,7 +364,7 @@ std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
   const GradMode recording(true);
   const std::vector<Tensor> leaves = as_leaves(inputs);
   const Tensor y = f(leaves);
-  const bool constant = !y.needs_grad();
+  const bool constant = !y.requires_grad();
   std::vector<std::vector<Tensor>> rows(inputs.size());  // of each input, one per output element
   for (std::int64_t i = 0; i < y.numel() && !constant; ++i) {
     std::vector<double> unit(std::size_t(y.numel()), 0.0);

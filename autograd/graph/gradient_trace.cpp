@@ -6,10 +6,10 @@
 namespace heed::autograd {
 
 void GradientTrace::saw(const Op& op, const Inputs& inputs, const Tensor& output) {
-  Call call{NameScope::path(), op.name(), {}, {output.detach(), output.needs_grad()}};
+  Call call{NameScope::path(), op.name(), {}, {output.detach(), output.requires_grad()}};
   if (!call.place.empty()) call.place += ": ";
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    call.inputs.push_back(inputs[i].defined() ? Read{inputs[i].detach(), inputs[i].needs_grad()}
+    call.inputs.push_back(inputs[i].defined() ? Read{inputs[i].detach(), inputs[i].requires_grad()}
                                               : Read{Tensor(), false});
   calls_.push_back(std::move(call));
 }

@@ -198,7 +198,7 @@ std::vector<std::string> suffixes(const Tensor& x) {
     found.push_back("dtype=" + std::string(dtype_name(x.dtype())));
   if (!x.is_leaf())
     found.push_back("grad_fn=<" + std::string(x.node()->op()->name()) + ">");
-  else if (x.needs_grad())
+  else if (x.requires_grad())
     found.push_back("requires_grad=True");
   return found;
 }

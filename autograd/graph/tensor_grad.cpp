@@ -25,7 +25,7 @@ void Tensor::Impl::destroy(Impl* impl) {
   pool_free(impl, sizeof(Impl));
 }
 
-Tensor Tensor::requires_grad() const {
+Tensor Tensor::requires_grad_() const {
   check<DTypeError>(is_floating(dtype()), "requires_grad", "needs float32 or float64, got ",
                     dtype());
   check<ValueError>(is_leaf(), "requires_grad", "this tensor is the result of ",
@@ -35,7 +35,7 @@ Tensor Tensor::requires_grad() const {
   return *this;
 }
 
-bool Tensor::needs_grad() const { return defined() && bool(impl_->node); }
+bool Tensor::requires_grad() const { return defined() && bool(impl_->node); }
 bool Tensor::is_leaf() const { return !node() || !node()->op(); }
 
 Tensor Tensor::grad() const {
@@ -51,14 +51,15 @@ void Tensor::zero_grad() const {
 }
 
 Tensor Tensor::retain_grad() const {
-  check<ValueError>(needs_grad(), "retain_grad", "no gradient flows to this ", shape(), " tensor");
+  check<ValueError>(requires_grad(), "retain_grad", "no gradient flows to this ", shape(),
+                    " tensor");
   node()->extras().retain = true;
   return *this;
 }
 
 HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> f) const {
-  check<ValueError>(needs_grad(), "register_hook", "no gradient flows to this ", shape(),
-                    " tensor; call requires_grad() on a leaf first");
+  check<ValueError>(requires_grad(), "register_hook", "no gradient flows to this ", shape(),
+                    " tensor; call requires_grad_() on a leaf first");
   Node::Extras& extras = node()->extras();
   const std::uint64_t id = extras.next_hook++;
   extras.hooks.emplace_back(id, std::move(f));

@@ -16,11 +16,12 @@ namespace heed::autograd {
 namespace {
 
 // attention under these options, of q, k, v and, if there is a fourth input, a bias.
-auto with(const AttentionOptions& options) {
-  return [options](Args t) {
+auto with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
+  return [options, hooks](Args t) {
     Generator fixed(7);  // of its own in every call: f must be a function
     AttentionOptions o = options;
     o.generator = &fixed;
+    if (hooks.replaces()) o.hooks = &hooks;
     if (t.size() > 3) o.bias = ScoreBias(t[3]);
     return attention(t[0], t[1], t[2], o);
   };
@@ -90,10 +91,10 @@ Samples attention_samples(SampleGen& g) {
   // What is replaced is the composite's.
   const auto bent = [](const Tensor& x) { return tanh(x); };
   const auto squared = [](const Tensor& x) { return x * x; };
-  samples.push_back({"scores replaced", with({.on_scores = bent}), qkv(g, {1, 2}, 2, 3)});
+  samples.push_back({"scores replaced", with({}, {.on_scores = bent}), qkv(g, {1, 2}, 2, 3)});
   samples.push_back(
       {"raw scores and dropped weights replaced",
-       with({.causal = true, .dropout = 0.3, .on_raw_scores = bent, .on_dropped = squared}),
+       with({.causal = true, .dropout = 0.3}, {.on_raw_scores = bent, .on_dropped = squared}),
        qkv(g, {1, 2}, 3, 3)});
   return samples;
 }
@@ -160,6 +161,7 @@ Tensor empty_heads(Shape shape, DType dtype) {
 // One call: q, k, v [..., T, d] of the same leading axes, and what its backward has to know.
 struct Call {
   AttentionOptions options;
+  AttentionHooks hooks;
   std::optional<Captured> keep;
   std::uint64_t key;
   double scale;
@@ -201,35 +203,35 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
   return a;
 }
 
-// Memory for what somebody watches.
+// Makes x [..., Tq, Tk] and returns its memory, for the kernel to fill, if there is an observer.
 template <class T>
-T* room(Tensor& x, const AttentionWatch::Observer& see, const Heads& h) {
-  if (!see) return nullptr;
+T* allocate_for(const AttentionHooks::Observer& observer, Tensor& x, const Heads& h) {
+  if (!observer) return nullptr;
   x = empty(h.rows(h.k.size(-2)), h.q.dtype());
   return x.mutable_data<T>();
 }
-void show(const Tensor& x, const AttentionWatch::Observer& see) {
-  if (see) see(x);
+void notify(const AttentionHooks::Observer& observer, const Tensor& x) {
+  if (observer) observer(x);
 }
 
 // Also writes call.lse.
 Tensor forward(const Heads& h, Call& call) {
   const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
   call.lse = empty(h.q.shape().sub(0, h.q.rank() - 1), h.q.dtype());
-  const AttentionWatch& watch = call.options.watch;
+  const AttentionHooks& hooks = call.hooks;
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
     if constexpr (!std::is_same_v<T, Dual>) {
       auto a = arguments<T>(h, out, call);
-      a.raw_scores = room<T>(raw_scores, watch.raw_scores, h);
-      a.scores = room<T>(scores, watch.scores, h);
-      a.pattern = room<T>(pattern, watch.pattern, h);
-      a.dropped = room<T>(dropped, watch.dropped, h);
+      a.raw_scores = allocate_for<T>(hooks.raw_scores, raw_scores, h);
+      a.scores = allocate_for<T>(hooks.scores, scores, h);
+      a.pattern = allocate_for<T>(hooks.pattern, pattern, h);
+      a.dropped = allocate_for<T>(hooks.dropped, dropped, h);
       kernels::simd::attention(a);
     }
   });
-  show(raw_scores, watch.raw_scores), show(scores, watch.scores);
-  show(pattern, watch.pattern), show(dropped, watch.dropped);
+  notify(hooks.raw_scores, raw_scores), notify(hooks.scores, scores);
+  notify(hooks.pattern, pattern), notify(hooks.dropped, dropped);
   return out;
 }
 
@@ -239,7 +241,7 @@ Grads backward(const Vjp& v, const Call& call) {
   const auto like = [](const Tensor& x) { return empty_heads(x.shape(), x.dtype()); };
   const Tensor dq = like(h.q), dk = like(h.k), dv = like(h.v);
   const Tensor dbias = v.needs(3) ? empty(h.bias.shape(), h.bias.dtype()) : Tensor();
-  const AttentionWatch& watch = call.options.watch;
+  const AttentionHooks& hooks = call.hooks;
   Tensor dscores, dpattern, ddropped;
   dispatch_floating(out.dtype(), kAttention, [&]<class T> {
     if constexpr (!std::is_same_v<T, Dual>) {
@@ -252,17 +254,17 @@ Grads backward(const Vjp& v, const Call& call) {
         g.dbias = dbias.mutable_data<T>(), g.dbias_at = score_strides(dbias, h.lead());
         g.dbias_size = dbias.numel();
       }
-      g.dscores =
-          room<T>(dscores, watch.scores_grad ? watch.scores_grad : watch.raw_scores_grad, h);
-      g.dpattern = room<T>(dpattern, watch.pattern_grad, h);
-      g.ddropped = room<T>(ddropped, watch.dropped_grad, h);
+      g.dscores = allocate_for<T>(hooks.scores_grad ? hooks.scores_grad : hooks.raw_scores_grad,
+                                  dscores, h);
+      g.dpattern = allocate_for<T>(hooks.pattern_grad, dpattern, h);
+      g.ddropped = allocate_for<T>(hooks.dropped_grad, ddropped, h);
       kernels::simd::attention_backward(arguments<T>(h, out, call), g);
     }
   });
-  show(dscores, watch.scores_grad), show(dpattern, watch.pattern_grad);
-  show(ddropped, watch.dropped_grad);
+  notify(hooks.scores_grad, dscores), notify(hooks.pattern_grad, dpattern);
+  notify(hooks.dropped_grad, ddropped);
   // A bias and a mask alone stand between them, and masked places have gradient 0 on either side.
-  show(dscores, watch.raw_scores_grad);
+  notify(hooks.raw_scores_grad, dscores);
   return {dq, dk, dv, dbias};
 }
 
@@ -271,6 +273,8 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   const auto call = std::allocate_shared<Call>(PoolAllocator<Call>());
   call->options = options;
   call->options.generator = nullptr;  // drawn from, and never again
+  if (options.hooks) call->hooks = *options.hooks;
+  call->options.hooks = nullptr;
   if (options.keep.defined()) call->keep.emplace(kAttention, options.keep.tensor());
   call->key = attention_dropout_key(options);
   call->scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
@@ -278,13 +282,13 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   call->options.bias = {};  // the graph keeps it
   const Tensor out = forward(Heads(q, k, v, bias), *call);
   if (options.fully_masked == FullyMasked::kError) refuse_rows_of_nothing(eq(call->lse, -kInf));
-  // Values are seen once; gradients by whichever backward runs.
-  AttentionWatch& watch = call->options.watch;
-  watch.raw_scores = watch.scores = watch.pattern = watch.dropped = {};
+  // Values are passed on once; gradients by whichever backward runs.
+  call->hooks.raw_scores = call->hooks.scores = call->hooks.pattern = call->hooks.dropped = {};
   return record(
       kAttention, {q, k, v, bias}, out,
       [call](Args t) {
         AttentionOptions o = call->options;
+        o.hooks = &call->hooks;
         if (call->keep) o.keep = KeepMask(call->keep->get());
         return attention_definition(t[0], t[1], t[2], t[3], o, call->key).output;
       },
@@ -298,8 +302,7 @@ std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, co
   static_assert(kernels::kMaxHead == 256 && kernels::kMaxLead == kMaxRank - 2);
   const auto wide = [](const Tensor& x) { return x.rank() > 0 && x.size(-1) > kernels::kMaxHead; };
   if (!kernels::simd_runs()) return "no SIMD kernels";
-  if (options.on_raw_scores || options.on_scores || options.on_pattern || options.on_dropped)
-    return "scores or weights replaced";
+  if (options.hooks && options.hooks->replaces()) return "scores or weights replaced";
   if (options.soft_cap != 0) return "soft cap";
   if (options.fully_masked == FullyMasked::kUniform) return "uniform rows where all is masked";
   if (wide(q) || wide(v)) return "heads wider than 256";

@@ -21,12 +21,12 @@ const Check kAttentionWithWeights(
     },
     needs_axis());
 
-// x, or what takes its place, shown now, and its gradient when that is complete.
-Tensor watched(Tensor x, const AttentionOptions::Replace& replace,
-               const AttentionWatch::Observer& value, const AttentionWatch::Observer& gradient) {
+// Returns x, or the replacement; calls the observers with it now and with its complete gradient.
+Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
+              const AttentionHooks::Observer& value, const AttentionHooks::Observer& gradient) {
   if (replace) x = replace(x);
   if (value) value(x.detach());
-  if (gradient && x.needs_grad())
+  if (gradient && x.requires_grad())
     x.register_hook([gradient](const Tensor& g) {
       gradient(g.detach());
       return Tensor();
@@ -92,13 +92,14 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
   };
   Tensor unread = keep.defined() ? logical_not(any(keep, {-2}, true)) : Tensor();
   const Tensor k = cleared(k_in, unread);
-  const AttentionWatch& w = options.watch;
+  static const AttentionHooks kNone;
+  const AttentionHooks& hooks = options.hooks ? *options.hooks : kNone;
   AttentionResult r;
-  r.raw_scores = watched(matmul(q * scale, mT(k)),  // [..., Tq, Tk]
-                         options.on_raw_scores, w.raw_scores, w.raw_scores_grad);
+  r.raw_scores = hooked(matmul(q * scale, mT(k)),  // [..., Tq, Tk]
+                        hooks.on_raw_scores, hooks.raw_scores, hooks.raw_scores_grad);
   const Tensor capped = soft_capped(r.raw_scores, options.soft_cap);
-  r.scores = watched(mask.apply(bias.defined() ? capped + bias : capped), options.on_scores,
-                     w.scores, w.scores_grad);
+  r.scores = hooked(mask.apply(bias.defined() ? capped + bias : capped), hooks.on_scores,
+                    hooks.scores, hooks.scores_grad);
   Tensor logits = r.scores;
   if (options.fully_masked != FullyMasked::kZero) {  // which is softmax's own rule
     const Tensor nothing = rows_of_nothing(r.scores);
@@ -108,9 +109,9 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
       unread = logical_and(unread, logical_not(any(nothing, {-2}, true)));
   }
   const Tensor v = cleared(v_in, unread);
-  r.pattern = watched(softmax(logits, -1), options.on_pattern, w.pattern, w.pattern_grad);
-  r.dropped = watched(dropout(r.pattern, options.dropout, key), options.on_dropped, w.dropped,
-                      w.dropped_grad);
+  r.pattern = hooked(softmax(logits, -1), hooks.on_pattern, hooks.pattern, hooks.pattern_grad);
+  r.dropped = hooked(dropout(r.pattern, options.dropout, key), hooks.on_dropped, hooks.dropped,
+                     hooks.dropped_grad);
   r.output = matmul(r.dropped, v);
   return r;
 }

@@ -43,7 +43,7 @@ KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t t
   return KeepMask(keep);
 }
 
-KeepMask KeepMask::behind_sink(std::int64_t tk) const {
+KeepMask KeepMask::with_sink_column(std::int64_t tk) const {
   if (!defined()) return {};
   const Shape keys = broadcast("attention", keep_.shape(), {tk});
   Shape sink = keys;
@@ -92,7 +92,7 @@ double alibi_slope(std::int64_t head, std::int64_t heads) {
 ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
   check<DTypeError>(is_floating(bias.dtype()), "ScoreBias", "needs float32 or float64, got ",
                     bias.dtype(), "; true or false per key is a KeepMask");
-  check<ValueError>(bias.needs_grad() || bias.dtype() == dual64 || !is_zero_one_mask(bias),
+  check<ValueError>(bias.requires_grad() || bias.dtype() == dual64 || !is_zero_one_mask(bias),
                     "ScoreBias",
                     "holds only 0 and 1: added to scores, such a mask masks nothing. "
                     "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
@@ -112,7 +112,7 @@ ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
   return ScoreBias(to(bias, dtype));
 }
 
-ScoreBias ScoreBias::behind_sink(const Tensor& logits, std::int64_t tk) const {
+ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) const {
   if (!defined() && !logits.defined()) return {};
   const auto zero = [](const Tensor& beside) {
     return zeros({1}, beside.dtype() == float32 ? float32 : float64);

@@ -37,7 +37,7 @@ class KeepMask {
   /// Sequence b has lengths[b] keys, the rest is padding: [B, 1, 1, Tk].
   static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
   /// The same for tk + 1 keys, the first of which every query may read: an attention sink.
-  KeepMask behind_sink(std::int64_t tk) const;
+  KeepMask with_sink_column(std::int64_t tk) const;
 
   bool defined() const { return keep_.defined(); }
   const Tensor& tensor() const { return keep_; }
@@ -70,7 +70,7 @@ class ScoreBias {
 
   /// The same for tk + 1 keys, the first of which has the bias logits[h] in head h; undefined
   /// logits are 0. Before a key of zeros that is an attention sink's score.
-  ScoreBias behind_sink(const Tensor& logits, std::int64_t tk) const;
+  ScoreBias with_sink_column(const Tensor& logits, std::int64_t tk) const;
 
   bool defined() const { return bias_.defined(); }
   const Tensor& tensor() const { return bias_; }

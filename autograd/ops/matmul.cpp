@@ -163,7 +163,7 @@ Tensor with_operand_roundings(const Tensor& x) {
 // What check_float32 bounds a bfloat16 linear by: all six operands of its three products rounded.
 Tensor linear_with_roundings(Args t) {
   const Tensor y = matmul(with_operand_roundings(t[0]), mT(with_operand_roundings(t[1])));
-  if (y.needs_grad()) y.register_hook(with_operand_roundings);
+  if (y.requires_grad()) y.register_hook(with_operand_roundings);
   return t[2].defined() ? y + t[2] : y;
 }
 

@@ -234,9 +234,11 @@ Tensor rope(const Tensor& x, const RopeOptions& options = {});
 
 // ---- attention (ops/attention.cpp): softmax(q k^T * scale + bias, masked) v (Vaswani et al. 2017)
 
-/// Who watches an attention call; nothing that it computes changes by a bit. Each is called with a
-/// detached [..., Tq, Tk]: the values before attention() returns, the gradients during a backward.
-struct AttentionWatch {
+/// Callbacks that receive, or replace, intermediate values [..., Tq, Tk] of an attention call. An
+/// unset callback costs nothing.
+struct AttentionHooks {
+  /// Receives a detached tensor and never changes a bit of the result: a value before attention()
+  /// returns, a gradient during a backward pass.
   using Observer = std::function<void(const Tensor&)>;
   Observer raw_scores = {};  ///< q k^T * scale, before cap, bias and mask; 0 for unread keys
   Observer scores = {};      ///< after bias and mask: masked places -inf
@@ -244,13 +246,21 @@ struct AttentionWatch {
   Observer dropped = {};     ///< after dropout: what the values are weighted with
   Observer raw_scores_grad = {}, scores_grad = {}, pattern_grad = {}, dropped_grad = {};
 
-  /// All of them, for what is done to each.
+  /// Returns the tensor, of the same shape, that takes the value's place: the scores before and
+  /// after cap, bias and mask, the weights before and after dropout. With one of these attention()
+  /// computes the composite, in O(Tq Tk) memory.
+  using Replace = std::function<Tensor(const Tensor&)>;
+  Replace on_raw_scores = {}, on_scores = {}, on_pattern = {}, on_dropped = {};
+
+  /// True if a callback replaces a value.
+  bool replaces() const { return on_raw_scores || on_scores || on_pattern || on_dropped; }
+  /// Pointers to all observers, for a change of each.
   std::array<Observer*, 8> all() {
     return {&raw_scores,      &scores,      &pattern,      &dropped,
             &raw_scores_grad, &scores_grad, &pattern_grad, &dropped_grad};
   }
 };
-/// What a query does whose largest masked score is -inf: whichever mask did it, and causality.
+/// Policy for a fully masked row (all scores -inf), whichever mask or causality caused it.
 enum class FullyMasked {
   kZero,     ///< attends to nothing: weights, output and every gradient through it 0
   kUniform,  ///< attends to all keys alike, as a finite -1e9 for -inf would; its scores' gradient 0
@@ -270,11 +280,8 @@ struct AttentionOptions {
   FullyMasked fully_masked = FullyMasked::kZero;
   double dropout = 0;              ///< on the weights; the key is drawn from `generator`
   Generator* generator = nullptr;  ///< default: the thread's
-  AttentionWatch watch = {};
-  /// May replace the scores before and after cap, bias and mask, and the weights before and after
-  /// dropout. One of them costs the memory of all: attention() is then the composite.
-  using Replace = std::function<Tensor(const Tensor&)>;
-  Replace on_raw_scores = {}, on_scores = {}, on_pattern = {}, on_dropped = {};
+  /// Callbacks, or null. The call copies them: they may be gone before the backward pass.
+  const AttentionHooks* hooks = nullptr;
 };
 struct AttentionResult {
   Tensor output;      ///< [..., Tq, d_value]
@@ -288,7 +295,7 @@ struct AttentionResult {
 /// differentiable.
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options = {});
-/// Its output alone, fused: memory O(T) unless somebody watches or replaces, and no time for blocks
+/// Its output alone, fused: memory O(T) unless hooks are given, and no time for blocks
 /// of scores that causality, window and mask hide entirely. d up to 256; beyond that, with a soft
 /// cap and for kUniform, the composite.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -86,9 +86,9 @@ class Tensor {
 
   /// Marks a leaf whose gradient is wanted, and returns it. float32 and float64 only; ValueError on
   /// the result of an op (its gradient: retain_grad, or grad(y, {x})).
-  Tensor requires_grad() const;
+  Tensor requires_grad_() const;
   /// True if gradients flow here: a marked leaf, or computed from one.
-  bool needs_grad() const;
+  bool requires_grad() const;
   /// True unless computed by a recorded op.
   bool is_leaf() const;
   /// What backward() has added up: for leaves, and after retain_grad(). Undefined before.
@@ -99,7 +99,7 @@ class Tensor {
   /// backward() will keep this op result's gradient too. Call before backward; returns the tensor.
   Tensor retain_grad() const;
   /// f(gradient) runs when this tensor's gradient is complete; a defined result replaces it.
-  /// Hooks run in order of registration. ValueError unless needs_grad().
+  /// Hooks run in order of registration. ValueError unless requires_grad().
   HookHandle register_hook(std::function<Tensor(const Tensor&)> f) const;
   /// The same storage, without a history.
   Tensor detach() const;

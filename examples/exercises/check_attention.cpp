@@ -28,7 +28,7 @@ std::vector<Tensor> leaves_of(const Probe& p) {
 Probe make_probe(double depth) {
   Generator g(7);
   const auto normal = [&](const Shape& shape) {
-    return randn(shape, float64, g).detach().requires_grad();
+    return randn(shape, float64, g).detach().requires_grad_();
   };
   Probe p;
   p.x = normal({kBatch, kTokens, kModel});
@@ -37,8 +37,8 @@ Probe make_probe(double depth) {
   p.weights.W_O = normal({kHeads, kHead, kModel});
   for (Tensor* b : {&p.weights.b_Q, &p.weights.b_K, &p.weights.b_V}) *b = normal({kHeads, kHead});
   p.weights.b_O = normal({kModel});
-  p.weights.b_Q = (p.weights.b_Q + depth).detach().requires_grad();
-  p.weights.b_K = (p.weights.b_K - depth).detach().requires_grad();
+  p.weights.b_Q = (p.weights.b_Q + depth).detach().requires_grad_();
+  p.weights.b_K = (p.weights.b_K - depth).detach().requires_grad_();
   p.cotangent = randn({kBatch, kTokens, kModel}, float64, g);
   return p;
 }
@@ -53,7 +53,7 @@ Behavior observe(const AttentionFunction& f, const Probe& p) {
   expect_shape(y, p.x.shape());
   const std::vector<Tensor> leaves = leaves_of(p);
   Behavior seen{y.detach(), {}};
-  if (y.needs_grad())
+  if (y.requires_grad())
     seen.gradients = grad(y, leaves, {.grad_output = p.cotangent, .allow_unused = true});
   else
     for (const Tensor& leaf : leaves) seen.gradients.push_back(zeros_like(leaf));

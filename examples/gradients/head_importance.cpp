@@ -31,7 +31,7 @@ struct Point {
 Point run_gated(const Transformer& model, const Batch& batch, std::int64_t cut, double gate) {
   const Tensor heads = arange(kLayers * kHeads);
   const Tensor gates = where(eq(heads, double(cut)), full({1}, gate), ones({1}));
-  const Tensor leaf = contiguous(expand(gates, {kSequences, kLayers * kHeads})).requires_grad();
+  const Tensor leaf = contiguous(expand(gates, {kSequences, kLayers * kHeads})).requires_grad_();
   const Tensor by_layer = reshape(leaf, {kSequences, kLayers, 1, kHeads, 1});
   Probe probe;
   for (std::int64_t layer = 0; layer < kLayers; ++layer)

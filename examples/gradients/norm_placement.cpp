@@ -26,7 +26,7 @@ constexpr std::int64_t kWidth = 256, kTokens = 16, kClasses = 64, kDeepest = 32,
 enum class Norm { kPre, kPost };
 
 struct Layer {
-  Tensor value = draw(), up = draw(), down = draw().requires_grad();
+  Tensor value = draw(), up = draw(), down = draw().requires_grad_();
   static Tensor draw(std::int64_t columns = kWidth) {
     return randn({kWidth, columns}) / std::sqrt(double(kWidth));
   }

@@ -26,7 +26,7 @@ struct Weights {
   Tensor q, k, v;
   Weights() : q(draw()), k(draw()), v(draw()) {}
   static Tensor draw() {
-    return (randn({kWidth, kWidth}, float64) / std::sqrt(double(kWidth))).requires_grad();
+    return (randn({kWidth, kWidth}, float64) / std::sqrt(double(kWidth))).requires_grad_();
   }
 };
 

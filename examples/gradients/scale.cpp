@@ -36,7 +36,7 @@ struct Row {
 };
 
 Row measure(const Tensor& scores) {  // [sets, queries, keys]
-  const Tensor s = scores.detach().requires_grad();
+  const Tensor s = scores.detach().requires_grad_();
   const Tensor a = softmax(s, -1);
   const Tensor squares = sum(a.detach() * a.detach(), {-1});
   const Tensor cubes = sum(pow(a.detach(), 3), {-1});

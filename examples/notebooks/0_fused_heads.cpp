@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
-#include "nn/nn.h"
+#include "nn/lab.h"
 
 using namespace heed::autograd;
 using namespace heed::notebook;

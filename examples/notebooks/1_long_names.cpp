@@ -88,7 +88,7 @@ void masked_scores() {
         first_row_sees_itself_alone(hidden_apply_causal_mask(test1)),
         first_row_sees_itself_alone(upper), "The code keeps the lower ones, and must.");
 
-  const Tensor scores = test1.detach().requires_grad() * 1.0;
+  const Tensor scores = test1.detach().requires_grad_() * 1.0;
   const std::string reason = refusal([&] { fill_(slice(scores, 1, 1, 3), -kInf); });
   fault("masked_fill_: in place on a tensor of the graph",
         refusal([&] { hidden_apply_causal_mask(scores); }).empty(), reason.empty(), reason);

@@ -82,7 +82,7 @@ void eight_dimensions() {
 
   cell("derived.mask", "0 hides a key; in the second no key is left");
   const Tensor one_left = tensor({{1, 0}}, float64), none_left = tensor({{0, 0}}, float64);
-  const Tensor values = V.detach().requires_grad();
+  const Tensor values = V.detach().requires_grad_();
   const Attended a = dotproduct_attention(Q, K, V, scale, one_left),
                  b = dotproduct_attention(Q, K, values, scale, none_left);
   show("p_a", a.p_attn);

@@ -19,41 +19,44 @@ Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
   return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
 }
 
-// A key in front of zeros with a value of zeros: the sink's place, whose score is its bias.
-Tensor behind_zeros(const Tensor& x, DType dtype) {
+// Puts a key, or a value, of zeros in front: the sink's column, whose score is its bias.
+Tensor with_zeros_in_front(const Tensor& x, DType dtype) {
   const Shape one{x.size(0), x.size(1), 1, x.size(3)};
   return cat({expand(zeros({1, 1, 1, 1}, dtype), one), x}, 2);
 }
 
-// The columns of scores and weights behind the sink's are what others see and replace.
+// Removes the sink's column from what hooks receive, and keeps it in what they replace.
 Tensor without_sink(const Tensor& x) { return slice(x, -1, 1, x.size(-1)); }
-void hide_sink(AttentionOptions& how) {
-  for (AttentionWatch::Observer* see : how.watch.all())
-    if (*see) *see = [see = *see](const Tensor& x) { see(contiguous(without_sink(x))); };
-  for (auto* replace : {&how.on_raw_scores, &how.on_scores, &how.on_pattern, &how.on_dropped})
+AttentionHooks without_sink(AttentionHooks hooks) {
+  for (AttentionHooks::Observer* observer : hooks.all())
+    if (*observer) *observer = [f = *observer](const Tensor& x) { f(contiguous(without_sink(x))); };
+  for (auto* replace :
+       {&hooks.on_raw_scores, &hooks.on_scores, &hooks.on_pattern, &hooks.on_dropped})
     if (*replace)
       *replace = [f = *replace](const Tensor& x) {
         return cat({slice(x, -1, 0, 1), f(without_sink(x))}, -1);
       };
+  return hooks;
 }
 
-// To look at scores and weights, the kernel that trains writes them out; to replace them, the
-// composite runs.
-void probe_weights(AttentionOptions& how, const Pass& pass) {
-  Probe& probe = *pass.probe;
-  AttentionWatch& w = how.watch;
-  const auto site = [&](const char* name, AttentionOptions::Replace& replace,
-                        AttentionWatch::Observer& value, AttentionWatch::Observer& gradient) {
-    const std::string full = pass.prefix + name;
+// Returns the hooks of a probe. To record scores and weights, the kernel that trains writes them
+// out; to replace them, the composite runs.
+AttentionHooks probe_hooks(const ForwardContext& ctx) {
+  AttentionHooks h;
+  const auto site = [&](const char* name, AttentionHooks::Replace& replace,
+                        AttentionHooks::Observer& value, AttentionHooks::Observer& gradient) {
+    Probe& probe = *ctx.probe;
+    const std::string full = ctx.site(name);
     if (probe.replaces(full))
       replace = [&probe, full](const Tensor& x) { return probe.at(full, x); };
     else
       value = probe.value_observer(full), gradient = probe.gradient_observer(full);
   };
-  site("hook_attn_scores_raw", how.on_raw_scores, w.raw_scores, w.raw_scores_grad);
-  site("hook_attn_scores", how.on_scores, w.scores, w.scores_grad);
-  site("hook_pattern", how.on_pattern, w.pattern, w.pattern_grad);
-  site("hook_pattern_dropped", how.on_dropped, w.dropped, w.dropped_grad);
+  site("hook_attn_scores_raw", h.on_raw_scores, h.raw_scores, h.raw_scores_grad);
+  site("hook_attn_scores", h.on_scores, h.scores, h.scores_grad);
+  site("hook_pattern", h.on_pattern, h.pattern, h.pattern_grad);
+  site("hook_pattern_dropped", h.on_dropped, h.dropped, h.dropped_grad);
+  return h;
 }
 
 }  // namespace
@@ -81,7 +84,7 @@ std::string_view MultiHeadAttention::composite_reason() const {
 }
 
 void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
-                                      const Pass& pass) const {
+                                      const ForwardContext& ctx) const {
   constexpr std::string_view kName = "MultiHeadAttention";
   for (const Tensor* x : {&query, &key, &value})
     check(x->rank() == 3 && x->size(-1) == options.d_model, kName,
@@ -91,16 +94,16 @@ void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, co
   check(key.shape() == value.shape(), kName, "key ", key.shape(), " and value ", value.shape(),
         " differ: each key needs one value");
   const bool self = query.is_same(key) && key.is_same(value);
-  check<ValueError>(!pass.cache || (options.causal && self && !pass.training), kName,
+  check<ValueError>(!ctx.cache || (options.causal && self && !ctx.training), kName,
                     "a KV cache serves causal self-attention outside training, not ",
-                    pass.training    ? "training"
+                    ctx.training     ? "training"
                     : options.causal ? "cross attention"
                                      : "attention to later tokens");
-  check<ValueError>(!pass.cache || options.alignment == CausalAlignment::kBottomRight, kName,
+  check<ValueError>(!ctx.cache || options.alignment == CausalAlignment::kBottomRight, kName,
                     "a KV cache needs causality aligned at the bottom right");
 }
 
-AttentionOptions MultiHeadAttention::attention_options(const Pass& pass) const {
+AttentionOptions MultiHeadAttention::attention_options(const ForwardContext& ctx) const {
   // attention() applies causality, window and keep-mask: autograd/ops/attention_with_weights.cpp.
   const Options& o = options;
   AttentionOptions how{.scale = scale(),
@@ -108,11 +111,10 @@ AttentionOptions MultiHeadAttention::attention_options(const Pass& pass) const {
                        .causal = o.causal,
                        .window = o.window,
                        .alignment = o.alignment,
-                       .keep = pass.keep,
-                       .bias = pass.bias,
+                       .keep = ctx.keep,
+                       .bias = ctx.bias,
                        .fully_masked = o.fully_masked};
-  if (pass.training) how.dropout = o.dropout, how.generator = pass.generator;
-  if (pass.probe) probe_weights(how, pass);
+  if (ctx.training) how.dropout = o.dropout, how.generator = ctx.generator;
   return how;
 }
 
@@ -129,38 +131,43 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor
   if (how.window > 0 && how.window < std::max(tq, tk))
     how.keep = how.keep & KeepMask::sliding_window(tq, tk, how.window, how.alignment);
   how.window = 0;  // it would hide the key in front
-  how.keep = how.keep.behind_sink(tk);
-  how.bias = how.bias.behind_sink(sink_logit, tk);
-  hide_sink(how);
-  return attention(q, behind_zeros(k, options.dtype), behind_zeros(v, options.dtype), how);
+  how.keep = how.keep.with_sink_column(tk);
+  how.bias = how.bias.with_sink_column(sink_logit, tk);
+  const AttentionHooks hooks = how.hooks ? without_sink(*how.hooks) : AttentionHooks();
+  if (how.hooks) how.hooks = &hooks;
+  return attention(q, with_zeros_in_front(k, options.dtype), with_zeros_in_front(v, options.dtype),
+                   how);
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
-                                   const Pass& pass) const {
-  check_inputs(query, key, value, pass);
+                                   const ForwardContext& ctx) const {
+  check_inputs(query, key, value, ctx);
   const auto heads_first = [](const Tensor& x) { return permute(x, {0, 2, 1, 3}); };
   const QKV p = project(query, key, value);
-  Tensor q = heads_first(pass.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
-  Tensor k = heads_first(pass.at("hook_k", p.k));
-  Tensor v = heads_first(pass.at("hook_v", p.v));
+  Tensor q = heads_first(ctx.at("hook_q", p.q));  // [B, T, H, d] -> [B, H, T, d]
+  Tensor k = heads_first(ctx.at("hook_k", p.k));
+  Tensor v = heads_first(ctx.at("hook_v", p.v));
   if (q_norm) q = (*q_norm)(q), k = (*k_norm)(k);
   if (head_scale.defined()) q = q * reshape(head_scale, {options.heads, 1, 1});
   if (options.rope) {
     // Queries stand where the causal mask has them: at the bottom right beside the last keys.
-    const std::int64_t cached = pass.cache ? pass.cache->position() : 0;
+    const std::int64_t cached = ctx.cache ? ctx.cache->position() : 0;
     const std::int64_t ahead =
         options.causal ? first_query(q.size(2), k.size(2), options.alignment) : 0;
     q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});
     k = rope(k, {.offset = cached + std::max<std::int64_t>(-ahead, 0)});
   }
-  if (pass.cache) {
-    const KVCache::KV all = pass.cache->append(pass.layer, k, v);
+  if (ctx.cache) {
+    const KVCache::KV all = ctx.cache->append(ctx.layer(), k, v);
     k = all.k, v = all.v;
   }
   k = repeat_heads(k, options.heads), v = repeat_heads(v, options.heads);
-  const Tensor seen = attend(q, k, v, attention_options(pass));
-  const Tensor z = pass.at("hook_z", heads_first(seen));  // [B, T, H, d]
-  pass.end();
+  AttentionOptions how = attention_options(ctx);
+  const AttentionHooks hooks = ctx.probe ? probe_hooks(ctx) : AttentionHooks();
+  if (ctx.probe) how.hooks = &hooks;
+  const Tensor seen = attend(q, k, v, how);
+  const Tensor z = ctx.at("hook_z", heads_first(seen));  // [B, T, H, d]
+  ctx.end();
   return merge_heads(z);
 }
 

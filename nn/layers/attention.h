@@ -6,8 +6,8 @@
 #include <optional>
 #include <variant>
 
+#include "nn/layers/forward_context.h"
 #include "nn/layers/layers.h"
-#include "nn/layers/pass.h"
 
 namespace heed::nn {
 
@@ -87,19 +87,21 @@ struct MultiHeadAttention : Module {
   /// options that do not fit each other.
   explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());
   /// query [B, Tq, d_model] attends to key [B, Tk, d_model] and gets value [B, Tk, d_model]
-  /// -> [B, Tq, d_model]. With pass.cache, which takes causal self-attention outside training, Tk
-  /// counts the cached tokens, too: in the probe's shapes, pass.keep and pass.bias.
+  /// -> [B, Tq, d_model]. With ctx.cache, which takes causal self-attention outside training, Tk
+  /// counts the cached tokens, too: in the probe's shapes, ctx.keep and ctx.bias.
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
-                 const Pass& pass = {}) const;
+                 const ForwardContext& ctx = {}) const;
   /// Cross attention: keys and values are both of `memory`.
-  Tensor forward(const Tensor& query, const Tensor& memory, const Pass& pass = {}) const {
-    return forward(query, memory, memory, pass);
+  Tensor forward(const Tensor& query, const Tensor& memory, const ForwardContext& ctx = {}) const {
+    return forward(query, memory, memory, ctx);
   }
   /// Self-attention.
-  Tensor operator()(const Tensor& x, const Pass& pass = {}) const { return forward(x, x, x, pass); }
+  Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const {
+    return forward(x, x, x, ctx);
+  }
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
-                    const Pass& pass = {}) const {
-    return forward(query, key, value, pass);
+                    const ForwardContext& ctx = {}) const {
+    return forward(query, key, value, ctx);
   }
   /// Why forward() computes the composite, which keeps all [B, H, Tq, Tk]: "soft cap"; empty where
   /// attention is fused.
@@ -118,9 +120,9 @@ struct MultiHeadAttention : Module {
     Tensor q, k, v;  // [B, T, H, d]; k and v of the kv_heads
   };
   void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
-                    const Pass& pass) const;
+                    const ForwardContext& ctx) const;
   double scale() const;
-  autograd::AttentionOptions attention_options(const Pass& pass) const;
+  autograd::AttentionOptions attention_options(const ForwardContext& ctx) const;
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v,
                 autograd::AttentionOptions how) const;
   QKV project(const Tensor& query, const Tensor& key, const Tensor& value) const;

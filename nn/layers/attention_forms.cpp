@@ -131,7 +131,7 @@ AttentionWeights write(const Projections& p, const Options& o) {
     if (!x.defined()) return;
     const Tensor leaf = empty(x.shape(), x.dtype());
     copy_(leaf, x);
-    x = leaf.requires_grad();
+    x = leaf.requires_grad_();
   });
   return w;
 }
@@ -230,7 +230,7 @@ MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options
     for (std::optional<RMSNorm>* norm : {&q_norm, &k_norm})
       norm->emplace(RMSNorm::Options{.dim = options.d_head, .dtype = o.dtype});
   const auto per_head = [&](double value) {
-    return full({o.heads}, value, o.dtype).requires_grad();
+    return full({o.heads}, value, o.dtype).requires_grad_();
   };
   if (o.scale == std::variant<ScaleRule, double>(ScaleRule::kLearned))
     head_scale = per_head(1 / std::sqrt(double(options.d_head)));

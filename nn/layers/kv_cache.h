@@ -13,7 +13,7 @@
 namespace heed::nn {
 
 /// The memory of a causal model: per layer k and v [B, H, T, d], T <= capacity, all allocated at
-/// once. A forward pass given one (Pass::cache) takes only the tokens that are new. Its oldest
+/// once. A forward pass with a cache (ForwardContext::cache) takes only the new tokens. Its oldest
 /// tokens can be dropped; the others keep their positions. Moves, does not copy: copies would write
 /// into one memory.
 class KVCache {

@@ -8,7 +8,7 @@ using namespace autograd;
 
 namespace {
 
-Tensor parameter(const Shape& shape, DType dtype) { return empty(shape, dtype).requires_grad(); }
+Tensor parameter(const Shape& shape, DType dtype) { return empty(shape, dtype).requires_grad_(); }
 
 void check_size(std::string_view layer, std::string_view option, std::int64_t value) {
   check<ValueError>(value > 0, layer, "needs ", option, " > 0, got ", value);
@@ -37,13 +37,13 @@ LayerNorm::LayerNorm(const Options& o, Generator&) : options(o) {
   for (const std::int64_t size : o.normalized_shape)
     check_size("LayerNorm", "normalized_shape", size);
   if (!o.elementwise_affine) return;
-  weight = ones(o.normalized_shape, o.dtype).requires_grad();
-  if (o.bias) bias = zeros(o.normalized_shape, o.dtype).requires_grad();
+  weight = ones(o.normalized_shape, o.dtype).requires_grad_();
+  if (o.bias) bias = zeros(o.normalized_shape, o.dtype).requires_grad_();
 }
 
 RMSNorm::RMSNorm(const Options& o, Generator&) : options(o) {
   check_size("RMSNorm", "dim", o.dim);
-  weight = ones({o.dim}, o.dtype).requires_grad();
+  weight = ones({o.dim}, o.dtype).requires_grad_();
 }
 
 namespace {

@@ -136,7 +136,7 @@ Tensor Probe::at(const std::string& site, const Tensor& x) {
   }
   if (!entry.recorded) return y;
   value_observer(site)(y.detach());
-  if (y.needs_grad())
+  if (y.requires_grad())
     y.register_hook([take = gradient_observer(site)](const Tensor& g) {
       take(g.detach());
       return Tensor();

@@ -37,20 +37,21 @@ Transformer::Options checked(const Transformer::Options& o) {
   return full;
 }
 
-Tensor dropped(const Tensor& x, double p, const Pass& pass) {
-  if (!pass.training || p == 0) return x;
-  return dropout(x, p, pass.generator ? *pass.generator : default_generator());
+Tensor dropped(const Tensor& x, double p, const ForwardContext& ctx) {
+  if (!ctx.training || p == 0) return x;
+  return dropout(x, p, ctx.generator ? *ctx.generator : default_generator());
 }
 
 // How many tokens are in front of n new ones.
-std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n, const Pass& pass) {
-  if (!pass.cache) return 0;
-  const std::int64_t cached = pass.cache->length(), layers = pass.cache->options().layers;
+std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
+                           const ForwardContext& ctx) {
+  if (!ctx.cache) return 0;
+  const std::int64_t cached = ctx.cache->length(), layers = ctx.cache->options().layers;
   check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers, " layers, its KV cache ",
                     layers, "; make the cache with model.cache(batch)");
   check<ValueError>(cached + n <= o.context, "Transformer", "context ", o.context, " has ", cached,
                     " cached tokens and no room for ", n, " more; clear() starts the cache anew");
-  check<ValueError>(pass.cache->position() == cached || are_relative(o.positions), "Transformer",
+  check<ValueError>(ctx.cache->position() == cached || are_relative(o.positions), "Transformer",
                     "its positions are a table, and its KV cache has dropped tokens; clear() and "
                     "run what is left anew, or use positions rope, alibi or none");
   return cached;
@@ -132,27 +133,27 @@ Block::Block(const Options& o, Generator& g)
                 g);
 }
 
-Tensor Block::operator()(const Tensor& x, const Pass& pass) const {
+Tensor Block::operator()(const Tensor& x, const ForwardContext& ctx) const {
   const bool pre = options.norm == NormPlacement::kPre, post = options.norm == NormPlacement::kPost;
   const double scale = options.residual_scale;
   const auto sublayer = [&](const Tensor& in, const std::optional<Norm>& norm,
                             std::string_view site, auto layer) {
-    const Tensor kept = dropped(layer(pre ? (*norm)(in) : in), options.dropout, pass);
-    const Tensor out = in + pass.at(site, scale == 1 ? kept : kept * scale);
+    const Tensor kept = dropped(layer(pre ? (*norm)(in) : in), options.dropout, ctx);
+    const Tensor out = in + ctx.at(site, scale == 1 ? kept : kept * scale);
     return post ? (*norm)(out) : out;
   };
-  Tensor h = pass.at("hook_resid_pre", x);
+  Tensor h = ctx.at("hook_resid_pre", x);
   h = sublayer(h, ln1, "hook_attn_out", [&](const Tensor& u) {
     const NameScope scope("attn");
-    return attn(u, pass.in("attn"));
+    return attn(u, ctx.child("attn"));
   });
   if (mlp)
-    h = sublayer(pass.at("hook_resid_mid", h), ln2, "hook_mlp_out", [&](const Tensor& u) {
+    h = sublayer(ctx.at("hook_resid_mid", h), ln2, "hook_mlp_out", [&](const Tensor& u) {
       const NameScope scope("mlp");
       return (*mlp)(u);
     });
-  h = pass.at("hook_resid_post", h);
-  pass.end();
+  h = ctx.at("hook_resid_post", h);
+  ctx.end();
   return h;
 }
 
@@ -204,35 +205,33 @@ KVCache Transformer::cache(std::int64_t batch, std::int64_t spare) const {
                   .dtype = o.dtype});
 }
 
-Tensor Transformer::forward(const Tensor& ids, const Pass& pass) const {
+Tensor Transformer::forward(const Tensor& ids, const ForwardContext& ctx) const {
   check(ids.rank() == 2 && ids.size(1) <= options.context, "Transformer",
         "needs ids [B, T] with T <= context ", options.context, ", got ", ids.shape());
-  return forward_embedded(pass.at("hook_embed", tok(ids)), pass);
+  return forward_embedded(ctx.at("hook_embed", tok(ids)), ctx);
 }
 
-Tensor Transformer::forward_embedded(const Tensor& embedded, const Pass& pass) const {
+Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContext& ctx) const {
   check(embedded.rank() == 3 && embedded.size(1) <= options.context &&
             embedded.size(2) == options.d_model,
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ", options.d_model,
         "], got ", embedded.shape());
   const MatmulPrecision precision(options.matmul);
-  const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, pass);
+  const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, ctx);
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);
   if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
-  Pass whole = pass;
+  ForwardContext whole = ctx;
   if (options.positions == Positions::kAlibi)
-    whole.bias = pass.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
-  x = dropped(x, options.dropout, pass);
+    whole.bias = ctx.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
+  x = dropped(x, options.dropout, ctx);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::string name = "blocks." + std::to_string(i);
     const NameScope scope(name);
-    Pass inner = whole.in(name);
-    inner.layer = std::int64_t(i);
-    x = blocks[i](x, inner);
+    x = blocks[i](x, whole.block(std::int64_t(i)));
   }
-  pass.end();
-  if (pass.last_only) x = slice(x, 1, n - 1, n);
+  ctx.end();
+  if (ctx.last_only) x = slice(x, 1, n - 1, n);
   if (ln) x = (*ln)(x);
   return linear(x, head ? head->weight : tok.weight);
 }

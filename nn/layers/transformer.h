@@ -56,7 +56,7 @@ struct Block : Module {
   /// sublayers, if there is an MLP, and hook_resid_post; hook_attn_out and hook_mlp_out are what is
   /// added to the stream, scaled and after dropout. So resid_mid = resid_pre + attn_out, but with
   /// norms after the sum: there resid_mid and resid_post are the norms' outputs.
-  Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
+  Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const;
   /// Names are those of peers' GPTs: ln1, ln2, qkv, proj, up, down, gate; per head
   /// TransformerLens'.
   template <class F>
@@ -109,15 +109,17 @@ struct Transformer : Module {
 
   /// ValueError naming the option that does not fit.
   explicit Transformer(const Options& o, Generator& g = default_generator());
-  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. pass.keep masks padding; the causal
-  /// mask is always there. With pass.cache ids are the n tokens after the cached ones, with which
+  /// int64 ids [B, T], T <= context -> logits [B, T, classes]. ctx.keep masks padding; the causal
+  /// mask is always there. With ctx.cache ids are the n tokens after the cached ones, with which
   /// they count against the context -> logits [B, n, classes], those of the full pass. Where the
   /// cache has dropped tokens (ValueError unless positions are relative), those of a full pass that
   /// hides from each token what had been dropped before it.
-  Tensor forward(const Tensor& ids, const Pass& pass = {}) const;
-  Tensor operator()(const Tensor& ids, const Pass& pass = {}) const { return forward(ids, pass); }
+  Tensor forward(const Tensor& ids, const ForwardContext& ctx = {}) const;
+  Tensor operator()(const Tensor& ids, const ForwardContext& ctx = {}) const {
+    return forward(ids, ctx);
+  }
   /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
-  Tensor forward_embedded(const Tensor& embedded, const Pass& pass = {}) const;
+  Tensor forward_embedded(const Tensor& embedded, const ForwardContext& ctx = {}) const;
   /// An empty cache for `context` tokens of each of `batch` sequences; spare as KVCache's.
   KVCache cache(std::int64_t batch = 1, std::int64_t spare = 0) const;
   template <class F>

@@ -23,7 +23,7 @@ struct EmbeddingRun {
 EmbeddingRun run_embedded(const Transformer& model, const Batch& one, const Objective& objective,
                           const Tensor& embedded) {
   const GradMode recording(true);
-  const Tensor leaf = contiguous(embedded).detach().requires_grad();
+  const Tensor leaf = contiguous(embedded).detach().requires_grad_();
   const Tensor values =
       objective_values(model.forward_embedded(leaf), copies_of(one, embedded.size(0)), objective);
   return {doubles(values), grad(sum(values), leaf)};
@@ -114,7 +114,7 @@ AttentionFlow attention_flow(const Transformer& model, const Batch& one,
   Probe probe;
   const auto site = [](std::int64_t layer) { return block_site(layer, "attn.hook_pattern"); };
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer) probe.record(site(layer));
-  const Tensor embedded = model.tok(one.inputs).detach().requires_grad();  // the walk goes there
+  const Tensor embedded = model.tok(one.inputs).detach().requires_grad_();  // the walk goes there
   const Tensor logits = model.forward_embedded(embedded, {.probe = &probe});
   grad(sum(objective_values(logits, one, objective)), embedded);
   std::vector<Tensor> patterns, gradients;

@@ -70,11 +70,11 @@ std::vector<double> reach_of_outputs(const std::function<Tensor(const Tensor&)>&
   Shape copies = x.shape();
   copies[0] = count;
   const GradMode recording(true);
-  const Tensor inputs = contiguous(expand(x.detach(), copies)).detach().requires_grad();
+  const Tensor inputs = contiguous(expand(x.detach(), copies)).detach().requires_grad_();
   const Tensor y = f(inputs);
   check(y.rank() >= 2 && y.size(0) == count && y.size(1) == length, "causality", "f needs to map ",
         inputs.shape(), " to [", count, ", ", length, ", ...], got ", y.shape());
-  if (!y.needs_grad()) return std::vector<double>(std::size_t(count * length), 0.0);
+  if (!y.requires_grad()) return std::vector<double>(std::size_t(count * length), 0.0);
   Shape own{count, length};
   for (int a = 2; a < y.rank(); ++a) own.push_back(1);
   const Tensor here = reshape(eq(unsqueeze(places, 1), arange(length)), own);

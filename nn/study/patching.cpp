@@ -82,12 +82,12 @@ void add_orders(PatchOrders& o, const PatchShares& s) {
     append(o.patched, s.values(ones({n}, dtype)));
   }
   const GradMode recording(true);
-  const Tensor a = zeros({n}, dtype).requires_grad();
+  const Tensor a = zeros({n}, dtype).requires_grad_();
   const Tensor first = grad(sum(s.values(a)), a, {.create_graph = true});
   append(o.first, first);
   // Of weights that need no gradient a linear L has a first derivative without a graph.
   append(o.second,
-         first.needs_grad() ? grad(sum(first), a, {.allow_unused = true}) : zeros_like(a));
+         first.requires_grad() ? grad(sum(first), a, {.allow_unused = true}) : zeros_like(a));
 }
 
 // Of one layer's site, place by place.

@@ -13,14 +13,14 @@ namespace {
 template <class F>
 Tensor vjp_at(const F& f, const Tensor& x, const Tensor& g) {
   const GradMode recording(true);
-  const Tensor leaf = contiguous(x).detach().requires_grad();
+  const Tensor leaf = contiguous(x).detach().requires_grad_();
   return grad(f(leaf), leaf, {.grad_output = g}).detach();
 }
 
 // J x' of y, which has x's graph: J^T u is linear in u, and its gradient by u, weighted with x', is
 // J x'.
 Tensor jvp_of(const Tensor& y, const Tensor& x, const Tensor& direction) {
-  const Tensor u = zeros(y.shape(), y.dtype()).requires_grad();
+  const Tensor u = zeros(y.shape(), y.dtype()).requires_grad_();
   const Tensor g = grad(y, x, {.grad_output = u, .create_graph = true});
   return grad(g, u, {.grad_output = direction, .allow_unused = true}).detach();
 }
@@ -83,18 +83,17 @@ Tensor from_queries(const BlockPass& b, const Tensor& total) {
   const Tensor length = sqrt(sum(wide * wide, {-1}, true));
   const Tensor direction = to(masked_fill(wide / length, le(length, 0.0), 0), total.dtype());
   const Tensor x = b.at("hook_resid_pre");
-  const Tensor by_keys = contiguous(x).detach().requires_grad(),
-               by_values = contiguous(x).detach().requires_grad();
+  const Tensor by_keys = contiguous(x).detach().requires_grad_(),
+               by_values = contiguous(x).detach().requires_grad_();
   Probe probe;
   Tensor scores, values;  // that move with the stream of keys alone, and of values alone
   probe.replace("hook_attn_scores", [&](const Tensor& s) { return scores = s; });
   probe.replace("hook_v", [&](const Tensor& v) { return values = v; });
-  Pass pass{.probe = &probe};
+  ForwardContext ctx{.probe = &probe};
   const std::int64_t tokens = x.size(1);
   if (b.model.options.positions == Positions::kAlibi)
-    pass.bias = ScoreBias::alibi(b.model.options.heads, tokens, tokens, x.dtype());
-  b.block.attn(b.attention_input(x), b.attention_input(by_keys), b.attention_input(by_values),
-               pass);
+    ctx.bias = ScoreBias::alibi(b.model.options.heads, tokens, tokens, x.dtype());
+  b.block.attn(b.attention_input(x), b.attention_input(by_keys), b.attention_input(by_values), ctx);
   const Tensor moved_scores = jvp_of(scores, by_keys, direction);    // [B, H, Tq, Tk]
   const Tensor moved_values = jvp_of(values, by_values, direction);  // [B, Tk, Hkv, d]
   const std::int64_t heads = b.model.options.heads, own = moved_values.size(2);

@@ -50,7 +50,7 @@ std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
   std::vector<ParameterAudit> audit;
   for (const NamedTensor& p : parameters(model)) {
     const Tensor& before = weights_[audit.size()];
-    const Tensor g = p.tensor.is_leaf() && p.tensor.needs_grad() ? p.tensor.grad() : Tensor();
+    const Tensor g = p.tensor.is_leaf() && p.tensor.requires_grad() ? p.tensor.grad() : Tensor();
     audit.push_back({p.name, p.tensor.shape(),
                      g.defined() ? std::optional(norm_of(g)) : std::nullopt, norm_of(before),
                      norm_of(p.tensor, before)});

@@ -11,8 +11,8 @@
 
 #include "nn/io/setting.h"
 #include "nn/layers/transformer.h"
+#include "nn/optim/schedule.h"
 #include "nn/tasks/tasks.h"
-#include "nn/train/schedule.h"
 
 namespace heed::nn {
 

@@ -12,7 +12,7 @@
 #include "nn/io/toml.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/build.h"
-#include "nn/train/first_non_finite.h"
+#include "nn/optim/first_non_finite.h"
 
 namespace heed::nn {
 

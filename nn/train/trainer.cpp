@@ -103,7 +103,8 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer&
 }
 
 double clipped_step(Optimizer& optimizer, const RunConfig& c, double lr) {
-  return optimizer.step(lr, limit_of(c.clip), limit_of(c.clip_value));
+  return optimizer.step(
+      {.lr = lr, .clip_norm = limit_of(c.clip), .clip_value = limit_of(c.clip_value)});
 }
 
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
@@ -268,7 +269,7 @@ std::string Trainer::why_no_gradient(const std::vector<std::string>& names) cons
   std::string text;
   for (const NamedTensor& p : parameters(model)) {
     if (std::find(names.begin(), names.end(), p.name) == names.end()) continue;
-    const bool missing = !p.tensor.needs_grad() || !p.tensor.grad().defined();
+    const bool missing = !p.tensor.requires_grad() || !p.tensor.grad().defined();
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", p.name,
                         missing ? trace.why_none(p.tensor) : "its gradient is 0 everywhere");
   }

@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "nn/io/safetensors.h"
+#include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/exchange.h"
 #include "nn/train/metrics.h"
-#include "nn/train/optim.h"
 
 namespace heed::nn {
 

@@ -173,7 +173,7 @@ TEST_CASE("a vjp that is wrong in form says so, whosever op it is") {
   const Op op({.name = "cube", .saves = Saves::kInputs, .samples = [](SampleGen& g) {
                  return Samples{{"one", [](Args t) { return t[0]; }, {g.normal({2})}}};
                }});
-  const Tensor x = ones({2}, float64).requires_grad();
+  const Tensor x = ones({2}, float64).requires_grad_();
   const auto with = [&](auto vjp) { backward(sum(record(op, {x}, x.detach() * 1.0, vjp))); };
   CHECK_THROWS_WITH(with([](const Vjp& v) -> Grads { return {v.input(3)}; }),
                     "cube: its vjp reads input 3 of 1");
@@ -240,14 +240,14 @@ TEST_CASE("an undefined tensor is an error everywhere, never a crash") {
   CHECK_THROWS_WITH(none.grad(), text);
   CHECK_THROWS_WITH(none.zero_grad(), text);
   CHECK_THROWS_WITH(none.is_leaf(), text);
-  CHECK_THROWS_AS(none.requires_grad(), ValueError);
+  CHECK_THROWS_AS(none.requires_grad_(), ValueError);
   CHECK_THROWS_AS(none.retain_grad(), ValueError);
   CHECK_THROWS_AS(none.item(), ValueError);
-  CHECK(!none.needs_grad());
+  CHECK(!none.requires_grad());
   CHECK(!none.shares_storage(a));
   CHECK_THROWS_AS(backward(none), ValueError);
   CHECK_THROWS_AS(grad(none, {a}), ValueError);
-  CHECK_THROWS_AS(grad(sum(zeros({1}).requires_grad()), {none}), ValueError);
+  CHECK_THROWS_AS(grad(sum(zeros({1}).requires_grad_()), {none}), ValueError);
   CHECK_THROWS_AS(none + a, ValueError);
   CHECK_THROWS_AS(a + none, ValueError);
   CHECK_THROWS_AS(exp(none), ValueError);

@@ -246,7 +246,7 @@ inline bool is_fused(const Tensor& y) {
 /// direction.
 inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second = false) {
   std::vector<Tensor> leaves, x;
-  for (const Tensor& input : c.inputs) leaves.push_back(to(input, dtype).detach().requires_grad());
+  for (const Tensor& input : c.inputs) leaves.push_back(to(input, dtype).detach().requires_grad_());
   for (std::size_t i = 0; i < leaves.size(); ++i)
     x.push_back(c.axes[i].rank() == 0 ? leaves[i] : permute(leaves[i], c.axes[i]));
   Generator key(11), g(12);
@@ -272,7 +272,7 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
   return results;
 }
 
-/// What an AttentionWatch is shown.
+/// Keeps what AttentionHooks receive.
 struct Seen {
   static constexpr const char* kNames[] = {"raw scores",
                                            "scores",
@@ -282,15 +282,15 @@ struct Seen {
                                            "scores' gradient",
                                            "pattern's gradient",
                                            "dropped's gradient"};
-  Tensor x[std::size(kNames)];  // as AttentionWatch::all()
+  Tensor x[std::size(kNames)];  // as AttentionHooks::all()
 
-  AttentionWatch watch() {
-    AttentionWatch w;
+  Seen() {
     std::size_t i = 0;
-    for (AttentionWatch::Observer* see : w.all())
-      *see = [&at = x[i++]](const Tensor& shown) { at = shown; };
-    return w;
+    for (AttentionHooks::Observer* observer : hooks.all())
+      *observer = [&at = x[i++]](const Tensor& seen) { at = seen; };
   }
+  Seen(const Seen&) = delete;
+  AttentionHooks hooks;
   const Tensor& scores() const { return x[1]; }
   const Tensor& pattern_grad() const { return x[6]; }
 };

@@ -45,7 +45,7 @@ using V = std::vector<double>;
 inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
 /// A float64 leaf that requires grad.
-inline Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad(); }
+inline Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad_(); }
 
 /// The row-major place in `shape` of an index of a shape it broadcasts to.
 inline std::size_t place(const Dims& index, const Shape& shape) {

@@ -1,17 +1,22 @@
-# find_package(heed 0.1 [COMPONENTS autograd nn plot]) gives heed::autograd, heed::nn, heed::plot;
-# without COMPONENTS, all that is installed.
+# find_package(heed 0.1 [COMPONENTS autograd nn lab plot]) gives heed::autograd, heed::nn,
+# heed::lab, heed::plot; without COMPONENTS, all that is installed.
 cmake_policy(VERSION 3.24)
 include(CMakeFindDependencyMacro)
-set(heed_components autograd nn plot)
+set(heed_components autograd nn lab plot)
 set(heed_dependencies_autograd Threads hwy)
 set(heed_dependencies_nn fmt)
+set(heed_dependencies_lab fmt)
 set(heed_dependencies_plot fmt)
 
 set(heed_wanted ${heed_FIND_COMPONENTS})
 if(NOT heed_wanted)
   set(heed_wanted ${heed_components})
 endif()
-list(PREPEND heed_wanted autograd)  # below all others
+# The libraries below those wanted, first.
+if("lab" IN_LIST heed_wanted)
+  list(PREPEND heed_wanted nn)
+endif()
+list(PREPEND heed_wanted autograd)
 list(REMOVE_DUPLICATES heed_wanted)
 foreach(component IN LISTS heed_wanted)
   set(heed_${component}_FOUND FALSE)
@@ -23,7 +28,7 @@ foreach(component IN LISTS heed_wanted)
     set(heed_${component}_FOUND TRUE)
   elseif(heed_FIND_REQUIRED_${component})
     set(heed_FOUND FALSE)
-    set(heed_NOT_FOUND_MESSAGE "heed has no component '${component}' here; it has autograd and nn, \
+    set(heed_NOT_FOUND_MESSAGE "heed has no component '${component}' here; it has autograd, nn and lab, \
 and plot where the program was built with it")
   endif()
 endforeach()

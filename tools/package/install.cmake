@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 
-# heed::autograd, heed::nn and heed::plot: an export set each, so that a user needs only what the
+# heed::autograd, heed::nn, heed::lab and heed::plot: an export set each, so that a user needs only what the
 # components asked for need.
 function(install_library name)
   install(TARGETS ${ARGN} EXPORT heed-${name})
@@ -13,6 +13,7 @@ function(install_library name)
 endfunction()
 install_library(autograd heed_autograd heed_autograd_archive)
 install_library(nn heed_nn heed_nn_archive)
+install_library(lab heed_lab heed_lab_archive)
 set(folders autograd nn)
 if(TARGET heed_plot)
   set(heed_plot_flag -lheed_plot)

@@ -13,7 +13,7 @@
 #include "autograd/engine/engine.h"
 #include "nn/io/safetensors.h"
 #include "nn/layers/transformer.h"
-#include "nn/train/optim.h"
+#include "nn/optim/optimizer.h"
 
 namespace {
 
@@ -60,11 +60,11 @@ struct Attention {
 
   // The loss is the mean squared distance to a target. Without a memory: self-attention.
   Forward run(const Case& in, std::int64_t step) const {
-    const Tensor query = in.at("query", step).requires_grad();
+    const Tensor query = in.at("query", step).requires_grad_();
     std::vector<NamedTensor> leaves{{"query", query}};
     Tensor memory = in.at("memory", step);
     if (memory.defined())
-      leaves.push_back({"memory", memory.requires_grad()});
+      leaves.push_back({"memory", memory.requires_grad_()});
     else
       memory = query;
     KeepMask keep;
@@ -117,7 +117,7 @@ void run(const std::string& folder, const Case& in) {
         for (const auto& [name, x] : *list) results.push_back({"grad." + name, x.grad()});
     }
     losses.push_back(now.loss.item());
-    norms.push_back(optimizer.step(kLearningRate, kMaxNorm));
+    norms.push_back(optimizer.step({.lr = kLearningRate, .clip_norm = kMaxNorm}));
   }
   save_safetensors(folder + "/trained.safetensors", all);
   for (const auto& [name, x] : subject.run(in, 0).values) results.push_back({"trained." + name, x});

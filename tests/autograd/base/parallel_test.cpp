@@ -139,8 +139,8 @@ TEST_CASE("whole ops and their gradients have the same bits at 1, 2, 3 and 8 thr
   const Tensor w = randn({190}, float32, g), q = randn({4, 3, 65, 16}, float32, g);
   const Tensor classes = randint(0, 190, {300}, g);
   const auto run = [&] {
-    const Tensor a = x.detach().requires_grad(), b = y.detach().requires_grad();
-    const Tensor c = w.detach().requires_grad(), h = q.detach().requires_grad();
+    const Tensor a = x.detach().requires_grad_(), b = y.detach().requires_grad_();
+    const Tensor c = w.detach().requires_grad_(), h = q.detach().requires_grad_();
     const Tensor logits = layer_norm(gelu(matmul(a, b)), c, {});
     const Tensor z = attention(h, h * 0.5, h + 1.0, {.causal = true});
     std::vector<Tensor> all = {sum(x),

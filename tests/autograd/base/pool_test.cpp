@@ -118,7 +118,7 @@ TEST_CASE("impossible sizes throw bad_alloc and change nothing") {
 
 TEST_CASE("a training step that repeats its shapes does not call the system") {
   if (!kPooled) return;
-  const Tensor w = randn({32, 32}).requires_grad(), b = randn({32}).requires_grad();
+  const Tensor w = randn({32, 32}).requires_grad_(), b = randn({32}).requires_grad_();
   const Tensor x = randn({16, 32});
   const auto step = [&] {
     w.zero_grad(), b.zero_grad();

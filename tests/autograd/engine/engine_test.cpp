@@ -25,7 +25,7 @@ TEST_CASE("leaves accumulate over backward passes until zero_grad") {
   CHECK(!x.grad().defined());
   backward(sum(x));
   CHECK(values(x.grad()) == V{1, 1});
-  CHECK(!x.grad().needs_grad());
+  CHECK(!x.grad().requires_grad());
 }
 
 TEST_CASE("a tensor used along several paths gets the sum of them") {
@@ -65,7 +65,7 @@ TEST_CASE("each .grad is row-major in memory of its own") {
   fill_(a.grad(), 7);
   CHECK(values(b.grad()) == V{1, 1});
   CHECK(values(start) == V{1, 1});
-  const Tensor x = leaf({1, 2}), m = ones({2, 3}, float64).requires_grad();
+  const Tensor x = leaf({1, 2}), m = ones({2, 3}, float64).requires_grad_();
   backward(sum(x));  // an expanded scalar
   backward(sum(mT(m) * tensor({{1, 2}, {3, 4}, {5, 6}}, float64)));
   CHECK(x.grad().is_contiguous());
@@ -80,7 +80,7 @@ TEST_CASE("each .grad is row-major in memory of its own") {
 
 TEST_CASE("the gradients of matmul's and linear's weights are not copied") {
   const std::int64_t n = 256;
-  const Tensor w = ones({n, n}, float64).requires_grad(), x = ones({4, n}, float64);
+  const Tensor w = ones({n, n}, float64).requires_grad_(), x = ones({4, n}, float64);
   for (const bool is_linear : {false, true}) {
     w.zero_grad();
     const Tensor y = is_linear ? linear(x, w, {}) : matmul(x, w);
@@ -121,13 +121,13 @@ TEST_CASE("detach shares storage and has no history") {
   const Tensor x = leaf({1, 2});
   const Tensor d = x.detach();
   CHECK(d.shares_storage(x));
-  CHECK(!d.needs_grad());
+  CHECK(!d.requires_grad());
   CHECK(values(grad(sum(x * d), x)) == V{1, 2});
 }
 
 TEST_CASE("NoGrad nests, survives exceptions and is per thread") {
   const Tensor x = leaf({2});
-  const auto records = [&] { return (x * x).needs_grad(); };
+  const auto records = [&] { return (x * x).requires_grad(); };
   CHECK(records());
   {
     const NoGrad outer;
@@ -140,7 +140,7 @@ TEST_CASE("NoGrad nests, survives exceptions and is per thread") {
     }
     CHECK(!records());
     bool other_thread = false;
-    std::thread([&] { other_thread = (ones({1}).requires_grad() * 2.0).needs_grad(); }).join();
+    std::thread([&] { other_thread = (ones({1}).requires_grad_() * 2.0).requires_grad(); }).join();
     CHECK(other_thread);
   }
   CHECK(records());
@@ -184,10 +184,10 @@ TEST_CASE("grad and backward say what is missing") {
   CHECK_THROWS_WITH(backward(sum(x.detach())),
                     "backward: the [] tensor has no graph: no input of it requires grad, or it was "
                     "computed under NoGrad");
-  CHECK_THROWS_WITH((x * 2.0).requires_grad(),
+  CHECK_THROWS_WITH((x * 2.0).requires_grad_(),
                     "requires_grad: this tensor is the result of mul; for its gradient call "
                     "retain_grad() or grad(y, {x}), or detach() it first");
-  CHECK_THROWS_WITH(zeros({2}, int64).requires_grad(),
+  CHECK_THROWS_WITH(zeros({2}, int64).requires_grad_(),
                     "requires_grad: needs float32 or float64, got int64");
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("a chain of 1,000,000 ops is built, walked and freed; so is one that i
     for (int i = 0; i < (kSanitized ? 20000 : 500000); ++i) y = (y + x) * 0.5;
     return y;
   };
-  const Tensor x = tensor(1, float64).requires_grad();
+  const Tensor x = tensor(1, float64).requires_grad_();
   {
     const Tensor y = chain(x);
     backward(y);  // dy/dx = 1 - 2^-n + 2^-n
@@ -239,8 +239,8 @@ Tensor loss_of_shared(const Tensor& w, const Tensor& b, double scale) {
 
 TEST_CASE("8 threads differentiate with the same weights") {
   Generator g(3);
-  const Tensor w = randn({4, 4}, float64, g).requires_grad();
-  const Tensor b = randn({4}, float64, g).requires_grad();
+  const Tensor w = randn({4, 4}, float64, g).requires_grad_();
+  const Tensor b = randn({4}, float64, g).requires_grad_();
   constexpr std::size_t kThreads = 8;
   std::vector<V> alone(kThreads), together(kThreads);
   const auto work = [&](std::size_t i, int repeats, V& out) {
@@ -264,7 +264,7 @@ TEST_CASE("8 threads differentiate with the same weights") {
 TEST_CASE("backward lets go of saved values as it passes them") {
   const std::int64_t n = 1 << 16;
   const std::uint64_t one = n * sizeof(double), before = pool_stats().live_bytes;
-  const Tensor x = ones({n}, float64).requires_grad();
+  const Tensor x = ones({n}, float64).requires_grad_();
   Tensor y = x;
   for (int i = 0; i < 50; ++i) y = exp(y * 1e-3);
   std::uint64_t at_the_end = 0;

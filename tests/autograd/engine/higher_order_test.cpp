@@ -53,7 +53,7 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
 }
 
 TEST_CASE("grad of one tensor is one tensor") {
-  const Tensor w = tensor({1, 2}).requires_grad();
+  const Tensor w = tensor({1, 2}).requires_grad_();
   const Tensor y = sum(w * w);
   CHECK(values(grad(y, w, {.retain_graph = true})) == std::vector<double>{2, 4});
   CHECK(values(grad(y, {w})[0]) == std::vector<double>{2, 4});
@@ -93,7 +93,7 @@ TEST_CASE("grad inside jvp is a Hessian-vector product, of fused ops too") {
       return explicit_cotangent ? y : sum(y * g);
     };
     const auto gradient = [&](Args t) {
-      const Tensor at = t[0].detach().requires_grad();
+      const Tensor at = t[0].detach().requires_grad_();
       GradOptions options;
       if (explicit_cotangent) options.grad_output = g;
       return grad(f(at), {at}, options)[0];
@@ -110,7 +110,7 @@ TEST_CASE("jvp inside a recorded function is a constant of its graph") {
   const Tensor t =
       jvp([](Args a) { return a[0] * a[0]; }, std::vector{x}, std::vector{ones({2}, float64)})
           .tangent;
-  CHECK(!t.needs_grad());
+  CHECK(!t.requires_grad());
   CHECK(values(t) == V{4, 6});
   CHECK(values(grad(sum(x * t), x)) == V{4, 6});
   CHECK(grad_enabled());

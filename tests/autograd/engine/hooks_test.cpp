@@ -67,7 +67,7 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
   CHECK_THROWS_WITH(backward(sum(y)), "hook: returned [3] float64 for a gradient of [2] float64");
   CHECK_THROWS_WITH(
       tensor({1}).register_hook([](const Tensor& g) { return g; }),
-      "register_hook: no gradient flows to this [1] tensor; call requires_grad() on a "
+      "register_hook: no gradient flows to this [1] tensor; call requires_grad_() on a "
       "leaf first");
   CHECK_NOTHROW(backward(x * x));  // a walk that threw left nothing behind
 }

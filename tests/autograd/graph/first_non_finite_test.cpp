@@ -93,7 +93,7 @@ TEST_CASE("a backward kernel, which calls no op, is judged by what it gives") {
 }
 
 TEST_CASE("a sum of gradients that overflows is seen") {
-  const Tensor x = full({2}, 1e-10, float32).requires_grad();
+  const Tensor x = full({2}, 1e-10, float32).requires_grad_();
   FirstNonFinite watch;
   backward(sum(x * 2e38 + x * 2e38));
   CHECK_THAT(watch.text(), Contains("add [2] float32 is inf at [0]"));
@@ -108,7 +108,7 @@ TEST_CASE("what was there before is not an op's fault, but the first to read it 
 
 TEST_CASE("masked scores are meant: no op is at fault, in either form of attention") {
   Generator g(1);
-  const auto draw = [&] { return randn({1, 2, 4, 3}, float32, g).requires_grad(); };
+  const auto draw = [&] { return randn({1, 2, 4, 3}, float32, g).requires_grad_(); };
   const Tensor q = draw(), k = draw(), v = draw();
   Tensor keep = full({4, 4}, 1, bool8);
   for (int i = 0; i < 4; ++i) keep.mutable_data<bool>()[4 + i] = false;  // a row that sees nothing

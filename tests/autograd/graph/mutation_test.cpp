@@ -14,7 +14,7 @@ using namespace heed::autograd;
 
 double slope_of_exp() {
   const GradMode recording(true);  // inside a walk it is off
-  const Tensor x = zeros({}, float64).requires_grad();
+  const Tensor x = zeros({}, float64).requires_grad_();
   return grad(exp(x), x).item();
 }
 MutateGradients::Mutation times(double factor) {

@@ -130,7 +130,7 @@ TEST_CASE("NaN in keys and values that nobody may read changes no bit, in every 
       c.axes[k] = dirty.axes[k] = {};
     }
     Seen clean_seen, dirty_seen;
-    c.options.watch = clean_seen.watch(), dirty.options.watch = dirty_seen.watch();
+    c.options.hooks = &clean_seen.hooks, dirty.options.hooks = &dirty_seen.hooks;
     for (const Way way : {Way::kFused, Way::kComposite})
       for (const DType dtype : {float32, float64}) {
         CAPTURE(int(way), dtype);
@@ -161,9 +161,9 @@ TEST_CASE("leading axes broadcast: notebook 4's Q [3, 8, 4] and K [3, 3, 8, 4]")
 
 TEST_CASE("a row that may read nothing: zero, uniform or an error, by choice") {
   Generator g(1);
-  const Tensor q = randn({2, 3, 4}, float64, g).requires_grad(),
-               k = randn({2, 5, 4}, float64, g).requires_grad(),
-               v = randn({2, 5, 4}, float64, g).requires_grad();
+  const Tensor q = randn({2, 3, 4}, float64, g).requires_grad_(),
+               k = randn({2, 5, 4}, float64, g).requires_grad_(),
+               v = randn({2, 5, 4}, float64, g).requires_grad_();
   Tensor bits = full({2, 3, 5}, 1, bool8);
   bits = logical_and(bits, ne(unsqueeze(arange(3), 1), 1.0));  // row 1 of each
   const KeepMask keep(bits);
@@ -192,7 +192,7 @@ TEST_CASE("a row that may read nothing: zero, uniform or an error, by choice") {
 TEST_CASE("a row is fully masked when its largest score is -inf, whichever mask did it") {
   // Key 1 is hidden from all by the mask, key 0 from query 0 by the bias.
   const Tensor q = ones({2, 3}, float64), k = ones({2, 3}, float64);
-  const Tensor v = from_data(std::vector<double>{1, 5}, {2, 1}).requires_grad();
+  const Tensor v = from_data(std::vector<double>{1, 5}, {2, 1}).requires_grad_();
   const KeepMask keep(from_data(std::vector<bool>{true, false}, {1, 2}));
   const Tensor bias = tensor({{-kInf, 0}, {0, 0}}, float64);
   const auto with = [&](FullyMasked rule) {

@@ -46,7 +46,7 @@ Values reference(const Tensor& logits, const Tensor& targets, const CrossEntropy
 
 // The gradient of logits, by the kernel; also checks that the definition gives the same.
 Values gradient(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o = {}) {
-  const Tensor x = logits.detach().requires_grad();
+  const Tensor x = logits.detach().requires_grad_();
   const Tensor y = cross_entropy(x, targets, o);
   const Tensor g = ones_like(y);
   const auto through_definition = grad(y, {x}, {.grad_output = g, .create_graph = true})[0];
@@ -111,7 +111,7 @@ TEST_CASE("cross_entropy has PyTorch's values and gradients") {
 
 TEST_CASE("cross_entropy weighs rows by the upstream gradient, of any stride") {
   Generator g(2);
-  const Tensor x = randn({3, 4}, float64, g).requires_grad();
+  const Tensor x = randn({3, 4}, float64, g).requires_grad_();
   const Tensor t = classes({0, -100, 3});
   const Tensor y = cross_entropy(x, t, {.reduction = Reduction::kNone});
   const Tensor w = tensor({{2, 9}, {5, 9}, {-3, 9}}, float64);
@@ -182,7 +182,7 @@ TEST_CASE("a float32 loss adds up in float64") {
 TEST_CASE("cross_entropy gives the same bits at 1, 2 and 3 threads") {
   const int before = num_threads();
   Generator g(3);
-  const Tensor x = randn({900, 65}, float32, g).requires_grad();  // several chunks of rows
+  const Tensor x = randn({900, 65}, float32, g).requires_grad_();  // several chunks of rows
   const Tensor t = randint(0, 65, {900}, g);
   std::vector<std::vector<float>> runs;
   for (const int threads : {1, 2, 3}) {
@@ -198,7 +198,7 @@ TEST_CASE("cross_entropy gives the same bits at 1, 2 and 3 threads") {
 }
 
 TEST_CASE("cross_entropy notices targets changed in place before backward") {
-  const Tensor x = zeros({2, 3}).requires_grad();
+  const Tensor x = zeros({2, 3}).requires_grad_();
   const Tensor t = classes({0, 1});
   const Tensor y = cross_entropy(x, t);
   fill_(t, 1000);

@@ -48,7 +48,7 @@ TEST_CASE("dropout keeps about 1 - p and does not move the mean") {
 
 TEST_CASE("dropout with p = 0 returns x and draws nothing; with p = 1 it gives zeros") {
   Generator g(3), untouched(3);
-  const Tensor x = tensor({1, std::nan(""), kInf}).requires_grad();
+  const Tensor x = tensor({1, std::nan(""), kInf}).requires_grad_();
   CHECK(dropout(x, 0, g).is_same(x));
   CHECK(g.next_u32() == untouched.next_u32());
   const Tensor y = dropout(x, 1, g);
@@ -61,7 +61,7 @@ TEST_CASE("dropout with p = 0 returns x and draws nothing; with p = 1 it gives z
 
 TEST_CASE("dropout's gradient has the mask of its forward, at any order") {
   Generator g(4);
-  const Tensor x = randn({40}, float64, g).requires_grad();
+  const Tensor x = randn({40}, float64, g).requires_grad_();
   const Tensor v = randn({40}, float64, g);
   Generator drawn(5), same(5);
   const std::uint64_t key = same.next_u64();

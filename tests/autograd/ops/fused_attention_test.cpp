@@ -58,13 +58,13 @@ TEST_CASE("who watches fused attention sees what the composite computes, and cha
     CAPTURE(c.text, c.scores);
     const auto alone = run(c, Way::kFused, float32);
     Seen fused, composite, single;
-    c.options.watch = single.watch();
+    c.options.hooks = &single.hooks;
     const auto watched = run(c, Way::kFused, float32);
     for (std::size_t k = 0; k < alone.size(); ++k) CHECK(same_bits(alone[k], watched[k]));
     for (const Tensor& x : single.x) CHECK(x.shape() == c.scores);
-    c.options.watch = fused.watch();
+    c.options.hooks = &fused.hooks;
     run(c, Way::kFused, float64);
-    c.options.watch = composite.watch();
+    c.options.hooks = &composite.hooks;
     run(c, Way::kComposite, float64);
     for (std::size_t k = 0; k < std::size(Seen::kNames); ++k) {
       CAPTURE(Seen::kNames[k]);
@@ -86,16 +86,16 @@ TEST_CASE("watching sees the arguments' leading axes, and gradients of a differe
     const auto draw_rows = [&](std::int64_t rows) {
       Shape shape = lead;
       shape.push_back(rows), shape.push_back(4);
-      return randn(shape, float64, g).requires_grad();
+      return randn(shape, float64, g).requires_grad_();
     };
     const Tensor q = draw_rows(5), k = draw_rows(6), v = draw_rows(6);
     Shape scores = lead;
     scores.push_back(5), scores.push_back(6);
     Seen first, second;
-    const Tensor y = attention(q, k, v, {.causal = true, .watch = first.watch()});
+    const Tensor y = attention(q, k, v, {.causal = true, .hooks = &first.hooks});
     grad(sum(y * y), {q}, {});
     for (const Tensor& x : first.x) CHECK(x.shape() == scores);
-    const Tensor z = attention(q, k, v, {.causal = true, .watch = second.watch()});
+    const Tensor z = attention(q, k, v, {.causal = true, .hooks = &second.hooks});
     grad(sum(z * z), {q}, {.create_graph = true});
     const Tensor masked = eq(first.scores(), -kInf);
     for (std::size_t i = 0; i < std::size(first.x); ++i)
@@ -110,7 +110,7 @@ TEST_CASE("a query with one key weighs it 1, and its score has gradient 0, exact
       for (const bool by_mask : {false, true}) {
         Generator g(8);
         const auto leaf = [&](std::int64_t d) {
-          return randn({2, 3, 9, d}, dtype, g).requires_grad();
+          return randn({2, 3, 9, d}, dtype, g).requires_grad_();
         };
         const Tensor q = leaf(16), k = leaf(16), v = leaf(40);
         AttentionOptions o{.causal = !by_mask};
@@ -125,7 +125,7 @@ TEST_CASE("a query with one key weighs it 1, and its score has gradient 0, exact
 }
 
 TEST_CASE("a mask changed between forward and backward is an error, not a wrong gradient") {
-  const Tensor q = randn({1, 1, 3, 2}).requires_grad();
+  const Tensor q = randn({1, 1, 3, 2}).requires_grad_();
   const Tensor keep = full({3, 3}, 1, bool8);
   const Tensor y = attention(q, q, q, {.keep = KeepMask(keep)});
   fill_(keep, 0);
@@ -187,7 +187,7 @@ TEST_CASE("what lies in a block that is skipped reaches nothing, NaN or not") {
       CAPTURE(by_mask);
       Generator g(10);
       const std::int64_t t = 900;
-      const auto leaf = [&] { return randn({t, 8}, float32, g).requires_grad(); };
+      const auto leaf = [&] { return randn({t, 8}, float32, g).requires_grad_(); };
       const Tensor q = leaf(), k = leaf(), v = leaf();
       AttentionOptions o{.causal = true};
       if (by_mask)
@@ -228,9 +228,9 @@ TEST_CASE("more than two leading axes are the bits of two") {
         const auto merged = [&](const Tensor& x) {  // as two leading axes
           return reshape(expand(x, with_rows({a, b, h}, t, x.size(-1))), {a * b, h, t, x.size(-1)});
         };
-        const Tensor q = randn(five, float32, g).requires_grad(),
-                     k = randn(five, float32, g).requires_grad(),
-                     v = randn({a, 1, h, t, d}, float32, g).requires_grad();
+        const Tensor q = randn(five, float32, g).requires_grad_(),
+                     k = randn(five, float32, g).requires_grad_(),
+                     v = randn({a, 1, h, t, d}, float32, g).requires_grad_();
         Generator key(3), same(3);
         const Tensor y = attention(q, k, v,
                                    {.causal = true,
@@ -257,9 +257,9 @@ TEST_CASE("more than two leading axes are the bits of two") {
 
 // Bytes at the highest point of a forward and backward, beyond what was there before.
 double peak_bytes(std::int64_t t, AttentionOptions o) {
-  const auto leaf = [&] { return randn({1, 2, t, 8}).requires_grad(); };
+  const auto leaf = [&] { return randn({1, 2, t, 8}).requires_grad_(); };
   const Tensor q = leaf(), k = leaf(), v = leaf(), g = randn({1, 2, t, 8});
-  const Tensor bias = randn({2, 1, t}).requires_grad();
+  const Tensor bias = randn({2, 1, t}).requires_grad_();
   o.keep = KeepMask::padding(std::vector<std::int64_t>{t - 3}, t);
   o.bias = ScoreBias(bias);
   const auto live = pool_stats().live_bytes;

@@ -175,7 +175,7 @@ TEST_CASE("index_add gives the same bits at any thread count", "[index]") {
 }
 
 TEST_CASE("embedding reads rows, its gradient adds them up", "[index]") {
-  const Tensor weight = some_normal({5, 3}).requires_grad(), cotangent = some_normal({2, 4, 3});
+  const Tensor weight = some_normal({5, 3}).requires_grad_(), cotangent = some_normal({2, 4, 3});
   const Tensor ids0 = tensor({{4, 0, 4, 2}, {4, 1, 0, 0}}, int64);
   std::vector<double> expected(15);
   for (std::int64_t b = 0; b < 2; ++b)

@@ -25,9 +25,9 @@ Tensor rounded(const Tensor& x) {
 
 struct Operands {
   Generator random{4};
-  Tensor x = randn({9, 40}, float32, random).requires_grad();
-  Tensor w = randn({20, 40}, float32, random).requires_grad();
-  Tensor b = randn({20}, float32, random).requires_grad();
+  Tensor x = randn({9, 40}, float32, random).requires_grad_();
+  Tensor w = randn({20, 40}, float32, random).requires_grad_();
+  Tensor b = randn({20}, float32, random).requires_grad_();
   Tensor g = randn({9, 20}, float32, random);
 };
 
@@ -53,7 +53,7 @@ TEST_CASE("all three products of linear are those of rounded operands; the bias 
   const OnBf16Way definition("portable");
   const Operands o;
   Operands r;
-  r.x = rounded(o.x).requires_grad(), r.w = rounded(o.w).requires_grad(), r.g = rounded(o.g);
+  r.x = rounded(o.x).requires_grad_(), r.w = rounded(o.w).requires_grad_(), r.g = rounded(o.g);
   const Results got = results_of(o, in_bfloat16(o)), want = in_float32(r);
   for (std::size_t i = 0; i < 3; ++i) CHECK(got[i] == want[i]);
   CHECK(got[3] == in_float32(o)[3]);

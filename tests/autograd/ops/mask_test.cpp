@@ -21,9 +21,9 @@ struct Qkv {
   Tensor q, k, v;
   Qkv(std::int64_t tq, std::int64_t tk, DType dtype = float64, std::uint64_t seed = 1) {
     Generator g(seed);
-    q = randn({2, 3, tq, 4}, dtype, g).requires_grad();
-    k = randn({2, 3, tk, 4}, dtype, g).requires_grad();
-    v = randn({2, 3, tk, 5}, dtype, g).requires_grad();
+    q = randn({2, 3, tq, 4}, dtype, g).requires_grad_();
+    k = randn({2, 3, tk, 4}, dtype, g).requires_grad_();
+    v = randn({2, 3, tk, 5}, dtype, g).requires_grad_();
   }
   Tensor operator()(const AttentionOptions& options = {}) const {
     return attention(q, k, v, options);
@@ -132,8 +132,9 @@ TEST_CASE("fully masked rows: output 0, gradients 0, no NaN, whichever mask did 
     const Qkv x(3, 3, dtype);
     // By a keep-mask, by scores of -inf alone, and by causality with fewer keys than queries.
     const AttentionOptions by_keep{.keep = KeepMask(row1)};
-    const AttentionOptions by_scores{
+    const AttentionHooks mask_scores{
         .on_scores = [&](const Tensor& s) { return masked_fill(s, logical_not(row1), -kInf); }};
+    const AttentionOptions by_scores{.hooks = &mask_scores};
     for (const AttentionOptions& options : {by_keep, by_scores}) {
       const AttentionResult r = attention_with_weights(x.q, x.k, x.v, options);
       for (const Tensor& y : {x(options), r.output}) {
@@ -205,12 +206,12 @@ TEST_CASE("dropout on the weights: one key per call, the same mask forward and b
 TEST_CASE("scores and weights are seen and replaced, each before the next") {
   const Qkv x(3, 3);
   Tensor seen_raw, seen_scores, seen_pattern, seen_dropped;
-  const Tensor y =
-      x({.causal = true,
-         .on_raw_scores = [&](const Tensor& s) { return seen_raw = s, zeros_like(s); },
-         .on_scores = [&](const Tensor& s) { return seen_scores = s; },
-         .on_pattern = [&](const Tensor& p) { return seen_pattern = p, p * 2.0; },
-         .on_dropped = [&](const Tensor& d) { return seen_dropped = d, ones_like(d); }});
+  const AttentionHooks hooks{
+      .on_raw_scores = [&](const Tensor& s) { return seen_raw = s, zeros_like(s); },
+      .on_scores = [&](const Tensor& s) { return seen_scores = s; },
+      .on_pattern = [&](const Tensor& p) { return seen_pattern = p, p * 2.0; },
+      .on_dropped = [&](const Tensor& d) { return seen_dropped = d, ones_like(d); }};
+  const Tensor y = x({.causal = true, .hooks = &hooks});
   CHECK(allclose(seen_raw, matmul(x.q, mT(x.k)) / std::sqrt(double(x.q.size(-1))), 1e-13, 1e-13));
   CHECK(seen_scores.at({0, 0, 0, 1}) == -kInf);
   CHECK(seen_scores.at({0, 0, 1, 0}) == 0);
@@ -234,7 +235,7 @@ TEST_CASE("a mask of rank 1 or 0 is one for every query") {
 TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orders") {
   for (const DType dtype : {float32, float64}) {
     const Tensor x =
-        to(tensor({{-kInf, -kInf, -kInf}, {1, -kInf, 2}}, float64), dtype).requires_grad();
+        to(tensor({{-kInf, -kInf, -kInf}, {1, -kInf, 2}}, float64), dtype).requires_grad_();
     const Tensor p = softmax(x, -1), log_p = log_softmax(x, -1), lse = logsumexp(x, {-1});
     CHECK(values(slice(p, 0, 0, 1)) == V{0, 0, 0});
     CHECK(values(slice(log_p, 0, 0, 1)) == V{-kInf, -kInf, -kInf});
@@ -257,7 +258,7 @@ TEST_CASE("softmax, log_softmax and logsumexp of fully masked rows, at both orde
 }
 
 TEST_CASE("unselected NaN and inf have gradient exactly 0, and give none") {
-  const Tensor x = tensor({std::nan(""), 2, kInf}, float64).requires_grad();
+  const Tensor x = tensor({std::nan(""), 2, kInf}, float64).requires_grad_();
   const Tensor mask = bool_tensor({true, false, true}, {3});
   CHECK(values(grad(sum(exp(masked_fill(x, mask, 0))), {x})[0])[0] == 0);
   CHECK(values(grad(sum(masked_fill(x, mask, 0) * 3.0), {x})[0]) == V{0, 3, 0});

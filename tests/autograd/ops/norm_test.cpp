@@ -41,9 +41,9 @@ double tolerance(DType dtype) { return dtype == float32 ? 8 * 0x1p-24 : 1e-14; }
 
 // x, weight, bias and dL/dy of the numbers from PyTorch below.
 struct Example {
-  Tensor x = tensor({{1, 2, 4, -3}, {0.5, -1.5, 2.5, 0.25}}, float64).requires_grad();
-  Tensor weight = tensor({0.5, -1, 2, 1.5}, float64).requires_grad();
-  Tensor bias = tensor({0.1, 0.2, -0.3, 0.4}, float64).requires_grad();
+  Tensor x = tensor({{1, 2, 4, -3}, {0.5, -1.5, 2.5, 0.25}}, float64).requires_grad_();
+  Tensor weight = tensor({0.5, -1, 2, 1.5}, float64).requires_grad_();
+  Tensor bias = tensor({0.1, 0.2, -0.3, 0.4}, float64).requires_grad_();
   Tensor g = tensor({{1, -2, 0.5, 3}, {-1, 0.25, 2, -0.5}}, float64);
 };
 
@@ -154,11 +154,11 @@ TEST_CASE("norms: only the gradients asked for, with operands missing") {
 TEST_CASE(
     "float32 norm gradients over several chunks of rows are those of the float64 definition") {
   Generator g(3);
-  const Tensor x = randn({2500, 33}, float32, g).requires_grad();
-  const Tensor w = randn({33}, float32, g).requires_grad();
-  const Tensor b = randn({33}, float32, g).requires_grad();
+  const Tensor x = randn({2500, 33}, float32, g).requires_grad_();
+  const Tensor w = randn({33}, float32, g).requires_grad_();
+  const Tensor b = randn({33}, float32, g).requires_grad_();
   const Tensor gy = randn({2500, 33}, float32, g);
-  const auto wide = [](const Tensor& t) { return to(t.detach(), float64).requires_grad(); };
+  const auto wide = [](const Tensor& t) { return to(t.detach(), float64).requires_grad_(); };
   const Tensor wx = wide(x), ww = wide(w), wb = wide(b);
   const auto narrow = grad(layer_norm(x, w, b), {x, w, b}, {.grad_output = gy});
   const auto exact = grad(layer_norm(wx, ww, wb), {wx, ww, wb},
@@ -169,9 +169,9 @@ TEST_CASE(
 }
 
 TEST_CASE("norms of rows of one value, of no rows, and of no values") {
-  const Tensor bias = tensor({0.25}, float64).requires_grad();
-  const Tensor weight = tensor({3}, float64).requires_grad();
-  const Tensor x = reshape(tensor({2, -5}, float64), {2, 1}).requires_grad();
+  const Tensor bias = tensor({0.25}, float64).requires_grad_();
+  const Tensor weight = tensor({3}, float64).requires_grad_();
+  const Tensor x = reshape(tensor({2, -5}, float64), {2, 1}).requires_grad_();
   const Tensor y = layer_norm(x, weight, bias);
   CHECK(values(y) == Values{0.25, 0.25});
   const auto d = grad(sum(y), {x, weight, bias});
@@ -180,7 +180,7 @@ TEST_CASE("norms of rows of one value, of no rows, and of no values") {
   CHECK(values(d[2]) == Values{2});
   CHECK(error(values(rms_norm(x, weight, 0)), {3, -3}) <= 1e-15);
 
-  const Tensor none = empty({2, 0, 1}, float64).requires_grad();
+  const Tensor none = empty({2, 0, 1}, float64).requires_grad_();
   for (const Tensor& z : {layer_norm(none, weight, {}), rms_norm(none, weight)}) {
     CHECK(z.shape() == Shape{2, 0, 1});
     const auto dz = grad(z, {none, weight}, {.grad_output = empty({2, 0, 1}, float64)});
@@ -194,9 +194,9 @@ TEST_CASE("norms of rows of one value, of no rows, and of no values") {
 TEST_CASE("norms give the same bits at 1, 2 and 3 threads") {
   const int before = num_threads();
   Generator g(4);
-  const Tensor x = randn({1700, 48}, float32, g).requires_grad();  // several chunks of rows
-  const Tensor w = randn({48}, float32, g).requires_grad();
-  const Tensor b = randn({48}, float32, g).requires_grad();
+  const Tensor x = randn({1700, 48}, float32, g).requires_grad_();  // several chunks of rows
+  const Tensor w = randn({48}, float32, g).requires_grad_();
+  const Tensor b = randn({48}, float32, g).requires_grad_();
   const Tensor gy = randn({1700, 48}, float32, g);
   std::vector<std::vector<std::vector<float>>> runs;
   for (const int threads : {1, 2, 3}) {
@@ -216,7 +216,7 @@ TEST_CASE("norms give the same bits at 1, 2 and 3 threads") {
 }
 
 TEST_CASE("norms notice an input changed in place before backward") {
-  const Tensor x = ones({2, 3}).requires_grad();
+  const Tensor x = ones({2, 3}).requires_grad_();
   const Tensor weight = ones({3});
   const Tensor y = sum(layer_norm(x, weight, {}));
   fill_(weight, 2);

@@ -88,9 +88,9 @@ TEST_CASE("every layer's gradients agree with both oracles at both orders") {
 
 std::vector<Tensor> gradients(const Sample& s, const Tensor& cotangent, bool create_graph) {
   std::vector<Tensor> leaves;
-  for (const Tensor& x : s.inputs) leaves.push_back(x.detach().requires_grad());
+  for (const Tensor& x : s.inputs) leaves.push_back(x.detach().requires_grad_());
   const Tensor y = s.f(leaves);
-  if (!y.needs_grad()) return {};
+  if (!y.requires_grad()) return {};
   auto g = grad(y, leaves,
                 {.grad_output = cotangent, .create_graph = create_graph, .allow_unused = true});
   for (Tensor& t : g) t = t.detach();

@@ -145,10 +145,10 @@ TEST_CASE("a float32 sum of a million terms is right to its last bit") {
 }
 
 TEST_CASE("max and min share the gradient of ties evenly") {
-  const Tensor x = tensor({{1, 3, 3}, {2, 2, 2}}, float64).requires_grad();
+  const Tensor x = tensor({{1, 3, 3}, {2, 2, 2}}, float64).requires_grad_();
   CHECK(values(grad(sum(max(x, {1})), {x})[0]) == V{0, 0.5, 0.5, 1 / 3., 1 / 3., 1 / 3.});
   CHECK(values(grad(min(x), {x})[0]) == V{1, 0, 0, 0, 0, 0});
-  const Tensor y = tensor({3, 0}, float64), z = tensor({3, 1}, float64).requires_grad();
+  const Tensor y = tensor({3, 0}, float64), z = tensor({3, 1}, float64).requires_grad_();
   CHECK(values(grad(sum(maximum(z, y)), {z})[0]) == V{0.5, 1});
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("softmax does not move when its input is shifted by a million") {
     if (std::abs(shift) < 1e7) CHECK(allclose(y, softmax(x, -1), 1e-9, 0));
     CHECK(allclose(sum(y, {1}), ones({2}, float64), 1e-15, 0));
   }
-  const Tensor w = randn({2, 3}, float64), at = (x + 0.0).detach().requires_grad();
+  const Tensor w = randn({2, 3}, float64), at = (x + 0.0).detach().requires_grad_();
   const Tensor g = grad(sum(softmax(at, -1) * w), {at})[0];
   CHECK(allclose(sum(g, {1}), zeros({2}, float64), 0, 1e-15));
 }
@@ -275,15 +275,15 @@ TEST_CASE("linear is x W^T + b, with no rows, no inputs and no outputs too") {
         CAPTURE(lead, in, out);
         Shape shape = lead;
         shape.push_back(in);
-        const Tensor x = randn(shape, float64, random).requires_grad();
-        const Tensor w = randn({out, in}, float64, random).requires_grad();
-        const Tensor b = randn({out}, float64, random).requires_grad();
+        const Tensor x = randn(shape, float64, random).requires_grad_();
+        const Tensor w = randn({out, in}, float64, random).requires_grad_();
+        const Tensor b = randn({out}, float64, random).requires_grad_();
         const Tensor want = sum(unsqueeze(x, -2) * w, {-1}) + b;
         const Tensor v = randn(want.shape(), float64, random);
         const auto expected = grad(want, {x, w, b}, {.grad_output = v});
         for (const auto& [name, laid_out] : layouts(w.detach())) {
           CAPTURE(name);
-          const Tensor weight = laid_out.requires_grad();
+          const Tensor weight = laid_out.requires_grad_();
           const Tensor y = linear(x, weight, b);
           REQUIRE(y.shape() == want.shape());
           CHECK(allclose(y, want, 1e-13, 1e-13));

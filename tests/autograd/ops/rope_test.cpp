@@ -12,7 +12,7 @@ namespace {
 using namespace heed::autograd;
 
 TEST_CASE("rope of no channels is nothing, and so is its gradient") {
-  const Tensor x = zeros({2, 3, 0}, float64).requires_grad();
+  const Tensor x = zeros({2, 3, 0}, float64).requires_grad_();
   const Tensor y = rope(x);
   CHECK(y.shape() == Shape{2, 3, 0});
   CHECK(grad(sum(y), x).shape() == x.shape());

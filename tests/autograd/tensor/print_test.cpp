@@ -65,12 +65,12 @@ TEST_CASE("empty tensors print shape and dtype where they cannot be seen", "[pri
 
 TEST_CASE("dtype and origin of gradients follow the values", "[print]") {
   CHECK(printed(tensor({0.5}, float64)) == "tensor([0.5000], dtype=float64)");
-  const Tensor leaf = tensor({0.5}).requires_grad();
+  const Tensor leaf = tensor({0.5}).requires_grad_();
   CHECK(printed(leaf) == "tensor([0.5000], requires_grad=True)");
   CHECK(printed(leaf * leaf) == "tensor([0.2500], grad_fn=<mul>)");
   // The suffix wraps at 80 columns.
   const Tensor wide = tensor({-681697, -133549, 65800, 12, 1, 2, 3, 4, 5}, float64);
-  CHECK(printed(wide.requires_grad()) ==
+  CHECK(printed(wide.requires_grad_()) ==
         "tensor([-6.8170e+05, -1.3355e+05,  6.5800e+04,  1.2000e+01,  1.0000e+00,\n"
         "         2.0000e+00,  3.0000e+00,  4.0000e+00,  5.0000e+00], dtype=float64,\n"
         "       requires_grad=True)");

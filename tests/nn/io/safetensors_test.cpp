@@ -76,7 +76,7 @@ std::vector<NamedTensor> examples() {
           {"every other", slice(randn({9}, float64, g), 0, 1, 9, 2)},
           {"expanded", expand(randn({1, 3}, float32, g), {4, 3})},
           {"ü\n\"", ones({1})},
-          {"rank 8", ones({1, 1, 2, 1, 1, 2, 1, 1}).requires_grad()}};
+          {"rank 8", ones({1, 1, 2, 1, 1, 2, 1, 1}).requires_grad_()}};
 }
 
 TEST_CASE("tensors come back bit for bit") {
@@ -342,8 +342,8 @@ TEST_CASE("save_safetensors refuses what no file can hold, and writes nothing") 
 }
 
 TEST_CASE("load_parameters fits all or writes nothing") {
-  const std::vector<NamedTensor> model = {{"ln.weight", zeros({2}).requires_grad()},
-                                          {"head.weight", zeros({2, 3}).requires_grad()}};
+  const std::vector<NamedTensor> model = {{"ln.weight", zeros({2}).requires_grad_()},
+                                          {"head.weight", zeros({2, 3}).requires_grad_()}};
   const auto load = [&](std::vector<NamedTensor> tensors) {
     load_parameters(model, {"run/model.safetensors", std::move(tensors), {}});
   };

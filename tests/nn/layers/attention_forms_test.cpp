@@ -4,8 +4,8 @@
 #include "autograd/engine/engine.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/init.h"
+#include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
-#include "nn/train/optim.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
@@ -38,10 +38,10 @@ std::vector<Tensor> tensors(const MultiHeadAttention& layer) {
 }
 // Output, gradients of both inputs, then of all parameters, these brought to packed_qkv by
 // convert(), which is as right for gradients as for weights.
-std::vector<Tensor> run(const MultiHeadAttention& layer, const Pass& pass = {}) {
-  const Tensor x = draw({2, 5, 12}, 3).requires_grad(),
-               memory = draw({2, 6, 12}, 4).requires_grad();
-  const Tensor y = layer.forward(x, memory, pass);
+std::vector<Tensor> run(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
+  const Tensor x = draw({2, 5, 12}, 3).requires_grad_(),
+               memory = draw({2, 6, 12}, 4).requires_grad_();
+  const Tensor y = layer.forward(x, memory, ctx);
   std::vector<Tensor> wanted = tensors(layer);
   wanted.push_back(x), wanted.push_back(memory);
   std::vector<Tensor> g = grad(y, wanted, {.grad_output = draw(y.shape(), 5)});

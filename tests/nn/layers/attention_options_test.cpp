@@ -56,7 +56,7 @@ TEST_CASE("cross attention under causality, padding and a learned bias") {
     const MultiHeadAttention layer = random_layer(
         {.d_model = 12, .heads = 3, .causal = true, .alignment = alignment, .dtype = float64});
     const std::int64_t lengths[] = {6, 3};
-    const Tensor table = draw({3, 5, 6}, 8).requires_grad();
+    const Tensor table = draw({3, 5, 6}, 8).requires_grad_();
     Probe probe;
     probe.record("hook_attn_scores").record("hook_pattern").record("hook_q").record("hook_k");
     const Tensor x = draw({2, 5, 12}, 3), memory = draw({2, 6, 12}, 4);
@@ -97,7 +97,7 @@ TEST_CASE("one polarity, held by the types") {
                     "KeepMask");
   CHECK_NOTHROW(ScoreBias(zeros({3, 3})));  // adds nothing, and is no mask
   CHECK_NOTHROW(ScoreBias(zeros({0, 3})));
-  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad()));  // a bias to be learned
+  CHECK_NOTHROW(ScoreBias(ones({3, 3}).requires_grad_()));  // a bias to be learned
   CHECK_NOTHROW(ScoreBias(mask * 2.0));
 }
 

@@ -29,12 +29,12 @@ struct Seen {
   Tensor q, k, v, z, scores, pattern, y;
   Tensor scores_grad, pattern_grad;
 };
-Seen seen(const MultiHeadAttention& layer, const Pass& pass = {}) {
+Seen seen(const MultiHeadAttention& layer, const ForwardContext& ctx = {}) {
   Probe probe;
   for (const char* site :
        {"hook_q", "hook_k", "hook_v", "hook_z", "hook_attn_scores", "hook_pattern"})
     probe.record(site);
-  Pass with = pass;
+  ForwardContext with = ctx;
   with.probe = &probe;
   Seen s;
   s.y = layer(draw({2, kTokens, 8}, 3), with);
@@ -114,8 +114,8 @@ TEST_CASE("a soft cap bounds scores before bias and mask") {
 }
 
 // Weights, and their gradients, by the definition: exp(s) / (exp(sink) + sum of exp(s)).
-void check_sink(const MultiHeadAttention& layer, const Pass& pass, const Tensor& logit) {
-  const Seen s = seen(layer, pass);
+void check_sink(const MultiHeadAttention& layer, const ForwardContext& ctx, const Tensor& logit) {
+  const Seen s = seen(layer, ctx);
   CHECK(s.scores.shape() == Shape{2, 2, kTokens, kTokens});
   const Tensor e = exp(s.scores);
   const Tensor sink = exp(expand(reshape(logit, {2, 1, 1}), {2, 2, kTokens, 1}));
@@ -138,18 +138,18 @@ TEST_CASE("a sink takes its share of every row and adds nothing") {
         Options o = base();
         o.alignment = alignment, o.causal = causal, o.soft_cap = cap;
         const std::int64_t lengths[] = {5, 2};
-        const Pass passes[] = {
+        const ForwardContext passes[] = {
             {},
             {.keep = KeepMask::padding(lengths, kTokens)},
             {.bias = ScoreBias::alibi(2, kTokens, kTokens, float64)},
             {.keep = KeepMask(full({1, 1}, 1, bool8)), .bias = ScoreBias(draw({kTokens}, 8))}};
-        for (const Pass& pass : passes) {
-          CAPTURE(int(alignment), causal, cap, pass.keep.defined(), pass.bias.defined());
+        for (const ForwardContext& ctx : passes) {
+          CAPTURE(int(alignment), causal, cap, ctx.keep.defined(), ctx.bias.defined());
           o.sink = Sink::kZero;
-          check_sink(random_layer(o), pass, zeros({2}, float64));
+          check_sink(random_layer(o), ctx, zeros({2}, float64));
           o.sink = Sink::kLearned;
           const MultiHeadAttention layer = random_layer(o);
-          check_sink(layer, pass, layer.sink_logit.detach());
+          check_sink(layer, ctx, layer.sink_logit.detach());
         }
       }
   Options o = base();

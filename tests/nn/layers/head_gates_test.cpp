@@ -81,7 +81,7 @@ TEST_CASE("a gate of 0 cuts NaN and infinities, another number does not") {
 TEST_CASE("dL/dgate is a head's <dL/dz, z>, and what moving the gate does") {
   const Gated g(AttentionForm::kSeparate, float64);
   for (const std::vector<double>& at : {std::vector<double>{1, 1, 1}, {0.3, 0, -2}}) {
-    const Tensor gates = from_data(at, {3}).requires_grad();
+    const Tensor gates = from_data(at, {3}).requires_grad_();
     Probe probe;
     probe.scale_heads(kZ, gates).record(kZ);
     const Tensor loss = cross_entropy(g.model.forward(g.ids, {.probe = &probe}), g.targets);
@@ -105,7 +105,7 @@ TEST_CASE("dL/dgate is a head's <dL/dz, z>, and what moving the gate does") {
 
 TEST_CASE("a gradient per gate, of a gate that is 0, too, and gradients of gradients") {
   const Gated g(AttentionForm::kPackedQKV, float64);
-  const Tensor gates = tensor({0, 1, 0.5}, float64).requires_grad();
+  const Tensor gates = tensor({0, 1, 0.5}, float64).requires_grad_();
   const Tensor weight = g.model.blocks[1].attn.weights.out_proj_weight;
   const Tensor loss = cross_entropy(g.logits(gates), g.targets);
   const Tensor first = grad(loss, {gates}, {.create_graph = true})[0];

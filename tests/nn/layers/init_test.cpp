@@ -15,7 +15,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 
 Tensor leaf(const Shape& shape, DType dtype = float32) {
-  return full(shape, -7, dtype).requires_grad();
+  return full(shape, -7, dtype).requires_grad_();
 }
 
 // sum of bits_i * (2i + 1) mod 2^64, as the vectors have it.
@@ -137,7 +137,7 @@ TEST_CASE("orthogonal makes rows or columns orthonormal, and keeps R's diagonal 
 }
 
 TEST_CASE("gpt2 leaves vectors that are no norm as they are") {
-  const Tensor scale = full({3}, 0.25).requires_grad();
+  const Tensor scale = full({3}, 0.25).requires_grad_();
   const std::vector<NamedTensor> p{{"blocks.0.attn.scale", scale}};
   Generator g(1);
   init::gpt2(p, 2, g);

@@ -35,10 +35,10 @@ struct Run {
 
 Run run(const MultiHeadAttention& attention, Probe* probe) {
   Generator g(2), dropout(3);
-  const Tensor x = randn({2, 7, 12}, float32, g).requires_grad();
-  const Pass pass{
-      .training = true, .generator = &dropout, .probe = probe, .prefix = probe ? "attn." : ""};
-  const Tensor y = attention(x, pass);
+  const Tensor x = randn({2, 7, 12}, float32, g).requires_grad_();
+  const ForwardContext whole{.training = true, .generator = &dropout, .probe = probe};
+  const ForwardContext ctx = whole.child("attn");
+  const Tensor y = attention(x, ctx);
   const Tensor v = randn(y.shape(), float32, g);
   return {y, grad(y, {x, attention.weights.in_proj_weight}, {.grad_output = v})};
 }
@@ -57,7 +57,7 @@ void check_recording(double dropout, Sink sink) {
   for (const std::string& site : kWeightSites) {
     CAPTURE(site, dropout, int(sink));
     CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
-    CHECK(!fused.value(site).needs_grad());
+    CHECK(!fused.value(site).requires_grad());
     // -inf - -inf is NaN: compare what is not masked.
     const Tensor masked = logical_not(isfinite(composite.value(site)));
     const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
@@ -217,7 +217,7 @@ TEST_CASE("what sublayers add is what the stream gains, scaled and dropped out")
       if (mlp) stream.insert(stream.begin() + 1, "hook_resid_mid");
       for (const std::string& site : added) probe.record(site);
       for (const std::string& site : stream) probe.record(site);
-      const Tensor y = block(randn({2, 5, 8}, float32, g).requires_grad(),
+      const Tensor y = block(randn({2, 5, 8}, float32, g).requires_grad_(),
                              {.training = true, .generator = &dropout, .probe = &probe});
       grad(sum(y * y), {block.attn.weights.out_proj_weight});
       CHECK(same_bits(probe.value("hook_resid_post"), y.detach()));

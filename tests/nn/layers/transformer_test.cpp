@@ -51,7 +51,7 @@ TEST_CASE("the causal model's gradient to later inputs is exactly 0, to others i
                                                   .form = form,
                                                   .dtype = dtype});
           Generator g(5);
-          const Tensor x = randn({2, 6, 8}, dtype, g).requires_grad();
+          const Tensor x = randn({2, 6, 8}, dtype, g).requires_grad_();
           check_causal([&](const Tensor& e) { return model.forward_embedded(e); }, x);
         }
 }

@@ -53,7 +53,7 @@ TEST_CASE("integrated gradients sum to L's change from the baseline") {
 
 TEST_CASE("input x gradient is the embeddings' gradient, token by token") {
   const Transformer model = random_model(small_options());
-  const Tensor e = model.tok(one_sequence().inputs).detach().requires_grad();
+  const Tensor e = model.tok(one_sequence().inputs).detach().requires_grad_();
   const Tensor g =
       grad(sum(objective_values(model.forward_embedded(e), one_sequence(), kDiff)), e).detach();
   const auto expected = values(sum(e.detach() * g, {0, 2}));
@@ -134,7 +134,7 @@ TEST_CASE("a model's flow is of its own patterns and their gradients") {
     Probe probe;
     for (const char* site : {"blocks.0.attn.hook_pattern", "blocks.1.attn.hook_pattern"})
       probe.record(site);
-    const Tensor e = model.tok(one_sequence().inputs).detach().requires_grad();
+    const Tensor e = model.tok(one_sequence().inputs).detach().requires_grad_();
     grad(sum(objective_values(model.forward_embedded(e, {.probe = &probe}), one_sequence(), kDiff)),
          e);
     std::vector<Tensor> patterns, gradients;

@@ -88,7 +88,7 @@ TEST_CASE(
       look.record(site), run.record(site);
       model(clean.inputs, {.probe = &look});
       const GradMode recording(true);
-      const Tensor start = model.tok(corrupt.inputs).detach().requires_grad();
+      const Tensor start = model.tok(corrupt.inputs).detach().requires_grad_();
       grad(objective_values(model.forward_embedded(start, {.probe = &run}), clean, kDiff), start,
            {.grad_output = ones({1}, float64)});
       const Tensor d = look.value(site) - run.value(site);

@@ -90,7 +90,7 @@ TEST_CASE(
     const Batch one = make_batch({kFirst});
     const Study s = study(model, one, {});
     for (std::int64_t layer = 0; layer < 2; ++layer) {
-      const Tensor gates = ones({4}, float64).requires_grad();
+      const Tensor gates = ones({4}, float64).requires_grad_();
       Probe probe;
       probe.scale_heads("blocks." + std::to_string(layer) + ".attn.hook_z", gates);
       const Tensor value = mean(objective_values(model(one.inputs, {.probe = &probe}), one, {}));

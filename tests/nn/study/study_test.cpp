@@ -102,8 +102,8 @@ struct Studied {
     return found;
   }
   // The logits, and the loss's gradient by every parameter.
-  std::map<std::string, Tensor> gradients(const Pass& pass = {}) {
-    const Tensor logits = model.forward(one.inputs, pass);
+  std::map<std::string, Tensor> gradients(const ForwardContext& ctx = {}) {
+    const Tensor logits = model.forward(one.inputs, ctx);
     backward(cross_entropy(logits, one.targets));
     std::map<std::string, Tensor> found{{"logits", logits.detach()}};
     for (const NamedTensor& p : parameters(model)) {

@@ -30,7 +30,7 @@ void check_close(const std::string& name, const Tensor& got, const Tensor& exact
 
 // A node and its vjp around the smallest computation there is.
 Json overhead(bool json) {
-  const Tensor a = autograd::randn({8}).requires_grad(), b = autograd::randn({8}).requires_grad();
+  const Tensor a = autograd::randn({8}).requires_grad_(), b = autograd::randn({8}).requires_grad_();
   const Tensor ones = autograd::ones({8});
   const std::vector<Tensor> leaves = {a, b};
   Tensor y;
@@ -77,7 +77,7 @@ Json rows(bool json, Progress& progress) {
   for (const RowOp& op : ops) {
     progress.at_work(fmt::format("bench ops: {}", op.name));
     check_close(op.name, op.f(x), op.f(exact_x));
-    const Tensor leaf = x.detach().requires_grad();
+    const Tensor leaf = x.detach().requires_grad_();
     const Tensor g = autograd::randn(op.f(x).shape());
     const std::vector<double> s = median_seconds(
         {[&] { op.f(x); }, [&] { autograd::grad(op.f(leaf), {leaf}, {.grad_output = g}); }});
@@ -119,7 +119,7 @@ Json attention_table(bool json, Progress& progress) {
   for (const std::int64_t length : {1024, 2048, 4096, 8192}) {
     progress.at_work(fmt::format("bench ops: attention, T = {}", length));
     const auto draw = [&] { return autograd::randn({1, 1, length, 32}); };
-    const auto leaf = [&] { return draw().requires_grad(); };
+    const auto leaf = [&] { return draw().requires_grad_(); };
     const Tensor q = leaf(), k = leaf(), v = leaf(), g = draw();
     {
       const autograd::NoGrad guard;

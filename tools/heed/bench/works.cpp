@@ -138,7 +138,8 @@ std::function<void()> attention_call(const std::string& shape) {
     usage_error("attention needs a shape BxHxTxD such as 8x6x256x64, got '{}'", shape);
   autograd::Generator g(1);
   const auto draw = [&] { return autograd::randn(autograd::Shape(n), autograd::float32, g); };
-  const Tensor q = draw().requires_grad(), k = draw().requires_grad(), v = draw().requires_grad();
+  const Tensor q = draw().requires_grad_(), k = draw().requires_grad_(),
+               v = draw().requires_grad_();
   return [q, k, v, out_grad = draw()] {
     autograd::grad(autograd::attention(q, k, v, {.causal = true}), {q, k, v},
                    {.grad_output = out_grad});

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
-#include "nn/train/optim.h"
 
 namespace heed {
 

@@ -1,7 +1,7 @@
 // Optimizers and gradient clipping, with PyTorch's formulas and its names for their state. One
 // step:
 //   optimizer.zero_grad(); backward(loss);
-//   optimizer.step(schedule.lr_at(step), 1.0);  // gradients clipped to a global norm of 1
+//   optimizer.step({.lr = schedule.lr_at(step), .clip_norm = 1.0});
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,18 @@ struct ParameterGroup {
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
                                          double weight_decay);
 
-/// Base of the optimizers: who is updated, with what state. The same bits at any thread count.
+/// One update's learning rate and limits of the gradients.
+struct StepOptions {
+  double lr;  ///< finite, >= 0
+  /// > 0: largest norm of all gradients as one vector. They count times min(1, clip_norm / (norm +
+  /// 1e-6)), as with PyTorch's clip_grad_norm_, and stay unchanged in .grad.
+  double clip_norm = std::numeric_limits<double>::infinity();
+  /// > 0: first, every element is brought into [-clip_value, clip_value], as by clip_grad_value_.
+  double clip_value = std::numeric_limits<double>::infinity();
+};
+
+/// Base of the optimizers: parameters in groups, and their state. Results have the same bits at any
+/// thread count.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -34,13 +45,10 @@ class Optimizer {
 
   /// One update from the parameters' gradients, in place. A parameter without a gradient is left
   /// alone, state and decay included, as in PyTorch. Returns the norm of all gradients as one
-  /// vector, accumulated in float64; they count times min(1, max_norm / (norm + 1e-6)), PyTorch's
-  /// clip_grad_norm_ in the same pass, and stay as they are in .grad. Before that every element is
-  /// brought into [-max_value, max_value] (clip_grad_value_). NumericError, and no change,
-  /// naming the first parameter with a gradient that is not finite, or that the update would make
-  /// so, and the place. ValueError unless lr is finite and >= 0, max_norm > 0 and max_value > 0.
-  double step(double lr, double max_norm = std::numeric_limits<double>::infinity(),
-              double max_value = std::numeric_limits<double>::infinity());
+  /// vector before clip_norm, accumulated in float64. Throws NumericError, and changes nothing, if
+  /// a gradient is not finite or the update would make a parameter so; the text names the parameter
+  /// and the place. Throws ValueError for options out of range.
+  double step(const StepOptions& options);
   /// The norm of the gradients that the last step() took, after clipping.
   double clipped_norm() const { return clipped_norm_; }
   /// Forgets the gradients of all parameters.

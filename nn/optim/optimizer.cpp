@@ -1,4 +1,4 @@
-#include "nn/train/optim.h"
+#include "nn/optim/optimizer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
-#include "nn/train/first_non_finite.h"
+#include "nn/optim/first_non_finite.h"
 
 namespace heed::nn {
 
@@ -77,10 +77,11 @@ void Optimizer::for_each_chunk(F f) {
   });
 }
 
-double Optimizer::step(double lr, double max_norm, double max_value) {
+double Optimizer::step(const StepOptions& options) {
+  const auto [lr, clip_norm, clip_value] = options;
   check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a learning rate >= 0, got ", lr);
-  check<ValueError>(max_norm > 0, name_, "needs max_norm > 0, got ", max_norm);
-  check<ValueError>(max_value > 0, name_, "needs max_value > 0, got ", max_value);
+  check<ValueError>(clip_norm > 0, name_, "needs clip_norm > 0, got ", clip_norm);
+  check<ValueError>(clip_value > 0, name_, "needs clip_value > 0, got ", clip_value);
   const NoGrad guard;
   skipped_.clear();
   for (Slot& slot : slots_) {
@@ -92,12 +93,12 @@ double Optimizer::step(double lr, double max_norm, double max_value) {
   }
   const double norm = measure();
   clipped_norm_ = norm;
-  if (max_value < std::numeric_limits<double>::infinity()) {
+  if (clip_value < std::numeric_limits<double>::infinity()) {
     for (Slot& slot : slots_)
-      if (slot.grad.defined()) slot.grad = clamp(slot.grad, -max_value, max_value);
+      if (slot.grad.defined()) slot.grad = clamp(slot.grad, -clip_value, clip_value);
     clipped_norm_ = measure();
   }
-  const double scale = std::min(1.0, max_norm / (clipped_norm_ + 1e-6));
+  const double scale = std::min(1.0, clip_norm / (clipped_norm_ + 1e-6));
   clipped_norm_ *= scale;
   if (!std::isfinite(size_)) size_ = size_of_parameters();
   std::vector<Tensor> before;

@@ -1,4 +1,4 @@
-#include "nn/train/first_non_finite.h"
+#include "nn/optim/first_non_finite.h"
 
 #include <algorithm>
 #include <cmath>

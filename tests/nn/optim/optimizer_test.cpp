@@ -1,5 +1,5 @@
 // Optimizers against plain loops and closed forms, clipping, schedules, state, errors.
-#include "nn/train/optim.h"
+#include "nn/optim/optimizer.h"
 
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
 #include "nn/io/safetensors.h"
-#include "nn/train/schedule.h"
+#include "nn/optim/schedule.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -21,7 +21,7 @@ using Values = std::vector<double>;
 
 Values values(const Tensor& x) { return to(x.detach(), float64).to_vector<double>(); }
 
-NamedTensor leaf(const std::string& name, const Tensor& x) { return {name, x.requires_grad()}; }
+NamedTensor leaf(const std::string& name, const Tensor& x) { return {name, x.requires_grad_()}; }
 
 // Makes `gradient` the parameter's gradient.
 void give(const NamedTensor& p, const Tensor& gradient) {
@@ -63,7 +63,7 @@ TEST_CASE("AdamW follows the paper, parameter by parameter") {
         expected[p.name][i].step(values_of_g[i]);
       }
     }
-    adam.step(lr);
+    adam.step({.lr = lr});
     CHECK(adam.skipped() ==
           (step % 3 == 1 ? std::vector<std::string>{"b"} : std::vector<std::string>{}));
   }
@@ -80,7 +80,7 @@ TEST_CASE("AdamW without eps moves by lr against the sign of a constant gradient
   Values expected = values(p.tensor);
   for (int step = 0; step < 5; ++step) {
     give(p, tensor({1e-9, -4, 1e6}, float64));
-    adam.step(0.1);
+    adam.step({.lr = 0.1});
     for (std::size_t i = 0; i < 3; ++i)
       expected[i] = expected[i] * (1 - 0.1 * 0.5) - (i == 1 ? -0.1 : 0.1);
   }
@@ -93,7 +93,7 @@ TEST_CASE("SGD's momentum sums to the closed form") {
   SGD sgd({{{p}}}, {.momentum = 0.9});
   for (int step = 0; step < 10; ++step) {
     give(p, tensor({3}, float64));
-    sgd.step(0.01);
+    sgd.step({.lr = 0.01});
   }
   double expected = 0;  // after n steps the buffer is g (1 - mu^n) / (1 - mu)
   for (int n = 1; n <= 10; ++n) expected -= 0.01 * 3 * (1 - std::pow(0.9, n)) / (1 - 0.9);
@@ -104,7 +104,7 @@ TEST_CASE("SGD adds the decay to the gradient") {
   const NamedTensor p = leaf("p", tensor({4, -8}));
   SGD sgd({{{p}, 0.5}});
   give(p, tensor({1, 2}));
-  sgd.step(0.25);
+  sgd.step({.lr = 0.25});
   CHECK(values(p.tensor) == Values{4 - 0.25 * (1 + 2), -8 - 0.25 * (2 - 4)});
   CHECK(sgd.state().size() == 1);  // no momentum, no buffer
 }
@@ -113,12 +113,12 @@ TEST_CASE("steps take gradients of any strides") {
   const NamedTensor p = leaf("p", zeros({2, 3}));
   SGD sgd({{{p}}});
   backward(sum(p.tensor));  // an expanded 1
-  sgd.step(1);
+  sgd.step({.lr = 1});
   CHECK(values(p.tensor) == Values(6, -1));
   sgd.zero_grad();
   CHECK(!p.tensor.grad().defined());
   backward(sum(transpose(p.tensor, 0, 1) * tensor({{1, 2}, {3, 4}, {5, 6}})));
-  sgd.step(1);
+  sgd.step({.lr = 1});
   CHECK(values(p.tensor) == Values{-2, -4, -6, -3, -5, -7});
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("a step makes values saved before it stale") {
   SGD sgd({{{p}}});
   const Tensor loss = sum(p.tensor * p.tensor);
   give(p, tensor({1, 1}));
-  sgd.step(0.1);
+  sgd.step({.lr = 0.1});
   CHECK_THROWS_WITH(backward(loss), Contains("in place"));
 }
 
@@ -143,8 +143,8 @@ TEST_CASE("optimizers and clipping give the same bits at any thread count") {
     SGD sgd({{{p, q}, 0.1}}, {.momentum = 0.9});
     for (int step = 0; step < 3; ++step) {
       give(p, randn(p.tensor.shape(), float32, g));
-      norms.push_back(adam.step(0.1, 1));
-      sgd.step(0.1);
+      norms.push_back(adam.step({.lr = 0.1, .clip_norm = 1}));
+      sgd.step({.lr = 0.1});
     }
     results.push_back(p.tensor.to_vector<float>());
   }
@@ -165,7 +165,7 @@ TEST_CASE("state loaded into a fresh optimizer continues bit for bit") {
         adam = std::move(fresh);
       }
       give(p, randn({40}, float32, g));
-      adam->step(0.01);
+      adam->step({.lr = 0.01});
     }
     return p.tensor.to_vector<float>();
   };
@@ -196,13 +196,13 @@ Values step_of(const NamedTensor& p) {
 
 TEST_CASE("steps clip to the global norm, as PyTorch, and leave .grad as it was") {
   const DType dtype = GENERATE(float32, float64);
-  const auto stepped = [&](double max_norm, auto look) {
+  const auto stepped = [&](double clip_norm, auto look) {
     const NamedTensor a = leaf("a", zeros({2}, dtype)), b = leaf("b", zeros({2, 2}, dtype)),
                       none = leaf("none", zeros({3}, dtype));
     give(a, tensor({3, 0}, dtype));
     give(b, tensor({{0, 4}, {0, 0}}, dtype));
     SGD sgd({{{a, b, none}}});
-    CHECK(sgd.step(1, max_norm) == 5);
+    CHECK(sgd.step({.lr = 1, .clip_norm = clip_norm}) == 5);
     CHECK(values(a.tensor.grad()) == Values{3, 0});
     look(step_of(a), step_of(b));
   };
@@ -217,17 +217,17 @@ TEST_CASE("steps clip to the global norm, as PyTorch, and leave .grad as it was"
       CHECK(b == Values{0, 4, 0, 0});
     });
   SGD nothing({{{leaf("none", zeros({3}, dtype))}}});
-  CHECK(nothing.step(1, 1) == 0);
+  CHECK(nothing.step({.lr = 1, .clip_norm = 1}) == 0);
 }
 
 TEST_CASE("AdamW's clipped step is its step on clipped gradients") {
-  const auto run = [](double scale, double max_norm) {
+  const auto run = [](double scale, double clip_norm) {
     const NamedTensor p = leaf("p", ones({70}));
     AdamW adam({{{p}, 0.1}});
     Generator g(3);
     for (int i = 0; i < 3; ++i) {
       give(p, randn({70}, float32, g) * scale);
-      adam.step(0.01, max_norm);
+      adam.step({.lr = 0.01, .clip_norm = clip_norm});
     }
     return values(p.tensor);
   };
@@ -244,9 +244,10 @@ TEST_CASE("the norm of gradients adds in float64") {
   const NamedTensor p = leaf("p", zeros({100000}));
   SGD sgd({{{p}}});
   give(p, full({100000}, 1e-3f));
-  CHECK(sgd.step(0) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
+  CHECK(sgd.step({.lr = 0}) == Approx(double(1e-3f) * std::sqrt(1e5)).epsilon(1e-13));
   give(p, full({100000}, 1e30f));  // its square is no float
-  CHECK(sgd.step(1, 1) == Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
+  CHECK(sgd.step({.lr = 1, .clip_norm = 1}) ==
+        Approx(double(1e30f) * std::sqrt(1e5)).epsilon(1e-13));
   CHECK(step_of(p)[7] == Approx(1 / std::sqrt(1e5)));
 }
 
@@ -260,7 +261,7 @@ TEST_CASE("clipping scales a gradient that two parameters share once, and leaves
   });
   backward(sum(y * full({4}, 8)));
   SGD sgd({{{a, b}}});
-  const double norm = sgd.step(1, 1);
+  const double norm = sgd.step({.lr = 1, .clip_norm = 1});
   CHECK(norm == Approx(8 * std::sqrt(8.0)));
   for (const NamedTensor& p : {a, b}) CHECK(step_of(p)[0] == Approx(8 / norm).epsilon(1e-6));
   CHECK(values(seen) == Values(4, 8));
@@ -273,15 +274,16 @@ TEST_CASE("a step names the first gradient that is not finite, and changes nothi
   give(b, tensor({{0, 0, 0}, {0, std::nan(""), 0}}));
   give(c, tensor({kInf}));
   AdamW all({{{a, b, c}}}), two({{{a, c}}});
-  CHECK_THROWS_WITH(all.step(0.1), Contains("blocks.0.proj.weight [2, 3] is nan at [1, 1]"));
-  CHECK_THROWS_WITH(two.step(0.1, 1), Contains("c [1] is inf at [0]"));
+  CHECK_THROWS_WITH(all.step({.lr = 0.1}),
+                    Contains("blocks.0.proj.weight [2, 3] is nan at [1, 1]"));
+  CHECK_THROWS_WITH(two.step({.lr = 0.1, .clip_norm = 1}), Contains("c [1] is inf at [0]"));
   CHECK(values(a.tensor) == Values{0, 0});
   CHECK(all.state()[0].tensor.item() == 0);
   const NamedTensor large = leaf("large", zeros({1}, float64));
   give(large, tensor({1e300}, float64));
-  CHECK_THROWS_AS(SGD({{{large}}}).step(1), NumericError);
+  CHECK_THROWS_AS(SGD({{{large}}}).step({.lr = 1}), NumericError);
   for (const double bad : {0.0, -1.0, std::nan("")})
-    CHECK_THROWS_AS(SGD({{{a}}}).step(1, bad), ValueError);
+    CHECK_THROWS_AS(SGD({{{a}}}).step({.lr = 1, .clip_norm = bad}), ValueError);
 }
 
 TEST_CASE("an update that leaves the finite numbers is taken back, state and all") {
@@ -295,24 +297,25 @@ TEST_CASE("an update that leaves the finite numbers is taken back, state and all
   give(a, tensor({1, 1}));
   give(b, full({2, 2}, 1e30));
   SGD sgd({{{a, b}}}, {.momentum = 0.9});
-  CHECK_THROWS_WITH(sgd.step(1e20),
+  CHECK_THROWS_WITH(sgd.step({.lr = 1e20}),
                     "SGD: the update makes b [2, 2] -inf at [0, 0]; lower the learning rate (now "
                     "1e+20) or the weight decay");
   unchanged(sgd);
   AdamW squares({{{a, b}}});
-  CHECK_THROWS_WITH(squares.step(0.1), Contains("makes b.exp_avg_sq [2, 2] inf at [0, 0]"));
+  CHECK_THROWS_WITH(squares.step({.lr = 0.1}), Contains("makes b.exp_avg_sq [2, 2] inf at [0, 0]"));
   unchanged(squares);
   AdamW decay({{{a, b}, 1e10}});
-  CHECK_THROWS_WITH(decay.step(1, 1), Contains("makes b [2, 2] -inf at [0, 0]"));
+  CHECK_THROWS_WITH(decay.step({.lr = 1, .clip_norm = 1}),
+                    Contains("makes b [2, 2] -inf at [0, 0]"));
   unchanged(decay);
   give(b, zeros({2, 2}));
   AdamW nothing({{{b}}}, {.eps = 1e-300});
-  CHECK_THROWS_WITH(nothing.step(0.1), Contains("makes b [2, 2] "));  // 0 / 0
+  CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));  // 0 / 0
   unchanged(nothing);
   // And when all went well before.
   SGD later({{{a}}});
-  later.step(0);
-  CHECK_THROWS_AS(later.step(1e39), NumericError);
+  later.step({.lr = 0});
+  CHECK_THROWS_AS(later.step({.lr = 1e39}), NumericError);
   CHECK(values(a.tensor) == Values{1, 1});
   CHECK(later.state()[0].tensor.item() == 1);
 }
@@ -329,7 +332,8 @@ TEST_CASE("optimizers say what they cannot do") {
   CHECK_THROWS_AS(AdamW({{{p}}}, {.eps = std::nan("")}), ValueError);
   AdamW adam({{{p}}});
   give(p, ones({2, 3}));
-  for (const double lr : {-1.0, std::nan(""), kInf}) CHECK_THROWS_AS(adam.step(lr), ValueError);
+  for (const double lr : {-1.0, std::nan(""), kInf})
+    CHECK_THROWS_AS(adam.step({.lr = lr}), ValueError);
   CHECK(values(p.tensor) == Values(6, 1));
 }
 
@@ -358,16 +362,16 @@ TEST_CASE("clipping by value comes before clipping by norm, and both norms are t
   const NamedTensor p = leaf("p", zeros({3}, float64));
   SGD sgd({{{p}}});
   give(p, tensor({3.0, -4.0, 0.5}, float64));
-  CHECK(sgd.step(1, HUGE_VAL, 1) == Approx(std::sqrt(25.25)));  // before clipping
+  CHECK(sgd.step({.lr = 1, .clip_value = 1}) == Approx(std::sqrt(25.25)));  // before clipping
   CHECK(sgd.clipped_norm() == Approx(1.5));
   CHECK(values(p.tensor) == Values{-1, 1, -0.5});
   CHECK(values(p.tensor.grad()) == Values{3, -4, 0.5});  // as it was
   give(p, tensor({3.0, -4.0, 0.5}, float64));
-  sgd.step(0, 0.75, 1);
+  sgd.step({.lr = 0, .clip_norm = 0.75, .clip_value = 1});
   CHECK(sgd.clipped_norm() == Approx(0.75).epsilon(1e-5));
-  const double norm = sgd.step(0);  // no clipping
+  const double norm = sgd.step({.lr = 0});  // no clipping
   CHECK(norm == sgd.clipped_norm());
-  CHECK_THROWS_AS(sgd.step(1, 1, 0), ValueError);
+  CHECK_THROWS_AS(sgd.step({.lr = 1, .clip_norm = 1, .clip_value = 0}), ValueError);
 }
 
 TEST_CASE("wsd warms up, stays, and decays linearly at the end") {

@@ -1,0 +1,25 @@
+// The library heed::lab, which the program heed is made of: tasks, training, runs on disk and
+// studies of attention. Includes all of heed::nn.
+#pragma once
+
+#include "nn/nn.h"
+#include "nn/study/ablation.h"
+#include "nn/study/attribution.h"
+#include "nn/study/causality.h"
+#include "nn/study/head_importance.h"
+#include "nn/study/lens.h"
+#include "nn/study/patching.h"
+#include "nn/study/study.h"
+#include "nn/tasks/alphabet.h"
+#include "nn/tasks/ngram.h"
+#include "nn/tasks/task.h"
+#include "nn/tasks/tasks.h"
+#include "nn/tasks/vocabulary.h"
+#include "nn/train/audit.h"
+#include "nn/train/build.h"
+#include "nn/train/config.h"
+#include "nn/train/evaluate.h"
+#include "nn/train/generate.h"
+#include "nn/train/invariants.h"
+#include "nn/train/run_folder.h"
+#include "nn/train/trainer.h"

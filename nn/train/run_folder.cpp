@@ -10,9 +10,9 @@
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/io/toml.h"
+#include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/build.h"
-#include "nn/optim/first_non_finite.h"
 
 namespace heed::nn {
 

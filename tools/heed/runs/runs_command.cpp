@@ -103,13 +103,15 @@ std::vector<ListedRun> runs_in(const std::string& given) {
 
 constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"task", "task"},
-                                  {"step", "step"},
-                                  {"saved_step", "saved", "", "", 2},
-                                  {"steps", "of"},
+                                  {"", "step"},
+                                  {"step"},
+                                  {"saved_step"},
+                                  {"steps"},
                                   {"loss", "eval loss", "", "{:.4f}"},
                                   {"optimal_loss"},
                                   {"above_optimum", "above", "", "{:.4f}"},
-                                  {"date", "date", "", "", 1},
+                                  {"", "saved: step, date"},
+                                  {"date"},
                                   {"problem"}};
 constexpr Column kResult[] = {rows("runs", kRunColumns)};
 
@@ -123,10 +125,13 @@ Report list_runs(const std::string& folder) {
   Table& table = report.table("runs");
   for (const ListedRun& r : runs) {
     const bool known = r.problem.empty();
-    table.add({r.folder.string(), known ? Value(r.config.task) : Value(),
-               known ? Value(r.step) : Value(), r.saved, known ? Value(r.config.steps) : Value(),
-               r.loss, r.optimal, r.loss - r.optimal, date_text(r.time),
-               known ? Value() : Value(r.problem)});
+    const Value none;
+    const std::string date = date_text(r.time), saved = r.saved ? std::to_string(*r.saved) : "-";
+    table.add({r.folder.string(), known ? Value(r.config.task) : none,
+               known ? Value(fmt::format("{}/{}", r.step, r.config.steps)) : none,
+               known ? Value(r.step) : none, r.saved, known ? Value(r.config.steps) : none, r.loss,
+               r.optimal, r.loss - r.optimal, saved + ", " + date, date,
+               known ? none : Value(r.problem)});
     if (!known)
       table.note += fmt::format("{} is not readable: {}\n", plot::visible_text(r.folder.string()),
                                 plot::visible_text(r.problem));

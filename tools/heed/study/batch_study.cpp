@@ -52,7 +52,7 @@ nn::Study batch_study(const nn::LoadedRun& run, const nn::Batch& batch,
   return nn::study(run.model, batch, objective);
 }
 
-Table batch_table(const nn::Study& study, const std::string& objective) {
+StudyTable batch_table(const nn::Study& study, const std::string& objective) {
   constexpr const char* kShown[] = {"relative_entropy",
                                     "previous_token",
                                     "induction",
@@ -62,12 +62,12 @@ Table batch_table(const nn::Study& study, const std::string& objective) {
                                     "dq",
                                     "dk",
                                     "dv"};
-  Table t{"Heads over sequences",
-          fmt::format("means over the first {} of the evaluation set, L is {}; importance is "
-                      "dL/dg, absolute_importance the mean of |dL/dg|",
-                      study.arrays.front().tensor.size(0), objective),
-          {{"head"}},
-          {}};
+  StudyTable t{"Heads over sequences",
+               fmt::format("means over the first {} of the evaluation set, L is {}; importance is "
+                           "dL/dg, absolute_importance the mean of |dL/dg|",
+                           study.arrays.front().tensor.size(0), objective),
+               {{"head"}},
+               {}};
   for (const nn::HeadReport& h : study.heads) t.rows.push_back({nn::head_name({h.layer, h.head})});
   for (const char* name : kShown)
     for (const nn::HeadQuantity& q : nn::head_quantities())

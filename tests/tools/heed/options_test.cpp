@@ -316,7 +316,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
-      {"study A B", {kRun, kRun}},
+      {"study --other", {kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},
       {"verify resume", {"resume", kRun}},
       {"info ", {kRun}},

@@ -122,7 +122,7 @@ printf '1e39,1\n' > large.csv; refuses 2 "1e+39 is no float32" plot large.csv
 
 # --- a study over a run's checkpoints
 expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"
-out_has "    step    loss counted            L0H0       L0H0"
+
 for file in over_time.csv over_time.json over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
 ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
 expect 0 study runs/reverse-1 --over-time --json; is_json_line; out_has '"steps":[0,4,8]'

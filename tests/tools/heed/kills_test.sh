@@ -34,7 +34,7 @@ contents() { # of the place, but for heed's directories; SKIP: names that are no
 }
 restore() { # the place as it was: FOLDER
   if [[ $kind == plain ]]; then rm -rf "$place"; [[ $1 == nothing ]] && return; mkdir "$place"; fi
-  find "$place" -mindepth 1 -delete
+  find "$place/" -mindepth 1 -delete
   [[ $1 == nothing ]] || cp -r "$1/." "$place"
   if [[ $kind == readonly ]]; then chown -R "$nobody" "$place"; fi
 }
@@ -53,7 +53,7 @@ one_kill() {
   [[ $1 != train* && $committed == no ]] && { now=$(contents); [[ $now == "$after" ]] || same_contents "$now" "$before" "not committed"; }
   case $1 in  # what reads the place, and what writes there but is refused
     train*) run info "$out" ;;
-    *) run study "$dir/a" --out "$out"; ok test $? == 2; out= ok grep -q "holds a study already" "$dir/err" ;;
+    *) run study "$dir/a" --out "$out"; ok test $? == 2; ok grep -q "holds a study already" "$dir/err" ;;
   esac
   now=$(contents)
   if [[ $now == "$before" ]]; then
@@ -64,7 +64,7 @@ one_kill() {
     run train --resume "$out" --quiet --threads 1 || ok grep -q "has done its" "$dir/err"
   fi
   same_contents "$(contents)" "$after" "at the end"
-  ok test -z "$(find "$place" -name .staging -o -name .publish -o -name '*.tmp*')"
+  ok test -z "$(find "$place/" -name .staging -o -name .publish -o -name '*.tmp*')"
 }
 
 all_kills() { # COMMAND: into $place
@@ -79,7 +79,7 @@ all_kills() { # COMMAND: into $place
     run "${replaced[@]}" --out "$out"; ok test $? == 0
     echo mine | tee "$place/mine.png" "$place/.mine" > "$place/weights.old"
     for folder in npy checkpoints; do [[ -d $place/$folder ]] && echo mine > "$place/$folder/mine"; done
-    rm -rf old; cp -r "$place" old; old=old
+    rm -rf old; mkdir old; cp -r "$place/." old; old=old
     [[ $1 == compare ]] || overwrite=(--overwrite)
   fi
   restore "$old"; before=$(contents 2> /dev/null)
@@ -91,7 +91,7 @@ all_kills() { # COMMAND: into $place
   calls=$(cat count)
   ok test "$calls" -gt 30
   for ((n = 1 + offset++ * 7 % every; n <= calls; n += every)); do one_kill "$1" "$n"; done
-  echo "$kind: heed $1: kills at calls of $calls; $kills kills so far, $failures failures"
+  echo "$kind: heed $1: kills at each ${every}th of $calls calls; $kills kills so far, $failures failures"
 }
 
 offset=0

@@ -10,12 +10,12 @@
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/io/toml.h"
+#include "nn/run/staged_folder.h"
 #include "nn/train/config.h"
 #include "nn/train/metrics.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
-#include "nn/run/staged_folder.h"
 #include "tools/plot/text.h"
 
 namespace heed {

@@ -113,7 +113,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::O
 }
 
 void add_text(Report& report, const nn::OverTime& study, const std::string& run) {
-  report.line("{}: {} checkpoints on {} sequences, best possible loss {}", run,
+  report.line("{}: {} checkpoints on {} sequences, best possible loss {}\n\n", run,
               study.moments.size(), study.sequences,
               std::isfinite(study.optimal) ? fmt::format("{:.4f}", study.optimal) : "unknown");
   int shown = 0;
@@ -122,11 +122,13 @@ void add_text(Report& report, const nn::OverTime& study, const std::string& run)
                                      std::pair{"entropy, nats", &nn::HeadReport::entropy}})
     if (const std::string text = score_text(study, title, score); !text.empty() && shown++ < 2)
       report.block(text + "\n");
+  std::string events;
   if (const auto fall = nn::steepest_fall(study))
-    report.line("the loss falls fastest between steps {} and {}", fall->from, fall->to);
+    events += fmt::format("the loss falls fastest between steps {} and {}\n", fall->from, fall->to);
   if (const auto forms = induction_forms(study))
-    report.line("layer {}: a head's induction score is {} or more from step {} on", forms->first,
-                kHalfScore, forms->second);
+    events += fmt::format("layer {}: a head's induction score is {} or more from step {} on\n",
+                          forms->first, kHalfScore, forms->second);
+  if (!events.empty()) report.block(events + "\n");
 }
 
 // ---- picture and page

@@ -55,7 +55,10 @@ Table sequences_table(const nn::Study& study, const std::string& objective) {
     std::vector<Column> shown{{"", "head"}};
     for (const nn::HeadQuantity& q : nn::head_quantities())
       if (q.over_sequences)
-        shown.push_back({.key = "", .label = q.name, .unit = q.unit, .drop = int(shown.size())});
+        shown.push_back({.key = "",
+                         .label = q.name,
+                         .unit = q.unit,
+                         .drop = int(q.name.size() + q.unit.size())});  // the widest first
     return shown;
   }();
   Table t(columns);

@@ -22,21 +22,23 @@ struct HeadReport {
 
 /// A number per head: its name in files, JSON and CSV, and how front ends show it.
 struct HeadQuantity {
-  std::string_view name, unit = {}, what = {};
-  double HeadReport::*value = nullptr;
+  std::string_view name, unit, what;
+  double HeadReport::*value;
 
-  /// Heading and fmt format of its column in tables of text; wide tables drop the columns of the
-  /// largest `drop` first. Without a heading it is not in text.
+  /// Text beside the table of a sequence that shows it, a sum of these.
+  enum Text { kNowhere, kSequences = 1, kComparison = 2 };
+  int text = kNowhere;
+
+  /// Heading and fmt format of its column in text; wide tables drop the columns of the largest
+  /// `drop` first. Without a heading it is not there.
   struct Column {
-    std::string_view heading = {}, format = "{:.3f}";
+    std::string_view heading, format = "{:.3f}";
     int drop = 0;
   } column = {};
-  bool over_sequences = false;  ///< in the table of many sequences
-  bool compared = false;        ///< in the text that compares two runs
 
   /// Its panel in the picture over training steps; none without a title.
   struct Panel {
-    std::string_view title = {};
+    std::string_view title;
     enum Axis { kSigned, kFromZero, kShare, kLog } axis = kSigned;
   } panel = {};
 };

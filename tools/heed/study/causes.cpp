@@ -256,14 +256,14 @@ void add_patching(Causes& causes, const std::string& text, const nn::LoadedRun& 
 }
 
 void add_attribution(Causes& causes, const nn::LoadedRun& run, const nn::Batch& one,
-                     const nn::Objective& objective) {
+                     const nn::Objective& objective, const nn::Study& study) {
   const nn::Vocabulary& vocabulary = run.task->facts().vocabulary;
   const auto labels = vocabulary.labels(one.inputs.to_vector<std::int64_t>());
   const std::int64_t query =
       objective.positions.empty() ? one.inputs.numel() - 1 : objective.positions.front();
   causes.tables.push_back(
       token_table(nn::token_attribution(run.model, one, objective, nn::Baseline::kMean, 129),
-                  nn::attention_flow(run.model, one, objective), query, labels));
+                  nn::attention_flow(study), query, labels));
   causes.tables.push_back(
       lens_table(nn::logit_lens(run.model, one, objective), labels, vocabulary));
   if (run.model.options.norm == nn::NormPlacement::kPost) return;  // no part has an output there
@@ -299,13 +299,13 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a) {
 }
 
 Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedRun& run,
-                    const nn::Batch& one, const nn::Objective& objective) {
+                    const nn::Batch& one, const nn::Objective& objective, const nn::Study& study) {
   check_samples(a, c, *run.task);
   Causes causes;
   if (c.given("samples") && !c.given("ablate")) add_batch(causes, a, c, run, objective);
   if (c.given("ablate")) add_ablation(causes, a, c, run, one, objective);
   if (c.given("corrupt")) add_patching(causes, a.corrupt, run, one, objective);
-  if (a.attribute) add_attribution(causes, run, one, objective);
+  if (a.attribute) add_attribution(causes, run, one, objective, study);
   return causes;
 }
 

@@ -27,10 +27,10 @@ struct Causes {
   std::optional<nn::Patching> patching;  ///< of --corrupt
   std::vector<std::string> labels;       ///< of its positions
 };
-/// What these arguments ask for; `one` is the sequence that is studied, `objective` is of it.
+/// What these arguments ask for; `study` is that of the sequence `one`.
 /// UsageError naming the option that does not fit the others, the run or the sequence.
 Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedRun& run,
-                    const nn::Batch& one, const nn::Objective& objective);
+                    const nn::Batch& one, const nn::Objective& objective, const nn::Study& study);
 
 /// What L is more by without each head; nothing where that would take seconds.
 std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,

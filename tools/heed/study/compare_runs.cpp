@@ -168,7 +168,7 @@ constexpr Column kHeadDifferences[] = {{"layer"},
 void add_pairs(Table& table, const StudiedPair& s, bool all) {
   for (const HeadPair& h : s.heads)
     for (const nn::HeadQuantity& q : nn::head_quantities()) {
-      if (!all && !q.compared) continue;
+      if (!all && !(q.text & q.kComparison)) continue;
       const double a = h.a ? h.a->*q.value : NAN, b = h.b ? h.b->*q.value : NAN;
       table.add({h.layer, h.head, nn::head_name({h.layer, h.head}), q.name, a, b, b - a});
     }

@@ -272,7 +272,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
     throw autograd::NumericError("study: the objective is not finite");
   progress.at_work("looks for causes");
   found.cuts = cut_heads(q.run.model, one, objective);
-  found.causes = study_causes(a.causes, c, q.run, one, objective);
+  found.causes = study_causes(a.causes, c, q.run, one, objective, found.study);
   found.labels = q.run.task->facts().vocabulary.labels(one.inputs.to_vector<std::int64_t>());
   progress.at_work("draws, and writes the arrays");
   const auto files =

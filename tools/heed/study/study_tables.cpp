@@ -54,7 +54,7 @@ Table sequences_table(const nn::Study& study, const std::string& objective) {
   static const std::vector<Column> columns = [] {
     std::vector<Column> shown{{"", "head"}};
     for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.over_sequences)
+      if (q.text & q.kSequences)
         shown.push_back({.key = "",
                          .label = q.name,
                          .unit = q.unit,
@@ -70,7 +70,7 @@ Table sequences_table(const nn::Study& study, const std::string& objective) {
   for (const nn::HeadReport& h : study.heads) {
     std::vector<Value> row{nn::head_name({h.layer, h.head})};
     for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.over_sequences) row.push_back(h.*q.value);
+      if (q.text & q.kSequences) row.push_back(h.*q.value);
     t.add(std::move(row));
   }
   return t;

@@ -1,6 +1,6 @@
-#include "tools/heed/compare/statistics.h"
+#include "nn/train/statistics.h"
 
-namespace heed {
+namespace heed::nn {
 
 MeanError mean_error(const std::vector<double>& values) {
   MeanError result;
@@ -35,4 +35,4 @@ double first_step(const StepSeries& series, double target, bool rises) {
   return NAN;
 }
 
-}  // namespace heed
+}  // namespace heed::nn

@@ -1,4 +1,4 @@
-// Means over seeds.
+// Means of several runs, over their seeds.
 #pragma once
 
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <map>
 #include <vector>
 
-namespace heed {
+namespace heed::nn {
 
-/// Of the finite values. `error` is the standard error of the mean, the standard deviation (n - 1)
+/// The mean of the finite values. `error` is its standard error, the standard deviation (n - 1)
 /// over sqrt(n): NaN for fewer than two.
 struct MeanError {
   std::size_t n = 0;
@@ -31,4 +31,4 @@ MeanSeries mean_series(const std::vector<const StepSeries*>& series);
 /// The first step whose value is at most `target`, or at least where `rises`; NaN if there is none.
 double first_step(const StepSeries& series, double target, bool rises);
 
-}  // namespace heed
+}  // namespace heed::nn

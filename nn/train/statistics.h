@@ -1,4 +1,4 @@
-// Means of several runs, over their seeds.
+// Means and their standard errors; curves of several runs.
 #pragma once
 
 #include <cmath>
@@ -8,13 +8,16 @@
 
 namespace heed::nn {
 
-/// The mean of the finite values. `error` is its standard error, the standard deviation (n - 1)
-/// over sqrt(n): NaN for fewer than two.
+/// `error` is the standard error of the mean, the standard deviation (n - 1) over sqrt(n): NaN for
+/// fewer than two values. The mean of no value is NaN.
 struct MeanError {
   std::size_t n = 0;
   double mean = NAN, error = NAN;
 };
+/// Mean and standard error of all values; NaN if one of them is NaN.
 MeanError mean_error(const std::vector<double>& values);
+/// Mean and standard error of those that are finite.
+MeanError finite_mean_error(std::vector<double> values);
 
 /// A quantity of one run at some of its steps.
 struct StepSeries {

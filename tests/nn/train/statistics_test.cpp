@@ -13,9 +13,10 @@ TEST_CASE("mean and standard error, by hand") {
   CHECK(m.n == 8);
   CHECK(m.mean == 5);
   CHECK(m.error == Approx(std::sqrt(32.0 / 7 / 8)));
-  CHECK(mean_error({1, NAN, 3}).n == 2);
-  CHECK(mean_error({1, NAN, 3}).mean == 2);
-  CHECK(mean_error({1, NAN, 3}).error == 1);
+  CHECK(finite_mean_error({1, NAN, 3}).n == 2);
+  CHECK(finite_mean_error({1, NAN, 3}).mean == 2);
+  CHECK(finite_mean_error({1, NAN, 3}).error == 1);
+  CHECK(std::isnan(mean_error({1, NAN, 3}).mean));
   CHECK(mean_error({7}).mean == 7);
   CHECK(std::isnan(mean_error({7}).error));
   CHECK(std::isnan(mean_error({}).mean));

@@ -95,7 +95,7 @@ ComparedGroup compare_group(const RunGroup& group, std::vector<ComparedRun> runs
   const auto mean = [&](auto number) {
     std::vector<double> values;
     for (const ComparedRun& run : result.runs) values.push_back(number(run));
-    return nn::mean_error(values);
+    return nn::finite_mean_error(values);
   };
   result.final = mean([](const ComparedRun& r) { return r.final; });
   result.accuracy = mean([](const ComparedRun& r) { return r.accuracy; });
@@ -120,7 +120,7 @@ std::vector<HeadMean> head_means(const ComparedGroup& group, const nn::HeadQuant
       values[{head.layer, head.head}].push_back(head.*quantity.value);
   std::vector<HeadMean> means;
   for (const auto& [place, list] : values)
-    means.push_back({place.first, place.second, nn::mean_error(list)});
+    means.push_back({place.first, place.second, nn::finite_mean_error(list)});
   return means;
 }
 

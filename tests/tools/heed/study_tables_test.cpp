@@ -14,9 +14,10 @@ TEST_CASE("a table's JSON has all rows, null where a number is not finite") {
   Table table(kColumns);
   table.title = "T", table.note = "how to read it", table.shown = 1;
   table.add({"L0H0", 0.12345678}), table.add({"ä", std::nan("")}), table.add({"L1H0", -2.0});
-  CHECK(tables_json({table}).dump() ==
-        R"([{"title":"T","what":"how to read it","columns":[{"name":"head","unit":""},)"
-        R"({"name":"effect","unit":"nats"}],"rows":[["L0H0",0.12345678],["Ã¤",null],["L1H0",-2.0]]}])");
+  CHECK(
+      tables_json({table}).dump() ==
+      R"([{"title":"T","what":"how to read it","columns":[{"name":"head","unit":""},)"
+      R"({"name":"effect","unit":"nats"}],"rows":[["L0H0",0.12345678],["ä",null],["L1H0",-2.0]]}])");
 }
 
 TEST_CASE("a head's row has every number, and what its cut does") {

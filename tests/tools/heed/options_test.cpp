@@ -328,7 +328,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
       {"compare ", {"sweeps/s", "--of", "entropy"}},
       {"tasks ", {}},
-      {"tasks TASK", {"recall"}},
+      {"tasks --task", {"recall"}},
       {"tasks text or lines", {"lines"}},
       {"gradcheck ", {"exp", "--order", "1"}},
       {"gradcheck --mutants", {"exp", "--mutants"}},

@@ -25,7 +25,7 @@ Call make_call(const std::string& work, const std::string& size) {
 
 }  // namespace
 
-int bench_blocks(const BenchOptions& options) {
+Report bench_blocks(const BenchOptions& options) {
   autograd::set_num_threads(options.threads.back());
   std::map<std::string, Call> calls;  // what was made stays, warm
   std::string line;
@@ -43,7 +43,7 @@ int bench_blocks(const BenchOptions& options) {
     print("{:.9g} {}\n", median_seconds, autograd::pool_stats().peak_bytes);
     if (std::fflush(stdout) != 0) throw autograd::IoError("bench blocks: cannot write to stdout");
   }
-  return kOk;
+  return {};
 }
 
 }  // namespace heed

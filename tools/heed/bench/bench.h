@@ -76,9 +76,4 @@ inline constexpr Column kGenerationColumns[] = {{"preset", "preset"},
                                                 {"read_share", "of a sum's", "", "percent"}};
 inline constexpr Column kGenerationKeys[] = {rows("rows", kGenerationColumns)};
 
-/// For each line "WORK SIZE SECONDS" of stdin: repeats that work for so long, at least once, and
-/// prints the median seconds of one and the most bytes of tensors at a time. tools/peers/compare
-/// alternates it with other programs that read the same lines.
-Report bench_blocks(const BenchOptions& options);
-
 }  // namespace heed

@@ -31,8 +31,7 @@ void bench_command(Command& c) {
   c.examples =
       "  heed bench train\n"
       "  heed bench train chargpt --threads 1\n"
-      "  heed bench gemm --json\n"
-      "  echo train toy 1 | heed bench blocks";
+      "  heed bench gemm --json";
   c.notes =
       "gemm      matrix products, GFLOP/s beside those of oneDNN, OpenBLAS and MKL where the "
       "loader\n"
@@ -42,18 +41,13 @@ void bench_command(Command& c) {
       "MFU\n"
       "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
       "          weights read, also as a share of what a sum over as much memory reads\n"
-      "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least once,\n"
-      "          and prints the median seconds of one and the most bytes of tensors; for\n"
-      "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
-      "          a MODEL is a preset, with options that a step has: toy,context=256,batch=1\n"
       "Medians of turns that alternate. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
   c.arguments = 2;
-  c.add(
-      "Options",
-      {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate", "blocks"}, "what to time"),
-       nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all"),
-       nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
+  c.add("Options",
+        {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate"}, "what to time"),
+         nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all"),
+         nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   const auto mode = [&](const char* what, std::vector<std::string> accepts, Columns keys,
                         Report (*f)(const BenchOptions&)) {
@@ -68,7 +62,6 @@ void bench_command(Command& c) {
   mode("ops", {}, kOpsKeys, bench_ops);
   mode("train", {"preset", "matmul"}, kBenchTrainKeys, bench_train);
   mode("generate", {"preset"}, kGenerationKeys, bench_generate);
-  mode("blocks", {}, {}, bench_blocks);
 }
 
 }  // namespace heed

@@ -93,7 +93,7 @@ struct ProductRow {
   }
 };
 
-using Libraries = std::vector<std::unique_ptr<Comparator>>;
+using Libraries = std::vector<Comparator>;
 
 ProductRow measure_product(const Product& p, int threads, const Libraries& libraries) {
   std::mt19937 random(1);
@@ -109,7 +109,7 @@ ProductRow measure_product(const Product& p, int threads, const Libraries& libra
   std::vector<std::function<void()>> run = {[&] { kernels::gemm(g); }};
   for (const auto& library : libraries)
     run.emplace_back(
-        [&] { library->sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data()); });
+        [&] { library.sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data()); });
   const auto times = seconds_by_turn(run);
   ProductRow row{p, threads, p.flop() / median(times[0]) / 1e9, {}, {}};
   for (std::size_t i = 1; i < times.size(); ++i) {
@@ -123,7 +123,7 @@ ProductRow measure_product(const Product& p, int threads, const Libraries& libra
 std::vector<Value> cells_of(const std::string& name, const ProductRow& r,
                             const Libraries& libraries) {
   for (std::size_t i = 0; i < libraries.size(); ++i)
-    if (libraries[i]->name() == name) return {r.others[i], r.ratios[i]};
+    if (libraries[i].name == name) return {r.others[i], r.ratios[i]};
   return {nullptr, nullptr};
 }
 
@@ -166,7 +166,7 @@ Report bench_gemm(const BenchOptions& options) {
   Progress progress(false);
   for (const int threads : options.threads) {
     autograd::set_num_threads(threads);
-    for (const auto& library : libraries) library->set_threads(threads);
+    for (const auto& library : libraries) library.set_threads(threads);
     for (const Product& p : list) {
       progress.at_work(fmt::format("bench gemm: {} of {} products", rows.size() + 1,
                                    list.size() * options.threads.size()));

@@ -133,7 +133,7 @@ refuses 2 "give --out" train --overwrite
 refuses 2 "needs gemm, ops, train or generate" bench
 refuses 2 "did you mean 'gemm'" bench gem
 refuses 2 "did you mean 'small'" bench train --preset smal
-refuses 2 "--preset has no effect with ops; leave out one" bench ops --preset micro
+refuses 2 "preset has no effect with ops; leave out one" bench ops --preset micro
 refuses 2 "one argument too many" bench train micro toy
 refuses 2 "--csv has no effect with --mutants; leave out one" gradcheck --mutants --csv
 refuses 2 "are two forms; leave out one" runs --json --csv

@@ -178,7 +178,7 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
       failed);
   if (float32)
     report.line(
-        "in float32{} on {} the loss and its {}\ngradients err by at most {:.2f} of the bound",
+        "in float32{} on {} the loss and its {}\n  gradients err by at most {:.2f} of the bound",
         run.model.options.matmul == autograd::Precision::kFloat32
             ? ""
             : ", products of " + nn::enum_name(run.model.options.matmul) + ",",

@@ -93,7 +93,7 @@ std::vector<TextColumn> text_columns(const Table& table) {
     for (std::size_t r = 0; r < std::min(table.shown, table.rows.size()); ++r) {
       const Value& value = table.rows[r][c];
       const std::string& cell = text.cells.emplace_back(text_of(value, column));
-      is_empty &= value.kind() == Value::Kind::kNull || cell.empty();
+      is_empty &= cell.empty() || cell == "-";
       text.is_right &= is_number(value, cell) && (c > 0 || value.kind() != Value::Kind::kText);
     }
     if (is_empty) columns.pop_back();

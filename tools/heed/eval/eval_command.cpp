@@ -29,7 +29,7 @@ constexpr Column kPositions[] = {
 void add_positions(Report& report, const nn::Evaluation& e) {
   const std::size_t per_line = std::size(kPositions) - 1;
   const bool known = !e.position_optimal.empty();
-  Table& table = report.text_table(Table(kPositions));
+  Table& table = report.text_table(kPositions);
   table.title = fmt::format("loss by position{}", known ? ", and the best possible below it" : "");
   const auto add = [&](const Value& name, const std::vector<double>& x, std::size_t first) {
     std::vector<Value> cells{name};

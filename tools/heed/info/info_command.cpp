@@ -55,7 +55,7 @@ Report info_on_file(const std::string& path) {
   for (const nn::NamedTensor& t : file.tensors)
     tensors.add({t.name, autograd::dtype_name(t.tensor.dtype()), sizes_of(t.tensor)});
   report.set("metadata", file.metadata);
-  Table& metadata = report.text_table(Table(kMetadataColumns));
+  Table& metadata = report.text_table(kMetadataColumns);
   for (const auto& [key, value] : file.metadata) {
     constexpr std::size_t kShown = 60;  // a generator's state has 7000 characters
     metadata.add(

@@ -32,7 +32,7 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts
   report.set("expected_accuracy_references", facts.accuracy_references);
   report.set("eval_sequences", e.sequences);
   report.set("eval_tokens", e.tokens);
-  Table& table = report.text_table(Table(kTable));
+  Table& table = report.text_table(kTable);
   const auto known = [](double x) { return std::isfinite(x) ? Value(x) : Value(""); };
   table.add({"loss", e.loss, ""});
   if (e.optimal) table.add({"best possible (Bayes)", *e.optimal, known(facts.optimal)});

@@ -141,6 +141,7 @@ class Report {
   Table& table(std::string_view key);
   /// Adds a table for text alone.
   Table& text_table(Table table);
+  Table& text_table(Columns columns) { return text_table(Table(columns)); }
   /// Sets the key "files"; text has a line for each.
   void files(const std::vector<std::filesystem::path>& files);
 

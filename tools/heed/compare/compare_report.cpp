@@ -124,7 +124,7 @@ class SettingsCsv {
     row.insert(row.end(), cells.begin(), cells.end());
   }
   std::filesystem::path write(const std::filesystem::path& file) {
-    table_.columns = Columns(columns_);
+    table_.columns = Columns(columns_.data(), columns_.size());
     autograd::write_file(file.string(), std::string_view(to_csv(table_)));
     return file;
   }

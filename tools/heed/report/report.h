@@ -55,7 +55,7 @@ class Columns {
 
 /// One key of a result: a field of a report or a column of a table. The texts must outlive it.
 struct Column {
-  std::string_view key;         ///< in JSON and CSV; empty: only in text
+  std::string_view key = "";    ///< in JSON and CSV; empty: only in text
   std::string_view label = "";  ///< heading or label in text; empty: not in text
   std::string_view unit = "";   ///< behind the label or the value in text
   /// How text shows a number: an fmt format ("{:.3f}"), or one of bytes, commas, percent (of a

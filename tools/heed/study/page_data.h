@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "nn/io/json.h"
 #include "nn/study/ablation.h"
 #include "nn/study/routes.h"
 #include "nn/study/study.h"
+#include "tools/heed/report/report.h"
 #include "tools/heed/study/study_pictures.h"
 
 namespace heed {

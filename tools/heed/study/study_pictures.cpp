@@ -8,7 +8,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
-#include "nn/io/json.h"
+#include "tools/heed/report/report.h"
 #include "tools/plot/plot.h"
 
 namespace heed {

@@ -236,10 +236,16 @@ Columns over_time_keys() {
     for (const nn::HeadQuantity& q : nn::head_quantities()) keys.push_back({q.name});
     return keys;
   }();
-  static const Column all[] = {
-      {"run"},           {"sequences"},    {"optimal_loss"},       {"steps"},
-      {"loss"},          {"counted_loss"}, fields("heads", heads), fields("layers", kFlowColumns),
-      {"steepest_fall"}, {"files"}};
+  static const Column all[] = {{"run"},
+                               {"sequences"},
+                               {"optimal_loss"},
+                               {"steps"},
+                               {"loss"},
+                               {"counted_loss"},
+                               fields("heads", {heads.data(), heads.size()}),
+                               fields("layers", kFlowColumns),
+                               {"steepest_fall"},
+                               {"files"}};
   return all;
 }
 

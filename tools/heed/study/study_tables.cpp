@@ -18,7 +18,7 @@ Columns head_columns() {
     columns.insert(columns.end(), {{"cut"}, {"saturated"}, {"", "cut"}});
     return columns;
   }();
-  return all;
+  return {all.data(), all.size()};
 }
 
 std::pair<Value, Value> cut_of(const nn::Study& s, const std::vector<nn::Effect>& cuts,

@@ -3,6 +3,7 @@
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 
@@ -14,7 +15,7 @@ void prepare_in_place(std::string_view op, const Tensor& x) {
   for (int i = 0; i < x.rank(); ++i)
     check(x.strides()[i] != 0 || x.shape()[i] <= 1, op,
           "cannot write into an expanded tensor: ", x.shape(), " has stride 0 in axis ", i);
-  ++x.storage()->version;
+  ++detail::TensorAccess::storage(x)->version;
 }
 
 void fill_(const Tensor& x, double value) {

@@ -3,6 +3,7 @@
 
 #include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 namespace {
@@ -81,7 +82,7 @@ Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
   for (const Tensor& x : xs) {
     const std::int64_t end = starts.back() + x.shape()[a];
-    copy_into(y.view(sliced(y.layout(), a, starts.back(), end, 1)),
+    copy_into(detail::TensorAccess::view(y, sliced(y.layout(), a, starts.back(), end, 1)),
               dtype == dual64 ? lift(kCat, x) : x);
     starts.push_back(end);
   }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "autograd/tensor/tensor_access.h"
+
 namespace heed::autograd {
 namespace {
 
@@ -94,6 +96,10 @@ Tensor zip_as(std::string_view op, const Tensor& a, const Tensor& b, const detai
 }
 
 }  // namespace
+
+Elements::Elements(const Tensor& x)
+    : size(element_size(x.dtype())),
+      first(detail::TensorAccess::storage(x)->data() + x.layout().offset * size) {}
 
 void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
                    std::int64_t n, std::int64_t size) {

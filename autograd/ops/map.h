@@ -35,8 +35,7 @@ void copy_into(const Tensor& y, const Tensor& x);
 struct Elements {
   std::int64_t size;  ///< of one
   std::byte* first;
-  explicit Elements(const Tensor& x)
-      : size(element_size(x.dtype())), first(x.storage()->data() + x.layout().offset * size) {}
+  explicit Elements(const Tensor& x);
   std::byte* at(std::int64_t i) const { return first + i * size; }
 };
 /// n elements of `size` bytes from x to y; strides in elements.

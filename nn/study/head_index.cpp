@@ -15,8 +15,8 @@ namespace {
 std::optional<HeadIndex> read_head(std::string_view text) {
   const std::size_t h = text.find('H');
   if (!text.starts_with('L') || h == std::string_view::npos) return {};
-  const auto layer = autograd::parse_number<std::int64_t>(text.substr(1, h - 1)),
-             head = autograd::parse_number<std::int64_t>(text.substr(h + 1));
+  const auto layer = heed::parse_number<std::int64_t>(text.substr(1, h - 1)),
+             head = heed::parse_number<std::int64_t>(text.substr(h + 1));
   if (!layer || !head) return {};
   return HeadIndex{*layer, *head};
 }
@@ -28,7 +28,7 @@ std::string head_name(const HeadIndex& h) {
 }
 
 void check_head(std::string_view what, const HeadIndex& h, const Transformer::Options& model) {
-  autograd::check<autograd::ValueError>(
+  heed::check<autograd::ValueError>(
       h.layer >= 0 && h.layer < model.layers && h.head >= 0 && h.head < model.heads, what, "'",
       head_name(h), "' is no head of this model, which has L0H0 to ",
       head_name({model.layers - 1, model.heads - 1}));
@@ -40,12 +40,11 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
   std::istringstream words(text + ",");
   for (std::string word; std::getline(words, word, ',');) {
     const std::optional<HeadIndex> head = read_head(word);
-    autograd::check<autograd::ValueError>(head.has_value(), what, "'", word,
-                                          "' names no head; write them as L0H0,L0H1");
+    heed::check<autograd::ValueError>(head.has_value(), what, "'", word,
+                                      "' names no head; write them as L0H0,L0H1");
     check_head(what, *head, model);
-    autograd::check<autograd::ValueError>(
-        std::find(heads.begin(), heads.end(), *head) == heads.end(), what, "names ", word,
-        " twice");
+    heed::check<autograd::ValueError>(std::find(heads.begin(), heads.end(), *head) == heads.end(),
+                                      what, "names ", word, " twice");
     heads.push_back(*head);
   }
   return heads;

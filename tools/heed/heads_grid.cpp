@@ -40,7 +40,7 @@ std::optional<std::int64_t> layer_of(std::string_view name, std::string_view sit
   name.remove_suffix(site.size());
   if (!name.ends_with(kBetween)) return {};
   name.remove_suffix(kBetween.size());
-  return autograd::parse_number<std::int64_t>(name);
+  return heed::parse_number<std::int64_t>(name);
 }
 
 plot::HeatmapGrid heads_grid(const std::vector<nn::NamedTensor>& arrays, const std::string& site,

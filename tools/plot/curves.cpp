@@ -213,11 +213,11 @@ Series shown_points(const LineChart& chart) {
   x.log = chart.log_x;
   y.log = chart.log_y;
   for (const Series& s : chart.series) {
-    autograd::check(s.x.size() == s.y.size(), "chart", "series ", s.name, " has ", s.x.size(),
-                    " x and ", s.y.size(), " y");
-    autograd::check(s.low.size() == s.high.size() && (s.low.empty() || s.low.size() == s.y.size()),
-                    "chart", "series ", s.name, " has ", s.y.size(), " y and a band of ",
-                    s.low.size(), " and ", s.high.size());
+    heed::check(s.x.size() == s.y.size(), "chart", "series ", s.name, " has ", s.x.size(),
+                " x and ", s.y.size(), " y");
+    heed::check(s.low.size() == s.high.size() && (s.low.empty() || s.low.size() == s.y.size()),
+                "chart", "series ", s.name, " has ", s.y.size(), " y and a band of ", s.low.size(),
+                " and ", s.high.size());
     for (std::size_t i = 0; i < s.x.size(); ++i) {
       if (!x.shows(s.x[i]) || !y.shows(s.y[i])) continue;
       points.x.push_back(s.x[i]);

@@ -47,7 +47,7 @@ nn::RunConfig config_of(const std::string& model, Work work) {
   if (model.ends_with(',')) needs_options(model);
   const auto presets = bench_presets();
   if (std::find(presets.begin(), presets.end(), preset) == presets.end())
-    usage_error("bench: '{}' is no speed preset; these are: {}", preset, autograd::join(presets));
+    usage_error("bench: '{}' is no speed preset; these are: {}", preset, heed::join(presets));
   nn::RunConfig config = nn::preset(preset);
   const std::vector<nn::Setting> settings = config.settings();
   std::vector<std::string> known;

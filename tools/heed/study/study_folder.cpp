@@ -84,8 +84,8 @@ void moving(const fs::path& folder, F f) {
   try {
     f();
   } catch (const fs::filesystem_error& e) {
-    autograd::fail<autograd::IoError>("study", "cannot move its files into ", folder.string(), ": ",
-                                      e.code().message());
+    heed::fail<autograd::IoError>("study", "cannot move its files into ", folder.string(), ": ",
+                                  e.code().message());
   }
 }
 

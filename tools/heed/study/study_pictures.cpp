@@ -69,8 +69,8 @@ std::map<std::string, std::string> StudyWords::metadata() const {
 StudyWords StudyWords::from(const std::map<std::string, std::string>& metadata) {
   const auto text = [&](const std::string& key) {
     const auto found = metadata.find(key);
-    autograd::check<autograd::ValueError>(found != metadata.end(), "study",
-                                          "the metadata have no '", key, "'");
+    heed::check<autograd::ValueError>(found != metadata.end(), "study", "the metadata have no '",
+                                      key, "'");
     return found->second;
   };
   StudyWords words{text("run"), text("task"), text("objective_words"), {}};
@@ -82,7 +82,7 @@ StudyWords StudyWords::from(const std::map<std::string, std::string>& metadata) 
 std::string places_text(const std::vector<std::int64_t>& positions) {
   std::vector<std::string> words;
   for (const std::int64_t p : positions) words.push_back(std::to_string(p));
-  return autograd::join(words);
+  return heed::join(words);
 }
 
 StudyWords study_words(const PictureSource& source, const nn::Objective& objective,
@@ -95,7 +95,7 @@ plot::HeatmapGrid study_grid(const std::string& view, const std::vector<nn::Name
                              const StudyWords& words, std::optional<nn::HeadIndex> only) {
   for (const StudyView& known : kStudyViews)
     if (known.name == view) return grid_of(known, arrays, words, only);
-  autograd::fail<autograd::ValueError>("study", "there is no view '", view, "'");
+  heed::fail<autograd::ValueError>("study", "there is no view '", view, "'");
 }
 
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,

@@ -60,7 +60,7 @@ int list_tasks(bool json) {
     print(
         "\nheed tasks NAME explains one; heed train NAME learns it.\n"
         "Your own text: heed train --text FILE; {} on 2 cores\nPresets: {}\n",
-        about(kTextSeconds), autograd::join(nn::preset_names()));
+        about(kTextSeconds), heed::join(nn::preset_names()));
   return kOk;
 }
 

@@ -19,7 +19,6 @@
 namespace heed {
 
 namespace fs = std::filesystem;
-using autograd::fail;
 using autograd::IoError;
 
 namespace {
@@ -57,7 +56,7 @@ std::optional<pid_t> writer_of(const fs::path& file) {
     return {};
   const std::string_view target = std::string_view(name).substr(0, at);
   if (!is_run_file(target) && !is_checkpoint(target) && target != kNewRun) return {};
-  return autograd::parse_number<pid_t>(std::string_view(name).substr(at + 4, dot - at - 4));
+  return heed::parse_number<pid_t>(std::string_view(name).substr(at + 4, dot - at - 4));
 }
 
 // Calls f(path) for what is in a folder, f(path) may remove it. A link is not followed.

@@ -1,10 +1,9 @@
 // Mutations of gradients: scopes nest, and an exception in one loses none.
-#include "autograd/graph/mutation.h"
+#include "autograd/check/mutants.h"
 
 #include <stdexcept>
 
 #include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 

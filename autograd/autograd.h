@@ -15,7 +15,7 @@
 #include "autograd/graph/graph.h"             // record(): how an op of your own is made
 #include "autograd/graph/inplace.h"           // writing into tensors
 #include "autograd/graph/observer.h"          // observers of every op, and names for its place
-#include "autograd/ops/map.h"                 // loops that elementwise ops are made of
+#include "autograd/ops/elementwise.h"         // elementwise(): loops of an op of your own
 #include "autograd/ops/mask.h"                // masks and biases of attention
 #include "autograd/ops/ops.h"                 // every op
 #include "autograd/tensor/create.h"           // tensors from constants, data and random numbers

@@ -8,8 +8,9 @@
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/observer.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 #include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {

@@ -1,9 +1,11 @@
 // Reductions over any set of axes: sum mean var max min any all argmax logsumexp, and sum_to.
 #include <cmath>
 
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 #include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {

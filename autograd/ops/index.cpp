@@ -138,7 +138,7 @@ Dims without(Dims dims, int axis) {
 
 template <class T>
 void add_wrapping(T& sum, T x) {
-  sum = wrapping(std::plus<>())(sum, x);
+  sum = detail::wrapping(std::plus<>())(sum, x);
 }
 
 // sum += x, n values.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "autograd/tensor/tensor.h"
 
@@ -28,5 +29,16 @@ std::uint64_t noise_seed(const Tensor& x);
 
 /// A `double` operand as a tensor of x's dtype; DTypeError for a fraction beside int64.
 Tensor scalar_like(std::string_view op, const Tensor& x, double value);
+
+/// f, but of uint64 for int64: what overflows wraps, as in PyTorch.
+template <class F>
+auto wrapping(F f) {
+  return [f]<class T>(T a, T b) -> T {
+    if constexpr (std::is_same_v<T, std::int64_t>)
+      return T(f(std::uint64_t(a), std::uint64_t(b)));
+    else
+      return f(a, b);
+  };
+}
 
 }  // namespace heed::autograd::detail

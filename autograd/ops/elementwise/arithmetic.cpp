@@ -10,6 +10,7 @@
 namespace heed::autograd {
 
 using detail::scalar_like;
+using detail::wrapping;
 
 namespace {
 
@@ -68,17 +69,6 @@ const Op kMinimum({.name = "minimum",
                    .saves = Saves::kInputs,
                    .broadcasts = true,
                    .samples = extremum_samples(minimum)});
-
-// f, but of uint64 for int64: what overflows wraps, as in PyTorch.
-template <class F>
-auto wrapping(F f) {
-  return [f]<class T>(T a, T b) -> T {
-    if constexpr (std::is_same_v<T, std::int64_t>)
-      return T(f(std::uint64_t(a), std::uint64_t(b)));
-    else
-      return f(a, b);
-  };
-}
 
 // Of two operands, `winner` takes the gradient where it is strictly ahead, half where they tie.
 Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {

@@ -1,5 +1,5 @@
 // cross_entropy: the mean negative log-likelihood of target classes, straight from logits.
-#include "autograd/base/parallel.h"
+#include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/ops.h"

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
 
 namespace heed::nn {
 

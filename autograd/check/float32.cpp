@@ -105,7 +105,7 @@ double float32_ulp(double x) {
 }
 
 // Every entry of an answer, one tensor after the other.
-std::vector<Tracked> all_numbers(const Tensors& answer) {
+std::vector<Tracked> entries_of(const Tensors& answer) {
   std::vector<Tracked> all;
   for (const Tensor& t : answer)
     for (const Tracked& entry : oracles::tracked_values(t)) all.push_back(entry);
@@ -160,7 +160,7 @@ std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args i
                                          const std::vector<std::string>& targets, int order) {
   const Float32Question q = ask_float32(f, inputs, order);
   const Float32Bounds expected = float32_bounds([&](std::uint64_t seed) {
-    return all_numbers(q.answer([seed](const Tensor& x) { return with_noise(x, seed); }));
+    return entries_of(q.answer([seed](const Tensor& x) { return with_noise(x, seed); }));
   });
   std::vector<Float32Report> reports;
   for (const std::string& target : targets) {

@@ -238,12 +238,12 @@ void check_adamw(const Row& r) {
     return v;
   };
   Floats p = r.x, m = r.w, v = squares(r.b);
-  const Duals p0 = duals(p), m0 = duals(m), v0 = duals(v);
+  const Floats p0 = p, m0 = m, v0 = v;
   kernels::simd::adamw(p.data(), r.g.data(), m.data(), v.data(), r.n, step);
   p.insert(p.end(), m.begin(), m.end()), p.insert(p.end(), v.begin(), v.end());
-  within("adamw", p, [&] {
-    Duals dp = p0, dm = m0, dv = v0;
-    kernels::reference::adamw(dp.data(), duals(r.g).data(), dm.data(), dv.data(), r.n, step);
+  within("adamw", p, [&](std::uint64_t seed) {
+    Noisy dp = noisy(p0, seed), dm = noisy(m0, seed), dv = noisy(v0, seed);
+    kernels::reference::adamw(dp.data(), noisy(r.g, seed).data(), dm.data(), dv.data(), r.n, step);
     dp.insert(dp.end(), dm.begin(), dm.end()), dp.insert(dp.end(), dv.begin(), dv.end());
     return dp;
   });

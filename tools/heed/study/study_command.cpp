@@ -60,9 +60,8 @@ std::filesystem::path write_page(const std::filesystem::path& out, const Found& 
     nn::Batch other = f.run.task->prompt(corrupt);
     other.targets = f.one.targets;  // as patching: one function of the logits
     StudyWords its_words = words;
-    its_words.tokens.clear();
-    for (const std::int64_t id : other.inputs.to_vector<std::int64_t>())
-      its_words.tokens.push_back(f.run.task->facts().vocabulary.label(id));
+    its_words.tokens =
+        f.run.task->facts().vocabulary.labels(other.inputs.to_vector<std::int64_t>());
     panes.push_back(pane_now({source, its_words, other, f.objective, "corrupt prompt"}, f.run.model,
                              nn::study(f.run.model, other, f.objective), f.run.step,
                              cut_heads(f.run.model, other, f.objective)));
@@ -85,18 +84,18 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
     more["tokens"] = facts.vocabulary.decode(f.one.inputs.to_vector<std::int64_t>());
     more["schema"] = schema().dump();
     more["value"] = fmt::format("{:.17g}", f.study.value);
-    nn::save_safetensors(arrays.string(), f.study.arrays, more);
+    nn::save_safetensors(arrays.string(), to_named(f.study), more);
   });
   std::future<std::filesystem::path> page = std::async(std::launch::async, [&] {
     return write_page(out, f, source, words, a.causes.corrupt, head);
   });
-  std::vector<std::filesystem::path> files = draw_study(out, f.study.arrays, words, source, head);
+  std::vector<std::filesystem::path> files = draw_study(out, f.study, words, source, head);
   for (const auto& file : draw_causes(out, f.causes, source)) files.push_back(file);
   files.push_back(page.get());
   saved.get();
   files.push_back(arrays);
   if (a.form)
-    for (const auto& file : export_study(out, f.study.arrays, *a.form)) files.push_back(file);
+    for (const auto& file : export_study(out, f.study, *a.form)) files.push_back(file);
   return files;
 }
 
@@ -120,7 +119,7 @@ void tell(const std::filesystem::path& folder, const Found& f, const StudyArgume
   print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, f.study.value, f.labels.size());
   print_heads(f.study, f.cuts);
   if (a.ascii) print_ascii(f.study, f.labels);
-  for (const Table& table : f.causes.tables) print("\n{}", table_text(table));
+  for (const StudyTable& table : f.causes.tables) print("\n{}", table_text(table));
   print("\n");
   for (const auto& name : names.items()) print("{}\n", name.text());
 }
@@ -151,7 +150,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   if (c.given("other"))
     return compare_runs({folder, run, one, objective, objective_text(objective, facts), a.other,
                          a.weights, a.out, a.overwrite, c.json});
-  StudyFolder out(a.out, folder / "study", a.overwrite);  // refused before the work, not after
+  const auto out = open_study_folder(a.out, folder / "study", a.overwrite);  // before the work
   Progress progress(false);
   progress.at_work("runs the model forward and backward");
   Found found{run, one, objective, nn::study(run.model, one, objective), {}, {}, {}};
@@ -160,11 +159,10 @@ int run_study(const StudyArguments& a, const Command& c) {
   progress.at_work("looks for causes");
   found.cuts = cut_heads(run.model, one, objective);
   found.causes = study_causes(a.causes, c, run, one, objective);
-  for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
-    found.labels.push_back(facts.vocabulary.label(id));
+  found.labels = facts.vocabulary.labels(one.inputs.to_vector<std::int64_t>());
   progress.at_work("draws, and writes the arrays");
   const auto files =
-      out.finish(write_study(out.work(), found, a, source_of(folder, run.model), head));
+      out->publish(write_study(out->staging(), found, a, source_of(folder, run.model), head));
   progress.clear();
   tell(folder, found, a, files, c.json);
   return kOk;

@@ -62,7 +62,7 @@ Tensor silu(const Tensor& x);
 /// float32 <-> float64, differentiable; any dtype to any other without a gradient (bool8: != 0).
 Tensor to(const Tensor& x, DType dtype);
 
-// ---- comparisons and logic: bool8 of the broadcast shape (ops/elementwise/compare.cpp)
+// ---- comparisons and logic, bool8 of the broadcast shape (ops/elementwise/compare.cpp)
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor ne(const Tensor& a, const Tensor& b);
 Tensor lt(const Tensor& a, const Tensor& b);
@@ -113,8 +113,8 @@ Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// Whether any (all) elements of a bool8 tensor along the axes are true.
 Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
 Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
-/// Index of the first largest element along one axis, int64; of x's shape without that axis, or
-/// with size 1 there if keepdim.
+/// Index of the first largest element along one axis, which the result lacks, or has with size 1 if
+/// keepdim; int64.
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
 /// log(sum(exp(x))), stable; -inf with gradient 0 where every element is -inf.
 Tensor logsumexp(const Tensor& x, const Dims& axes = {}, bool keepdim = false);

@@ -45,11 +45,10 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
   for (std::string word; std::getline(words, word, ',');) {
     const std::optional<HeadIndex> head = read_head(word);
     heed::check<autograd::ValueError>(head.has_value(), what, "'", word,
-                                          "' names no head; write them as L0H0,L0H1");
+                                      "' names no head; write them as L0H0,L0H1");
     check_head(what, *head, layers, heads);
-    heed::check<autograd::ValueError>(
-        std::find(found.begin(), found.end(), *head) == found.end(), what, "names ", word,
-        " twice");
+    heed::check<autograd::ValueError>(std::find(found.begin(), found.end(), *head) == found.end(),
+                                      what, "names ", word, " twice");
     found.push_back(*head);
   }
   return found;

@@ -37,8 +37,7 @@ nn::RunConfig config_of(const std::string& model, bool train) {
   const std::vector<std::string> words = split(model, ',');
   const auto presets = bench_presets();
   if (std::find(presets.begin(), presets.end(), words[0]) == presets.end())
-    usage_error("blocks: '{}' is not a speed preset; these are: {}", words[0],
-                heed::join(presets));
+    usage_error("blocks: '{}' is not a speed preset; these are: {}", words[0], heed::join(presets));
   nn::RunConfig config = nn::preset(words[0]);
   std::vector<nn::Setting> settings = config.settings();
   // Of a run's schedule, data and evaluations a step has nothing.

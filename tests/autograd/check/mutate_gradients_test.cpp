@@ -1,8 +1,7 @@
 // Mutations of gradients: scopes nest, and an exception in one loses none.
-#include "autograd/check/mutants.h"
-
 #include <stdexcept>
 
+#include "autograd/check/mutants.h"
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"

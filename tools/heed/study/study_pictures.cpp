@@ -18,7 +18,7 @@ namespace {
 std::string places_text(const std::vector<std::int64_t>& positions) {
   std::vector<std::string> words;
   for (const std::int64_t p : positions) words.push_back(std::to_string(p));
-  return autograd::join(words);
+  return heed::join(words);
 }
 
 // What L is, in the words of someone who has not seen --of.

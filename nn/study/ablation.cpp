@@ -48,7 +48,7 @@ std::vector<double> changes_without(const Transformer& model, const Batch& batch
                                     Ablation how, const CleanRun& clean) {
   Probe probe;
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
-    std::vector<bool> cut(std::size_t(model.options.heads), false);
+    std::vector<bool> cut(std::size_t(model.options.attention.heads), false);
     bool any_cut = false;
     for (const HeadIndex& h : heads)
       if (h.layer == layer) cut[std::size_t(h.head)] = any_cut = true;

@@ -29,9 +29,9 @@ std::string head_name(const HeadIndex& h) {
 
 void check_head(std::string_view what, const HeadIndex& h, const Transformer::Options& model) {
   autograd::check<autograd::ValueError>(
-      h.layer >= 0 && h.layer < model.layers && h.head >= 0 && h.head < model.heads, what, "'",
-      head_name(h), "' is no head of this model, which has L0H0 to ",
-      head_name({model.layers - 1, model.heads - 1}));
+      h.layer >= 0 && h.layer < model.layers && h.head >= 0 && h.head < model.attention.heads, what,
+      "'", head_name(h), "' is no head of this model, which has L0H0 to ",
+      head_name({model.layers - 1, model.attention.heads - 1}));
 }
 
 std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text,
@@ -54,7 +54,8 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
 std::vector<HeadIndex> all_heads(const Transformer::Options& model) {
   std::vector<HeadIndex> heads;
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    for (std::int64_t head = 0; head < model.heads; ++head) heads.push_back({layer, head});
+    for (std::int64_t head = 0; head < model.attention.heads; ++head)
+      heads.push_back({layer, head});
   return heads;
 }
 

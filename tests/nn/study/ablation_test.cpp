@@ -92,7 +92,7 @@ TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
 
 TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched") {
   Transformer::Options o = small_options();
-  o.dtype = float32;
+  o.attention.dtype = float32;
   const Transformer model = random_model(o);
   const Batch batch = three_prompts();
   for (const Ablation how : {Ablation::kZero, Ablation::kMean, Ablation::kResample}) {

@@ -63,7 +63,7 @@ TEST_CASE("the parts' contributions sum to the logit, or the difference of logit
   const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {2, 6, 5, 4, 0, 3}});
   for (const DType dtype : {float64, float32})
     for (auto [name, o] : studied_models()) {
-      o.dtype = dtype;
+      o.attention.dtype = dtype;
       const Transformer model = random_model(o);
       for (const Objective& wanted : {Objective{Objective::kDifference, 4, 2, {}},
                                       Objective{Objective::kLogit, 4, 0, {1, 4}}}) {

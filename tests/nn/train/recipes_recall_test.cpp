@@ -26,7 +26,7 @@ TEST_CASE("recall with random filler is solved by two layers") {
 TEST_CASE("recall with one layer knows the values but not whose, at twice the steps") {
   for (const std::int64_t seed : seeds_to(3)) {
     RunConfig config = seeded("recall", seed);
-    config.layers = 1, config.steps = short_form() ? 300 : 1000;
+    config.model.layers = 1, config.steps = short_form() ? 300 : 1000;
     const Evaluation e = trained(config).result;
     CHECK(*e.accuracy >= 0.10);
     CHECK(*e.accuracy <= 0.16);

@@ -93,7 +93,7 @@ TrainingStep::TrainingStep(const std::string& model)
   autograd::Generator g(2);
   for (Tensor* ids : {&x_, &y_})
     *ids = autograd::randint(0, bench_vocabulary(preset_in(model)),
-                             {config_.batch, config_.context}, g);
+                             {config_.batch, config_.model.context}, g);
 }
 
 double TrainingStep::operator()() {

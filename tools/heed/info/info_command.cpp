@@ -28,19 +28,21 @@ int info_on_run(const std::filesystem::path& folder, bool json) {
   if (json) {
     nn::Json object = nn::Json::object({{"run", folder.string()},
                                         {"task", run.config.task},
-                                        {"dtype", nn::enum_name(run.config.dtype)},
-                                        {"matmul", nn::enum_name(run.config.matmul)},
+                                        {"dtype", nn::enum_name(run.config.model.attention.dtype)},
+                                        {"matmul", nn::enum_name(run.config.model.matmul)},
                                         {"weights", weights}});
     object.update(to_json(report));
     print_json(object);
     return kOk;
   }
   const nn::RunConfig& c = run.config;
-  print(
-      "{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}\n\n", folder.string(),
-      c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
-      nn::enum_name(c.dtype),
-      c.matmul == autograd::Precision::kFloat32 ? "" : ", products of " + nn::enum_name(c.matmul));
+  print("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}\n\n",
+        folder.string(), c.model.layers, c.model.attention.heads, c.model.attention.d_model,
+        c.model.context, run.model.options.vocab, run.task->facts().classes,
+        nn::enum_name(c.model.attention.dtype),
+        c.model.matmul == autograd::Precision::kFloat32
+            ? ""
+            : ", products of " + nn::enum_name(c.model.matmul));
   print_parameters(report);
   print("work      {} FLOP per token, forward and backward\n", si_text(report.flops_per_token));
   print(

@@ -92,8 +92,8 @@ std::string recipe_text(const std::string& preset, const std::string& task) {
     how += fmt::format(" (--task-{} {})", key, value);
   return fmt::format(
       "{}: {} on 2 cores\n    {} layers, {} heads, d-model {}; {} steps of {} x {} tokens, lr {:g}",
-      how, about(nn::preset_seconds(preset)), c.layers, c.heads, c.d_model, c.steps, c.batch,
-      c.context, c.lr);
+      how, about(nn::preset_seconds(preset)), c.model.layers, c.model.attention.heads,
+      c.model.attention.d_model, c.steps, c.batch, c.model.context, c.lr);
 }
 
 void explain(const std::string& name, const nn::Task& task) {

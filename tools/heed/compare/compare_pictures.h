@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/heed/compare/compare_tables.h"
-#include "tools/plot/curves.h"
+#include "tools/plot/chart.h"
 
 namespace heed {
 

@@ -120,7 +120,7 @@ void tell(const std::filesystem::path& folder, const Found& f, const StudyArgume
   print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, f.study.value, f.labels.size());
   print_heads(f.study, f.cuts);
   if (a.ascii) print_ascii(f.study, f.labels);
-  for (const Table& table : f.causes.tables) print("\n{}", table_text(table));
+  for (const StudyTable& table : f.causes.tables) print("\n{}", table_text(table));
   print("\n");
   for (const auto& name : names.items()) print("{}\n", name.text());
 }

@@ -178,9 +178,9 @@ MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
   check<ValueError>(o.form != kPackedHeads || o.kv_heads == o.heads, kName,
                     "`form` packed_heads stores q, k and v of each head together, got `heads` ",
                     o.heads, " and `kv_heads` ", o.kv_heads, "; choose another form");
-  const auto has = [](std::optional<bool> bias) { return *bias ? "yes" : "no"; };
-  for (std::optional<bool>* bias : {&o.q_bias, &o.k_bias, &o.v_bias, &o.out_bias})
-    *bias = bias->value_or(o.bias);
+  const auto has = [](std::optional<bool> b) { return *b ? "yes" : "no"; };
+  for (std::optional<bool>* b : {&o.q_bias, &o.k_bias, &o.v_bias, &o.out_bias})
+    *b = b->value_or(o.bias);
   check<ValueError>((o.form != kPackedQKV && o.form != kPackedHeads) ||
                         (o.q_bias == o.k_bias && o.k_bias == o.v_bias),
                     kName, "`form` ", enum_name(o.form),

@@ -107,4 +107,15 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
                     "`accumulate`");
 }
 
+double resident_peak(const fs::path& root) {
+  return 1024 * number_in(root / "proc/self/status", "VmHWM:");
+}
+
+bool reset_resident_peak(const fs::path& root) {
+  std::ofstream file(root / "proc/self/clear_refs");
+  file << "5";  // proc(5): resets VmHWM
+  file.close();
+  return file.good();
+}
+
 }  // namespace heed::nn

@@ -204,7 +204,7 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
         ctx.bias + ScoreBias::alibi(options.attention.heads, n, first + n, options.attention.dtype);
   x = dropped(x, options.attention.dropout, ctx);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const std::string name = "blocks." + std::to_string(i);
+    const std::string name = block_name(std::int64_t(i));
     const NameScope scope(name);
     x = blocks[i](x, whole.block(std::int64_t(i)));
   }

@@ -39,15 +39,15 @@ std::vector<Setting> own_settings(RunConfig& c) {
 void check_file(const RunConfig& c) {
   const RunConfig none;
   for (const std::string& text : {c.text, c.lines, c.answer_after})
-    check<ValueError>(is_utf8(text), "text", "'", text,
+    check<ValueError>(is_utf8(text), "`text`", "'", text,
                       "' is not UTF-8, which config.toml cannot keep; rename it");
-  check<ValueError>(c.text.empty() || c.lines.empty(), "text", "'", c.text, "' and lines '",
-                    c.lines, "': a run learns one file, as text or as lines");
-  check<ValueError>(c.answer_after.empty() || c.task == "lines", "answer-after", "what follows '",
-                    c.answer_after, "' counts in a line of a file: give one as --lines");
+  check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
+                    c.lines, "': a run learns one file, as `text` or as `lines`");
+  check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "what follows '",
+                    c.answer_after, "' counts in a line of a file: give one as `lines`");
   check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words),
-                    c.unit == none.unit ? "max-words" : "unit", "the task ", c.task,
-                    " reads no file; --text or --lines name one");
+                    c.unit == none.unit ? "`max-words`" : "`unit`", "the task ", c.task,
+                    " reads no file; give one as `text` or `lines`");
 }
 
 // Settings as config.toml and help have them, a group at a time.
@@ -58,12 +58,12 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
       {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
       {"answer-after", c.answer_after, "CHAR",
-       "of --lines: only what follows the first CHAR (of words: the first that ends in it) counts"},
-      {"unit", c.unit, "of --text, --lines: what a token is"},
+       "of `lines`: only what follows the first CHAR (of words: the first that ends in it) counts"},
+      {"unit", c.unit, "of `text`, `lines`: what a token is"},
       {"max-words",
        c.max_words,
        {1, 65534},
-       "of --unit word: the most frequent are tokens, the rest <unk>"}};
+       "of `unit` word: the most frequent are tokens, the rest <unk>"}};
   for (Setting& s : list)
     s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   const std::vector<Setting> parameters = task_settings(c.task_parameters);
@@ -179,13 +179,13 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
     for (Setting& s : list)
       if (std::find(keys.begin(), keys.end(), s.key) != keys.end()) s.need = {what, is_met};
   };
-  need({"beta1", "beta2", "eps"}, "--optimizer adamw",
+  need({"beta1", "beta2", "eps"}, "`optimizer` adamw",
        [&c] { return c.optimizer == OptimizerKind::kAdamW; });
-  need({"momentum"}, "--optimizer sgd", [&c] { return c.optimizer == OptimizerKind::kSGD; });
-  need({"min-lr", "schedule-steps"}, "--schedule linear, cosine or wsd",
+  need({"momentum"}, "`optimizer` sgd", [&c] { return c.optimizer == OptimizerKind::kSGD; });
+  need({"min-lr", "schedule-steps"}, "`schedule` linear, cosine or wsd",
        [&c] { return c.schedule != Decay::kConstant; });
-  need({"decay-steps"}, "--schedule wsd", [&c] { return c.schedule == Decay::kWsd; });
-  need({"max-words"}, "--unit word", [&c] { return c.unit == Unit::kWord; });
+  need({"decay-steps"}, "`schedule` wsd", [&c] { return c.schedule == Decay::kWsd; });
+  need({"max-words"}, "`unit` word", [&c] { return c.unit == Unit::kWord; });
 }
 
 }  // namespace
@@ -234,15 +234,15 @@ void validate(const RunConfig& c) {
       throw ValueError(problem);
   check_model(c);
   check<ValueError>(c.batch % c.accumulate == 0 && (c.accumulate & (c.accumulate - 1)) == 0,
-                    "accumulate", "needs a power of two that divides batch ", c.batch, ", got ",
+                    "`accumulate`", "needs a power of two that divides `batch` ", c.batch, ", got ",
                     c.accumulate);
   check<ValueError>(
       c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0 && c.target_accuracy == 0),
-      c.patience > 0      ? "patience"
-      : c.target_loss > 0 ? "target-loss"
-                          : "target-accuracy",
-      "is looked at after each evaluation; give eval-every above 0");
-  check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
+      c.patience > 0      ? "`patience`"
+      : c.target_loss > 0 ? "`target-loss`"
+                          : "`target-accuracy`",
+      "is tested after each evaluation; give `eval-every` above 0");
+  check<ValueError>(c.min_lr <= c.lr, "`min-lr`", "needs 0 to `lr` = ", c.lr, ", got ", c.min_lr);
   check_file(c);
 }
 

@@ -311,7 +311,7 @@ TEST_CASE("a resumed run may be looked at in another rhythm") {
   resumed.save(folder.path());
   CHECK(Trainer::resume(folder.path()).config().check_invariants == 1);
   CHECK_THROWS_WITH(resumed.set_check_invariants(-1),
-                    Contains("check-invariants needs a whole number, 0 to "));
+                    Contains("`check-invariants` needs a whole number, 0 to "));
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ void explain(const std::string& name, const nn::Task& task) {
   print("accuracy  {}\n", facts.accuracy);
   for (const auto& [reference, share] : facts.accuracy_references)
     print("  {}: {:.2f} %\n", reference, 100 * share);
-  print("source    {}\nprompt    {}\n\nparameters\n", facts.source, facts.prompt);
+  print("source    {}\nprompt    {}\n\nparameters\n", facts.source, with_options(facts.prompt));
   for (const nn::Setting& p : nn::task_maker(name).parameters)
     print("  --task-{} {}\n      {}\n", p.key, p.unit, p.description());
   print("  --context N\n      tokens of a sequence (default: {})\n\nrecipes\n", facts.context);
@@ -122,7 +122,7 @@ nn::Json explanation(const std::string& name, const nn::Task& task) {
   nn::Json object = summary(name, facts);
   object["optimum"] = facts.optimum;
   object["source"] = facts.source;
-  object["prompt"] = facts.prompt;
+  object["prompt"] = with_options(facts.prompt);
   object["accuracy_references"] = facts.accuracy_references;
   object["example"] = nn::Json::object(
       {{"inputs", example.inputs}, {"targets", example.targets}, {"counted", example.counted}});

@@ -80,9 +80,6 @@ TransformerOptions TransformerOptions::checked() const {
       std::round(o.mlp_ratio * double(o.attention.d_model)) >= 1 && o.mlp_ratio <= 1 << 10,
       "Transformer", "needs `mlp_ratio` times `d_model` from 1 to 1024 `d_model`, got ",
       o.mlp_ratio, " times ", o.attention.d_model);
-  check<ValueError>(o.matmul == Precision::kFloat32 || o.attention.dtype == float32, "Transformer",
-                    "`matmul` ", enum_name(o.matmul), " rounds float32 numbers, got `dtype` ",
-                    o.attention.dtype, "; leave out one of them");
   check<ValueError>(!o.tied || o.classes == o.vocab, "Transformer",
                     "a `tied` head has one column per input token: ", o.vocab, " tokens, ",
                     o.classes, " classes");

@@ -220,6 +220,9 @@ void check_model(const RunConfig& c) {
   check<ValueError>(m.norm != NormPlacement::kNone || m.norm_kind == NormKind::kLayerNorm,
                     "`norm-kind`", enum_name(m.norm_kind),
                     " has no place with `norm` none; choose `norm` pre or post");
+  check<ValueError>(m.matmul == Precision::kFloat32 || m.attention.dtype == float32, "`matmul`",
+                    enum_name(m.matmul), " rounds float32 numbers, got `dtype` ", m.attention.dtype,
+                    "; leave out one of them");
   check<ValueError>(c.init != Init::kMuP || !m.tied, "`init`",
                     "mup draws the output layer smaller than the embedding that `tied` makes it; "
                     "leave out `tied`");

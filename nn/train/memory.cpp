@@ -54,7 +54,7 @@ double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int6
 
 // "a model of 2 layers of `d-model` 64 with 33 tokens needs about 1.2 GB"
 std::string model_text(const Transformer::Options& m, std::int64_t vocab, double bytes) {
-  return "a model of " + std::to_string(m.layers) + " layers of `d-model` " +
+  return "a model of " + std::to_string(m.layers) + " layers of d-model " +
          std::to_string(m.attention.d_model) + " with " + std::to_string(vocab) +
          " tokens needs about " + gigabytes(bytes);
 }
@@ -100,9 +100,9 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
   const double squares = c.check_invariants == 0 ? 0 : m.attention.dropout > 0 ? 6 : 4;
   const double recorded = squares * bytes * tokens * context * double(m.attention.heads) * layers;
   const double all = weights + stream + logits + recorded;
-  check<ValueError>(all < limit, "`context`", "`batch` ", c.batch, " x `context` ", m.context,
-                    " x ", m.layers, " `layers` of `d-model` ", m.attention.d_model,
-                    " needs about ", gigabytes(all), "; ", gigabytes(limit),
+  check<ValueError>(all < limit, "`context`", "batch ", c.batch, " x context ", m.context, " x ",
+                    m.layers, " layers of d-model ", m.attention.d_model, " needs about ",
+                    gigabytes(all), "; ", gigabytes(limit),
                     " of memory are free here. Lower `batch`, `context` or `layers`, or raise "
                     "`accumulate`");
 }

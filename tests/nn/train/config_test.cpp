@@ -56,7 +56,7 @@ TEST_CASE("matmul is in config.toml where it is not float32, and reaches the mod
   Generator g(1);
   CHECK(make_model(c, 8, 8, g).options.matmul == Precision::kBfloat16);
   c.model.attention.dtype = float64;
-  CHECK_THROWS_WITH(validate(c), Contains("`matmul` bfloat16 rounds float32 numbers, got `dtype` "
+  CHECK_THROWS_WITH(validate(c), Contains("`matmul`: bfloat16 rounds float32 numbers, got `dtype` "
                                           "float64; leave out one of them"));
 }
 

@@ -95,7 +95,7 @@ TEST_CASE("an early end needs evaluations") {
   RunConfig c = tiny();
   c.eval_every = 0;
   c.patience = 1;
-  CHECK_THROWS_WITH(validate(c), Contains("is looked at after each evaluation"));
+  CHECK_THROWS_WITH(validate(c), Contains("is tested after each evaluation"));
 }
 
 }  // namespace

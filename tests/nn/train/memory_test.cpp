@@ -69,7 +69,7 @@ TEST_CASE("sizes that this machine cannot hold are refused before memory is take
   RunConfig logits;
   logits.model.layers = 1, logits.model.attention.d_model = 2, logits.batch = 65536,
   logits.model.context = 65536;
-  CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("context: batch 65536"));
+  CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("`context`: batch 65536"));
   logits.accumulate = 65536;  // one row at a time
   check_run_memory(logits, 32, 64);
 }

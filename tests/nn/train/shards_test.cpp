@@ -109,7 +109,7 @@ TEST_CASE("a run in parts resumes bit for bit, dropout included") {
 TEST_CASE("accumulate is a power of two that divides the batch") {
   for (const std::int64_t bad : {3, 5, 16}) {
     RunConfig c = tiny_in_shards(bad);
-    CHECK_THROWS_WITH(validate(c), Contains("needs a power of two that divides batch 8, got"));
+    CHECK_THROWS_WITH(validate(c), Contains("needs a power of two that divides `batch` 8, got"));
   }
   RunConfig c = tiny_in_shards(3);
   c.batch = 9;

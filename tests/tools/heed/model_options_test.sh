@@ -57,7 +57,7 @@ refuses 2 "--sink: 'on' is not one of none, zero or learned" train --sink on
 refuses 2 "--q-bias: 'true' is not one of as-bias, yes or no" train --q-bias true
 refuses 2 "--form packed_qkv has biases of q, k and v all or none" train --v-bias yes
 refuses 2 "--matmul: 'bf16' is not one of float32 or bfloat16" train --matmul bf16
-refuses 2 "--matmul bfloat16 rounds float32 numbers" train --matmul bfloat16 --dtype float64
+refuses 2 "--matmul: bfloat16 rounds float32 numbers" train --matmul bfloat16 --dtype float64
 refuses 2 "--norm-kind: 'rms' is not one of layernorm or rmsnorm" train --norm-kind rms
 refuses 2 "--norm-kind: rmsnorm has no place with --norm none" train --norm none --norm-kind rmsnorm
 refuses 2 "--mlp-act: 'swish' is not one of" train --mlp --mlp-act swish

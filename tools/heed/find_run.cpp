@@ -5,10 +5,10 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
+#include "nn/run/staged_folder.h"
 #include "nn/study/over_time.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/out_folder.h"
 
 namespace heed {
 
@@ -45,7 +45,7 @@ nn::Setting run_setting(std::string& run) {
 fs::path find_run(const std::string& given) {
   std::error_code error;
   if (!given.empty()) {
-    settle_run(given);
+    nn::finish_publication(given);
     if (is_run(given) && has_saved(given)) return given;
     if (is_run(given))
       fail<IoError>("run", "'", given, "': this run never saved; start it again with --overwrite: ",
@@ -57,7 +57,7 @@ fs::path find_run(const std::string& given) {
   std::optional<fs::file_time_type> newest_time;
   for (fs::directory_iterator it("runs", error), end; !error && it != end; it.increment(error)) {
     try {
-      settle_run(it->path());
+      nn::finish_publication(it->path());
     } catch (const IoError&) {  // of another user, or in use: as it is
     }
     const auto time = last_written(it->path());

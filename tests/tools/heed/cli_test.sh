@@ -268,9 +268,9 @@ ends_with() {
   checks=$((checks + 1)); [[ $got == "$1" ]] || fail "$what: exit code $got, expected $1"
 }
 train_into stopped
-refuses 4 "another heed works in stopped at this moment" train --resume stopped
-err_has "into another folder with --out"
-refuses 4 "another heed works in stopped" train reverse --out stopped --overwrite
+refuses 4 "stopped is locked by another process" train --resume stopped
+err_has "choose another folder"
+refuses 4 "stopped is locked by another process" train reverse --out stopped --overwrite
 kill -INT $pid
 what="heed train, Ctrl-C"
 ends_with 130

@@ -10,12 +10,12 @@
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/io/toml.h"
+#include "nn/run/staged_folder.h"
 #include "nn/train/config.h"
 #include "nn/train/metrics.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/train/out_folder.h"
 #include "tools/plot/text.h"
 
 namespace heed {
@@ -58,7 +58,7 @@ ListedRun read_run(const fs::path& folder) {
   ListedRun run;
   run.folder = folder;
   try {
-    settle_run(folder);
+    nn::finish_publication(folder);
     const std::string config = (folder / "config.toml").string();
     run.config = nn::from_toml(nn::read_toml_text(config), config);
     read_metrics(run);

@@ -38,8 +38,8 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   if (o.answer_after.empty()) return {};
   std::size_t at = 0;
   const auto c = next_code_point(o.answer_after, at);
-  check<ValueError>(c && at == o.answer_after.size(), "`answer-after`", "needs one character, got '",
-                    o.answer_after, "'");
+  check<ValueError>(c && at == o.answer_after.size(), "`answer-after`",
+                    "needs one character, got '", o.answer_after, "'");
   check<ValueError>(o.by_line, "`answer-after`", "what follows '", o.answer_after,
                     "' counts in a line of a file: give one as `lines`");
   std::vector<bool> marks;

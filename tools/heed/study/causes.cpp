@@ -70,7 +70,7 @@ Table copying_table(const nn::Transformer& model) {
   Table t = titled(kCopyingColumns, "Copying",
                    "on random tokens that do not repeat: how much of what a head raises among them "
                    "is the token it reads; -1 none of it, 1 half, 3 all");
-  const auto heads = nn::all_heads(model.options.layers, model.options.heads);
+  const auto heads = nn::all_heads(model.options.layers, model.options.attention.heads);
   const std::vector<double> scores = nn::copying_scores(model);
   for (std::size_t i = 0; i < heads.size(); ++i) t.add({nn::head_name(heads[i]), scores[i]});
   return t;
@@ -219,8 +219,8 @@ void add_ablation(Causes& causes, const CauseArguments& a, const Command& c,
                   const nn::LoadedRun& run, const nn::Batch& one, nn::Objective objective) {
   const bool all = a.ablate == "all";
   const nn::Transformer::Options& o = run.model.options;
-  const auto heads = all ? nn::all_heads(o.layers, o.heads)
-                         : nn::parse_heads("--ablate", a.ablate, o.layers, o.heads);
+  const auto heads = all ? nn::all_heads(o.layers, o.attention.heads)
+                         : nn::parse_heads("--ablate", a.ablate, o.layers, o.attention.heads);
   nn::Batch batch = one;
   if (a.samples > 0) {
     batch = evaluation_batch(run, a.samples);
@@ -312,7 +312,7 @@ Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedR
 std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
                                   const nn::Objective& objective) {
   constexpr double kMostFlops = 2e10;
-  const double passes = double(model.options.layers * model.options.heads);
+  const double passes = double(model.options.layers * model.options.attention.heads);
   const double flops = 2 * double(nn::count_parameters(model)) * double(one.inputs.numel());
   if (passes * flops > kMostFlops) return {};
   return nn::ablate_each(model, one, objective, nn::Ablation::kZero);

@@ -105,7 +105,7 @@ PagePane make_pane(const PictureSource& source, const StudyWords& words,
           words.objective,
           words.tokens,
           model.options.layers,
-          model.options.heads};
+          model.options.attention.heads};
 }
 
 PagePane pane_of(const PictureSource& source, const StudyWords& words, const nn::Transformer& model,

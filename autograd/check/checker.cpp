@@ -301,7 +301,8 @@ std::vector<Comparison> Checker::compare(Oracle oracle, const Direction& along) 
   std::vector<Comparison> found;
   for (std::size_t c = 0; c < cotangents_.size(); ++c) {
     const Values& v = cotangents_[c];
-    Comparison e{along.entry};
+    Comparison e;
+    static_cast<CheckedEntry&>(e) = along.entry;
     e.along = along, e.cotangent = c;
     e.given = along.dot(gradients_[c]);
     if (oracle == Oracle::kDual) {

@@ -7,7 +7,6 @@
 #include "autograd/check/gradcheck.h"
 #include "autograd/check/mutations.h"
 #include "autograd/check/tensor_function.h"
-#include "autograd/graph/mutation.h"
 #include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 
@@ -137,6 +136,13 @@ MutantResult run_mutant(const Check& check, const Samples& samples, std::size_t 
 }
 
 }  // namespace
+
+void MutateGradients::saw_gradients(Node& node, const Vjp& v, Grads& grads) {
+  const auto inputs = node.inputs();
+  for (std::size_t i = 0; i < std::min(grads.size(), inputs.size()); ++i)
+    if (grads[i].defined() && v.needs(int(i)))
+      grads[i] = f_(*node.op(), i, grads[i], inputs[i].node->shape());
+}
 
 std::vector<MutantResult> run_mutants(const Check& check) {
   std::vector<MutantResult> results;

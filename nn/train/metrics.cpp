@@ -73,7 +73,7 @@ std::vector<MetricsRow> parse_metrics_csv(const std::string& text) {
     if (values.size() != names.size()) continue;
     MetricsRow row(0);
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto number = autograd::parse_number<double>(values[i]);
+      const auto number = heed::parse_number<double>(values[i]);
       if (names[i] == "step" && number) row.step = std::int64_t(*number);
       for (const MetricsColumn& column : kMetricsColumns)
         if (names[i] == column.name && number) row.*column.value = *number;
@@ -106,8 +106,8 @@ void MetricsLog::restart(const std::filesystem::path& folder, std::size_t rows) 
   jsonl_.path = (folder / "metrics.jsonl").string();
   for (File* file : {&csv_, &jsonl_}) {
     file->descriptor = ::open(file->path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-    autograd::check<autograd::IoError>(file->descriptor >= 0, file->path,
-                                       "cannot be opened: ", std::strerror(errno));
+    heed::check<autograd::IoError>(file->descriptor >= 0, file->path,
+                                   "cannot be opened: ", std::strerror(errno));
   }
 }
 
@@ -121,15 +121,15 @@ void MetricsLog::append(const std::vector<MetricsRow>& history) {
 
 void MetricsLog::check_folder() const {
   const bool there = ::access(folder_.c_str(), F_OK) == 0;
-  autograd::check<autograd::IoError>(there, folder_, "is gone: ", std::strerror(errno),
-                                     "; the run's folder was moved or removed while it trains");
+  heed::check<autograd::IoError>(there, folder_, "is gone: ", std::strerror(errno),
+                                 "; the run's folder was moved or removed while it trains");
 }
 
 void MetricsLog::File::append(const std::string& text) const {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = ::write(descriptor, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    autograd::check<autograd::IoError>(n > 0, path, "cannot be written: ", std::strerror(errno));
+    heed::check<autograd::IoError>(n > 0, path, "cannot be written: ", std::strerror(errno));
     done += std::size_t(n);
   }
 }

@@ -13,7 +13,6 @@
 namespace heed {
 
 namespace fs = std::filesystem;
-using autograd::fail;
 using autograd::IoError;
 
 bool is_run(const fs::path& folder) {
@@ -82,7 +81,7 @@ void check_weights(const fs::path& folder, const std::string& weights) {
     others.push_back(fs::relative(checkpoints.back().file, folder).string());
   fail<IoError>("weights", folder.string(), " has no ", weights,
                 others.empty() ? "; heed train --resume " + folder.string() + " writes them again"
-                               : "; it has " + autograd::join(others) +
+                               : "; it has " + heed::join(others) +
                                      ", for --weights of heed eval, generate, study and verify");
 }
 

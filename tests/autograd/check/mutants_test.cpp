@@ -7,7 +7,6 @@
 
 #include "autograd/check/gradcheck.h"
 #include "autograd/check/mutations.h"
-#include "autograd/graph/mutation.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 

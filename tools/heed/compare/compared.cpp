@@ -16,7 +16,7 @@ std::vector<nn::CheckpointFile> weights_of(const std::filesystem::path& folder) 
   const auto facts = nn::load_metadata(last.string());
   const auto step = facts.find("step");
   const std::int64_t steps =
-      step == facts.end() ? 0 : autograd::parse_number<std::int64_t>(step->second).value_or(0);
+      step == facts.end() ? 0 : heed::parse_number<std::int64_t>(step->second).value_or(0);
   if (files.empty() || files.back().step < steps) files.push_back({steps, last});
   return files;
 }

@@ -51,7 +51,7 @@ std::optional<std::int64_t> saved_step(const fs::path& folder) {
   if (!fs::exists(folder / "state.safetensors", ignored)) return {};
   const auto facts = nn::load_metadata((folder / "state.safetensors").string());
   const auto step = facts.find("step");
-  return step == facts.end() ? std::nullopt : autograd::parse_number<std::int64_t>(step->second);
+  return step == facts.end() ? std::nullopt : heed::parse_number<std::int64_t>(step->second);
 }
 
 ListedRun read_run(const fs::path& folder) {

@@ -26,7 +26,7 @@ std::string keep_audit(const std::vector<nn::ParameterAudit>& audit,
 std::string missing_gradients(const nn::Trainer& t) {
   const std::vector<std::string> names = t.parameters_without_gradient();
   if (names.empty()) return "";
-  return fmt::format("no gradient reaches {} in step {}: {}", autograd::join(names), t.steps_done,
+  return fmt::format("no gradient reaches {} in step {}: {}", heed::join(names), t.steps_done,
                      t.why_no_gradient(names));
 }
 

@@ -47,7 +47,7 @@ std::int64_t count_of(const SafeTensors& file, const std::string& path, const st
 
 // How a run learns where its file is now.
 std::string moved_advice(const std::filesystem::path& folder, const RunConfig& config) {
-  return fmt::format("heed train --resume {} --{} NEW", folder.string(), config.task);
+  return fmt::format("heed train `resume` {} `{}` NEW", folder.string(), config.task);
 }
 
 // What f() makes of a run's data, whose file may have been moved.
@@ -249,8 +249,8 @@ Trainer Trainer::resume(const std::filesystem::path& folder, std::unique_ptr<Tas
   RunConfig config = read_config(folder);
   if (!moved.empty()) {
     std::string& file = config.lines.empty() ? config.text : config.lines;
-    check<ValueError>(!file.empty(), "text", "the run in ", folder.string(),
-                      " learns no text; leave out --text");
+    check<ValueError>(!file.empty(), "`text`", "the run in ", folder.string(),
+                      " learns no text; leave out `text`");
     file = moved;
   }
   const std::string path = (folder / kState).string();

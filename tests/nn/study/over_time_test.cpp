@@ -49,7 +49,7 @@ struct Checkpoints {
   }
   OverTime study() const {
     Transformer model(cycle_reader());
-    return over_time(model, list_checkpoints(folder.path()), two_cycles());
+    return over_time(model, RunFolder(folder.path()).checkpoints(), two_cycles());
   }
   std::string error() const {
     try {
@@ -75,7 +75,8 @@ TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other
                             "77", "000010.safetensors.tmp12.0"})
     std::ofstream(c.path(other)) << "x";
   std::vector<std::int64_t> steps;
-  for (const CheckpointFile& found : list_checkpoints(c.folder.path())) steps.push_back(found.step);
+  for (const CheckpointFile& found : RunFolder(c.folder.path()).checkpoints())
+    steps.push_back(found.step);
   CHECK(steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
   const OverTime study = c.study();
   REQUIRE(study.moments.size() == 4);
@@ -151,12 +152,12 @@ TEST_CASE("weights without a finite loss are numeric trouble of that file") {
 
 TEST_CASE("files of other names are no checkpoints, and a folder that cannot be read is an error") {
   const Folder empty;
-  CHECK(list_checkpoints(empty.path()).empty());
+  CHECK(RunFolder(empty.path()).checkpoints().empty());
   const Checkpoints none;
   std::ofstream(none.path("mine.safetensors")) << "x";
-  CHECK(list_checkpoints(none.folder.path()).empty());
+  CHECK(RunFolder(none.folder.path()).checkpoints().empty());
   std::ofstream(empty.path() / "checkpoints") << "a file";
-  CHECK_THROWS_AS(list_checkpoints(empty.path()), IoError);
+  CHECK_THROWS_AS(RunFolder(empty.path()).checkpoints(), IoError);
 }
 
 OverTime with_losses(const std::vector<std::pair<std::int64_t, double>>& counted) {

@@ -1,7 +1,7 @@
 // heed eval: how good a run is, beside how good it can be.
 #include <cmath>
 
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/evaluation_report.h"
@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 struct EvalArguments {
-  std::string run, weights = "model.safetensors";
+  std::string run, weights = nn::RunFolder::kModel;
   std::int64_t sequences = 0;
 };
 

@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "nn/io/safetensors.h"
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/model_report.h"
@@ -22,7 +22,7 @@ std::string text_of(const T& value) {
 }
 
 int info_on_run(const std::filesystem::path& folder, bool json) {
-  nn::LoadedRun run = open_run(folder, "model.safetensors", nn::Use::kPrompts);
+  nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
   const ModelReport report = report_on(run.model);
   const std::string weights = nn::hash_of_tensors(parameters(run.model));
   if (json) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <optional>
 #include <string_view>
@@ -13,7 +12,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
-#include "tools/heed/find_run.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
@@ -21,16 +20,14 @@ namespace heed {
 namespace fs = std::filesystem;
 using autograd::fail;
 using autograd::IoError;
+using nn::RunFolder;
 
 namespace {
 
-constexpr std::string_view kCheckpoints = "checkpoints", kWeights = ".safetensors";
+constexpr auto& kFiles = RunFolder::kFiles;
 constexpr std::string_view kNewRun = "new-run";  // the folder of a first save, as new-run.tmp12.0
 constexpr std::string_view kWholeRun = "new-run.whole";  // its name from then on, until moved out
 constexpr std::chrono::milliseconds kMoment(20);
-constexpr std::array<std::string_view, 10> kFiles = {
-    "config.toml",   "model.safetensors", "best.safetensors", "state.safetensors", "metrics.csv",
-    "metrics.jsonl", "audit.txt",         "loss.png",         "attention.png",     "causality.png"};
 
 [[noreturn]] void out_fails(const char* what, const fs::path& path, const std::error_code& error) {
   fail<IoError>("out", what, path.string(), ": ", error.message());
@@ -40,23 +37,18 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// "000200.safetensors"
-bool is_checkpoint(std::string_view name) {
-  return name.ends_with(kWeights) && is_digits(name.substr(0, name.size() - kWeights.size()));
-}
-
 bool is_run_file(std::string_view name) {
-  return std::find(kFiles.begin(), kFiles.end(), name) != kFiles.end();
+  return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
 }
 
-// The process that writes "model.safetensors.tmp123.0", or nothing if a run has no such file.
+// The process that writes a temporary file, FILE.tmp123.0, or nothing if a run has no such file.
 std::optional<pid_t> writer_of(const fs::path& file) {
   const std::string name = file.filename().string();
   const std::size_t at = name.rfind(".tmp"), dot = name.rfind('.');
   if (at == std::string::npos || dot <= at || !is_digits(std::string_view(name).substr(dot + 1)))
     return {};
   const std::string_view target = std::string_view(name).substr(0, at);
-  if (!is_run_file(target) && !is_checkpoint(target) && target != kNewRun) return {};
+  if (!is_run_file(target) && !RunFolder::is_checkpoint(target) && target != kNewRun) return {};
   return autograd::parse_number<pid_t>(std::string_view(name).substr(at + 4, dot - at - 4));
 }
 
@@ -101,28 +93,30 @@ void move_out(const fs::path& folder) {
   const fs::path whole = folder / kWholeRun;
   std::error_code ignored;
   if (fs::exists(whole / kFiles[0], ignored)) {
-    for_each_inside(folder / kCheckpoints, [](const fs::path& path) {
-      if (is_checkpoint(path.filename().string()) && !fs::is_directory(path)) remove_file(path);
+    for_each_inside(folder / RunFolder::kCheckpoints, [](const fs::path& path) {
+      if (RunFolder::is_checkpoint(path.filename().string()) && !fs::is_directory(path))
+        remove_file(path);
     });
-    for (const std::string_view name : kFiles)
+    for (const char* name : kFiles)
       if (!fs::exists(whole / name, ignored)) remove_file(folder / name);
   }
-  for (const std::string_view name : kFiles) {
+  for (const char* name : kFiles) {
     std::error_code error;
     fs::rename(whole / name, folder / name, error);
     if (error && error != std::errc::no_such_file_or_directory)
       out_fails("cannot replace ", folder / name, error);
   }
   fs::remove(whole, ignored);
-  if (fs::symlink_status(folder / kCheckpoints, ignored).type() == fs::file_type::directory)
-    fs::remove(folder / kCheckpoints, ignored);  // if it is empty
+  if (fs::symlink_status(folder / RunFolder::kCheckpoints, ignored).type() ==
+      fs::file_type::directory)
+    fs::remove(folder / RunFolder::kCheckpoints, ignored);  // if it is empty
 }
 
 // Whether all that is in the folder are unfinished files, also in checkpoints/.
 bool holds_nothing(const fs::path& folder) {
   bool nothing = true;
   for_each_inside(folder, [&](const fs::path& path) {
-    const bool checkpoints = path.filename() == kCheckpoints && fs::is_directory(path);
+    const bool checkpoints = path.filename() == RunFolder::kCheckpoints && fs::is_directory(path);
     nothing = nothing && (checkpoints ? holds_nothing(path) : writer_of(path).has_value());
   });
   return nothing;
@@ -141,16 +135,6 @@ const fs::path& make_directories(const fs::path& folder) {
 
 }  // namespace
 
-fs::path make_next_run(const std::string& task) {
-  make_directories("runs");
-  for (int n = 1;; ++n) {
-    fs::path folder = fs::path("runs") / fmt::format("{}-{}", task, n);
-    std::error_code error;
-    if (fs::create_directory(folder, error)) return folder;  // false: it was there
-    if (error) out_fails("cannot make ", folder, error);
-  }
-}
-
 void check_out(const fs::path& folder, bool overwrite) {
   settle_run(folder);
   std::error_code error;
@@ -159,20 +143,21 @@ void check_out(const fs::path& folder, bool overwrite) {
   if (!fs::is_directory(status))
     fail<IoError>("out", folder.string(), " is a file; a run needs a folder of its own");
   if (holds_nothing(fs::canonical(folder))) return;
-  if (!is_run(folder))
+  const RunFolder run(folder);
+  if (!run.is_run())
     usage_error("--out {} is not empty and holds no run; choose another folder", folder.string());
-  if (!overwrite && !has_saved(folder))
+  if (!overwrite && !run.has_saved())
     usage_error("--out {}: this run never saved; start it again with --overwrite", folder.string());
   if (!overwrite)
     usage_error(
         "--out {0} holds a run already; continue it with --resume {0}, or replace it with "
         "--overwrite",
         folder.string());
-  if (fs::is_symlink(folder / kCheckpoints))
+  if (fs::is_symlink(folder / RunFolder::kCheckpoints))
     usage_error(
         "--overwrite removes nothing through the symbolic link {}; remove it, or choose "
         "another folder",
-        (folder / kCheckpoints).string());
+        (folder / RunFolder::kCheckpoints).string());
 }
 
 void begin_run(const fs::path& folder, const std::function<void(const fs::path&)>& save) {
@@ -201,6 +186,16 @@ void settle_run(const fs::path& folder) {
   }
 }
 
+void settle_runs(const fs::path& runs) {
+  std::error_code error;
+  for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
+    try {
+      settle_run(it->path());
+    } catch (const IoError&) {
+    }
+  }
+}
+
 RunLock::RunLock(const fs::path& folder) : lock_(make_directories(folder)) {
   if (lock_.taken())
     fail<IoError>("out", "another heed works in ", folder.string(),
@@ -209,7 +204,7 @@ RunLock::RunLock(const fs::path& folder) : lock_(make_directories(folder)) {
   const fs::path real = fs::canonical(folder);
   if (lock_.held()) {  // else what is unfinished may be another's
     sweep(real);
-    sweep(real / kCheckpoints);
+    sweep(real / RunFolder::kCheckpoints);
   }
   // Without locks its writer may live, and be at it.
   for (int i = 0; i < 100 && !lock_.held() && is_unsettled(real); ++i)

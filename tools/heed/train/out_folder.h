@@ -9,9 +9,6 @@
 
 namespace heed {
 
-/// Makes and returns the first runs/<task>-N, N = 1, 2, ..., that does not exist. IoError.
-std::filesystem::path make_next_run(const std::string& task);
-
 /// UsageError unless `folder` can take a new run: absent, empty but for what a kill left of
 /// unfinished files, or, with `overwrite`, a run. IoError if it is a file.
 void check_out(const std::filesystem::path& folder, bool overwrite);
@@ -25,6 +22,9 @@ void begin_run(const std::filesystem::path& folder,
 
 /// Ends what a killed begin_run() has begun to move: before anyone reads the folder. IoError.
 void settle_run(const std::filesystem::path& folder);
+
+/// The same for every run under `runs`. Runs of another user and those in use stay as they are.
+void settle_runs(const std::filesystem::path& runs);
 
 /// While it lives no other heed trains into this folder, which it makes if need be; its end, be it
 /// by kill -9, frees the folder. IoError if another one has it, or it cannot be made. Unfinished

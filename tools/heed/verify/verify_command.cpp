@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/causality.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 struct VerifyArguments {
-  std::string what, run, weights = "model.safetensors", out;
+  std::string what, run, weights = nn::RunFolder::kModel, out;
   std::int64_t length = 0;
 };
 
@@ -97,7 +97,8 @@ int verify_causality(const VerifyArguments& a, bool json) {
   const double seconds = clock.seconds();
   const bool ok =
       std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
-  const auto file = (a.out.empty() ? folder : std::filesystem::path(a.out)) / "causality.png";
+  const auto file =
+      (a.out.empty() ? folder : std::filesystem::path(a.out)) / nn::RunFolder::kCausalityPicture;
   std::string no_picture;
   try {
     draw_reach(file, all[0].causality, source_of(folder, run.model));

@@ -57,15 +57,6 @@ int write_and_close(int file, std::span<const std::span<const std::byte>> parts)
   return error;
 }
 
-// Makes a rename in this directory last. Some file systems cannot (EINVAL): then that is all.
-int sync_directory(const std::filesystem::path& directory) {
-  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return errno == EACCES ? 0 : errno;  // may be written but not listed
-  const int error = ::fsync(file) != 0 && errno != EINVAL ? errno : 0;
-  ::close(file);
-  return error;
-}
-
 // The file that path leads to and a new one beside it, open.
 struct Begun {
   std::string target, temporary;
@@ -95,6 +86,14 @@ void check_writable(const std::string& path) {
   ::unlink(begun.temporary.c_str());
 }
 
+void sync_directory(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int error = file < 0 && errno != EACCES ? errno : 0;  // may be written but not listed
+  if (file >= 0 && ::fsync(file) != 0 && errno != EINVAL) error = errno;
+  if (file >= 0) ::close(file);
+  if (error != 0) cannot_write(path, reason(error) + " (when syncing the directory)");
+}
+
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
   const auto [target, temporary, file] = begin_file(path);
   int error = write_and_close(file, parts);
@@ -104,8 +103,7 @@ void write_file(const std::string& path, std::span<const std::span<const std::by
     cannot_write(path, reason(error));
   }
   const auto directory = std::filesystem::path(target).parent_path();
-  error = sync_directory(directory.empty() ? "." : directory);
-  if (error != 0) cannot_write(path, reason(error) + " (when syncing its directory)");
+  sync_directory(directory.empty() ? "." : directory.string());
 }
 
 void write_file(const std::string& path, std::string_view text) {

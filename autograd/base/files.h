@@ -19,6 +19,10 @@ namespace heed::autograd {
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const std::string& path, std::string_view text);
 
+/// Makes the renames in a directory durable (fsync). Some file systems cannot; that is no error.
+/// IoError.
+void sync_directory(const std::string& path);
+
 /// Errors as write_file() would have now; leaves everything as it is. For a result that takes long.
 void check_writable(const std::string& path);
 

@@ -59,11 +59,13 @@ void append_text(std::string& out, const Dims& dims) {
   out += ']';
 }
 
-std::ostream& operator<<(std::ostream& out, const Dims& dims) {
+std::string to_text(const Dims& dims) {
   std::string text;
   append_text(text, dims);
-  return out << text;
+  return text;
 }
+
+std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to_text(dims); }
 
 Dims unravel(std::int64_t flat, const Shape& shape) {
   Dims index = shape;

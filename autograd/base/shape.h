@@ -66,8 +66,10 @@ class Dims {
 };
 using Shape = Dims;
 using Strides = Dims;
-/// As [2, 3].
+/// Appends the text of `dims`, as [2, 3].
 void append_text(std::string& out, const Dims& dims);
+/// Returns the text of `dims`, as "[2, 3]".
+std::string to_text(const Dims& dims);
 std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 /// The index of the element at row-major place `flat` of a shape without 0.

@@ -12,3 +12,15 @@ std::string join(const std::vector<std::string>& words, std::string_view last) {
 }
 
 }  // namespace heed::autograd
+
+namespace heed {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t at; (at = text.find(separator)) != text.npos; text.remove_prefix(at + 1))
+    parts.emplace_back(text.substr(0, at));
+  parts.emplace_back(text);
+  return parts;
+}
+
+}  // namespace heed

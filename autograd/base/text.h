@@ -1,4 +1,4 @@
-// Text: numbers read from it, words joined into it.
+// Reads numbers from text, splits text and joins words.
 #pragma once
 
 #include <charconv>
@@ -23,3 +23,11 @@ std::optional<T> parse_number(std::string_view text, Base... base) {
 std::string join(const std::vector<std::string>& words, std::string_view last = " and ");
 
 }  // namespace heed::autograd
+
+namespace heed {
+
+/// Returns the parts of `text` between occurrences of `separator`: n separators give n + 1 parts,
+/// which may be empty. An empty text has one empty part.
+std::vector<std::string> split(std::string_view text, char separator);
+
+}  // namespace heed

@@ -91,13 +91,6 @@ void normal_block(T* d, T mean, T std_dev) {
   }
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> tokens;
-  for (std::string token; in >> token;) tokens.push_back(token);
-  return tokens;
-}
-
 // The number that is the whole of `token` and at most `limit`, else nothing.
 std::optional<std::uint64_t> parse(const std::string& token, int base, std::uint64_t limit) {
   const auto value = parse_number<std::uint64_t>(token, base);
@@ -239,10 +232,10 @@ std::string Generator::state() const {
 }
 
 void Generator::set_state(const std::string& text) {
-  const std::vector<std::string> tokens = split(text);
+  const std::vector<std::string> tokens = heed::split(text, ' ');
   const std::size_t n = tokens.size();
-  bool ok =
-      n == split(Generator().state()).size() && tokens[0] == "mt19937" && tokens[n - 2] == "normal";
+  bool ok = n == heed::split(Generator().state(), ' ').size() && tokens[0] == "mt19937" &&
+            tokens[n - 2] == "normal";
   // operator>> of std::mt19937 takes any number, also a position outside its table, so the numbers
   // are checked here: the words, then (in libstdc++) the position.
   constexpr std::size_t kWords = std::mt19937::state_size;

@@ -43,15 +43,9 @@ std::string span_problem(const std::string& where, const std::string& text, cons
          ", the smaller first, such as 3..24, got '" + text + "'";
 }
 
-// A list has one between commas, anything else is one.
+// Returns the words between the commas of a list, or the one word of any other kind.
 std::vector<std::string> words(const std::string& text, Setting::Kind kind) {
-  std::vector<std::string> list = {""};
-  for (const char c : text)
-    if (c == ',' && kind == Setting::Kind::kList)
-      list.emplace_back();
-    else
-      list.back() += c;
-  return list;
+  return kind == Setting::Kind::kList ? split(text, ',') : std::vector{text};
 }
 
 }  // namespace

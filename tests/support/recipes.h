@@ -21,6 +21,14 @@ struct Trained {
 
 inline double gap(const Evaluation& e) { return e.loss - e.optimal.value(); }
 
+/// The evaluation's reference loss of this name.
+inline double reference(const Evaluation& e, const std::string& name) {
+  for (const auto& [known, loss] : e.references)
+    if (known == name) return loss;
+  FAIL("no reference " << name);
+  return 0;
+}
+
 /// HEED_SEEDS=1, the form of tools/test: one seed of each recipe, which may end when its goal is
 /// reached, and no more of a control than shows it. ctest -L tasks has all of it.
 inline bool short_form() {

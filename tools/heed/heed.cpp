@@ -65,6 +65,12 @@ void with_enough_stack(F f) {
   pthread_attr_destroy(&attributes);
 }
 
+int print_report(const Report& report, const Command& command) {
+  print("{}", command.json ? to_json(report) : command.csv ? to_csv(report) : to_text(report));
+  if (!report.error.empty()) print_error(report.error);
+  return report.exit_code;
+}
+
 int run(int argc, char** argv) {
   remember_command(argc, argv);
   const Commands commands = all_commands();
@@ -93,10 +99,13 @@ int run(int argc, char** argv) {
   if (command.given("config")) command.read_config_file(commands);
   if (const int processes = launcher().size; processes > 1 && !command.several)
     usage_error("heed {} is for one process, not {}; leave out mpirun", command.name, processes);
+  const Mode* mode = command.modes.empty() ? nullptr : &command.mode();
+  if (command.set_defaults) command.set_defaults(command);
   command.assign();
+  if (command.json && command.csv) usage_error("--json and --csv are two forms; leave out one");
   if (command.threads > 0) autograd::set_num_threads(int(command.threads));
   if (!command.simd.empty()) autograd::kernels::force_simd_target(command.simd);
-  return command.run(command);
+  return mode ? print_report(mode->run(command), command) : command.run(command);
 }
 
 }  // namespace

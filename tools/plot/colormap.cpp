@@ -50,6 +50,12 @@ constexpr Rgb kOrangeArm[kArmSteps + 1] = {{255, 255, 255}, {255, 223, 206}, {25
                                            {243, 164, 124}, {229, 136, 86},  {214, 107, 49},
                                            {196, 78, 0}};
 
+// M. Okabe, K. Ito (2008), "Color Universal Design", with brown for the yellow that is faint on
+// white.
+constexpr Rgb kCategories[kCategoryColors] = {{0, 114, 178},   {213, 94, 0},  {0, 158, 115},
+                                              {204, 121, 167}, {230, 159, 0}, {86, 180, 233},
+                                              {120, 94, 40},   {0, 0, 0}};
+
 }  // namespace
 
 Rgb viridis(double t) {
@@ -65,6 +71,10 @@ Rgb diverging(double t) {
   const double at = std::min(std::abs(t), 1.0) * kArmSteps;
   const int i = std::min(int(at), kArmSteps - 1);
   return mix(arm[i], arm[i + 1], at - i);
+}
+
+Rgb category_color(std::size_t i, std::size_t count) {
+  return count <= kCategoryColors ? kCategories[i] : viridis(0.9 * double(i) / double(count - 1));
 }
 
 }  // namespace heed::plot

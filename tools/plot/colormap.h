@@ -1,4 +1,4 @@
-// Colors of numbers: viridis for magnitudes, blue-white-orange for signed values.
+// Colors: viridis for magnitudes, blue-white-orange for signed values, distinct ones for curves.
 #pragma once
 
 #include "tools/plot/image.h"
@@ -12,5 +12,9 @@ Rgb viridis(double t);
 /// Blue at -1, white at 0, orange at +1, clamped; lightness depends on |t| only, so that neither
 /// sign looks stronger, in print and to color-blind readers. NaN is kGray.
 Rgb diverging(double t);
+
+inline constexpr std::size_t kCategoryColors = 8;
+/// The i-th of `count` distinct colors; more than kCategoryColors go by viridis.
+Rgb category_color(std::size_t i, std::size_t count);
 
 }  // namespace heed::plot

@@ -2,9 +2,8 @@
 // struct; draw_heatmap and draw_chart make an Image of it, write_png a file.
 #pragma once
 
-#include "tools/plot/chart_stack.h"
+#include "tools/plot/chart.h"
 #include "tools/plot/colormap.h"
-#include "tools/plot/curves.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/image.h"
 #include "tools/plot/png.h"

@@ -1,5 +1,4 @@
-// parallel_for: every index once, nested, from two threads; and the same bits of whole ops at any
-// number of threads.
+// parallel_for: every index once, nested, from two threads.
 #include "autograd/base/parallel.h"
 
 #if defined(__linux__)
@@ -10,20 +9,15 @@
 #include <atomic>
 #include <thread>
 
-#include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
-#include "tests/support/layouts.h"
+#include "tests/support/threads.h"
 
 namespace {
 
 using namespace heed::autograd;
 
-struct Threads {
-  explicit Threads(int n) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-  int before = num_threads();
-};
+using heed::autograd::testing::Threads;
 
 // How often parallel_for visits each index; -1 at [0] if a chunk is not one of the stated ones.
 std::vector<int> visits(std::int64_t n, std::int64_t grain) {
@@ -131,47 +125,6 @@ TEST_CASE("set_num_threads needs 1 to 256") {
   CHECK_THROWS_WITH(set_num_threads(0), "set_num_threads: needs 1 to 256 threads, got 0");
   CHECK_THROWS_AS(set_num_threads(257), ValueError);
   CHECK(num_threads() == before);
-}
-
-TEST_CASE("whole ops and their gradients have the same bits at 1, 2, 3 and 8 threads") {
-  Generator g(1);
-  const Tensor x = randn({300, 257}, float32, g), y = randn({257, 190}, float32, g);
-  const Tensor w = randn({190}, float32, g), q = randn({4, 3, 65, 16}, float32, g);
-  const Tensor classes = randint(0, 190, {300}, g);
-  const auto run = [&] {
-    const Tensor a = x.detach().requires_grad_(), b = y.detach().requires_grad_();
-    const Tensor c = w.detach().requires_grad_(), h = q.detach().requires_grad_();
-    const Tensor logits = layer_norm(gelu(matmul(a, b)), c, {});
-    const Tensor z = attention(h, h * 0.5, h + 1.0, {.causal = true});
-    std::vector<Tensor> all = {sum(x),
-                               sum(x, {0}),
-                               sum(mT(x), {0}),
-                               sum(x, {1}),
-                               exp(flip(x, 1)),
-                               mT(x) * 2.0,
-                               softmax(x, 0),
-                               softmax(x, 1),
-                               log_softmax(mT(x), 0),
-                               logsumexp(x, {0}),
-                               max(x, {1}),
-                               cumsum(x, 0),
-                               matmul(mT(x), x),
-                               logits,
-                               z};
-    const Tensor loss = cross_entropy(logits, classes) + mean(z * z);
-    for (const Tensor& t : grad(loss, {a, b, c, h})) all.push_back(t);
-    return all;
-  };
-  std::vector<Tensor> expected;
-  for (const int threads : {1, 2, 3, 8}) {
-    const Threads scope(threads);
-    const std::vector<Tensor> got = run();
-    if (expected.empty()) expected = got;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      CAPTURE(threads, i);
-      CHECK(testing::same_bits(got[i], expected[i]));
-    }
-  }
 }
 
 #if defined(__linux__)

@@ -1,4 +1,4 @@
-// Numbers read from text, words joined.
+// Numbers read from text, text split, words joined.
 #include "autograd/base/text.h"
 #include "tests/support/catch.h"
 
@@ -21,6 +21,14 @@ TEST_CASE("words are joined with another word before the last") {
   CHECK(join({"a"}) == "a");
   CHECK(join({"a", "b", "c"}) == "a, b and c");
   CHECK(join({"a", "b"}, " or ") == "a or b");
+}
+
+TEST_CASE("n separators give n + 1 parts") {
+  using Parts = std::vector<std::string>;
+  CHECK(heed::split("", ',') == Parts{""});
+  CHECK(heed::split("a b", ',') == Parts{"a b"});
+  CHECK(heed::split("a,b c,d", ',') == Parts{"a", "b c", "d"});
+  CHECK(heed::split(",a,,b,", ',') == Parts{"", "a", "", "b", ""});
 }
 
 }  // namespace

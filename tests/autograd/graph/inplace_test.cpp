@@ -7,6 +7,7 @@
 #include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/checks.h"
 #include "tests/support/layouts.h"
 
 namespace {
@@ -29,6 +30,36 @@ TEST_CASE("a value changed in place after use is an error, not a wrong gradient"
   const Tensor u = sum(x + w);  // saves nothing: no error
   fill_(w, 8);
   CHECK_NOTHROW(backward(u));
+}
+
+TEST_CASE("an input of any op changed after use is an error, or changes no gradient") {
+  int errors = 0;
+  for (const Check* check : library_checks())
+    for (const Sample& s : check->samples())
+      for (std::size_t changed = 0; changed < s.inputs.size(); ++changed) {
+        CAPTURE(check->name(), s.name, changed);
+        std::vector<Tensor> leaves;
+        for (const Tensor& x : s.inputs) leaves.push_back((x + 0.0).detach().requires_grad_());
+        const Tensor y = s.f(leaves);
+        if (!y.requires_grad() || leaves[changed].numel() == 0) continue;
+        const auto gradients = [&] {
+          return grad(y, leaves,
+                      {.grad_output = ones_like(y), .retain_graph = true, .allow_unused = true});
+        };
+        const std::vector<Tensor> before = gradients();
+        {
+          const NoGrad guard;
+          copy_(leaves[changed], leaves[changed] + 0.25);
+        }
+        try {
+          const std::vector<Tensor> after = gradients();
+          for (std::size_t i = 0; i < after.size(); ++i)
+            CHECK((!after[i].defined() || same_bits(after[i], before[i])));
+        } catch (const ValueError&) {
+          ++errors;
+        }
+      }
+  CHECK(errors > 100);
 }
 
 TEST_CASE("masks and indices changed in place after use are errors too") {

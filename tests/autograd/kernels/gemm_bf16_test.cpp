@@ -15,6 +15,7 @@
 #include "autograd/kernels/kernels.h"
 #include "tests/support/bf16_ways.h"
 #include "tests/support/catch.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -241,7 +242,7 @@ float one_output(const Floats& row, const Floats& column, int64_t m, int64_t n, 
 }
 
 TEST_CASE("an output has the same bits whatever m, n, place and threads, by every way") {
-  const int before = num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   for_each_bf16_way([] {
     std::mt19937 random(9);
     for (const int64_t k : {1, 7, 64, 511, 513, 1000}) {
@@ -260,7 +261,6 @@ TEST_CASE("an output has the same bits whatever m, n, place and threads, by ever
       }
     }
   });
-  set_num_threads(before);
 }
 
 TEST_CASE("the ways are forced by name, and are not the same") {

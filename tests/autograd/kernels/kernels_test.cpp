@@ -10,6 +10,7 @@
 #include "autograd/kernels/simd/gemm.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -224,14 +225,13 @@ template <class T>
 void check_long() {
   constexpr int64_t kM = 8, kN = 48, kK = 37055, kStep = 191;
   std::mt19937 random(7);
-  const int before = num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
     // Sums of a step, and then of the steps.
     CHECK(error_of<T>(random, kM, kN, kK, ways(kM, kK)[1], ways(kK, kN)[1], ways(kM, kN)[0], false,
                       false) <= allowed(kStep + kK / kStep + 1));
   }
-  set_num_threads(before);
 }
 TEST_CASE("gemm of sums so long that rounding leaves nothing for the last step") {
   for_each_simd_target(check_long<float>);
@@ -315,7 +315,7 @@ T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m,
 template <class T>
 void check_bits() {
   std::mt19937 random(4);
-  const int before = num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   for (const int64_t k : {1, 7, 64, 383, 384, 385, 1000}) {
     const auto row = random_values<T>(random, k), column = random_values<T>(random, k);
     T expected_of[3];
@@ -339,7 +339,6 @@ void check_bits() {
         }
     }
   }
-  set_num_threads(before);
 }
 TEST_CASE("an output has the same bits whatever m, n, place, batch and threads, float") {
   for_each_simd_target(check_bits<float>);

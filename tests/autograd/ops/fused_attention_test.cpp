@@ -5,6 +5,7 @@
 #include "autograd/graph/inplace.h"
 #include "tests/support/attention_calls.h"
 #include "tests/support/simd_targets.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -31,7 +32,7 @@ std::vector<Call> ways() {
 }
 
 TEST_CASE("fused attention has the same bits at any number of threads") {
-  const int before = num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   for (const Call& c : ways())
     for (const DType dtype : {float32, float64}) {
       set_num_threads(1);
@@ -43,7 +44,6 @@ TEST_CASE("fused attention has the same bits at any number of threads") {
         for (std::size_t k = 0; k < one.size(); ++k) CHECK(same_bits(one[k], many[k]));
       }
     }
-  set_num_threads(before);
 }
 
 TEST_CASE("who watches fused attention sees what the composite computes, and changes no bit") {

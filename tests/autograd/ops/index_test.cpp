@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
@@ -160,18 +159,6 @@ TEST_CASE("index_select copies slices, index_add adds them back", "[index]") {
               tensor({0, 1}, bool8)));
   CHECK(equal(index_select(some_normal({3, 2}), 0, zeros({0}, int64)), zeros({0, 2}, float64)));
   CHECK(equal(index_select(zeros({3, 0}), 0, tensor({2}, int64)), zeros({1, 0})));
-}
-
-TEST_CASE("index_add gives the same bits at any thread count", "[index]") {
-  const Tensor index = integers(65, {3000}), rows = to(some_normal({3000, 300}), float32);
-  const int before = num_threads();
-  std::vector<Tensor> results;
-  for (const int threads : {1, 2, 3, 8}) {
-    set_num_threads(threads);
-    results.push_back(index_add(zeros({65, 300}), 0, index, rows));
-  }
-  set_num_threads(before);
-  for (const Tensor& r : results) CHECK(equal(r, results[0]));
 }
 
 TEST_CASE("embedding reads rows, its gradient adds them up", "[index]") {

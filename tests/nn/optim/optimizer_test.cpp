@@ -12,6 +12,7 @@
 #include "nn/io/safetensors.h"
 #include "nn/optim/schedule.h"
 #include "tests/support/catch.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -134,7 +135,7 @@ TEST_CASE("a step makes values saved before it stale") {
 TEST_CASE("optimizers and clipping give the same bits at any thread count") {
   std::vector<std::vector<float>> results;
   std::vector<double> norms;
-  const int before = num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   for (const int threads : {1, 2, 3, 8}) {
     set_num_threads(threads);
     Generator g(4);
@@ -148,7 +149,6 @@ TEST_CASE("optimizers and clipping give the same bits at any thread count") {
     }
     results.push_back(p.tensor.to_vector<float>());
   }
-  set_num_threads(before);
   for (std::size_t i = 1; i < results.size(); ++i) CHECK(results[i] == results[0]);
   for (std::size_t i = 3; i < norms.size(); ++i) CHECK(norms[i] == norms[i % 3]);
 }

@@ -6,6 +6,7 @@
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
 #include "tests/support/simd_targets.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -76,7 +77,7 @@ TEST_CASE("a run that is made longer is one that was started so") {
 }
 
 TEST_CASE("a resumed run is the straight one, bit for bit, at any number of threads") {
-  const int threads = heed::autograd::num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   Folder straight;
   {
     Trainer t(tiny_run());
@@ -104,12 +105,11 @@ TEST_CASE("a resumed run is the straight one, bit for bit, at any number of thre
         CHECK(bytes_of(folder / file) == bytes_of(straight / file));
       }
     }
-  heed::autograd::set_num_threads(threads);
 }
 
 TEST_CASE(
     "a run of bfloat16 products goes on with the same bits, or says that its way is another") {
-  const int threads = heed::autograd::num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   RunConfig c = tiny_run();
   c.matmul = Precision::kBfloat16;
   Folder straight, folder;
@@ -126,7 +126,6 @@ TEST_CASE(
     run_to(second, 12, 3);
     RunFolder(folder.path()).save(second.snapshot());
   }
-  heed::autograd::set_num_threads(threads);
   for (const char* file : {"model.safetensors", "state.safetensors", "metrics.csv", "config.toml"})
     CHECK(bytes_of(folder / file) == bytes_of(straight / file));
 

@@ -1,28 +1,10 @@
-// markov: close to Bayes, and the plateau at the unigram rule on the way.
+// markov-phases: the plateau at the unigram rule on the way to Bayes.
 #include <algorithm>
 
 #include "tests/support/recipes.h"
 
 using namespace heed::nn;
 using namespace heed::nn::testing;
-
-namespace {
-
-double reference(const Evaluation& e, const std::string& name) {
-  for (const auto& [known, loss] : e.references)
-    if (known == name) return loss;
-  FAIL("no reference " << name);
-  return 0;
-}
-
-}  // namespace
-
-TEST_CASE("markov ends within 0.02 nats of Bayes, far below the unigram rule") {
-  const Goal goal = [](const Evaluation& e) {
-    return gap(e) <= 0.02 && e.loss < reference(e, "unigram rule") - 0.04;
-  };
-  for (const std::int64_t seed : seeds_to(3)) trained(seeded("markov", seed), goal);
-}
 
 TEST_CASE("markov-phases rests at the unigram rule, then leaves it") {
   for (const std::int64_t seed : seeds_to(3)) {

@@ -11,6 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -49,7 +50,7 @@ TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
       weights.push_back(p.tensor.to_vector<float>());
     return std::pair(metrics_csv(t.history()), weights);
   };
-  const int before = heed::autograd::num_threads();
+  const heed::autograd::testing::Threads restored_at_the_end;
   heed::autograd::set_num_threads(1);
   const auto [log, weights] = trained();
   for (const int n : {2, 3, 8}) {
@@ -59,7 +60,6 @@ TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
     CHECK(same_log == log);
     CHECK(same_weights == weights);
   }
-  heed::autograd::set_num_threads(before);
 }
 
 TEST_CASE("evaluating more often changes no weight") {

@@ -337,8 +337,11 @@ TEST_CASE("the keys of --json are those that help states") {
       {"bench generate", {"generate", "--preset", "micro", "--threads", "1"}},
   };
   for (const auto& command : all_commands()) {
-    CHECK(command->json_keys.empty() == !nn::find_setting(command->settings, "json"));
-    for (const auto& [form, keys] : command->json_keys) {
+    std::map<std::string, std::string> forms = command->json_keys;
+    for (const Mode& mode : command->modes)
+      if (mode.result.size() > 0) forms[mode.name()] = keys_text(mode.result);
+    CHECK(forms.empty() == !nn::find_setting(command->settings, "json"));
+    for (const auto& [form, keys] : forms) {
       const std::string name = command->name + " " + form;
       INFO("heed " << name);
       if (name == "bench gemm" || name == "bench ops") continue;

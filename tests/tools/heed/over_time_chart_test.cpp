@@ -36,26 +36,26 @@ nn::TaskFacts facts() {
   return f;
 }
 
-const plot::StackedChart* panel(const plot::ChartStack& stack, const std::string& begins) {
+const plot::LineChart* panel(const plot::ChartStack& stack, const std::string& begins) {
   const auto found =
       std::find_if(stack.panels.begin(), stack.panels.end(),
-                   [&](const plot::StackedChart& p) { return p.name.starts_with(begins); });
+                   [&](const plot::LineChart& p) { return p.title.starts_with(begins); });
   return found == stack.panels.end() ? nullptr : &*found;
 }
 
 TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, the fall marked") {
   const plot::ChartStack stack = over_time_chart(six_heads(), facts(), "run-1");
-  CHECK(stack.x == std::vector<double>{0, 10, 20});
   CHECK(stack.panels.size() == 9);
   CHECK(stack.title.starts_with("toy, run-1"));
   CHECK(stack.caption.find("all right") != std::string::npos);
   CHECK(stack.colors == std::vector<std::string>{"layer 0", "layer 1"});
   CHECK(stack.dashes == std::vector<std::string>{"head 0, 4", "head 1, 5", "head 2", "head 3"});
-  const plot::StackedChart* induction = panel(stack, "induction score");
+  const plot::LineChart* induction = panel(stack, "induction score");
   REQUIRE(induction);
   REQUIRE(induction->series.size() == 12);
   CHECK(induction->series[11].color == 1);
   CHECK(induction->series[11].dash == 1);
+  CHECK(induction->series[11].x == std::vector<double>{0, 10, 20});
   CHECK(induction->series[11].y == std::vector<double>{0.6, 10.6, 20.6});
   CHECK(panel(stack, "loss")->series[0].y == std::vector<double>{3, 2, 1});
   CHECK(panel(stack, "loss")->series[1].y == std::vector<double>{3, 3, 0.1});

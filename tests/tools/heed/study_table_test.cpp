@@ -6,12 +6,12 @@
 
 namespace {
 
-using heed::Table;
+using heed::StudyTable;
 
-const Table kTable{"T",
-                   "how to read it",
-                   {{"head"}, {"effect", "nats"}},
-                   {{"L0H0", 0.12345678}, {"ä", std::nan("")}, {"L1H0", -2.0}}};
+const StudyTable kTable{"T",
+                        "how to read it",
+                        {{"head"}, {"effect", "nats"}},
+                        {{"L0H0", 0.12345678}, {"ä", std::nan("")}, {"L1H0", -2.0}}};
 
 TEST_CASE("a table's JSON has all rows, null where a number is not finite") {
   CHECK(

@@ -205,7 +205,7 @@ TEST_CASE("a chart draws curves, single points and nothing at all", "[plot]") {
   }
   SECTION("few points are dots; a prediction is dashed and has none") {
     const auto points = [&](std::size_t n, bool dashed) {
-      Series s{"", {}, {}, dashed};
+      Series s{"", {}, {}, dashed ? 1 : 0};
       for (std::size_t i = 0; i < n; ++i) s.x.push_back(double(i)), s.y.push_back(0);
       return draw_chart({"", "", "", {s}, {}, false});
     };

@@ -81,22 +81,15 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   return option;
 }
 
-// The keys that --json prints, in lines of at most 90 columns.
+// The keys that --json prints.
 std::string json_help(const Command& command) {
+  std::map<std::string, std::string> keys = command.json_keys;
+  for (const Mode& mode : command.modes)
+    if (mode.result.size() > 0) keys[mode.name()] = keys_text(mode.result);
   std::string text;
-  for (const auto& [with, keys] : command.json_keys) {
-    text += "Keys of --json" + (with.empty() ? "" : ", " + with) + ":";
-    std::string line;
-    std::istringstream words(keys);
-    for (std::string word; words >> word;) {
-      if (line.size() + 1 + word.size() > 88) {
-        text += "\n " + line;
-        line.clear();
-      }
-      line += " " + word;
-    }
-    text += "\n " + line + "\n\n";
-  }
+  for (const auto& [with, names] : keys)
+    text += fmt::format("Keys of --json{}{}:\n{}\n\n", with.empty() ? "" : ", ", with,
+                        wrapped("  " + names, 2));
   return text;
 }
 

@@ -8,6 +8,39 @@
 #include "tools/heed/report/output.h"
 
 namespace heed {
+namespace {
+
+constexpr const char* kCommon[] = {"config", "json", "csv", "threads", "simd"};
+
+bool is_in(const std::vector<std::string>& list, const std::string& entry) {
+  return std::find(list.begin(), list.end(), entry) != list.end();
+}
+
+// "gemm, ops or train"
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
+  return text;
+}
+
+bool takes(const Mode& mode, const std::string& key) {
+  if (key == "json") return mode.result.size() > 0;
+  if (key == "csv") return mode.has_table();
+  return mode.accepts.empty() || key == mode.key || is_in(mode.accepts, key);
+}
+
+// The one sentence for an option that has no effect in a mode.
+[[noreturn]] void refuse(const Command& command, const Mode& mode, const std::string& key,
+                         const std::string& where) {
+  if (!mode.key.empty()) usage_error("{} has no effect with {}; leave out one", where, mode.name());
+  for (const Mode& other : command.modes)
+    if (!other.key.empty() && !other.accepts.empty() && takes(other, key))
+      usage_error("{0} has no effect without {1}; add {1} or leave out {0}", where, other.name());
+  usage_error("{0} has no effect with heed {1}; leave out {0}", where, command.name);
+}
+
+}  // namespace
 
 void Command::add(const std::string& group, std::vector<nn::Setting> more) {
   for (nn::Setting& s : more) {
@@ -27,6 +60,51 @@ void Command::add_common(int which) {
                                "instructions that kernels run on, or scalar: their references")
                        .shows("HEED_SIMD, or the best")});
   if (which & kJson) add("Common", {{"json", json, "print one JSON object on one line to stdout"}});
+  if (which & kCsv) add("Common", {{"csv", csv, "print the table as CSV to stdout"}});
+}
+
+std::string Mode::name() const {
+  return !values.empty() ? listed(values) : key.empty() ? "" : "--" + key;
+}
+
+bool Mode::has_table() const {
+  return std::any_of(result.begin(), result.end(), [](const Column& c) { return c.is_table; });
+}
+
+std::string Command::text(const std::string& key) const {
+  const auto found = values.find(key);
+  return found == values.end() ? "" : found->second.back().text;
+}
+
+std::vector<std::string> Command::only(std::vector<std::string> keys) const {
+  keys.insert(keys.end(), std::begin(kCommon), std::end(kCommon));
+  return keys;
+}
+
+std::vector<std::string> Command::all_but(const std::vector<std::string>& excluded) const {
+  std::vector<std::string> keys = only({});
+  for (const nn::Setting& s : settings)
+    if (!is_in(excluded, s.key)) keys.push_back(s.key);
+  return keys;
+}
+
+const Mode& Command::mode() const {
+  const auto is_chosen = [this](const Mode& m) {
+    if (m.key.empty()) return true;
+    if (!given(m.key)) return false;
+    if (!m.values.empty()) return is_in(m.values, text(m.key));
+    return nn::find_setting(settings, m.key)->kind != nn::Setting::Kind::kSwitch ||
+           text(m.key) == "true";
+  };
+  const auto chosen = std::find_if(modes.begin(), modes.end(), is_chosen);
+  if (chosen == modes.end()) {
+    std::vector<std::string> names;
+    for (const Mode& m : modes) names.push_back(m.name());
+    usage_error("{0} needs {1}; try heed {0} {2}", name, listed(names), names[0]);
+  }
+  for (const auto& [key, given_values] : values)
+    if (!takes(*chosen, key)) refuse(*this, *chosen, key, given_values.back().where);
+  return *chosen;
 }
 
 void Command::read_config_file(const Commands& all) {

@@ -1,5 +1,5 @@
-// One command of the program: what it is called, which settings it has, what it does. It knows no
-// parser: cli11.h makes command lines of it, completions and the man page come from it, too.
+// One command of the program: its name, settings and modes. This header is independent of the
+// parser: cli11.h reads command lines, and `heed completions` lists the options.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,31 @@
 #include <vector>
 
 #include "nn/io/setting.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 
 struct Command;
 using Commands = std::vector<std::unique_ptr<Command>>;
+
+/// One of the things that a command does. The first mode whose option was given is chosen; one
+/// without a key, the last, is the default.
+struct Mode {
+  /// The option or argument that selects the mode: a switch that is on, an option that was given,
+  /// or one with one of these values.
+  std::string key = {};
+  std::vector<std::string> values = {};
+  /// The keys of the settings it uses (Command::only, Command::all_but); empty: all. The parser
+  /// rejects the others.
+  std::vector<std::string> accepts = {};
+  Columns result =
+      {};  ///< keys of --json; none: --json is rejected. With a table --csv is accepted
+  std::function<Report(const Command&)> run = {};
+
+  /// For help and errors: "--over-time", "text or lines"; "" for the default.
+  std::string name() const;
+  bool has_table() const;
+};
 
 struct Command {
   std::string name, what;
@@ -30,15 +50,19 @@ struct Command {
   /// Whether a launcher (mpirun) may start it as several processes.
   bool several = false;
 
-  /// What the command does; returns the exit code.
+  std::vector<Mode> modes;
+  /// Sets the variables to what the given options change, such as a preset. It runs once, after the
+  /// mode is known and before the settings are assigned. Values are in `values` only.
+  std::function<void(const Command&)> set_defaults = {};
+  /// Of a command without modes; returns the exit code.
   std::function<int(const Command&)> run;
 
   // Settings that several commands have.
-  bool json = false;
+  bool json = false, csv = false;
   std::string config;
   std::int64_t threads = 0;
   std::string simd;
-  enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 7 };
+  enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 7, kCsv = 8 };
   void add_common(int which);
   /// Adds settings, under this heading in help.
   void add(const std::string& group, std::vector<nn::Setting> more);
@@ -50,6 +74,15 @@ struct Command {
   };
   std::map<std::string, std::vector<Value>> values;  ///< by key
   bool given(const std::string& key) const { return values.contains(key); }
+  /// The last value given for this key, or "".
+  std::string text(const std::string& key) const;
+
+  /// Keys for Mode::accepts: these and the common ones, or all but these.
+  std::vector<std::string> only(std::vector<std::string> keys) const;
+  std::vector<std::string> all_but(const std::vector<std::string>& keys) const;
+  /// The mode that the given options choose. UsageError if there is none, or if an option was given
+  /// that has no effect in it.
+  const Mode& mode() const;
 
   /// Adds what the --config file has for this command and the command line has not. `all` tell a
   /// section of another command from a misspelled one.

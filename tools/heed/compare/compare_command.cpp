@@ -4,6 +4,7 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
+#include "nn/run/staged_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/compare/compare_pictures.h"
 #include "tools/heed/compare/compare_tables.h"
@@ -142,19 +143,6 @@ std::string chosen_against(const CompareArguments& a, const RunComparison& c) {
   return a.against;
 }
 
-// What not every comparison writes, of an earlier one in this folder, of another quantity or
-// target: beside the files of this one it would pass for a part of it.
-void remove_earlier(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::exists(folder / kSettingsFile, error)) return;  // a user's files, if any
-  for (const char* name : {kHeadsFile, kAgainstFile, kStepsFile}) {
-    if (fs::exists(fs::symlink_status(folder / name, error)) && !fs::remove(folder / name, error) &&
-        error)
-      throw autograd::IoError(fmt::format("compare: cannot remove {}, of an earlier comparison: {}",
-                                          (folder / name).string(), error.message()));
-  }
-}
-
 // The numbers of each of found.runs, of which those that cannot be read go to found.left_out.
 std::vector<ComparedRun> measure_runs(FoundRuns& found, const RunComparison& c) {
   std::vector<RunRecord> kept;
@@ -193,13 +181,19 @@ RunComparison compare_all(const CompareArguments& a, const Command& c, FoundRuns
   return comparison;
 }
 
+bool is_comparison_file(const std::string& name) {
+  constexpr const char* kNames[] = {"compare.csv", "runs.csv",    "curves.csv", "heads.csv",
+                                    "curves.png",  "against.png", "steps.png"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 std::vector<fs::path> write_files(const fs::path& folder, const RunComparison& comparison,
                                   const std::string& against) {
-  make_folder(folder);
-  remove_earlier(folder);
-  std::vector<fs::path> files = write_comparison(folder, comparison);
-  for (const fs::path& file : draw_comparison(folder, comparison, against)) files.push_back(file);
-  return files;
+  nn::StagedFolder out(folder, {{"compare.csv"}, is_comparison_file});
+  std::vector<fs::path> files = write_comparison(out.staging(), comparison);
+  for (const fs::path& file : draw_comparison(out.staging(), comparison, against))
+    files.push_back(file);
+  return out.publish(files);
 }
 
 void print_as_json(const FoundRuns& found, const RunComparison& comparison,

@@ -163,10 +163,10 @@ std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& 
                                                    const std::string& against) {
   std::vector<std::filesystem::path> files = {draw(folder / "curves.png", curves_chart(c))};
   if (against.empty()) return files;
-  files.push_back(draw(folder / kAgainstFile, against_chart(c, against, &ComparedGroup::final)));
+  files.push_back(draw(folder / "against.png", against_chart(c, against, &ComparedGroup::final)));
   if (c.target)
     files.push_back(
-        draw(folder / kStepsFile, against_chart(c, against, &ComparedGroup::steps_to_target)));
+        draw(folder / "steps.png", against_chart(c, against, &ComparedGroup::steps_to_target)));
   return files;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/heed/compare/compare_tables.h"
-#include "tools/plot/curves.h"
+#include "tools/plot/chart.h"
 
 namespace heed {
 
@@ -22,7 +22,6 @@ plot::LineChart curves_chart(const RunComparison& c);
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               MeanError ComparedGroup::*number);
 
-inline constexpr const char *kAgainstFile = "against.png", *kStepsFile = "steps.png";
 /// curves.png and, unless `against` is empty, against.png and, of a target, steps.png. IoError.
 std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,
                                                    const RunComparison& c,

@@ -146,10 +146,10 @@ std::vector<std::filesystem::path> write_comparison(const std::filesystem::path&
       curves.line(*g.group, {c.of.name}, {g.curve.steps[i], double(m.n), m.mean, m.error});
     }
   }
-  std::vector<std::filesystem::path> files = {settings.write(folder / kSettingsFile),
+  std::vector<std::filesystem::path> files = {settings.write(folder / "compare.csv"),
                                               runs.write(folder / "runs.csv"),
                                               curves.write(folder / "curves.csv")};
-  if (c.of.head) files.push_back(write_heads(folder / kHeadsFile, c));
+  if (c.of.head) files.push_back(write_heads(folder / "heads.csv", c));
   return files;
 }
 

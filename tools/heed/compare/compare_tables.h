@@ -23,7 +23,6 @@ struct RunComparison {
 /// line per head.
 std::string comparison_table(const RunComparison& c);
 
-inline constexpr const char *kSettingsFile = "compare.csv", *kHeadsFile = "heads.csv";
 /// Writes compare.csv (a line per setting), runs.csv (per run), curves.csv (per setting and step)
 /// and, of a head's score, heads.csv (per setting, head and score). Returns them. IoError.
 std::vector<std::filesystem::path> write_comparison(const std::filesystem::path& folder,

@@ -83,9 +83,7 @@ void eval_command(Command& c) {
       "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
       "eval_tokens run weights "
       "position_loss position_optimal";
-  c.examples =
-      "  heed eval\n"
-      "  heed eval --weights best.safetensors --json";
+  c.examples = fmt::format("  heed eval\n  heed eval --weights {} --json", nn::RunFolder::kBest);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
   c.add("Options", {run_setting(a->run),

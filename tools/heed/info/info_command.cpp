@@ -122,10 +122,10 @@ void info_command(Command& c) {
       "activation_bytes_per_sequence tensors (name shape std) attention";
   c.json_keys["of a picture"] = "file width height texts (keyword text)";
   c.json_keys["of a file"] = "file checksum numbers tensors (name dtype shape) metadata";
-  c.examples =
-      "  heed info\n"
-      "  heed info runs/induction-1/model.safetensors\n"
-      "  heed info runs/induction-1/attention.png";
+  const nn::RunFolder example("runs/induction-1");
+  c.examples = fmt::format("  heed info\n  heed info {}\n  heed info {}",
+                           example.file(nn::RunFolder::kModel).string(),
+                           example.file(nn::RunFolder::kAttentionPicture).string());
   auto run = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options",

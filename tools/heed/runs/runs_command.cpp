@@ -74,58 +74,48 @@ std::vector<ListedRun> runs_in(const std::string& given) {
   return runs;
 }
 
-nn::Json runs_json(const std::vector<ListedRun>& runs) {
-  nn::Json list = nn::Json::array();
+constexpr Column kRunColumns[] = {{"run", "run"},
+                                  {"task", "task"},
+                                  {"", "step"},
+                                  {"step"},
+                                  {"saved_step"},
+                                  {"steps"},
+                                  {"loss", "eval loss", "", "{:.4f}"},
+                                  {"optimal_loss"},
+                                  {"above_optimum", "above", "", "{:.4f}"},
+                                  {"", "saved: step, date"},
+                                  {"date"},
+                                  {"problem"}};
+constexpr Column kResult[] = {rows("runs", kRunColumns)};
+
+Report list_runs(const std::string& folder) {
+  const std::vector<ListedRun> runs = runs_in(folder);
+  Report report(kResult);
+  if (runs.empty() && nn::RunFolder(folder).is_run())
+    report.line("{} is a run itself, not a folder of runs", folder);
+  else if (runs.empty())
+    report.line("no run in {}; heed train makes one", folder.empty() ? "runs" : folder);
+  Table& table = report.table("runs");
   for (const ListedRun& r : runs) {
     const bool known = r.problem.empty();
-    list.push_back(nn::Json::object({{"run", r.folder.string()},
-                                     {"task", known ? nn::Json(r.config.task) : nn::Json()},
-                                     {"step", known ? nn::Json(r.step) : nn::Json()},
-                                     {"saved_step", r.saved ? nn::Json(*r.saved) : nn::Json()},
-                                     {"steps", known ? nn::Json(r.config.steps) : nn::Json()},
-                                     {"loss", r.loss},
-                                     {"optimal_loss", r.optimal},
-                                     {"above_optimum", r.loss - r.optimal},
-                                     {"date", date_text(r.time)},
-                                     {"problem", known ? nn::Json() : nn::Json(r.problem)}}));
+    const Value none;
+    const std::string date = date_text(r.time), saved = r.saved ? std::to_string(*r.saved) : "-";
+    table.add({r.folder.string(), known ? Value(r.config.task) : none,
+               known ? Value(fmt::format("{}/{}", r.step, r.config.steps)) : none,
+               known ? Value(r.step) : none, r.saved, known ? Value(r.config.steps) : none, r.loss,
+               r.optimal, r.loss - r.optimal, saved + ", " + date, date,
+               known ? none : Value(r.problem)});
+    if (!known)
+      table.note += fmt::format("{} is not readable: {}\n", plot::visible_text(r.folder.string()),
+                                plot::visible_text(r.problem));
   }
-  return list;
-}
-
-int list_runs(const std::string& folder, bool json) {
-  const std::vector<ListedRun> runs = runs_in(folder);
-  if (json) {
-    print_json(nn::Json::object({{"runs", runs_json(runs)}}));
-    return kOk;
-  }
-  if (runs.empty() && nn::RunFolder(folder).is_run())
-    print("{} is a run itself, not a folder of runs\n", folder);
-  else if (runs.empty())
-    print("no run in {}; heed train makes one\n", folder.empty() ? "runs" : folder);
-  const auto number = [](double x) {
-    return std::isfinite(x) ? fmt::format("{:.4f}", x) : std::string("-");
-  };
-  if (!runs.empty())
-    print("{:<24} {:<10} {:>15} {:>9} {:>9}  {}\n", "run", "task", "step", "eval loss", "above",
-          "saved: step, date");
-  for (const ListedRun& r : runs)
-    if (r.problem.empty())
-      print("{:<24} {:<10} {:>15} {:>9} {:>9}  {}\n", plot::visible_text(r.folder.string()),
-            plot::visible_text(r.config.task), fmt::format("{}/{}", r.step, r.config.steps),
-            number(r.loss), number(r.loss - r.optimal),
-            fmt::format("{}, {}", r.saved ? std::to_string(*r.saved) : "-", date_text(r.time)));
-    else
-      print("{:<24} not readable: {}\n", plot::visible_text(r.folder.string()),
-            plot::visible_text(r.problem));
-  return kOk;
+  return report;
 }
 
 }  // namespace
 
 void runs_command(Command& c) {
   c.name = "runs", c.what = "list the runs here: task, step, loss above the best possible, date";
-  c.json_keys[""] =
-      "runs (run task step saved_step steps loss optimal_loss above_optimum date problem)";
   c.examples =
       "  heed runs\n"
       "  heed runs --runs elsewhere/runs --json";
@@ -137,8 +127,8 @@ void runs_command(Command& c) {
       "the best possible one on the same sequences.";
   auto folder = std::make_shared<std::string>();
   c.add("Options", {nn::Setting("runs", *folder, "DIR", "folder of runs").shows("runs")});
-  c.add_common(Command::kJson);
-  c.run = [folder](const Command& command) { return list_runs(*folder, command.json); };
+  c.add_common(Command::kJson | Command::kCsv);
+  c.modes = {{.result = kResult, .run = [folder](const Command&) { return list_runs(*folder); }}};
 }
 
 }  // namespace heed

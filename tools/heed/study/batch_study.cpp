@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "autograd/ops/ops.h"
 #include "nn/study/head_index.h"
 #include "nn/train/evaluate.h"
@@ -13,17 +15,20 @@ namespace heed {
 namespace {
 
 // A line a head, of site's mean by distance.
-plot::StackedChart by_distance_chart(const nn::Study& study, const char* name, const char* site) {
-  plot::StackedChart chart{name};
+plot::LineChart by_distance_chart(const nn::Study& study, const char* title, const char* site) {
+  plot::LineChart chart{
+      .title = title, .x_name = "tokens from the key to the query", .height = 200};
   for (const nn::LayerFlow& f : study.flow) {
     const nn::Tensor means =
         nn::by_distance(study.array(fmt::format("blocks.{}.attn.{}", f.layer, site)));
+    std::vector<double> distances(std::size_t(means.size(1)));
+    std::iota(distances.begin(), distances.end(), 0);
     for (std::int64_t h = 0; h < means.size(0); ++h)
-      chart.series.push_back({.y = select(means, 0, h).to_vector<double>(),
-                              .color = int(f.layer),
-                              .dash = int(h % plot::kDashPatterns)});
+      chart.series.push_back({.x = distances,
+                              .y = select(means, 0, h).to_vector<double>(),
+                              .dash = int(h % plot::kDashPatterns),
+                              .color = int(f.layer)});
   }
-  chart.height = 200;
   return chart;
 }
 
@@ -47,7 +52,7 @@ nn::Study batch_study(const nn::LoadedRun& run, const nn::Batch& batch,
   return nn::study(run.model, batch, objective);
 }
 
-Table batch_table(const nn::Study& study, const std::string& objective) {
+StudyTable batch_table(const nn::Study& study, const std::string& objective) {
   constexpr const char* kShown[] = {"relative_entropy",
                                     "previous_token",
                                     "induction",
@@ -57,12 +62,12 @@ Table batch_table(const nn::Study& study, const std::string& objective) {
                                     "dq",
                                     "dk",
                                     "dv"};
-  Table t{"Heads over sequences",
-          fmt::format("means over the first {} of the evaluation set, L is {}; importance is "
-                      "dL/dg, absolute_importance the mean of |dL/dg|",
-                      study.arrays.front().tensor.size(0), objective),
-          {{"head"}},
-          {}};
+  StudyTable t{"Heads over sequences",
+               fmt::format("means over the first {} of the evaluation set, L is {}; importance is "
+                           "dL/dg, absolute_importance the mean of |dL/dg|",
+                           study.arrays.front().tensor.size(0), objective),
+               {{"head"}},
+               {}};
   for (const nn::HeadReport& h : study.heads) t.rows.push_back({nn::head_name({h.layer, h.head})});
   for (const char* name : kShown)
     for (const nn::HeadQuantity& q : nn::head_quantities())
@@ -79,11 +84,9 @@ std::filesystem::path draw_by_distance(const std::filesystem::path& folder, cons
   plot::ChartStack stack;
   stack.title = fmt::format("How far back each head looks; run {}", source.run_name());
   stack.caption = "Means over sequences and over queries that have a token so far before them.";
-  stack.x_name = "tokens from the key to the query";
   stack.panels = {by_distance_chart(study, "weight A", "hook_pattern"),
                   by_distance_chart(study, "dL/dS: negative, a higher score there would lower L",
                                     "hook_attn_scores_grad")};
-  for (std::size_t d = 0; d < stack.panels[0].series[0].y.size(); ++d) stack.x.push_back(double(d));
   name_heads(stack, study.heads);
   const std::filesystem::path file = folder / "by_distance.png";
   plot::write_png(file.string(), plot::draw_chart_stack(stack), stack.title + ". " + stack.caption,

@@ -18,7 +18,7 @@ nn::Study batch_study(const nn::LoadedRun& run, const nn::Batch& batch,
                       const nn::Objective& objective);
 
 /// Each head's numbers, means over the sequences.
-Table batch_table(const nn::Study& study, const std::string& objective);
+StudyTable batch_table(const nn::Study& study, const std::string& objective);
 /// by_distance.png: each head's mean weight, and dL/dS, by how far the key is before the query.
 /// Returns the file.
 std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,

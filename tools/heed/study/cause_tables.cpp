@@ -10,11 +10,11 @@
 namespace heed {
 namespace {
 
-std::vector<Table::Column> effect_columns() {
+std::vector<StudyTable::Column> effect_columns() {
   return {{"effect", "L"}, {"standard error", "L"}, {"mean |effect|", "L"}, {"sequences"}};
 }
 
-void add_effect(std::vector<Table::Cell>& row, const nn::Effect& e) {
+void add_effect(std::vector<StudyTable::Cell>& row, const nn::Effect& e) {
   row.insert(row.end(), {e.mean, e.standard_error, e.mean_absolute, double(e.sequences)});
 }
 
@@ -37,13 +37,13 @@ const nn::PatchMap& map_of(const nn::Patching& p, const std::string& site) {
 
 }  // namespace
 
-Table ablation_table(const std::vector<std::string>& names, const std::vector<nn::Effect>& effects,
-                     nn::Ablation how) {
-  Table t{"Ablation",
-          fmt::format("L without the heads' output ({}) less L as it is", nn::enum_name(how)),
-          {{"heads"}},
-          {}};
-  for (const Table::Column& c : effect_columns()) t.columns.push_back(c);
+StudyTable ablation_table(const std::vector<std::string>& names,
+                          const std::vector<nn::Effect>& effects, nn::Ablation how) {
+  StudyTable t{"Ablation",
+               fmt::format("L without the heads' output ({}) less L as it is", nn::enum_name(how)),
+               {{"heads"}},
+               {}};
+  for (const StudyTable::Column& c : effect_columns()) t.columns.push_back(c);
   for (std::size_t i = 0; i < names.size(); ++i) {
     t.rows.push_back({names[i]});
     add_effect(t.rows.back(), effects[i]);
@@ -51,23 +51,24 @@ Table ablation_table(const std::vector<std::string>& names, const std::vector<nn
   return t;
 }
 
-Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
-  Table t{"Heads' importance",
-          fmt::format(
-              "a gate g on a head's output, 1 as it is, 0 cut. -dL/dg estimates what ablation by 0 "
-              "does, I_h is the mean |dL/dg|; minus the integral from 0 to 1 is the ablation, up "
-              "to its error. Saturated: the gradient has not the ablation's sign, so it is no "
-              "importance. Means over {}",
-              sequences_text(heads.front().ablation.sequences)),
-          {{"head"},
-           {"zero ablation", "L"},
-           {"standard error", "L"},
-           {"-dL/dg", "L"},
-           {"I_h", "L"},
-           {"integrated", "L"},
-           {"worst error", "L"},
-           {"saturated"}},
-          {}};
+StudyTable head_importance_table(const std::vector<nn::HeadImportance>& heads) {
+  StudyTable t{
+      "Heads' importance",
+      fmt::format(
+          "a gate g on a head's output, 1 as it is, 0 cut. -dL/dg estimates what ablation by 0 "
+          "does, I_h is the mean |dL/dg|; minus the integral from 0 to 1 is the ablation, up "
+          "to its error. Saturated: the gradient has not the ablation's sign, so it is no "
+          "importance. Means over {}",
+          sequences_text(heads.front().ablation.sequences)),
+      {{"head"},
+       {"zero ablation", "L"},
+       {"standard error", "L"},
+       {"-dL/dg", "L"},
+       {"I_h", "L"},
+       {"integrated", "L"},
+       {"worst error", "L"},
+       {"saturated"}},
+      {}};
   for (const nn::HeadImportance& h : heads)
     t.rows.push_back({nn::head_name(h.head), h.ablation.mean, h.ablation.standard_error,
                       -h.gradient.mean, h.gradient.mean_absolute, h.integrated,
@@ -75,25 +76,28 @@ Table head_importance_table(const std::vector<nn::HeadImportance>& heads) {
   return t;
 }
 
-Table copying_table(const std::vector<nn::HeadIndex>& heads, const std::vector<double>& scores) {
-  Table t{"Copying",
-          "on random tokens that do not repeat: how much of what a head raises among them is the "
-          "token it reads; -1 none of it, 1 half, 3 all",
-          {{"head"}, {"copying score"}},
-          {}};
+StudyTable copying_table(const std::vector<nn::HeadIndex>& heads,
+                         const std::vector<double>& scores) {
+  StudyTable t{
+      "Copying",
+      "on random tokens that do not repeat: how much of what a head raises among them is the "
+      "token it reads; -1 none of it, 1 half, 3 all",
+      {{"head"}, {"copying score"}},
+      {}};
   for (std::size_t i = 0; i < heads.size(); ++i)
     t.rows.push_back({nn::head_name(heads[i]), scores[i]});
   return t;
 }
 
-Table patching_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
-  Table t{"Activation patching",
-          fmt::format("L is {:.4g} on the clean prompt, {:.4g} on the corrupt one; effect: the "
-                      "share of that which the clean activation at one place brings back. Orders: "
-                      "estimates by derivatives at the corrupt prompt",
-                      p.clean, p.corrupt),
-          {{"place"}, {"effect"}, {"first order"}, {"second order"}},
-          {}};
+StudyTable patching_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
+  StudyTable t{
+      "Activation patching",
+      fmt::format("L is {:.4g} on the clean prompt, {:.4g} on the corrupt one; effect: the "
+                  "share of that which the clean activation at one place brings back. Orders: "
+                  "estimates by derivatives at the corrupt prompt",
+                  p.clean, p.corrupt),
+      {{"place"}, {"effect"}, {"first order"}, {"second order"}},
+      {}};
   for (const nn::PatchMap& map : p.maps)
     for (std::size_t i = 0; i < map.effect.size(); ++i)
       t.rows.push_back(
@@ -105,12 +109,13 @@ Table patching_table(const nn::Patching& p, const std::vector<std::string>& toke
   return t;
 }
 
-Table estimates_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
-  Table t{"Attribution patching",
-          "estimates of the effects above against them, over all places: correlation, slope, and "
-          "the place where they are farthest apart",
-          {{"estimate"}, {"r"}, {"slope"}, {"worst place"}, {"its effect"}, {"its estimate"}},
-          {}};
+StudyTable estimates_table(const nn::Patching& p, const std::vector<std::string>& tokens) {
+  StudyTable t{
+      "Attribution patching",
+      "estimates of the effects above against them, over all places: correlation, slope, and "
+      "the place where they are farthest apart",
+      {{"estimate"}, {"r"}, {"slope"}, {"worst place"}, {"its effect"}, {"its estimate"}},
+      {}};
   for (const auto& [name, a] :
        {std::pair{"first order", &p.first_order}, std::pair{"second order", &p.second_order}})
     t.rows.push_back({std::string(name), a->r, a->slope,
@@ -142,9 +147,9 @@ void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
                   png_facts(source, grid));
 }
 
-Table token_table(const nn::TokenAttribution& a, const nn::AttentionFlow& flow, std::int64_t query,
-                  const std::vector<std::string>& tokens) {
-  Table t{
+StudyTable token_table(const nn::TokenAttribution& a, const nn::AttentionFlow& flow,
+                       std::int64_t query, const std::vector<std::string>& tokens) {
+  StudyTable t{
       "Tokens",
       fmt::format("gradient: (embedding less the vocabulary's mean) . dL/d(embedding); "
                   "integrated: the same along the line between, whose sum is L less L of means, "
@@ -165,19 +170,19 @@ Table token_table(const nn::TokenAttribution& a, const nn::AttentionFlow& flow, 
   return t;
 }
 
-Table lens_table(const nn::LogitLens& lens, const std::vector<std::string>& tokens,
-                 const nn::Vocabulary& vocabulary) {
-  Table t{"Logit lens",
-          "what the stream after a layer would predict through the final norm and head",
-          {{"position"},
-           {"token"},
-           {"layer"},
-           {"of"},
-           {"probability"},
-           {"rank"},
-           {"likeliest"},
-           {"its probability"}},
-          {}};
+StudyTable lens_table(const nn::LogitLens& lens, const std::vector<std::string>& tokens,
+                      const nn::Vocabulary& vocabulary) {
+  StudyTable t{"Logit lens",
+               "what the stream after a layer would predict through the final norm and head",
+               {{"position"},
+                {"token"},
+                {"layer"},
+                {"of"},
+                {"probability"},
+                {"rank"},
+                {"likeliest"},
+                {"its probability"}},
+               {}};
   for (std::int64_t p = lens.length - 1; p >= 0; --p)
     for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
       const nn::LensCell& cell = lens.at(layer, p);
@@ -190,12 +195,13 @@ Table lens_table(const nn::LogitLens& lens, const std::vector<std::string>& toke
   return t;
 }
 
-Table logit_attribution_table(const std::vector<nn::Contribution>& parts) {
-  Table t{"Direct logit attribution",
-          "what each part writes into the stream for L, the final norm's scale held; they sum to L",
-          {{"part"}},
-          {}};
-  for (const Table::Column& c : effect_columns()) t.columns.push_back(c);
+StudyTable logit_attribution_table(const std::vector<nn::Contribution>& parts) {
+  StudyTable t{
+      "Direct logit attribution",
+      "what each part writes into the stream for L, the final norm's scale held; they sum to L",
+      {{"part"}},
+      {}};
+  for (const StudyTable::Column& c : effect_columns()) t.columns.push_back(c);
   for (const nn::Contribution& part : parts) {
     t.rows.push_back({part.name});
     add_effect(t.rows.back(), part.effect);

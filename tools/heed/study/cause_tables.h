@@ -16,26 +16,27 @@
 namespace heed {
 
 /// `names` of what was ablated, one for each effect.
-Table ablation_table(const std::vector<std::string>& names, const std::vector<nn::Effect>& effects,
-                     nn::Ablation how);
-Table head_importance_table(const std::vector<nn::HeadImportance>& heads);
+StudyTable ablation_table(const std::vector<std::string>& names,
+                          const std::vector<nn::Effect>& effects, nn::Ablation how);
+StudyTable head_importance_table(const std::vector<nn::HeadImportance>& heads);
 
 /// Every place, those of the largest effect first; `tokens` are labels of the positions.
-Table patching_table(const nn::Patching& patching, const std::vector<std::string>& tokens);
+StudyTable patching_table(const nn::Patching& patching, const std::vector<std::string>& tokens);
 /// How well first and second order estimate the effects.
-Table estimates_table(const nn::Patching& patching, const std::vector<std::string>& tokens);
+StudyTable estimates_table(const nn::Patching& patching, const std::vector<std::string>& tokens);
 /// Layer by position, a panel for each site.
 void draw_patching(const std::filesystem::path& file, const nn::Patching& patching,
                    const std::vector<std::string>& tokens, const PictureSource& source);
 
 /// `query`: whose row of the flow is shown.
-Table token_table(const nn::TokenAttribution& attribution, const nn::AttentionFlow& flow,
-                  std::int64_t query, const std::vector<std::string>& tokens);
+StudyTable token_table(const nn::TokenAttribution& attribution, const nn::AttentionFlow& flow,
+                       std::int64_t query, const std::vector<std::string>& tokens);
 /// From the last position on.
-Table lens_table(const nn::LogitLens& lens, const std::vector<std::string>& tokens,
-                 const nn::Vocabulary& vocabulary);
-Table logit_attribution_table(const std::vector<nn::Contribution>& parts);
+StudyTable lens_table(const nn::LogitLens& lens, const std::vector<std::string>& tokens,
+                      const nn::Vocabulary& vocabulary);
+StudyTable logit_attribution_table(const std::vector<nn::Contribution>& parts);
 /// nn::copying_scores, of the heads in their order.
-Table copying_table(const std::vector<nn::HeadIndex>& heads, const std::vector<double>& scores);
+StudyTable copying_table(const std::vector<nn::HeadIndex>& heads,
+                         const std::vector<double>& scores);
 
 }  // namespace heed

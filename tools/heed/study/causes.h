@@ -25,7 +25,7 @@ struct CauseArguments {
 std::vector<nn::Setting> cause_settings(CauseArguments& a);
 
 struct Causes {
-  std::vector<Table> tables;
+  std::vector<StudyTable> tables;
   std::optional<nn::Study> batch;        ///< of --samples without --ablate
   std::optional<nn::Patching> patching;  ///< of --corrupt
   std::vector<std::string> labels;       ///< of its positions

@@ -280,8 +280,8 @@ int compare_runs(const Comparison& c) {
   const std::string b_folder = other.string();
   const nn::LoadedRun b = open_run(other, c.weights, nn::Use::kPrompts);
   check_same_tokens(c, b, b_folder);
-  StudyFolder folder(c.out, c.folder / "compared", c.overwrite);
-  const std::filesystem::path out = folder.work();
+  const auto folder = open_study_folder(c.out, c.folder / "compared", c.overwrite);
+  const std::filesystem::path out = folder->staging();
   Progress progress(false);
   progress.at_work("runs both models forward and backward");
   StudiedPair s{source_of(c.folder, c.run.model),
@@ -319,7 +319,7 @@ int compare_runs(const Comparison& c) {
       nn::Json::array());
   made.push_back(page);
   std::vector<std::string> files;
-  for (const auto& file : folder.finish(made)) files.push_back(file.string());
+  for (const auto& file : folder->publish(made)) files.push_back(file.string());
   progress.clear();
   if (c.json) {
     nn::Json json = comparison_json(c, b, b_folder, s, weights);

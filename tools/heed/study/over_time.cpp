@@ -155,7 +155,7 @@ int study_over_time(const OverTimeArguments& a) {
   const auto first = std::filesystem::relative(checkpoints[0].file, folder);
   nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
-  StudyFolder out(a.out, folder / "over-time", a.overwrite);
+  const auto out = open_study_folder(a.out, folder / "over-time", a.overwrite);
   Progress progress(false);
   const nn::OverTime study = nn::over_time(
       run.model, checkpoints, nn::batch_over_time(run.model, *run.task),
@@ -163,7 +163,7 @@ int study_over_time(const OverTimeArguments& a) {
         progress.at_work(fmt::format("studies the checkpoints: {} of {}", done, total));
       });
 
-  const auto file = [&](const char* name) { return (out.work() / name).string(); };
+  const auto file = [&](const char* name) { return (out->staging() / name).string(); };
   autograd::write_file(file(kCsvFile), std::string_view(nn::over_time_csv(study)));
   nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
@@ -179,15 +179,15 @@ int study_over_time(const OverTimeArguments& a) {
   for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
     labels.push_back(facts.vocabulary.label(id));
   const StudyWords words = study_words(source, loss, labels, facts);
-  const auto page =
-      write_report(out.work(), fmt::format("{}: {} over time", source.run_name(), words.objective),
-                   {pane_over_time({source, words, one, loss}, run.model, checkpoints, study)},
-                   nn::Json::array());
+  const auto page = write_report(
+      out->staging(), fmt::format("{}: {} over time", source.run_name(), words.objective),
+      {pane_over_time({source, words, one, loss}, run.model, checkpoints, study)},
+      nn::Json::array());
   progress.clear();
 
   std::vector<std::string> files;
   for (const auto& moved :
-       out.finish({file(kCsvFile), file("over_time.json"), file("over_time.png"), page}))
+       out->publish({file(kCsvFile), file("over_time.json"), file("over_time.png"), page}))
     files.push_back(moved.string());
   if (a.json) {
     json.append("files", nn::Json(files));

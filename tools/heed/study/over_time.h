@@ -6,7 +6,7 @@
 
 #include "nn/study/over_time.h"
 #include "nn/tasks/task.h"
-#include "tools/plot/chart_stack.h"
+#include "tools/plot/chart.h"
 
 namespace heed {
 

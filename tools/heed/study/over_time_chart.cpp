@@ -35,44 +35,51 @@ std::vector<double> over_steps(const nn::OverTime& study, const F& f) {
   return y;
 }
 
-bool has_finite(const plot::StackedChart& panel) {
+std::vector<double> steps_of(const nn::OverTime& study) {
+  return over_steps(study, [](const nn::Moment& m) { return double(m.step); });
+}
+
+bool has_finite(const plot::LineChart& panel) {
   return std::any_of(panel.series.begin(), panel.series.end(), [](const auto& s) {
     return std::any_of(s.y.begin(), s.y.end(), [](double y) { return std::isfinite(y); });
   });
 }
 
-plot::StackedChart loss_panel(const nn::OverTime& study) {
-  plot::StackedChart panel{.name = "loss (nats per token)", .height = 150};
-  panel.series.push_back(
-      {.y = over_steps(study, [](const auto& m) { return m.loss; }), .name = "all targets"});
-  plot::StackedSeries counted{.y = over_steps(study, [](const auto& m) { return m.counted_loss; }),
-                              .name = "counted tokens"};
-  counted.dash = 1;
-  panel.series.push_back(counted);
+plot::LineChart loss_panel(const nn::OverTime& study) {
+  plot::LineChart panel{.title = "loss (nats per token)", .height = 150};
+  panel.series.push_back({.name = "all targets",
+                          .x = steps_of(study),
+                          .y = over_steps(study, [](const auto& m) { return m.loss; })});
+  panel.series.push_back({.name = "counted tokens",
+                          .x = steps_of(study),
+                          .y = over_steps(study, [](const auto& m) { return m.counted_loss; }),
+                          .dash = 1});
   panel.ends = {0};
   if (std::isfinite(study.optimal)) panel.hlines.push_back({"best possible", study.optimal});
   return panel;
 }
 
-plot::StackedChart head_panel(const nn::OverTime& study, const HeadPanel& what) {
-  plot::StackedChart panel{.name = what.name, .log_y = what.axis == HeadPanel::kLog};
+plot::LineChart head_panel(const nn::OverTime& study, const HeadPanel& what) {
+  plot::LineChart panel{.title = what.name, .log_y = what.axis == HeadPanel::kLog};
   if (what.axis == HeadPanel::kShare) panel.ends = {0, 1};
   if (what.axis == HeadPanel::kFromZero) panel.ends = {0};
   const auto& heads = study.moments[0].heads;
   for (std::size_t i = 0; i < heads.size(); ++i)
     panel.series.push_back(
-        {.y = over_steps(study, [&](const nn::Moment& m) { return m.heads[i].*what.value; }),
-         .color = int(heads[i].layer),
-         .dash = int(heads[i].head % plot::kDashPatterns)});
+        {.x = steps_of(study),
+         .y = over_steps(study, [&](const nn::Moment& m) { return m.heads[i].*what.value; }),
+         .dash = int(heads[i].head % plot::kDashPatterns),
+         .color = int(heads[i].layer)});
   return panel;
 }
 
-plot::StackedChart flow_panel(const nn::OverTime& study) {
-  plot::StackedChart panel{.name = "gradient flow: |dL/d(residual stream)| after each layer",
-                           .log_y = true};
+plot::LineChart flow_panel(const nn::OverTime& study) {
+  plot::LineChart panel{.title = "gradient flow: |dL/d(residual stream)| after each layer",
+                        .log_y = true};
   for (std::size_t i = 0; i < study.moments[0].flow.size(); ++i)
     panel.series.push_back(
-        {.y = over_steps(study, [&](const nn::Moment& m) { return m.flow[i].resid_post_grad; }),
+        {.x = steps_of(study),
+         .y = over_steps(study, [&](const nn::Moment& m) { return m.flow[i].resid_post_grad; }),
          .color = int(study.moments[0].flow[i].layer)});
   return panel;
 }
@@ -97,13 +104,12 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts&
   stack.caption = fmt::format(
       "The loss and its gradients on the same {} sequences at every checkpoint.", study.sequences);
   if (!facts.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", facts.accuracy);
-  stack.x_name = "training step";
-  stack.x = over_steps(study, [](const nn::Moment& m) { return double(m.step); });
   stack.panels.push_back(loss_panel(study));
   for (const HeadPanel& what : kHeadPanels)
-    if (plot::StackedChart panel = head_panel(study, what); has_finite(panel))
+    if (plot::LineChart panel = head_panel(study, what); has_finite(panel))
       stack.panels.push_back(std::move(panel));
   stack.panels.push_back(flow_panel(study));
+  stack.panels.back().x_name = "training step";
   name_heads(stack, study.moments[0].heads);
   if (const auto fall = nn::steepest_fall(study))
     stack.vline = {fmt::format("the loss falls fastest: steps {} to {}", fall->from, fall->to),

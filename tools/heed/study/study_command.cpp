@@ -120,7 +120,7 @@ void tell(const std::filesystem::path& folder, const Found& f, const StudyArgume
   print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, f.study.value, f.labels.size());
   print_heads(f.study, f.cuts);
   if (a.ascii) print_ascii(f.study, f.labels);
-  for (const Table& table : f.causes.tables) print("\n{}", table_text(table));
+  for (const StudyTable& table : f.causes.tables) print("\n{}", table_text(table));
   print("\n");
   for (const auto& name : names.items()) print("{}\n", name.text());
 }
@@ -151,7 +151,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   if (c.given("other"))
     return compare_runs({folder, run, one, objective, objective_text(objective, facts), a.other,
                          a.weights, a.out, a.overwrite, c.json});
-  StudyFolder out(a.out, folder / "study", a.overwrite);  // refused before the work, not after
+  const auto out = open_study_folder(a.out, folder / "study", a.overwrite);  // before the work
   Progress progress(false);
   progress.at_work("runs the model forward and backward");
   Found found{run, one, objective, nn::study(run.model, one, objective), {}, {}, {}};
@@ -164,7 +164,7 @@ int run_study(const StudyArguments& a, const Command& c) {
     found.labels.push_back(facts.vocabulary.label(id));
   progress.at_work("draws, and writes the arrays");
   const auto files =
-      out.finish(write_study(out.work(), found, a, source_of(folder, run.model), head));
+      out->publish(write_study(out->staging(), found, a, source_of(folder, run.model), head));
   progress.clear();
   tell(folder, found, a, files, c.json);
   return kOk;

@@ -8,13 +8,13 @@
 namespace heed {
 namespace {
 
-std::string cell_text(const Table::Cell& cell) {
+std::string cell_text(const StudyTable::Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   const double number = std::get<double>(cell);
   return std::isfinite(number) ? fmt::format("{:.4g}", number) : "-";
 }
 
-std::string head_text(const Table::Column& column) {
+std::string head_text(const StudyTable::Column& column) {
   return column.unit.empty() ? column.name : fmt::format("{} ({})", column.name, column.unit);
 }
 
@@ -25,21 +25,21 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
-nn::Json cell_json(const Table::Cell& cell) {
+nn::Json cell_json(const StudyTable::Cell& cell) {
   return std::visit([](const auto& value) { return nn::Json(value); }, cell);
 }
 
 }  // namespace
 
-nn::Json tables_json(const std::vector<Table>& tables) {
+nn::Json tables_json(const std::vector<StudyTable>& tables) {
   nn::Json all = nn::Json::array();
-  for (const Table& table : tables) {
+  for (const StudyTable& table : tables) {
     nn::Json columns = nn::Json::array(), rows = nn::Json::array();
-    for (const Table::Column& c : table.columns)
+    for (const StudyTable::Column& c : table.columns)
       columns.push_back(nn::Json::object({{"name", c.name}, {"unit", c.unit}}));
     for (const auto& row : table.rows) {
       nn::Json cells = nn::Json::array();
-      for (const Table::Cell& cell : row) cells.push_back(cell_json(cell));
+      for (const StudyTable::Cell& cell : row) cells.push_back(cell_json(cell));
       rows.push_back(cells);
     }
     all.push_back(nn::Json::object(
@@ -48,12 +48,12 @@ nn::Json tables_json(const std::vector<Table>& tables) {
   return all;
 }
 
-std::string table_text(const Table& table, std::size_t rows) {
+std::string table_text(const StudyTable& table, std::size_t rows) {
   std::vector<std::vector<std::string>> lines(1);
-  for (const Table::Column& c : table.columns) lines[0].push_back(head_text(c));
+  for (const StudyTable::Column& c : table.columns) lines[0].push_back(head_text(c));
   for (std::size_t i = 0; i < std::min(rows, table.rows.size()); ++i) {
     lines.emplace_back();
-    for (const Table::Cell& cell : table.rows[i]) lines.back().push_back(cell_text(cell));
+    for (const StudyTable::Cell& cell : table.rows[i]) lines.back().push_back(cell_text(cell));
   }
   std::vector<std::size_t> widths(table.columns.size(), 0);
   for (const auto& line : lines)

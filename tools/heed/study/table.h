@@ -10,7 +10,7 @@
 
 namespace heed {
 
-struct Table {
+struct StudyTable {
   struct Column {
     std::string name, unit = {};
   };
@@ -22,10 +22,10 @@ struct Table {
 };
 
 /// [{title, what, columns: [{name, unit}], rows: [[text, number or null]]}]
-nn::Json tables_json(const std::vector<Table>& tables);
+nn::Json tables_json(const std::vector<StudyTable>& tables);
 
 /// In columns, numbers with four digits, "-" for one that is not finite; no more than `rows` of
 /// them, and how many there are.
-std::string table_text(const Table& table, std::size_t rows = 24);
+std::string table_text(const StudyTable& table, std::size_t rows = 24);
 
 }  // namespace heed

@@ -111,7 +111,7 @@ class SweepRuns {
   void ask_for_others() {
     asked_ = {};
     for (RunOutcome* run : std::exchange(elsewhere_, {})) {
-      if (is_taken(folder_of(*run)))
+      if (nn::is_taken(folder_of(*run)))
         elsewhere_.push_back(run);
       else if (is_there(*run))
         run->state = OutcomeState::kBefore;
@@ -128,7 +128,7 @@ class SweepRuns {
 
   void begin(RunOutcome& run) {
     const std::string folder = folder_of(run).string();
-    if (is_taken(folder)) return elsewhere_.push_back(&run);
+    if (nn::is_taken(folder)) return elsewhere_.push_back(&run);
     const RunState state = state_of(folder);
     if (state == RunState::kFinished) {  // by another heed since
       run.state = OutcomeState::kBefore;
@@ -137,7 +137,7 @@ class SweepRuns {
     try {
       if (state == RunState::kNew) check_out(folder, false);
     } catch (const UsageError&) {
-      if (is_taken(folder)) return elsewhere_.push_back(&run);
+      if (nn::is_taken(folder)) return elsewhere_.push_back(&run);
       usage_error("{} is not empty and holds no run; remove it", folder);
     }
     std::vector<std::string> arguments = {"train", "--quiet", "--json",
@@ -168,7 +168,7 @@ class SweepRuns {
       }
     } else if (outcome_.interrupted && was_stopped(code)) {
       run.state = OutcomeState::kStopped;
-    } else if (is_taken(folder_of(run)) || is_there(run)) {  // another heed was first
+    } else if (nn::is_taken(folder_of(run)) || is_there(run)) {  // another heed was first
       run.exit_code = 0;
       if (!outcome_.interrupted) elsewhere_.push_back(&run);
     } else {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "tools/heed/folder_lock.h"
+#include "nn/run/folder_lock.h"
 
 namespace heed {
 
@@ -35,7 +35,7 @@ class RunLock {
   explicit RunLock(const std::filesystem::path& folder);
 
  private:
-  FolderLock lock_;
+  nn::FolderLock lock_;
 };
 
 }  // namespace heed

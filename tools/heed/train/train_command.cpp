@@ -217,7 +217,9 @@ void train_command(Command& c) {
       "infinite (the op is named; weights before the step are saved if their loss is finite, else\n"
       "the last save stays), with --check-invariants breaks an identity of attention (layer, head\n"
       "and row are named; saved likewise), or, with --strict, is missing;\n"
-      "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.\n"
+      "4, a file cannot be written; 130, Ctrl-C. " +
+      std::string(nn::RunFolder::kAudit) +
+      ": the first step, by parameter.\n"
       "mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the\n"
       "same bits. The first alone evaluates and writes; --resume takes any other N.";
   c.several = true;

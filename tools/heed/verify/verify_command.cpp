@@ -155,7 +155,9 @@ void verify_command(Command& c) {
          run_setting(a->run),
          {"weights", a->weights, "FILE", "weights inside the folder"},
          nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
-         nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});
+         nn::Setting("out", a->out, "DIR",
+                     fmt::format("folder for {}", nn::RunFolder::kCausalityPicture))
+             .shows("the run")});
   c.add_common(Command::kAll);
   c.run = [a](const Command& command) {
     if (a->what.empty()) usage_error("verify: needs what; try heed verify causality");

@@ -1,4 +1,4 @@
-#include "tools/heed/folder_lock.h"
+#include "nn/run/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,7 +11,7 @@
 
 #include "autograd/base/error.h"
 
-namespace heed {
+namespace heed::nn {
 namespace {
 
 int open_directory(const std::filesystem::path& folder) {
@@ -27,7 +27,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : directory_(open_di
   for (int tries = 0; ::flock(directory_, LOCK_EX | LOCK_NB) != 0; ++tries) {
     state_ = errno == EWOULDBLOCK ? State::kTaken : State::kNoLocks;
     if (state_ == State::kNoLocks || tries == 5) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // is_taken() lasts no longer
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than is_taken() holds it
   }
   state_ = State::kHeld;
 }
@@ -49,4 +49,4 @@ bool is_taken(const std::filesystem::path& folder) {
   return taken;
 }
 
-}  // namespace heed
+}  // namespace heed::nn

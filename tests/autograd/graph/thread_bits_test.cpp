@@ -1,0 +1,112 @@
+// Every registered op, composite and layer has the same bits at any number of threads, in float32
+// and float64: values and gradients. A new op is covered by its samples.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "autograd/engine/engine.h"
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+#include "tests/support/checks.h"
+#include "tests/support/layouts.h"
+#include "tests/support/threads.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+// Several chunks of any kernel that works on elements or rows.
+constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
+
+std::int64_t elements(const Sample& s) {
+  std::int64_t n = 0;
+  for (const Tensor& x : s.inputs) n += x.numel();
+  return n;
+}
+
+// The result and the gradients of all inputs, with dtype's kernels.
+std::vector<Tensor> run(const Sample& s, DType dtype) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& x : s.inputs) leaves.push_back(to(x, dtype).detach().requires_grad_());
+  const Tensor y = s.f(leaves);
+  std::vector<Tensor> all = {y};
+  if (!y.requires_grad()) return all;
+  Generator g(3);
+  const Tensor v = randn(y.shape(), y.dtype(), g);
+  for (const Tensor& d : grad(y, leaves, {.grad_output = v, .allow_unused = true}))
+    if (d.defined()) all.push_back(d);
+  return all;
+}
+
+// Whether f takes the enlarged inputs: constants of some samples (masks, indices) fit only their
+// own shapes.
+bool runs(const Sample& s, DType dtype) {
+  try {
+    run(s, dtype);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The check's samples with every axis of 2 or more made `factor` times as long; none if a sample
+// does not take such shapes.
+Samples enlarged(const Check& check, std::int64_t factor) {
+  try {
+    return check.samples([factor](Shape shape) {
+      for (int i = 0; i < shape.rank(); ++i)
+        if (shape[i] > 1) shape[i] *= factor;
+      heed::autograd::check<ValueError>(shape.numel() <= kMost, "enlarged", "too large");
+      return shape;
+    });
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Each sample of the check at the smallest size that has enough elements.
+Samples large_samples(const Check& check) {
+  std::map<std::string, Sample> found;
+  for (const std::int64_t factor : {1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 200, 1000, 10000, 50000})
+    for (Sample& s : enlarged(check, factor))
+      if (const std::int64_t n = elements(s); n >= kEnough && n <= kMost && !found.contains(s.name))
+        if (runs(s, float64)) found.emplace(s.name, std::move(s));
+  Samples samples;
+  for (auto& [name, s] : found) samples.push_back(std::move(s));
+  return samples;
+}
+
+// Samples of these fit their own shapes only. Layers consist of the other ops; expand and squeeze
+// are views; the sum_to is sum.
+bool has_fixed_shapes(std::string_view check) {
+  const std::set<std::string_view> fixed = {"expand", "squeeze", "sum_to"};
+  return check.starts_with("nn.") || fixed.contains(check);
+}
+
+TEST_CASE("every check has the same bits at 1, 2, 3 and 8 threads") {
+  const heed::autograd::testing::Threads restored_at_the_end;
+  for (const Check* check : library_checks()) {
+    const Samples samples = large_samples(*check);
+    CAPTURE(check->name());
+    CHECK(samples.empty() == has_fixed_shapes(check->name()));
+    for (const Sample& s : samples)
+      for (const DType dtype : {float32, float64}) {
+        if (!runs(s, dtype)) continue;
+        set_num_threads(1);
+        const std::vector<Tensor> one = run(s, dtype);
+        for (const int threads : {2, 3, 8}) {
+          set_num_threads(threads);
+          const std::vector<Tensor> many = run(s, dtype);
+          CAPTURE(s.name, dtype, threads);
+          REQUIRE(many.size() == one.size());
+          for (std::size_t i = 0; i < one.size(); ++i) {
+            CAPTURE(i);
+            CHECK(heed::autograd::testing::same_bits(many[i], one[i]));
+          }
+        }
+      }
+  }
+}
+
+}  // namespace

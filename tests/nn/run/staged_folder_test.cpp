@@ -1,0 +1,143 @@
+// What a directory holds after a result was published, refused or left half done. Kills at each
+// step of it: tests/tools/heed/kills_test.sh.
+#include "nn/run/staged_folder.h"
+
+#include <fstream>
+#include <set>
+
+#include "autograd/base/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/disk.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace heed::nn;
+using heed::autograd::IoError;
+using heed::autograd::read_file;
+using heed::autograd::ValueError;
+
+ResultFiles result_files() {
+  return {{"a"},
+          [](const std::string& name) { return name == "a" || name == "b" || name == "s/c"; },
+          "s"};
+}
+
+void write(const fs::path& file, std::string_view text) {
+  fs::create_directories(file.parent_path());
+  heed::autograd::write_file(file.string(), text);
+}
+
+void publish(const fs::path& folder, const std::vector<std::string>& names, std::string_view text) {
+  StagedFolder staged(folder, result_files());
+  for (const std::string& name : names) write(staged.staging() / name, text);
+  staged.publish();
+}
+
+// "a=text" of each file.
+std::set<std::string> contents(const fs::path& folder) {
+  std::set<std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    all.insert(entry.path().lexically_relative(folder).string() +
+               (entry.is_regular_file() ? "=" + read_file(entry.path().string()) : ""));
+  return all;
+}
+
+using Contents = std::set<std::string>;
+
+}  // namespace
+
+TEST_CASE("a published result takes the place of the one before, and of nothing else") {
+  const heed::testing::Folder temporary;
+  const fs::path folder = temporary / "new" / "deeper";
+  publish(folder, {"a", "b", "s/c"}, "1");
+  CHECK(contents(folder) == Contents{"a=1", "b=1", "s", "s/c=1"});
+  write(folder / "mine", "mine");
+  write(folder / "s/mine", "mine");
+  write(folder / "b.tmp12.0", "unfinished");
+  write(folder / "mine.tmp12.0", "mine");
+  publish(folder, {"a"}, "2");
+  CHECK(contents(folder) == Contents{"a=2", "mine=mine", "s", "s/mine=mine", "mine.tmp12.0=mine"});
+}
+
+TEST_CASE("files with a result's names are a user's where there is no result") {
+  const heed::testing::Folder temporary;
+  write(temporary / "b", "mine");
+  publish(temporary.path(), {"a", "s/c"}, "1");
+  CHECK(contents(temporary.path()) == Contents{"a=1", "b=mine", "s", "s/c=1"});
+}
+
+TEST_CASE("what is not published is gone, with the directory that was made for it") {
+  const heed::testing::Folder temporary;
+  const fs::path folder = temporary / "new";
+  {
+    StagedFolder staged(folder, result_files());
+    CHECK_FALSE(staged.holds_result());
+    write(staged.staging() / "s/c", "1");
+    CHECK_THROWS_AS(StagedFolder(folder, result_files()), FolderInUse);
+  }
+  CHECK_FALSE(fs::exists(folder));
+  publish(folder, {"a"}, "1");
+  {
+    StagedFolder staged(folder, result_files());
+    CHECK(staged.holds_result());
+    const fs::path file = staged.staging() / "other";
+    write(file, "2");
+    CHECK_THROWS_AS(staged.publish({file}), ValueError);  // nobody would ever remove it
+  }
+  CHECK(contents(folder) == Contents{"a=1"});
+}
+
+TEST_CASE("a reader finishes what was committed, also if it is half done") {
+  for (const int moved : {0, 1, 2, 3}) {
+    INFO(moved);
+    const heed::testing::Folder temporary;
+    const fs::path folder = temporary.path(), from = folder / ".publish";
+    publish(folder, {"a", "b"}, "1");
+    write(from / "heed-journal", "- b\n+ a\n+ s/c\n");
+    if (moved > 0) fs::remove(folder / "b");
+    write((moved > 1 ? folder : from) / "a", "2");
+    write((moved > 2 ? folder : from) / "s/c", "2");
+    finish_publication(folder);
+    CHECK(contents(folder) == Contents{"a=2", "s", "s/c=2"});
+  }
+}
+
+TEST_CASE("a journal reaches nothing outside of its directory") {
+  const heed::testing::Folder temporary;
+  const fs::path folder = temporary / "result";
+  write(temporary / "outside/c", "mine");
+  for (const std::string& name : std::vector<std::string>{
+           "../outside/c", "s/../../outside/c", "", "s/c", (temporary / "outside/c").string()}) {
+    INFO(name);
+    fs::remove_all(folder);
+    fs::create_directory(folder);
+    fs::create_directory_symlink("../outside", folder / "s");
+    write(folder / ".publish/heed-journal", "- " + name + "\n");
+    CHECK_THROWS_AS(finish_publication(folder), IoError);
+    CHECK(fs::exists(temporary / "outside/c"));
+  }
+}
+
+TEST_CASE("directories of a user are in the way, not removed") {
+  const heed::testing::Folder temporary;
+  const fs::path folder = temporary.path();
+  for (const char* name : {".staging", ".publish", "b"}) {
+    INFO(name);
+    write(folder / name / "note", "mine");
+    CHECK_THROWS_AS(publish(folder, {"a", "b"}, "1"), IoError);
+    finish_publication(folder);
+    CHECK(contents(folder) == Contents{name, std::string(name) + "/note=mine"});
+    fs::remove_all(folder / name);
+  }
+  fs::create_directory(temporary / "s2");
+  fs::create_directory_symlink("s2", folder / "s");
+  CHECK_THROWS_AS(publish(folder, {"a"}, "1"), ValueError);
+}
+
+TEST_CASE("a run that an older heed left while its files moved is named") {
+  const heed::testing::Folder temporary;
+  fs::create_directory(temporary / "new-run.whole");
+  CHECK_THROWS_AS(finish_publication(temporary.path()), IoError);
+  CHECK_THROWS_AS(StagedFolder(temporary.path(), result_files()), IoError);
+}

@@ -1,0 +1,145 @@
+#include "tools/heed/report/report.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace heed {
+
+Columns::Columns(const std::vector<Column>& list) : first_(list.data()), size_(list.size()) {}
+
+const Column* Columns::find(std::string_view key) const {
+  const Column* found =
+      std::find_if(begin(), end(), [&](const Column& column) { return column.key == key; });
+  return found == end() ? nullptr : found;
+}
+
+void Table::add(std::vector<Value> cells) {
+  if (cells.size() != columns.size())
+    throw std::logic_error(fmt::format("table: a row of {} cells for {} columns from '{}' on",
+                                       cells.size(), columns.size(), columns[0].key));
+  rows.push_back(std::move(cells));
+}
+
+Value object_of(Columns keys, const std::vector<Value>& values) {
+  if (keys.size() != values.size())
+    throw std::logic_error(fmt::format("report: {} values for {} keys from '{}' on", values.size(),
+                                       keys.size(), keys[0].key));
+  Value object = Value::object();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!keys[i].key.empty()) object.append(std::string(keys[i].key), values[i]);
+  return object;
+}
+
+Value list_of(const Table& table) {
+  Value list = Value::array();
+  for (const auto& row : table.rows) list.push_back(object_of(table.columns, row));
+  return list;
+}
+
+const Column& Report::declared(std::string_view key) const {
+  const Column* column = keys_.find(key);
+  if (!column) throw std::logic_error(fmt::format("report: the key '{}' is not declared", key));
+  if (find(key)) throw std::logic_error(fmt::format("report: the key '{}' is set twice", key));
+  return *column;
+}
+
+const Report::Item* Report::find(std::string_view key) const {
+  for (const Item& item : items_)
+    if (item.column && item.column->key == key) return &item;
+  return nullptr;
+}
+
+void Report::set(std::string_view key, Value value) {
+  items_.push_back({&declared(key), std::move(value)});
+}
+
+Table& Report::table(std::string_view key) {
+  const Column& column = declared(key);
+  if (!column.is_table) throw std::logic_error(fmt::format("report: '{}' is not a table", key));
+  return std::get<Table>(items_.emplace_back(Item{&column, Table(column.inside)}).what);
+}
+
+Table& Report::text_table(Columns columns) {
+  return std::get<Table>(items_.emplace_back(Item{nullptr, Table(columns)}).what);
+}
+
+void Report::files(const std::vector<std::filesystem::path>& files) {
+  Value names = Value::array();
+  for (const auto& file : files) names.push_back(file.string());
+  set("files", names);
+  std::string lines;
+  for (const auto& file : files) lines += file.string() + "\n";
+  if (!lines.empty()) block(lines);
+}
+
+std::string to_json(const Report& report) {
+  if (report.keys().size() == 0) return "";
+  Value object = Value::object();
+  for (const Column& column : report.keys()) {
+    const Report::Item* item = report.find(column.key);
+    const auto* table = item ? std::get_if<Table>(&item->what) : nullptr;
+    object.append(std::string(column.key), table  ? list_of(*table)
+                                           : item ? std::get<Value>(item->what)
+                                                  : Value());
+  }
+  return object.dump() + "\n";
+}
+
+namespace {
+
+std::string csv_quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_text(const Value& value) {
+  if (value.kind() == Value::Kind::kText) return value.text();
+  if (value.kind() == Value::Kind::kArray) {
+    std::string words;
+    for (const Value& item : value.items()) words += (words.empty() ? "" : " ") + csv_text(item);
+    return words;
+  }
+  const std::string text = value.dump();  // null too where a number is not finite
+  return text == "null" ? "" : text;
+}
+
+}  // namespace
+
+std::string to_csv(const Table& table) {
+  std::string csv;
+  const auto add_line = [&](const auto& cell) {
+    bool first = true;
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+      if (!table.columns[i].key.empty()) {
+        csv += (first ? "" : ",") + csv_quoted(cell(i));
+        first = false;
+      }
+    csv += "\n";
+  };
+  add_line([&](std::size_t i) { return std::string(table.columns[i].key); });
+  for (const auto& row : table.rows) add_line([&](std::size_t i) { return csv_text(row[i]); });
+  return csv;
+}
+
+std::string to_csv(const Report& report) {
+  for (const Column& column : report.keys())
+    if (column.is_table) {
+      const Report::Item* item = report.find(column.key);
+      return to_csv(item ? std::get<Table>(item->what) : Table(column.inside));
+    }
+  return "";
+}
+
+std::string keys_text(Columns keys) {
+  std::string text;
+  for (const Column& column : keys) {
+    if (column.key.empty()) continue;
+    text += (text.empty() ? "" : " ") + std::string(column.key);
+    if (column.inside.size() > 0) text += " (" + keys_text(column.inside) + ")";
+  }
+  return text;
+}
+
+}  // namespace heed

@@ -1,0 +1,219 @@
+// Reports as text of at most 80 columns.
+#include "tools/plot/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "tools/heed/report/report.h"
+
+namespace heed {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+
+// The number of code points.
+std::size_t width_of(std::string_view text) {
+  return std::size_t(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+std::string number_text(double x, std::string_view format) {
+  if (!std::isfinite(x)) return "-";
+  if (format == "bytes") return bytes_text(x);
+  if (format == "seconds") return seconds_text(x);
+  if (format == "si") return si_text(x);
+  if (format == "commas") return with_commas(std::llround(x));
+  if (format == "percent") return fmt::format("{:.2f} %", 100 * x);
+  return fmt::vformat(format.empty() ? "{:.4g}" : format, fmt::make_format_args(x));
+}
+
+std::string text_of(const Value& value, const Column& column) {
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      return "-";
+    case Value::Kind::kBool:
+      return value.integer() ? "yes" : "no";
+    case Value::Kind::kInteger:
+    case Value::Kind::kUnsigned:
+      return column.format.empty() ? std::to_string(value.integer())
+                                   : number_text(double(value.integer()), column.format);
+    case Value::Kind::kNumber:
+      return number_text(value.number(), column.format);
+    case Value::Kind::kText:
+      return plot::visible_text(value.text());
+    case Value::Kind::kArray: {
+      std::string list;
+      for (const Value& item : value.items())
+        list += (list.empty() ? "" : ", ") + text_of(item, column);
+      return "[" + list + "]";
+    }
+    case Value::Kind::kObject:
+      return plot::visible_text(value.dump());
+  }
+  return "";
+}
+
+// A table's columns that text shows, each with its heading and its cells as text.
+struct TextColumn {
+  int drop;
+  bool is_right = true;  // of numbers
+  std::vector<std::string> cells;
+
+  std::size_t width() const {
+    std::size_t width = 0;
+    for (const std::string& cell : cells) width = std::max(width, width_of(cell));
+    return width;
+  }
+};
+
+constexpr std::string_view kGap = "  ";
+
+std::size_t width_of(const std::vector<TextColumn>& columns) {
+  std::size_t width = 0;
+  for (const TextColumn& column : columns) width += kGap.size() + column.width();
+  return width - kGap.size();
+}
+
+std::vector<TextColumn> text_columns(const Table& table) {
+  std::vector<TextColumn> columns;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const Column& column = table.columns[c];
+    if (column.label.empty()) continue;
+    TextColumn& text = columns.emplace_back(TextColumn{column.drop, true, {}});
+    text.cells.push_back(std::string(column.label) +
+                         (column.unit.empty() ? "" : fmt::format(" ({})", column.unit)));
+    for (std::size_t r = 0; r < std::min(table.shown, table.rows.size()); ++r) {
+      const Value& value = table.rows[r][c];
+      text.cells.push_back(text_of(value, column));
+      text.is_right &= value.kind() != Value::Kind::kText && value.kind() != Value::Kind::kArray;
+    }
+  }
+  return columns;
+}
+
+// Removes columns until the rest fits, and returns the headings of those removed.
+std::string drop_columns(std::vector<TextColumn>& columns) {
+  std::string dropped;
+  while (width_of(columns) > kWidth) {
+    const auto last =
+        std::max_element(columns.rbegin(), columns.rend(),
+                         [](const TextColumn& a, const TextColumn& b) { return a.drop < b.drop; });
+    if (last->drop == 0) break;
+    dropped = last->cells[0] + (dropped.empty() ? "" : ", ") + dropped;
+    columns.erase(std::prev(last.base()));
+  }
+  return dropped;
+}
+
+void append_padded(std::string& line, const std::string& cell, std::size_t width, bool is_right) {
+  const std::string blanks(width - std::min(width, width_of(cell)), ' ');
+  line += is_right ? blanks + cell : cell + blanks;
+}
+
+std::string table_lines(const std::vector<TextColumn>& columns) {
+  std::string text;
+  for (std::size_t r = 0; r < columns[0].cells.size(); ++r) {
+    std::string line;
+    std::size_t last = 0;  // where the last column starts
+    for (const TextColumn& column : columns) {
+      if (&column != &columns.front()) line += kGap;
+      last = width_of(line);
+      append_padded(line, column.cells[r], column.width(), column.is_right);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += (columns.back().is_right || last + 20 > kWidth ? line : wrapped(line, last)) + "\n";
+  }
+  return text;
+}
+
+// Fields that follow each other, their values below each other.
+std::string field_lines(const std::vector<std::pair<const Column*, std::string>>& group) {
+  std::size_t width = 0;
+  for (const auto& [column, value] : group) width = std::max(width, width_of(column->label));
+  std::string text;
+  for (const auto& [column, value] : group) {
+    std::string line;
+    append_padded(line, std::string(column->label), width, false);
+    text += wrapped(line + std::string(kGap) + value, width + kGap.size()) + "\n";
+  }
+  return text;
+}
+
+bool is_shown(const Report::Item& item) {
+  if (std::holds_alternative<Value>(item.what)) return !item.column->label.empty();
+  const Table* table = std::get_if<Table>(&item.what);
+  const auto has_label = [](const Column& column) { return !column.label.empty(); };
+  return !table || (!table->rows.empty() && std::ranges::any_of(table->columns, has_label));
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t hang) {
+  std::string lines;
+  std::size_t used = 0, at = 0;  // columns of the line, bytes of the text
+  const std::string indent = "\n" + std::string(hang, ' ');
+  while (at < text.size()) {
+    const std::size_t word = std::min(text.find_first_not_of(' ', at), text.size()),
+                      end = std::min(text.find_first_of(" \n", word), text.size());
+    const std::size_t width = width_of(text.substr(at, end - at));
+    if (used > hang && used + width > kWidth) {
+      lines += indent;
+      used = hang;
+      at = word;
+      continue;
+    }
+    lines += text.substr(at, end - at);
+    used += width;
+    at = end;
+    if (at < text.size() && text[at] == '\n') lines += text[at++], used = 0;
+  }
+  return lines;
+}
+
+std::string to_text(const Table& table) {
+  std::string text = table.title.empty() ? "" : wrapped(table.title) + "\n";
+  std::vector<TextColumn> columns = text_columns(table);
+  if (columns.empty()) return text;
+  const std::string dropped = drop_columns(columns);
+  text += table_lines(columns);
+  if (table.shown < table.rows.size())
+    text += fmt::format("... {} rows, all of them in --json\n", table.rows.size());
+  if (!dropped.empty()) text += wrapped("Also in --json: " + dropped) + "\n";
+  return text + (table.note.empty() ? "" : wrapped(table.note) + "\n");
+}
+
+// An empty line stands between tables, groups of fields and paragraphs.
+std::string to_text(const Report& report) {
+  std::string text;
+  std::size_t kind = std::variant_npos;
+  std::vector<std::pair<const Column*, std::string>> group;
+  const auto end_group = [&] {
+    if (!group.empty()) text += field_lines(group);
+    group.clear();
+  };
+  for (const Report::Item& item : report.items()) {
+    if (!is_shown(item)) continue;
+    const Table* table = std::get_if<Table>(&item.what);
+    if (item.what.index() != kind || table) {
+      end_group();
+      if (!text.empty()) text += "\n";
+    }
+    kind = item.what.index();
+    if (table) {
+      text += to_text(*table);
+    } else if (const auto* paragraph = std::get_if<Report::Text>(&item.what)) {
+      text += paragraph->wraps ? wrapped(paragraph->text) : paragraph->text;
+      if (!text.ends_with('\n')) text += "\n";
+    } else {
+      std::string value = text_of(std::get<Value>(item.what), *item.column);
+      if (!item.column->unit.empty()) value += " " + std::string(item.column->unit);
+      group.emplace_back(item.column, value);
+    }
+  }
+  end_group();
+  return text;
+}
+
+}  // namespace heed

@@ -1,0 +1,392 @@
+#include "tools/plot/chart.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/base/error.h"
+#include "tools/plot/axis.h"
+#include "tools/plot/colormap.h"
+#include "tools/plot/pen.h"
+#include "tools/plot/tick_labels.h"
+
+namespace heed::plot {
+namespace {
+
+constexpr int kWidth = 1000, kHeight = 640, kMargin = 24;
+constexpr double kText = 16.5, kTitle = 22;  // sizes
+constexpr int kTick = 5, kLabelGap = 8, kLeader = 16, kLongestName = 280;
+constexpr double kCurve = 2;   // thickness
+constexpr int kReference = 1;  // pattern of reference values
+constexpr Rgb kGridLine{232, 232, 232};
+constexpr TextStyle kCentered{.size = kText, .align = Align::kCenter};
+const int kCap = cap_height(kText), kLine = line_height(kText);
+
+// True if the stack states what its colors and dashes stand for; otherwise each series of a panel
+// has a color of its own, and the legend its name.
+bool explains_colors(const ChartStack& stack) {
+  return !stack.colors.empty() || !stack.dashes.empty();
+}
+
+Rgb series_color(const ChartStack& stack, const LineChart& panel, std::size_t i) {
+  if (!explains_colors(stack)) return category_color(i, panel.series.size());
+  const int color = panel.series[i].color;
+  return color < 0 ? kInk : category_color(std::size_t(color), stack.colors.size());
+}
+
+Rgb hline_color(const ChartStack& stack, const LineChart& panel, std::size_t i) {
+  const std::size_t place = panel.series.size() + i;
+  return explains_colors(stack) || place >= kCategoryColors
+             ? kMuted
+             : category_color(place, kCategoryColors);
+}
+
+// The rectangle of a panel's curves, and how values become pixels in it.
+struct Area {
+  int left = 0, top = 0, right = 0, bottom = 0;
+  Axis x, y;
+  Spot spot(double a, double b) const {
+    return {left + x.share(a) * width(), bottom - y.share(b) * height()};
+  }
+  bool shows(const Series& s, std::size_t i) const {
+    return i < s.x.size() && x.shows(s.x[i]) && y.shows(s.y[i]);
+  }
+  int width() const { return right - left; }
+  int height() const { return bottom - top; }
+  int center() const { return (left + right) / 2; }
+  int middle() const { return (top + bottom) / 2; }
+};
+
+void check_stack(const ChartStack& stack) {
+  using autograd::check;
+  using autograd::ValueError;
+  check<ValueError>(!stack.panels.empty(), "chart", "has no panel");
+  check<ValueError>(stack.dashes.size() <= std::size_t(kDashPatterns), "chart", "has ",
+                    stack.dashes.size(), " dashes, there are ", kDashPatterns, " patterns");
+  for (const LineChart& panel : stack.panels)
+    for (const Series& s : panel.series) {
+      check(s.x.size() == s.y.size(), "chart", "series ", s.name, " has ", s.x.size(), " x and ",
+            s.y.size(), " y");
+      check(s.low.size() == s.high.size() && (s.low.empty() || s.low.size() == s.y.size()), "chart",
+            "series ", s.name, " has ", s.y.size(), " y and a band of ", s.low.size(), " and ",
+            s.high.size());
+      check<ValueError>(s.color < int(stack.colors.size()), "chart", "color ", s.color,
+                        " has no name");
+      const std::size_t named = s.name.empty() && explains_colors(stack)
+                                    ? std::max<std::size_t>(1, stack.dashes.size())
+                                    : std::size_t(kDashPatterns);
+      check<ValueError>(s.dash >= 0 && std::size_t(s.dash) < named, "chart", "dash ", s.dash,
+                        " has no name");
+    }
+}
+
+struct Key {
+  std::string name;
+  Rgb color;
+  int dash;
+};
+
+std::vector<Key> legend_of(const ChartStack& stack) {
+  std::vector<Key> keys;
+  for (std::size_t i = 0; i < stack.colors.size(); ++i)
+    keys.push_back({stack.colors[i], category_color(i, stack.colors.size()), 0});
+  for (std::size_t i = 0; i < stack.dashes.size(); ++i)
+    keys.push_back({stack.dashes[i], kMuted, int(i)});
+  for (const LineChart& panel : stack.panels)
+    for (std::size_t i = 0; i < panel.series.size() && !explains_colors(stack); ++i)
+      if (const Series& s = panel.series[i]; !s.name.empty())
+        keys.push_back(
+            {shorten_text(s.name, kLongestName, kText), series_color(stack, panel, i), s.dash});
+  if (stack.vline) keys.push_back({stack.vline->name, kInk, kReference});
+  return keys;
+}
+
+// The legend in rows above the panels; returns the y below it. Without an image it only measures.
+int draw_legend(Image* image, const ChartStack& stack, int left, int y) {
+  constexpr int kSwatch = 36, kBetween = 32;
+  const double thickness = explains_colors(stack) ? kCurve : 4;
+  int x = left;
+  const std::vector<Key> keys = legend_of(stack);
+  for (const Key& key : keys) {
+    const int width = kSwatch + kLabelGap + text_width(key.name, kText);
+    if (x > left && x + width > kWidth - kMargin) {
+      x = left;
+      y += kLine;
+    }
+    if (image) {
+      const double middle = y + kCap / 2.0;
+      Pen(*image, key.color, key.dash, thickness)
+          .line({double(x), middle}, {double(x + kSwatch), middle});
+      image->text(x + kSwatch + kLabelGap, y, key.name);
+    }
+    x += width + kBetween;
+  }
+  return keys.empty() ? y : y + kLine;
+}
+
+// A name at the right of a panel.
+struct SideLabel {
+  std::string text;
+  Rgb color;
+  double at;      // y of the line
+  double middle;  // y of the label
+};
+
+std::string hline_text(const LineChart& panel, const HLine& line) {
+  const bool off_scale = panel.log_y && line.y <= 0;
+  return shorten_text(line.name, kLongestName, kText) + (line.name.empty() ? "" : " ") +
+         format_number(line.y, 4) + (off_scale ? " (off scale)" : "");
+}
+
+std::vector<SideLabel> side_labels(const ChartStack& stack, const LineChart& panel,
+                                   const Area& area) {
+  std::vector<SideLabel> labels;
+  const auto add = [&](std::string text, Rgb color, double value) {
+    const double y = area.y.shows(value) ? area.spot(0, value).y : area.bottom;
+    labels.push_back({std::move(text), color, y, y});
+  };
+  for (std::size_t k = 0; k < panel.series.size() && explains_colors(stack); ++k)
+    if (const Series& s = panel.series[k]; !s.name.empty()) {
+      std::size_t i = s.y.size();
+      while (i > 0 && !area.shows(s, i - 1)) --i;
+      if (i > 0)
+        add(shorten_text(s.name, kLongestName, kText), series_color(stack, panel, k), s.y[i - 1]);
+    }
+  for (std::size_t i = 0; i < panel.hlines.size(); ++i)
+    if (const HLine& line = panel.hlines[i]; std::isfinite(line.y))
+      add(hline_text(panel, line), hline_color(stack, panel, i), line.y);
+  // Labels that would overlap move apart: down from the top, then up from the bottom.
+  std::sort(labels.begin(), labels.end(), [](auto& a, auto& b) { return a.at < b.at; });
+  for (std::size_t i = 1; i < labels.size(); ++i)
+    labels[i].middle = std::max(labels[i].middle, labels[i - 1].middle + kLine);
+  double lowest = area.bottom;
+  for (auto label = labels.rbegin(); label != labels.rend(); ++label) {
+    label->middle = std::min(label->middle, lowest);
+    lowest = label->middle - kLine;
+  }
+  return labels;
+}
+
+// The grid of x; its numbers, or every second, fifth, ..., so that they stand apart, below the last
+// panel.
+void draw_x_axis(Image& image, const Area& area, bool last) {
+  const double count = double(std::max<std::size_t>(area.x.labels.size(), 1));
+  const int step = label_step(area.width() / count, text_width(area.x.labels, kText) + kCap);
+  for (std::size_t i = 0; i < area.x.ticks.size(); ++i) {
+    const int x = int(std::lround(area.spot(area.x.ticks[i], 0).x));
+    image.rect(x, area.top, 1, area.height(), kGridLine);
+    image.rect(x, area.bottom, 1, last ? kTick : 0, kInk);
+    if (last && int(i) % step == 0)
+      image.text(x, area.bottom + kTick + kLabelGap, area.x.labels[i], kCentered);
+  }
+}
+
+// The labels of y that have room: powers of ten first on a logarithmic axis.
+void draw_y_axis(Image& image, const Area& area) {
+  const auto is_power = [&](std::size_t i) {
+    const double power = std::log10(std::abs(area.y.ticks[i]));
+    return area.y.log && std::abs(power - std::round(power)) < 1e-9;
+  };
+  std::vector<std::size_t> order(area.y.ticks.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_partition(order.begin(), order.end(), is_power);
+  std::vector<int> taken;
+  for (const std::size_t i : order) {
+    const int y = int(std::lround(area.spot(0, area.y.ticks[i]).y));
+    const bool free = std::all_of(taken.begin(), taken.end(),
+                                  [&](int other) { return std::abs(other - y) >= kLine; });
+    if (!free) continue;
+    taken.push_back(y);
+    image.rect(area.left, y, area.width(), 1, kGridLine);
+    image.rect(area.left - kTick, y, kTick, 1, kInk);
+    image.text(area.left - kTick - kLabelGap, y - kCap / 2, area.y.labels[i],
+               {.size = kText, .align = Align::kRight});
+  }
+}
+
+void draw_axes(Image& image, const LineChart& panel, const Area& area, bool last) {
+  draw_x_axis(image, area, last);
+  draw_y_axis(image, area);
+  image.rect(area.left, area.top, 1, area.height() + 1, kInk);
+  image.rect(area.left, area.bottom, area.width(), 1, kInk);
+  const bool beside = !panel.y_name.empty();  // what the axis shows; else the title says it
+  image.text(area.left, area.top - kLabelGap - kCap,
+             shorten_text(beside ? panel.title : area.y.title(panel.title),
+                          kWidth - kMargin - area.left, kText),
+             {.size = kText});
+  image.text(kMargin, area.middle(), shorten_text(area.y.title(panel.y_name), area.height(), kText),
+             {.size = kText, .align = Align::kCenter, .upward = true});
+  if (last)
+    image.text(area.center(), area.bottom + kTick + kLabelGap + kLine,
+               shorten_text(area.x.title(panel.x_name), area.width(), kText), kCentered);
+}
+
+// The y of a value in a band, which may reach beyond what the axis shows.
+double band_y(const Area& area, double value) {
+  if (std::isfinite(value) && !area.y.shows(value)) return area.bottom;
+  return std::clamp(area.spot(0, value).y, double(area.top), double(area.bottom));
+}
+
+void draw_band(Image& image, const Series& s, Rgb color, const Area& area) {
+  constexpr double kPale = 0.2;
+  const auto x = [&](std::size_t i) { return area.spot(s.x[i], 0).x; };
+  for (std::size_t i = 0; i + 1 < s.low.size() && !s.points; ++i)
+    if (area.x.shows(s.x[i]) && area.x.shows(s.x[i + 1]))
+      image.area(x(i), band_y(area, s.low[i]), band_y(area, s.high[i]), x(i + 1),
+                 band_y(area, s.low[i + 1]), band_y(area, s.high[i + 1]), color, kPale);
+}
+
+void draw_points(Image& image, const Series& s, Rgb color, const Area& area) {
+  constexpr double kDot = 10, kBar = 2, kEnd = 6;
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    if (!area.shows(s, i)) continue;
+    const auto [x, y] = area.spot(s.x[i], s.y[i]);
+    image.line(x, y, x, y, color, kDot);
+    if (s.low.empty()) continue;
+    const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
+    image.line(x, low, x, high, color, kBar);
+    for (const double end : {low, high}) image.line(x - kEnd, end, x + kEnd, end, color, kBar);
+  }
+}
+
+void draw_curve(Image& image, const Series& s, Rgb color, const Area& area, bool may_dot) {
+  constexpr double kDot = 7;
+  constexpr std::size_t kFew = 30;  // points that are each worth a dot
+  Pen pen(image, color, s.dash, kCurve);
+  const bool dots = may_dot && s.x.size() <= kFew;
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    if (!area.shows(s, i)) continue;
+    const Spot at = area.spot(s.x[i], s.y[i]);
+    const bool next = area.shows(s, i + 1), alone = !next && (i == 0 || !area.shows(s, i - 1));
+    if (next) pen.line(at, area.spot(s.x[i + 1], s.y[i + 1]));
+    if (alone || dots) image.line(at.x, at.y, at.x, at.y, color, kDot);
+  }
+}
+
+void draw_panel(Image& image, const ChartStack& stack, const LineChart& panel, const Area& area) {
+  bool any = false;
+  for (std::size_t i = 0; i < panel.series.size(); ++i)  // below every curve
+    draw_band(image, panel.series[i], series_color(stack, panel, i), area);
+  if (stack.vline) {
+    const double x = area.spot(stack.vline->x, 0).x;
+    Pen(image, kInk, kReference, kCurve).line({x, double(area.top)}, {x, double(area.bottom)});
+  }
+  for (std::size_t i = 0; i < panel.series.size(); ++i) {
+    const Series& s = panel.series[i];
+    const Rgb color = series_color(stack, panel, i);
+    for (std::size_t k = 0; k < s.x.size(); ++k) any = any || area.shows(s, k);
+    if (s.points)
+      draw_points(image, s, color, area);
+    else
+      draw_curve(image, s, color, area, explains_colors(stack) || s.dash == 0);
+  }
+  for (std::size_t i = 0; i < panel.hlines.size(); ++i) {  // above the curves, which may be noisy
+    if (!area.y.shows(panel.hlines[i].y)) continue;
+    const double y = area.spot(0, panel.hlines[i].y).y;
+    Pen(image, hline_color(stack, panel, i), kReference, kCurve)
+        .line({double(area.left), y}, {double(area.right), y});
+  }
+  for (const SideLabel& label : side_labels(stack, panel, area)) {
+    image.line(area.right + 2, label.at, area.right + kLeader, label.middle, label.color, kCurve);
+    image.text(area.right + kLeader + kLabelGap, int(std::lround(label.middle)) - kCap / 2,
+               label.text, {.color = explains_colors(stack) ? label.color : kInk, .size = kText});
+  }
+  if (!any) image.text(area.center(), area.middle(), "no data", kCentered);
+}
+
+// The axis of all x, or of columns that have names.
+Axis x_axis_of(const ChartStack& stack, int width) {
+  const LineChart& last = stack.panels.back();
+  const int count = int(last.x_labels.size());
+  if (count > 0) {
+    Axis axis{.low = -0.5, .high = count - 0.5, .ticks = {}, .labels = {}};
+    for (int i = 0; i < count; ++i) {
+      axis.ticks.push_back(i);
+      axis.labels.push_back(
+          shorten_text(last.x_labels[std::size_t(i)], width / count - kLabelGap, kText));
+    }
+    return axis;
+  }
+  std::vector<double> x;
+  for (const LineChart& panel : stack.panels)
+    for (const Series& s : panel.series)
+      for (std::size_t i = 0; i < s.x.size(); ++i)
+        if (Axis{.log = panel.log_y, .ticks = {}, .labels = {}}.shows(s.y[i])) x.push_back(s.x[i]);
+  return fit_axis(x, last.log_x, 0.02, 8);
+}
+
+Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
+  Area area;
+  area.x.log = log_x;
+  area.y.log = panel.log_y;
+  std::vector<double> y = panel.ends;
+  for (const Series& s : panel.series)
+    for (std::size_t i = 0; i < s.x.size(); ++i) {
+      if (!area.shows(s, i)) continue;
+      y.push_back(s.y[i]);
+      if (s.low.empty()) continue;
+      y.push_back(s.low[i]);
+      y.push_back(s.high[i]);
+    }
+  for (const HLine& line : panel.hlines) y.push_back(line.y);
+  return fit_axis(y, panel.log_y, 0.05, wanted);
+}
+
+// The panels from y on, all of one width; what is below the last one takes `below` pixels.
+std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
+  int left = 0, right = kMargin + kCap;  // half of the last x label may stand out
+  std::vector<Area> areas;
+  for (const LineChart& panel : stack.panels) {
+    const int height = panel.height > 0 ? panel.height : stack.panels.size() > 1 ? 96 : 0;
+    Area area{.bottom = height,
+              .x = {},
+              .y = y_axis_of(panel, stack.panels.back().log_x,
+                             height > 0 ? std::clamp(height / 25, 4, 7) : 7)};
+    left = std::max(left, kMargin + (panel.y_name.empty() ? 0 : kLine) +
+                              text_width(area.y.labels, kText) + kLabelGap + kTick);
+    for (const SideLabel& label : side_labels(stack, panel, area))
+      right = std::max(right, kLeader + kLabelGap + text_width(label.text, kText) + kMargin);
+    areas.push_back(std::move(area));
+  }
+  const Axis x = x_axis_of(stack, kWidth - right - left);
+  y = draw_legend(nullptr, stack, left, y);
+  for (std::size_t i = 0; i < areas.size(); ++i) {
+    Area& area = areas[i];
+    area.top = y + kLabelGap + (stack.panels[i].title.empty() ? 0 : kLine);
+    area.bottom = area.bottom > 0 ? area.top + area.bottom : kHeight - below;
+    area.left = left, area.right = kWidth - right, area.x = x;
+    y = area.bottom + kLabelGap;
+  }
+  return areas;
+}
+
+}  // namespace
+
+Image draw_chart_stack(const ChartStack& stack) {
+  check_stack(stack);
+  constexpr int kTextWidth = kWidth - 2 * kMargin;
+  const auto title = wrap_text(stack.title, kTextWidth, kTitle);
+  const auto caption = wrap_text(stack.caption, kTextWidth, kText);
+  const int caption_y = kMargin + int(title.size()) * line_height(kTitle) + 4;
+  const int legend_y = caption_y + int(caption.size()) * kLine + (caption.empty() ? 0 : kLabelGap);
+  const int below =
+      kTick + kLabelGap + (stack.panels.back().x_name.empty() ? 0 : kLine) + kCap + 4 + kMargin;
+  const std::vector<Area> areas = lay_out(stack, legend_y, below);
+
+  Image image(kWidth, areas.back().bottom + below);
+  image.text_lines(kMargin, kMargin, title, kTextWidth, {.size = kTitle});
+  image.text_lines(kMargin, caption_y, caption, kTextWidth, {.color = kMuted, .size = kText});
+  draw_legend(&image, stack, areas[0].left, legend_y);
+  for (std::size_t i = 0; i < areas.size(); ++i) {
+    draw_axes(image, stack.panels[i], areas[i], i + 1 == areas.size());
+    draw_panel(image, stack, stack.panels[i], areas[i]);
+  }
+  return image;
+}
+
+Image draw_chart(const LineChart& chart) {
+  ChartStack stack{.title = chart.title, .panels = {chart}};
+  stack.panels[0].title.clear();
+  return draw_chart_stack(stack);
+}
+
+}  // namespace heed::plot

@@ -41,7 +41,7 @@ struct Checkpoints {
   Folder folder;
   fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
   Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
-  void write(const std::string& name, std::int64_t step, const std::string& recipe = "tiny") const {
+  void write(const std::string& name, std::int64_t step, const std::string& recipe = recipe_text({})) const {
     const Transformer model =
         heed::nn::testing::random_module<Transformer>(cycle_reader(), step + 1);
     save_safetensors(path(name).string(), parameters(model),
@@ -126,7 +126,9 @@ TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
   CHECK(has(c.error(), "000010.safetensors"));
   c.write("000010.safetensors", 20);
   CHECK(has(c.error(), "000010.safetensors: holds step 20, not that of its name"));
-  c.write("000010.safetensors", 10, "another");
+  RunConfig other;
+  other.lr = 0.5;
+  c.write("000010.safetensors", 10, recipe_text(other));
   CHECK(has(c.error(), "000010.safetensors: is of another run than "));
   save_safetensors(c.path("000010.safetensors").string(), {{"x", zeros({2})}});
   CHECK(has(c.error(), "has no 'step', so it is no checkpoint of heed train"));

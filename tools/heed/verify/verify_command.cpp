@@ -139,10 +139,10 @@ void verify_command(Command& c) {
       "not\n"
       "change by a bit. For the run's weights, and for random ones of the same model. Draws the\n"
       "matrices.\n"
-      "resume: the run's first 40 steps, straight and through a checkpoint, with 1 thread and "
+      "resume: the run's first 40 steps, straight with 1 thread, and stopped, saved and resumed "
       "with\n"
-      "2, evaluated and saved at other steps: every row, weight, moment and random stream must be\n"
-      "the same bit for bit. Prints one hash. Works in a temporary folder; the run is only read.\n"
+      "2: every row, weight, moment and random stream must be the same bit for bit. Prints one\n"
+      "hash. Works in a temporary folder; the run is only read.\n"
       "Exit code 1 if one of them does not hold; 4, after the verdict, if it does and the picture "
       "cannot\n"
       "be written.";

@@ -82,7 +82,7 @@ int verify_resume(const std::string& run, bool json) {
                                  {"legs", legs}}));
     return check.ok() ? kOk : kCheckFailed;
   }
-  print("{}: its first {} steps again, stopped and resumed, with 1 thread and with 2\n\n",
+  print("{}: its first {} steps again, straight, and stopped and resumed\n\n",
         folder.string(), check.steps);
   for (const auto& leg : check.legs)
     print("  {:<26} {:08x}  {}\n", leg.name, leg.hash,

@@ -360,6 +360,13 @@ Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const
   return hvp(of_one(f), Args(&x, 1), Args(&v, 1))[0];
 }
 
+// J^T u is linear in u, and its gradient by u, weighted with the direction, is J times it.
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction) {
+  const Tensor u = zeros(y.shape(), y.dtype()).requires_grad_();
+  const Tensor g = grad(y, x, {.grad_output = u, .create_graph = true});
+  return grad(g, u, {.grad_output = direction, .allow_unused = true}).detach();
+}
+
 std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
   const GradMode recording(true);
   const std::vector<Tensor> leaves = as_leaves(inputs);

@@ -49,6 +49,10 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents);
 std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v);
 Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 
+/// Change of y when x moves in this direction, of y's shape and any floating dtype: J times the
+/// direction, by two backward passes of y's graph, which must lead to x. The result has no graph.
+Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction);
+
 /// The Jacobian of f at its inputs, one per input x: shape [f.shape..., x.shape...]. One backward
 /// per output element.
 std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs);

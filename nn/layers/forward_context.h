@@ -8,6 +8,7 @@
 
 #include "nn/io/names.h"
 #include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
 
 namespace heed::nn {
 
@@ -39,7 +40,7 @@ struct ForwardContext {
   }
   /// Returns the context of block `layer` of a model.
   ForwardContext block(std::int64_t layer) const {
-    ForwardContext c = probe ? child("blocks." + std::to_string(layer)) : *this;
+    ForwardContext c = probe ? child(block_name(layer)) : *this;
     c.path.layer_ = layer;
     return c;
   }

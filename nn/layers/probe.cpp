@@ -6,6 +6,7 @@
 #include "autograd/base/error.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/nearest.h"
+#include "nn/layers/sites.h"
 
 namespace heed::nn {
 
@@ -19,12 +20,10 @@ constexpr std::array<std::string_view, 4> kOfHeads = {"hook_q", "hook_k", "hook_
 
 // "L1H0 to L1H3": the heads of a site of block 1.
 std::string site_heads(const std::string& site, std::int64_t heads) {
-  constexpr std::string_view kBlocks = "blocks.";
-  std::string layer;
-  if (site.starts_with(kBlocks))
-    layer = "L" + site.substr(kBlocks.size(), site.find('.', kBlocks.size()) - kBlocks.size());
-  const std::string first = layer + "H0";
-  return heads == 1 ? first : first + " to " + layer + "H" + std::to_string(heads - 1);
+  const auto layer = layer_of_site(site);
+  const std::string first = layer ? head_name({*layer, 0}) : "H0";
+  if (heads == 1) return first;
+  return first + " to " + first.substr(0, first.size() - 1) + std::to_string(heads - 1);
 }
 
 // x [B, T, H, d], each head times its gate. What is not finite is selected away where the gate is

@@ -226,7 +226,7 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
     whole.bias = ctx.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
   x = dropped(x, options.dropout, ctx);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const std::string name = "blocks." + std::to_string(i);
+    const std::string name = block_name(std::int64_t(i));
     const NameScope scope(name);
     x = blocks[i](x, whole.block(std::int64_t(i)));
   }

@@ -126,7 +126,7 @@ struct Transformer : Module {
   void visit(F&& f) {
     f("tok", tok);
     if (pos) f("pos", *pos);
-    for (std::size_t i = 0; i < blocks.size(); ++i) f("blocks." + std::to_string(i), blocks[i]);
+    for (std::size_t i = 0; i < blocks.size(); ++i) f(block_name(std::int64_t(i)), blocks[i]);
     if (ln) f("ln", *ln);
     if (head) f("head", *head);
   }

@@ -1,11 +1,12 @@
 #include "nn/study/ablation.h"
 
 #include <cmath>
-#include <limits>
 
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
 #include "nn/study/copies.h"
+#include "nn/study/statistics.h"
 
 namespace heed::nn {
 
@@ -65,13 +66,10 @@ std::vector<double> changes_without(const Transformer& model, const Batch& batch
 
 Effect effect_of(const std::vector<double>& changes) {
   check<ValueError>(!changes.empty(), "effect_of", "needs a sequence at least, got none");
-  const double n = double(changes.size());
-  double sum = 0, absolute = 0, squares = 0;
-  for (const double x : changes) sum += x, absolute += std::abs(x);
-  for (const double x : changes) squares += (x - sum / n) * (x - sum / n);
-  const double error =
-      n > 1 ? std::sqrt(squares / (n - 1) / n) : std::numeric_limits<double>::quiet_NaN();
-  return {sum / n, error, absolute / n, std::int64_t(changes.size())};
+  const MeanError m = mean_error(changes);
+  double absolute = 0;
+  for (const double x : changes) absolute += std::abs(x);
+  return {m.mean, m.error, absolute / double(m.n), std::int64_t(m.n)};
 }
 
 std::vector<double> ablation_changes(const Transformer& model, const Batch& batch,
@@ -79,7 +77,8 @@ std::vector<double> ablation_changes(const Transformer& model, const Batch& batc
                                      const std::vector<HeadIndex>& heads, Ablation how) {
   const NoGrad guard;
   check<ValueError>(!heads.empty(), kAblate, "needs a head at least, got none");
-  for (const HeadIndex& h : heads) check_head(kAblate, h, model.options);
+  for (const HeadIndex& h : heads)
+    check_head(kAblate, h, model.options.layers, model.options.heads);
   return changes_without(model, batch, objective, heads, how,
                          run_clean(model, batch, objective, how));
 }
@@ -94,7 +93,7 @@ std::vector<Effect> ablate_each(const Transformer& model, const Batch& batch,
   const NoGrad guard;
   const CleanRun clean = run_clean(model, batch, objective, how);
   std::vector<Effect> effects;
-  for (const HeadIndex& h : all_heads(model.options))
+  for (const HeadIndex& h : all_heads(model.options.layers, model.options.heads))
     effects.push_back(effect_of(changes_without(model, batch, objective, {h}, how, clean)));
   return effects;
 }

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "nn/io/setting.h"
-#include "nn/study/head_index.h"
+#include "nn/layers/sites.h"
+#include "nn/layers/transformer.h"
 #include "nn/study/objective.h"
 
 namespace heed::nn {

@@ -17,10 +17,6 @@ Batch copies_of(const Batch& batch, std::int64_t n) {
   return copies;
 }
 
-std::string block_site(std::int64_t layer, std::string_view site) {
-  return "blocks." + std::to_string(layer) + "." + std::string(site);
-}
-
 std::vector<double> doubles(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
 }  // namespace heed::nn

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "nn/tasks/task.h"
@@ -15,9 +13,6 @@ inline constexpr std::int64_t kCopies = 32;
 
 /// Sequence b of n copies of a batch of B is its sequence b % B; inputs and targets alone.
 Batch copies_of(const Batch& batch, std::int64_t n);
-
-/// "blocks.1.attn.hook_z" of layer 1 and "attn.hook_z".
-std::string block_site(std::int64_t layer, std::string_view site);
 
 /// The elements, whatever the dtype.
 std::vector<double> doubles(const Tensor& x);

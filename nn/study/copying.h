@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "nn/layers/sites.h"
 #include "nn/layers/transformer.h"
-#include "nn/study/head_index.h"
 
 namespace heed::nn {
 

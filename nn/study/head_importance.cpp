@@ -5,6 +5,7 @@
 
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
 #include "nn/study/copies.h"
 #include "nn/study/simpson.h"
 
@@ -77,9 +78,20 @@ std::vector<HeadImportance> head_importance(const Transformer& model, const Batc
                                             const Objective& objective, std::int64_t points) {
   const Simpson rule(points, "head_importance");
   std::vector<HeadImportance> all;
-  for (const HeadIndex& head : all_heads(model.options))
+  for (const HeadIndex& head : all_heads(model.options.layers, model.options.heads))
     all.push_back(importance_of(model, batch, objective, head, rule));
   return all;
+}
+
+std::vector<HeadImportance> refined_head_importance(const Transformer& model, const Batch& batch,
+                                                    const Objective& objective) {
+  for (std::int64_t points = 33;; points = 4 * points - 3) {
+    auto heads = head_importance(model, batch, objective, points);
+    const bool exact = std::all_of(heads.begin(), heads.end(), [](const HeadImportance& h) {
+      return h.completeness_error <= 0.01;
+    });
+    if (exact || points > 500) return heads;
+  }
 }
 
 }  // namespace heed::nn

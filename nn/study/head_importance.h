@@ -32,5 +32,8 @@ bool is_saturated(double gradient, double ablation);
 /// with `points`. ValueError unless points is odd and at least 3.
 std::vector<HeadImportance> head_importance(const Transformer& model, const Batch& batch,
                                             const Objective& objective, std::int64_t points = 33);
+/// The same with as many points as bring every integral within 0.01 of its ablation, up to 513.
+std::vector<HeadImportance> refined_head_importance(const Transformer& model, const Batch& batch,
+                                                    const Objective& objective);
 
 }  // namespace heed::nn

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
 #include "nn/study/copies.h"
 
 namespace heed::nn {

@@ -5,6 +5,7 @@
 
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
 #include "nn/study/copies.h"
 
 namespace heed::nn {

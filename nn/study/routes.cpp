@@ -2,6 +2,7 @@
 
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
 
 namespace heed::nn {
 
@@ -17,24 +18,13 @@ Tensor vjp_at(const F& f, const Tensor& x, const Tensor& g) {
   return grad(f(leaf), leaf, {.grad_output = g}).detach();
 }
 
-// J x' of y, which has x's graph: J^T u is linear in u, and its gradient by u, weighted with x', is
-// J x'.
-Tensor jvp_of(const Tensor& y, const Tensor& x, const Tensor& direction) {
-  const Tensor u = zeros(y.shape(), y.dtype()).requires_grad_();
-  const Tensor g = grad(y, x, {.grad_output = u, .create_graph = true});
-  return grad(g, u, {.grad_output = direction, .allow_unused = true}).detach();
-}
-
-// What the forward and the backward pass left at one block's sites.
+// One block, and what the study's pass left at its sites.
 struct BlockPass {
   const Transformer& model;
   const Block& block;
-  const Probe& probe;
+  const LayerStudy& at;
   std::int64_t layer;
 
-  Tensor at(const std::string& site) const {
-    return probe.value("blocks." + std::to_string(layer) + "." + site);
-  }
   bool has(NormPlacement placement) const { return block.options.norm == placement; }
   // What attention reads, of the stream x.
   Tensor attention_input(const Tensor& x) const {
@@ -48,12 +38,12 @@ struct Stream {
 
 // Back through the MLP, and through the norms that stand behind the sums.
 Stream behind_attention(const BlockPass& b) {
-  Tensor g = b.at("hook_resid_post_grad");
+  Tensor g = b.at.resid_post_grad;
   const bool post = b.has(NormPlacement::kPost);
   Stream s{g, {}};
   if (b.block.mlp) {
-    const Tensor h = b.at("hook_resid_mid");
-    if (post) s.residual = g = vjp_at(*b.block.ln2, h + b.at("hook_mlp_out"), g);
+    const Tensor h = b.at.resid_mid;
+    if (post) s.residual = g = vjp_at(*b.block.ln2, h + b.at.mlp_out, g);
     const double scale = b.block.options.residual_scale;
     const auto mlp = [&](const Tensor& x) {
       return (*b.block.mlp)(b.has(NormPlacement::kPre) ? (*b.block.ln2)(x) : x) * scale;
@@ -61,7 +51,7 @@ Stream behind_attention(const BlockPass& b) {
     s.mlp = vjp_at(mlp, h, g);
   }
   if (post) {
-    const Tensor sum = b.at("hook_resid_pre") + b.at("hook_attn_out");
+    const Tensor sum = b.at.resid_pre + b.at.attn_out;
     s.residual = vjp_at(*b.block.ln1, sum, s.residual);
     if (s.mlp.defined()) s.mlp = vjp_at(*b.block.ln1, sum, s.mlp);
   }
@@ -72,7 +62,7 @@ Stream behind_attention(const BlockPass& b) {
 Tensor through_projection(const BlockPass& b, const Tensor& gradient, const Tensor& weight) {
   const Tensor back = einsum("bthd, hmd -> hbtm", {gradient, weight});
   if (!b.has(NormPlacement::kPre)) return back;
-  const Tensor x = b.at("hook_resid_pre");
+  const Tensor x = b.at.resid_pre;
   return vjp_at(*b.block.ln1, expand(unsqueeze(x, 0), back.shape()), back);
 }
 
@@ -82,7 +72,7 @@ Tensor from_queries(const BlockPass& b, const Tensor& total) {
   const Tensor wide = to(total, float64);
   const Tensor length = sqrt(sum(wide * wide, {-1}, true));
   const Tensor direction = to(masked_fill(wide / length, le(length, 0.0), 0), total.dtype());
-  const Tensor x = b.at("hook_resid_pre");
+  const Tensor x = b.at.resid_pre;
   const Tensor by_keys = contiguous(x).detach().requires_grad_(),
                by_values = contiguous(x).detach().requires_grad_();
   Probe probe;
@@ -94,27 +84,21 @@ Tensor from_queries(const BlockPass& b, const Tensor& total) {
   if (b.model.options.positions == Positions::kAlibi)
     ctx.bias = ScoreBias::alibi(b.model.options.heads, tokens, tokens, x.dtype());
   b.block.attn(b.attention_input(x), b.attention_input(by_keys), b.attention_input(by_values), ctx);
-  const Tensor moved_scores = jvp_of(scores, by_keys, direction);    // [B, H, Tq, Tk]
-  const Tensor moved_values = jvp_of(values, by_values, direction);  // [B, Tk, Hkv, d]
+  const Tensor moved_scores = jvp(scores, by_keys, direction);    // [B, H, Tq, Tk]
+  const Tensor moved_values = jvp(values, by_values, direction);  // [B, Tk, Hkv, d]
   const std::int64_t heads = b.model.options.heads, own = moved_values.size(2);
   const Tensor v = permute(moved_values, {0, 2, 1, 3});  // [B, Hkv, Tk, d]
   const Tensor repeated =
       reshape(expand(unsqueeze(v, 2), {v.size(0), own, heads / own, v.size(2), v.size(3)}),
               {v.size(0), heads, v.size(2), v.size(3)});
-  const Tensor dz = permute(b.at("attn.hook_z_grad"), {0, 2, 1, 3});  // [B, H, Tq, d]
-  const Tensor hidden = le(b.at("attn.hook_attn_scores"), -HUGE_VAL);
-  const Tensor both = b.at("attn.hook_attn_scores_grad") * moved_scores +
-                      b.at("attn.hook_pattern") * matmul(dz, mT(repeated));
+  const Tensor dz = permute(b.at.z_grad, {0, 2, 1, 3});  // [B, H, Tq, d]
+  const Tensor hidden = le(b.at.scores, -HUGE_VAL);
+  const Tensor both = b.at.scores_grad * moved_scores + b.at.pattern * matmul(dz, mT(repeated));
   return masked_fill(both, hidden, 0).detach();
 }
 
-std::string head_range(std::int64_t layer, std::int64_t first, std::int64_t count) {
-  const std::string name = "L" + std::to_string(layer) + "H" + std::to_string(first);
-  return count == 1 ? name : name + "-" + std::to_string(first + count - 1);
-}
-
 Routes block_routes(const BlockPass& b) {
-  Routes r{b.layer, {}, b.at("hook_resid_pre_grad"), {}, {}};
+  Routes r{b.layer, {}, b.at.resid_pre_grad, {}, {}};
   std::vector<Tensor> parts;
   const auto add = [&](const std::string& name, const Tensor& vector) {
     r.parts.push_back(name);
@@ -126,16 +110,14 @@ Routes block_routes(const BlockPass& b) {
   const MultiHeadAttention& attn = b.block.attn;
   const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
   const struct {
-    const char *site, *route;
-    const Tensor& weight;
-  } kinds[] = {{"attn.hook_q_grad", ".Q", w.W_Q},
-               {"attn.hook_k_grad", ".K", w.W_K},
-               {"attn.hook_v_grad", ".V", w.W_V}};
+    const char* route;
+    const Tensor &gradient, &weight;
+  } kinds[] = {{".Q", b.at.q_grad, w.W_Q}, {".K", b.at.k_grad, w.W_K}, {".V", b.at.v_grad, w.W_V}};
   for (const auto& kind : kinds) {
-    const Tensor back = through_projection(b, b.at(kind.site), kind.weight.detach());
+    const Tensor back = through_projection(b, kind.gradient, kind.weight.detach());
     const std::int64_t own = back.size(0), group = attn.options.heads / own;
     for (std::int64_t h = 0; h < own; ++h)
-      add(head_range(b.layer, h * group, group) + kind.route, select(back, 0, h));
+      add(head_range({b.layer, h * group}, group) + kind.route, select(back, 0, h));
   }
   r.vectors = stack(parts, 0);
   r.from = from_queries(b, r.total);
@@ -146,8 +128,7 @@ Routes block_routes(const BlockPass& b) {
 Tensor head_outputs(const BlockPass& b) {
   const MultiHeadAttention& attn = b.block.attn;
   const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
-  return einsum("bthd, hdm -> hbtm", {b.at("attn.hook_z"), w.W_O.detach()}) *
-         b.block.options.residual_scale;
+  return einsum("bthd, hdm -> hbtm", {b.at.z, w.W_O.detach()}) * b.block.options.residual_scale;
 }
 
 void add_edges(RouteStudy& s, const std::vector<Tensor>& outputs, const Routes& r) {
@@ -171,28 +152,12 @@ Tensor Routes::shares() const {
   return sum(to(vectors, float64) * whole, {-1}) / sum(whole * whole, {-1});
 }
 
-RouteStudy routes(const Transformer& model, const Batch& batch, const Objective& objective) {
-  Probe probe;
-  for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
-    const std::string block = "blocks." + std::to_string(layer) + ".";
-    for (const char* site :
-         {"hook_resid_pre", "hook_attn_out", "hook_resid_post", "attn.hook_q", "attn.hook_k",
-          "attn.hook_v", "attn.hook_z", "attn.hook_attn_scores", "attn.hook_pattern"})
-      probe.record(block + site);
-    if (model.blocks[layer].mlp)
-      probe.record(block + "hook_resid_mid").record(block + "hook_mlp_out");
-  }
-  {
-    const GradMode recording(true);
-    const Tensor values =
-        objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);
-    grad(sum(values), model.tok.weight);  // the walk passes every site
-  }
+RouteStudy routes(const Transformer& model, const Study& study) {
   RouteStudy s;
   std::vector<Tensor> outputs;
   const NoGrad guard;
   for (std::size_t layer = 0; layer < model.blocks.size(); ++layer) {
-    const BlockPass b{model, model.blocks[layer], probe, std::int64_t(layer)};
+    const BlockPass b{model, model.blocks[layer], study.layers[layer], std::int64_t(layer)};
     s.blocks.push_back(block_routes(b));
     if (!b.has(NormPlacement::kPost)) {
       add_edges(s, outputs, s.blocks.back());

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/layers/transformer.h"
-#include "nn/study/objective.h"
+#include "nn/study/study.h"
 
 namespace heed::nn {
 
@@ -45,8 +45,8 @@ struct RouteStudy {
   std::vector<RouteEdge> edges;
 };
 
-/// Every block's, for sequences [B, T], without dropout; .grad are left as they are. A gradient is
-/// that of its own sequence's L. ValueError as objective_values().
-RouteStudy routes(const Transformer& model, const Batch& batch, const Objective& objective);
+/// Splits the gradients of a study of this model, block by block, without another pass of the
+/// model. A gradient is that of its own sequence's L.
+RouteStudy routes(const Transformer& model, const Study& study);
 
 }  // namespace heed::nn

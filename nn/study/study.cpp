@@ -5,8 +5,8 @@
 #include <string>
 
 #include "autograd/engine/engine.h"
-#include "nn/io/nearest.h"
 #include "nn/layers/probe.h"
+#include "nn/layers/sites.h"
 
 namespace heed::nn {
 
@@ -14,21 +14,73 @@ using namespace autograd;
 
 namespace {
 
-constexpr ArrayQuantity kArrays[] = {
-    {"hook_embed", "embeddings", "[B, T, d_model]", "embeddings of the tokens, positions apart"},
-    {"hook_resid_pre", "stream before", "[B, T, d_model]", "residual stream before the block"},
-    {"hook_resid_post", "stream after", "[B, T, d_model]", "residual stream after the block"},
-    {"attn.hook_q", "q", "[B, T, H, d_head]", "queries, before norms and rotation"},
-    {"attn.hook_k", "k", "[B, T, Hkv, d_head]", "keys, before norms and rotation"},
-    {"attn.hook_v", "v", "[B, T, Hkv, d_value]", "values"},
-    {"attn.hook_z", "z", "[B, T, H, d_value]", "weighted values, before the output projection"},
-    {"attn.hook_attn_scores_raw", "S raw", "[B, H, Tq, Tk]", "scores before cap, bias and mask"},
-    {"attn.hook_attn_scores", "S", "[B, H, Tq, Tk]", "scores after the mask: hidden ones -inf"},
-    {"attn.hook_pattern", "A", "[B, H, Tq, Tk]",
-     "weights: softmax of the scores; a study drops none of them"}};
+using L = LayerStudy;
 
-std::string site_name(std::int64_t layer, std::string_view site) {
-  return (site == "hook_embed" ? "" : "blocks." + std::to_string(layer) + ".") + std::string(site);
+constexpr ArrayQuantity kArrays[] = {
+    {"hook_embed", "embeddings", "[B, T, d_model]", "embeddings of the tokens, positions apart",
+     nullptr, nullptr},
+    {"hook_resid_pre", "stream before", "[B, T, d_model]", "residual stream before the block",
+     &L::resid_pre, &L::resid_pre_grad},
+    {"hook_resid_post", "stream after", "[B, T, d_model]", "residual stream after the block",
+     &L::resid_post, &L::resid_post_grad},
+    {"attn.hook_q", "q", "[B, T, H, d_head]", "queries, before norms and rotation", &L::q,
+     &L::q_grad},
+    {"attn.hook_k", "k", "[B, T, Hkv, d_head]", "keys, before norms and rotation", &L::k,
+     &L::k_grad},
+    {"attn.hook_v", "v", "[B, T, Hkv, d_value]", "values", &L::v, &L::v_grad},
+    {"attn.hook_z", "z", "[B, T, H, d_value]", "weighted values, before the output projection",
+     &L::z, &L::z_grad},
+    {"attn.hook_attn_scores_raw", "S raw", "[B, H, Tq, Tk]", "scores before cap, bias and mask",
+     &L::scores_raw, &L::scores_raw_grad},
+    {"attn.hook_attn_scores", "S", "[B, H, Tq, Tk]", "scores after the mask: hidden ones -inf",
+     &L::scores, &L::scores_grad},
+    {"attn.hook_pattern", "A", "[B, H, Tq, Tk]",
+     "weights: softmax of the scores; a study drops none of them", &L::pattern, &L::pattern_grad}};
+
+constexpr MapQuantity kMaps[] = {
+    {"hook_pattern",
+     "A",
+     "The weights: how much each query reads of each key.",
+     &L::pattern,
+     false,
+     true,
+     {"weights", "Where each head looks: the attention weights A", "attention weight",
+      "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
+      "sink).",
+      false}},
+    {"hook_pattern_grad",
+     "dL/dA",
+     "What more weight there would do to L. It is not 0 where the mask hides a key.",
+     &L::pattern_grad,
+     true,
+     false,
+     {"dA", "dL/dA: what each attention weight would do to L", "dL/dA",
+      "Orange: more weight there would raise L; blue: it would lower L.", true}},
+    {"hook_attn_scores_grad",
+     "dL/dS",
+     "What a higher score before the softmax would do to L. Each row, with its sink "
+     "if there is one, sums to 0.",
+     &L::scores_grad,
+     true,
+     true,
+     {"dS", "dL/dS: what each score before the softmax would do to L", "dL/dS",
+      "Orange: a higher score there would raise L; blue: it would lower L. Each row, with "
+      "its sink if there is one, sums to 0: what one key gains the others lose.",
+      false}},
+    {"hook_pattern_x_grad", "A * dL/dA",
+     "Each weight times its gradient: to first order, what L owes to it.", &L::pattern_x_grad, true,
+     false}};
+
+// Sites that routes() reads and no file keeps.
+struct OtherSite {
+  const char* site;
+  Tensor LayerStudy::*value;
+};
+constexpr OtherSite kOthers[] = {{"hook_attn_out", &L::attn_out},
+                                 {"hook_resid_mid", &L::resid_mid},
+                                 {"hook_mlp_out", &L::mlp_out}};
+std::span<const OtherSite> other_sites(const Block& block) {
+  return std::span(kOthers).first(block.mlp ? 3 : 1);
 }
 
 // The values of x [B, H] by sequence and head.
@@ -87,23 +139,17 @@ void add_weight_norms(HeadReport& r, const AttentionWeights& gradients, std::int
 }
 
 // What the heads of one layer do on each sequence; only the weights' gradients are of all.
-std::vector<HeadReport> layer_reports(const Study& s, const Batch& batch, std::int64_t layer,
+std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, std::int64_t layer,
                                       const AttentionWeights& gradients) {
-  const auto array = [&](std::string_view site) -> const Tensor& {
-    return s.array(site_name(layer, "attn." + std::string(site)));
-  };
-  const Tensor &scores = array("hook_attn_scores"), &z = array("hook_z"),
-               &dz = array("hook_z_grad");
-  const std::int64_t heads = z.size(2), group = heads / array("hook_k").size(2);
-  const Tensor hidden = le(scores, -HUGE_VAL);
-  const ByHead dq = norms(array("hook_q_grad"), 1, 3), dk = norms(array("hook_k_grad"), 1, 3),
-               dv = norms(array("hook_v_grad"), 1, 3), dz_norm = norms(dz, 1, 3),
-               ds = norms(array("hook_attn_scores_grad"), 2, 3),
-               da = norms(masked_fill(array("hook_pattern_grad"), hidden, 0), 2, 3),
-               importance = ByHead(sum(to(z, float64) * to(dz, float64), {1, 3}));
+  const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
+  const Tensor hidden = le(s.scores, -HUGE_VAL);
+  const ByHead dq = norms(s.q_grad, 1, 3), dk = norms(s.k_grad, 1, 3), dv = norms(s.v_grad, 1, 3),
+               dz_norm = norms(s.z_grad, 1, 3), ds = norms(s.scores_grad, 2, 3),
+               da = norms(masked_fill(s.pattern_grad, hidden, 0), 2, 3),
+               importance = ByHead(sum(to(s.z, float64) * to(s.z_grad, float64), {1, 3}));
   const auto visible =
       sum(to(logical_not(hidden), float64), {-1}).to_vector<double>();  // [B, H, T]
-  const Tensor patterns = contiguous(to(array("hook_pattern"), float32));
+  const Tensor patterns = contiguous(to(s.pattern, float32));
   const auto tokens = batch.inputs.to_vector<std::int64_t>();
   const auto count = std::size_t(batch.inputs.size(0)), length = std::size_t(batch.inputs.size(1));
   std::vector<HeadReport> result;
@@ -129,34 +175,69 @@ std::vector<HeadReport> layer_reports(const Study& s, const Batch& batch, std::i
   return result;
 }
 
+void record_sites(Probe& probe, const Transformer& model) {
+  probe.record("hook_embed");
+  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
+    const auto layer = std::int64_t(l);
+    for (const ArrayQuantity& q : kArrays)
+      if (q.value) probe.record(block_site(layer, q.site));
+    for (const OtherSite& other : other_sites(model.blocks[l]))
+      probe.record(block_site(layer, other.site));
+  }
+}
+
+LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block) {
+  LayerStudy s;
+  for (const ArrayQuantity& q : kArrays) {
+    if (!q.value) continue;
+    const std::string site = block_site(layer, q.site);
+    s.*q.value = probe.value(site), s.*q.gradient = probe.value(site + "_grad");
+  }
+  for (const OtherSite& other : other_sites(block))
+    s.*other.value = probe.value(block_site(layer, other.site));
+  const Tensor hidden = le(s.scores, -HUGE_VAL);
+  s.pattern_x_grad = masked_fill(s.pattern * s.pattern_grad, hidden, 0);
+  return s;
+}
+
 }  // namespace
 
 std::span<const ArrayQuantity> array_quantities() { return kArrays; }
-
-const Tensor& Study::array(std::string_view name) const {
-  for (const NamedTensor& a : arrays)
-    if (a.name == name) return a.tensor;
-  std::vector<std::string> names;
-  for (const NamedTensor& a : arrays) names.push_back(a.name);
-  fail<ValueError>("study", "there is no array '", name, "'; the nearest is '",
-                   nearest(std::string(name), names), "'");
-}
+std::span<const MapQuantity> map_quantities() { return kMaps; }
 
 const HeadReport& Study::head(std::int64_t layer, std::int64_t head) const {
   for (const HeadReport& r : heads)
     if (r.layer == layer && r.head == head) return r;
-  fail<ValueError>("study", "there is no head L", layer, "H", head);
+  fail<ValueError>("study", "there is no head ", head_name({layer, head}));
+}
+
+std::vector<Tensor> Study::by_layer(Tensor LayerStudy::*member) const {
+  std::vector<Tensor> all;
+  for (const LayerStudy& layer : layers) all.push_back(layer.*member);
+  return all;
+}
+
+std::vector<NamedTensor> to_named(const Study& study) {
+  std::vector<NamedTensor> arrays{{"hook_embed", study.embed},
+                                  {"hook_embed_grad", study.embed_grad}};
+  const auto layers = std::int64_t(study.layers.size());
+  const auto add = [&](std::int64_t layer, const std::string& site, Tensor LayerStudy::*member) {
+    arrays.push_back({block_site(layer, site), study.layers[std::size_t(layer)].*member});
+  };
+  for (const ArrayQuantity& q : kArrays)
+    for (std::int64_t layer = 0; q.value && layer < layers; ++layer) {
+      add(layer, std::string(q.site), q.value);
+      add(layer, std::string(q.site) + "_grad", q.gradient);
+    }
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    add(layer, "attn.hook_pattern_x_grad", &LayerStudy::pattern_x_grad);
+  return arrays;
 }
 
 Study study(const Transformer& model, const Batch& batch, const Objective& objective) {
   check(batch.inputs.rank() == 2, "study", "needs sequences [B, T], got ", batch.inputs.shape());
-  const std::int64_t layers = model.options.layers;
-  std::vector<std::string> sites;
-  for (const ArrayQuantity& q : kArrays)
-    for (std::int64_t layer = 0; layer < (q.site == "hook_embed" ? 1 : layers); ++layer)
-      sites.push_back(site_name(layer, q.site));
   Probe probe;
-  for (const std::string& site : sites) probe.record(site);
+  record_sites(probe, model);
   std::vector<Tensor> weights;
   for (const NamedTensor& p : parameters(model)) weights.push_back(p.tensor);
   const GradMode recording(true);
@@ -168,20 +249,14 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
   for (Tensor& g : gradients) g = g / count;
   Study s;
   s.value = mean(to(values.detach(), float64)).item();
-  for (const std::string& site : sites) {
-    s.arrays.push_back({site, probe.value(site)});
-    s.arrays.push_back({site + "_grad", probe.value(site + "_grad")});
-  }
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const std::string pattern = site_name(layer, "attn.hook_pattern");
-    const Tensor hidden = le(s.array(site_name(layer, "attn.hook_attn_scores")), -HUGE_VAL);
-    s.arrays.push_back({pattern + "_x_grad",
-                        masked_fill(s.array(pattern) * s.array(pattern + "_grad"), hidden, 0)});
-    const AttentionWeights g =
-        per_head_gradients(model.blocks[std::size_t(layer)].attn, weights, gradients);
-    for (const HeadReport& r : layer_reports(s, batch, layer, g)) s.heads.push_back(r);
-    s.flow.push_back({layer, mean_norm(s.array(site_name(layer, "hook_resid_pre_grad"))),
-                      mean_norm(s.array(site_name(layer, "hook_resid_post_grad")))});
+  s.embed = probe.value("hook_embed"), s.embed_grad = probe.value("hook_embed_grad");
+  for (std::size_t l = 0; l < model.blocks.size(); ++l) {
+    const auto layer = std::int64_t(l);
+    s.layers.push_back(read_layer(probe, layer, model.blocks[l]));
+    const LayerStudy& arrays = s.layers.back();
+    const AttentionWeights g = per_head_gradients(model.blocks[l].attn, weights, gradients);
+    for (const HeadReport& r : layer_reports(arrays, batch, layer, g)) s.heads.push_back(r);
+    s.flow.push_back({layer, mean_norm(arrays.resid_pre_grad), mean_norm(arrays.resid_post_grad)});
   }
   return s;
 }

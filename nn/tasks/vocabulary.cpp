@@ -105,6 +105,12 @@ std::string Vocabulary::label(std::int64_t id) const {
   return printable_word(symbols_[std::size_t(id)]);
 }
 
+std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) const {
+  std::vector<std::string> all;
+  for (const std::int64_t id : ids) all.push_back(label(id));
+  return all;
+}
+
 std::string Vocabulary::summary() const {
   if (unit_ == Unit::kWord) return summary_of_words();
   std::vector<char32_t> code_points;

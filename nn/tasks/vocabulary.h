@@ -42,6 +42,8 @@ class Vocabulary {
   std::string decode(std::span<const std::int64_t> ids) const;
   /// The symbol of one id as an axis label: \n for a newline.
   std::string label(std::int64_t id) const;
+  /// The labels of some ids, in their order.
+  std::vector<std::string> labels(std::span<const std::int64_t> ids) const;
   /// All symbols in short: "a-z A-F ^". Of words the first ones.
   std::string summary() const;
 

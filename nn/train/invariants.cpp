@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/graph/graph.h"
+#include "nn/layers/sites.h"
 
 namespace heed::nn {
 
@@ -81,7 +82,8 @@ class Identities {
     return reshape(expand(unsqueeze(x, 2), all), {x.size(0), -1, x.size(2), x.size(3)});
   }
   std::string query(const Dims& at) const {
-    return fmt::format("L{}H{}, query {} of sequence {}", rules_.layer, at[1], at[2], at[0]);
+    return fmt::format("{}, query {} of sequence {}", head_name({rules_.layer, at[1]}), at[2],
+                       at[0]);
   }
 
   std::string masked_entry(const Tensor& x, const char* name) const {
@@ -121,11 +123,12 @@ class Identities {
     Dims at = miss->at;
     at[1] *= shared_;
     const std::string others =
-        shared_ == 1 ? "" : fmt::format(" to L{}H{}", rules_.layer, at[1] + shared_ - 1);
+        shared_ == 1 ? "" : " to " + head_name({rules_.layer, at[1] + shared_ - 1});
     return fmt::format(
-        "L{}H{}{}, key {} of sequence {}: column {} of dL/dv is {:g}, needs that of "
+        "{}{}, key {} of sequence {}: column {} of dL/dv is {:g}, needs that of "
         "A^T dL/dO = {:g} within {:.2g}",
-        rules_.layer, at[1], others, at[2], at[0], at[3], miss->got, miss->want, miss->bound);
+        head_name({rules_.layer, at[1]}), others, at[2], at[0], at[3], miss->got, miss->want,
+        miss->bound);
   }
 
   AttentionRules rules_;
@@ -139,7 +142,7 @@ class Identities {
 };
 
 std::string invariant_site(std::int64_t layer, const char* name) {
-  return fmt::format("blocks.{}.attn.{}", layer, name);
+  return block_site(layer, "attn." + std::string(name));
 }
 const char* invariant_weights(const Transformer& model) {
   return model.options.dropout > 0 ? "hook_pattern_dropped" : "hook_pattern";

@@ -123,11 +123,11 @@ TEST_CASE("README's tour ends where it says") {
   const Study s = study(trainer.model, clean, lead);
   // "L1H1 puts most of its weight on c; dL/dS says ... more than any other; and without the head c
   // leads d by less"
-  const auto row = [&](const std::string& site) {
-    return select(select(select(s.array("blocks.1.attn." + site), 0, 0), 0, 1), 0, last);
+  const auto row = [&](const Tensor& maps) {
+    return select(select(select(maps, 0, 0), 0, 1), 0, last);
   };
-  CHECK(row("hook_pattern").at({before + 1}) > 0.5);
-  CHECK(argmax(row("hook_attn_scores_grad"), 0).item() == double(before + 1));
+  CHECK(row(s.layers[1].pattern).at({before + 1}) > 0.5);
+  CHECK(argmax(row(s.layers[1].scores_grad), 0).item() == double(before + 1));
   const double cut = ablate(trainer.model, clean, lead, {{1, 1}}, Ablation::kZero).mean;
   CHECK(cut < 0);
   CHECK(!is_saturated(s.head(1, 1).importance, cut));
@@ -186,12 +186,8 @@ TEST_CASE("README's gradients are the induction circuit's") {
                          .b = spelling.encode(command.str(3))[0],
                          .positions = {last}});
   CHECK(s.value > 0);
-  const auto gradient_row = [&](std::int64_t layer, std::int64_t head, std::int64_t query) {
-    const std::string name = "blocks." + std::to_string(layer) + ".attn.hook_attn_scores_grad";
-    for (const NamedTensor& array : s.arrays)
-      if (array.name == name) return select(select(select(array.tensor, 0, 0), 0, head), 0, query);
-    FAIL("no " << name);
-    return Tensor();
+  const auto gradient_row = [&](std::size_t layer, std::int64_t head, std::int64_t query) {
+    return select(select(select(s.layers[layer].scores_grad, 0, 0), 0, head), 0, query);
   };
   // "At the last b, both heads of layer 1 should look less at the start and more at c, which
   // followed b last time; and at that c, both heads of layer 0 should look at the b before it."
@@ -205,7 +201,7 @@ TEST_CASE("README's gradients are the induction circuit's") {
   int compared = 0;
   for (const NamedTensor& stored :
        load_safetensors(HEED_SOURCE_DIR "/examples/study.safetensors").tensors)
-    for (const NamedTensor& array : s.arrays)
+    for (const NamedTensor& array : to_named(s))
       if (array.name == stored.name && array.name.ends_with("_grad")) {
         INFO(array.name);
         ++compared;

@@ -37,7 +37,10 @@ with tempfile.TemporaryDirectory() as folder:
                         (["batch", "d-model", "--most", "32"], "--most 32 leaves fewer than two sizes of d-model")]:
         refused = subprocess.run([sys.executable, COSTS, *wrong], stderr=subprocess.PIPE, text=True)
         assert refused.returncode == 2 and says in refused.stderr, refused
-    for heed, says, code in [("/absent", "/absent is not there", 2), ("/bin/false", "did not measure", 1)]:
+    Path(folder, "tools/peers").mkdir(parents=True)
+    for program in ("heed", "tools/peers/heed_blocks"):
+        Path(folder, program).symlink_to("/bin/false")
+    for heed, says, code in [("/absent", "/absent is not there", 2), (f"{folder}/heed", "did not measure", 1)]:
         refused = subprocess.run([sys.executable, COSTS, "layers", "--out", f"{folder}/c.svg"], stderr=subprocess.PIPE,
                                  text=True, env=os.environ | {"HEED": heed})
         assert refused.returncode == code and says in refused.stderr, refused

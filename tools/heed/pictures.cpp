@@ -10,6 +10,7 @@
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
 #include "nn/layers/probe.h"
+#include "nn/study/study.h"
 #include "tools/heed/heads_grid.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/color_range.h"
@@ -121,11 +122,12 @@ void draw_attention(const std::filesystem::path& file, const nn::Transformer& mo
                        attention_png(model, task, steps, source_of(file.parent_path(), model)));
 }
 
-plot::HeatmapGrid attention_grid(const std::vector<nn::NamedTensor>& arrays,
+plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
+                                 const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title) {
-  plot::HeatmapGrid grid = heads_grid(arrays, "hook_pattern");
+  plot::HeatmapGrid grid = heads_grid(weights, scores);
   grid.title = title;
-  grid.caption = kHowToReadWeights;
+  grid.caption = nn::map_quantities()[0].picture.caption;
   grid.row_labels = grid.col_labels = labels;
   grid.value_name = "attention weight";
   return grid;
@@ -140,19 +142,18 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
   nn::Probe probe;
-  std::vector<nn::NamedTensor> arrays;
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-    for (const char* site : {"hook_attn_scores", "hook_pattern"})
-      arrays.push_back({fmt::format("blocks.{}.attn.{}", layer, site), {}});
-  for (const nn::NamedTensor& array : arrays) probe.record(array.name);
+  constexpr const char *kScores = "attn.hook_attn_scores", *kWeights = "attn.hook_pattern";
+  for (std::int64_t l = 0; l < model.options.layers; ++l)
+    probe.record(nn::block_site(l, kScores)).record(nn::block_site(l, kWeights));
   model.forward(inputs, {.probe = &probe});
-  for (nn::NamedTensor& array : arrays) array.tensor = probe.value(array.name);
-
-  std::vector<std::string> labels;
-  for (const std::int64_t id : inputs.to_vector<std::int64_t>())
-    labels.push_back(task.facts().vocabulary.label(id));
+  std::vector<nn::Tensor> weights, scores;
+  for (std::int64_t l = 0; l < model.options.layers; ++l) {
+    weights.push_back(probe.value(nn::block_site(l, kWeights)));
+    scores.push_back(probe.value(nn::block_site(l, kScores)));
+  }
+  const auto labels = task.facts().vocabulary.labels(inputs.to_vector<std::int64_t>());
   const plot::HeatmapGrid grid = attention_grid(
-      arrays, labels,
+      weights, scores, labels,
       fmt::format("Where each head looks: {}, after {} training steps{}, on {}", task.facts().name,
                   steps, in_run(source), shortened_tokens(labels)));
   return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,

@@ -37,18 +37,15 @@ std::string shortened_tokens(const std::vector<std::string>& labels);
 /// largest is more than ten times the smallest, which is above 0.
 bool spans_decades(const std::vector<double>& values);
 
-inline constexpr const char* kHowToReadWeights =
-    "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with a "
-    "sink).";
-
 /// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
 /// the sequences that were evaluated last, if any. The axis is logarithmic where the largest loss
 /// is more than ten times the smallest.
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last);
 
-/// The weights among a model's recorded arrays (heads_grid) as attention.png shows them.
-plot::HeatmapGrid attention_grid(const std::vector<nn::NamedTensor>& arrays,
+/// The weights of each layer and their scores (heads_grid) as attention.png shows them.
+plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
+                                 const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title);
 /// attention.png: the weights of every layer and head on the task's example sequence, of a long one
 /// on its first 256 tokens.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What heed is compared with, as a process that stays: for each line WORK SIZE SECONDS of stdin it
 repeats that work for so long, at least once, and prints the median seconds of one, as
-`heed bench blocks` does. Between lines it sleeps.
+`heed_blocks` does. Between lines it sleeps.
 
 VARIANT is jax, or torch and what is added to it: torch, torch+fused, torch+compile+fused, torch+bf16.
 

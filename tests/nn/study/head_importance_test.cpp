@@ -45,7 +45,7 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
     const auto ablations = ablate_each(model, two_prompts(), {}, Ablation::kZero);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const HeadImportance& h = all[i];
-      CHECK(h.head == all_heads(o)[i]);
+      CHECK(h.head == all_heads(o.layers, o.heads)[i]);
       const double step = 1e-4;
       const auto above = gated(model, h.head, 1 + step), below = gated(model, h.head, 1 - step);
       double slope = 0, magnitude = 0;

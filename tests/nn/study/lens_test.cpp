@@ -97,7 +97,7 @@ TEST_CASE("without norms a head's contribution to its last layer's logit is its 
   std::size_t seen = 0;
   for (const Contribution& part : logit_attribution(model, one_sequence(), wanted)) {
     if (!part.name.starts_with("L1H")) continue;
-    const auto head = parse_heads("x", part.name, o);
+    const auto head = parse_heads("x", part.name, o.layers, o.heads);
     CHECK(
         part.effect.mean ==
         Approx(-ablate(model, one_sequence(), wanted, head, Ablation::kZero).mean).epsilon(1e-11));

@@ -64,17 +64,14 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
     REQUIRE(found != r.parts.end());
     return select(r.vectors, 0, found - r.parts.begin());
   };
-  const std::string layer = "L" + std::to_string(r.layer) + "H";
   const auto range = [&](std::int64_t h) {
-    const std::int64_t group = heads / own;
-    const std::string first = layer + std::to_string(h * group);
-    return group == 1 ? first : first + "-" + std::to_string(h * group + group - 1);
+    return head_range({r.layer, h * heads / own}, heads / own);
   };
   const auto cut = [&](const std::string& site, std::int64_t head) {
     return r.total - gradient_cut_at(model, batch, o, r.layer, {site}, head);
   };
   for (std::int64_t h = 0; h < heads; ++h)
-    CHECK(largest(part(layer + std::to_string(h) + ".Q") - cut("attn.hook_q", h)) <= 1e-12 * scale);
+    CHECK(largest(part(head_name({r.layer, h}) + ".Q") - cut("attn.hook_q", h)) <= 1e-12 * scale);
   for (std::int64_t h = 0; h < own; ++h) {
     const Tensor k = part(range(h) + ".K"), v = part(range(h) + ".V");
     CHECK(largest(k - cut("attn.hook_k", h)) <= 1e-12 * scale);
@@ -106,7 +103,7 @@ TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut")
       const Transformer model = heed::nn::testing::random_model(o);
       for (const Objective& objective :
            {Objective{}, Objective{Objective::kDifference, 1, 3, {4, 5}}}) {
-        const RouteStudy s = routes(model, batch, objective);
+        const RouteStudy s = routes(model, study(model, batch, objective));
         REQUIRE(s.blocks.size() == 2);
         for (const Routes& r : s.blocks) check_block(model, batch, objective, r);
       }
@@ -118,7 +115,7 @@ TEST_CASE("head-to-head edges are a head's output times the part that reads it")
   Transformer::Options o{.vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = 6};
   o.dtype = float64;
   const Transformer model = heed::nn::testing::random_model(o);
-  const RouteStudy s = routes(model, batch, {});
+  const RouteStudy s = routes(model, study(model, batch, {}));
   CHECK(s.edges.size() == 2 * 6);  // two heads, then Q, K and V of two
   for (const RouteEdge& e : s.edges) {
     // The head's output alone, by a forward pass in which all others of its layer are cut.
@@ -142,13 +139,14 @@ TEST_CASE("head-to-head edges are a head's output times the part that reads it")
     CHECK(e.value == Approx(sum(output * part).item() / 2).epsilon(1e-9));
   }
   o.norm = NormPlacement::kPost;
-  CHECK(routes(heed::nn::testing::random_model(o), batch, {}).edges.empty());
+  const Transformer post = heed::nn::testing::random_model(o);
+  CHECK(routes(post, study(post, batch, {})).edges.empty());
 }
 
 TEST_CASE("routes leave .grad alone") {
   const Transformer model = heed::nn::testing::random_model(
       {.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6});
-  routes(model, two_sequences(), {});
+  routes(model, study(model, two_sequences(), {}));
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }
 

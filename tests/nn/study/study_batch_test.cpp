@@ -53,12 +53,13 @@ TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the o
       }
     CHECK(both.flow[1].resid_pre_grad ==
           Approx((a.flow[1].resid_pre_grad + b.flow[1].resid_pre_grad) / 2).epsilon(1e-12));
-    for (std::size_t i = 0; i < both.arrays.size(); ++i) {
-      INFO(both.arrays[i].name);
-      REQUIRE(both.arrays[i].tensor.size(0) == 2);
-      const Tensor apart = cat({a.arrays[i].tensor, b.arrays[i].tensor}, 0);
-      const Tensor same = eq(both.arrays[i].tensor, apart);  // -inf where masked
-      CHECK(largest(masked_fill(both.arrays[i].tensor - apart, same, 0)) <= 1e-12);
+    const auto arrays = to_named(both), first = to_named(a), second = to_named(b);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      INFO(arrays[i].name);
+      REQUIRE(arrays[i].tensor.size(0) == 2);
+      const Tensor apart = cat({first[i].tensor, second[i].tensor}, 0);
+      const Tensor same = eq(arrays[i].tensor, apart);  // -inf where masked
+      CHECK(largest(masked_fill(arrays[i].tensor - apart, same, 0)) <= 1e-12);
     }
   }
 }
@@ -92,23 +93,23 @@ TEST_CASE(
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       const Tensor gates = ones({4}, float64).requires_grad_();
       Probe probe;
-      probe.scale_heads("blocks." + std::to_string(layer) + ".attn.hook_z", gates);
+      probe.scale_heads(block_site(layer, "attn.hook_z"), gates);
       const Tensor value = mean(objective_values(model(one.inputs, {.probe = &probe}), one, {}));
       const Tensor g = grad(value, gates);
       for (std::int64_t h = 0; h < 4; ++h) {
         const HeadReport& r = s.head(layer, h);
         CHECK(r.importance == Approx(g.at({h})).epsilon(1e-9).margin(1e-12));
         CHECK(r.absolute_importance == std::abs(r.importance));
-        const std::string attn = "blocks." + std::to_string(layer) + ".attn.hook_";
+        const LayerStudy& arrays = s.layers[std::size_t(layer)];
         const auto norm = [&](const Tensor& x) { return std::sqrt(sum(x * x).item()); };
         const std::int64_t own = h * model.blocks[std::size_t(layer)].attn.options.kv_heads / 4;
-        CHECK(r.dq == Approx(norm(select(s.array(attn + "q_grad"), 2, h))));
-        CHECK(r.dz == Approx(norm(select(s.array(attn + "z_grad"), 2, h))));
-        CHECK(r.dv == Approx(norm(select(s.array(attn + "v_grad"), 2, own))));
-        const Tensor hidden = le(s.array(attn + "attn_scores"), -HUGE_VAL);
-        const Tensor da = masked_fill(s.array(attn + "pattern_grad"), hidden, 0);
-        CHECK(r.saturation == Approx(norm(select(s.array(attn + "attn_scores_grad"), 1, h)) /
-                                     norm(select(da, 1, h))));
+        CHECK(r.dq == Approx(norm(select(arrays.q_grad, 2, h))));
+        CHECK(r.dz == Approx(norm(select(arrays.z_grad, 2, h))));
+        CHECK(r.dv == Approx(norm(select(arrays.v_grad, 2, own))));
+        const Tensor hidden = le(arrays.scores, -HUGE_VAL);
+        const Tensor da = masked_fill(arrays.pattern_grad, hidden, 0);
+        CHECK(r.saturation ==
+              Approx(norm(select(arrays.scores_grad, 1, h)) / norm(select(da, 1, h))));
         CHECK(r.relative_entropy > 0);
         CHECK(r.relative_entropy <= 1 + 1e-6);
       }
@@ -156,17 +157,24 @@ TEST_CASE("what a head does by distance is the mean along diagonals") {
   CHECK(means.at({0, 2}) == Approx(6 + 4.5));
 }
 
-TEST_CASE("an array or a head that is not there is refused with the nearest") {
+TEST_CASE(
+    "a study's arrays have the names of their sites, and a head that is not there is refused") {
   const Transformer model = heed::nn::testing::random_model(small());
   const Study s = study(model, make_batch({kFirst}), {});
-  CHECK_THROWS_WITH(s.array("blocks.0.attn.hook_patern"),
-                    "study: there is no array 'blocks.0.attn.hook_patern'; the nearest is "
-                    "'blocks.0.attn.hook_pattern'");
   CHECK_THROWS_WITH(s.head(2, 0), "study: there is no head L2H0");
-  for (const ArrayQuantity& q : array_quantities()) {
-    const std::string name = (q.site == "hook_embed" ? "" : "blocks.1.") + std::string(q.site);
-    CHECK(s.array(name).defined());
-    CHECK(s.array(name + "_grad").shape() == s.array(name).shape());
+  std::map<std::string, Tensor> arrays;
+  for (const NamedTensor& a : to_named(s)) arrays[a.name] = a.tensor;
+  CHECK(arrays.size() == 2 + 2 * (2 * 9 + 1));
+  Probe probe;
+  for (const ArrayQuantity& q : array_quantities())
+    probe.record(q.value ? block_site(1, q.site) : std::string(q.site));
+  model(make_batch({kFirst}).inputs, {.probe = &probe});
+  for (const std::string& site : probe.sites()) {
+    if (!arrays.contains(site) || site.starts_with("blocks.0")) continue;
+    INFO(site);
+    const Tensor same = eq(probe.value(site), arrays[site]);  // -inf where masked
+    CHECK(largest(masked_fill(probe.value(site) - arrays[site], same, 0)) <= 1e-12);
+    CHECK(arrays[site + "_grad"].shape() == arrays[site].shape());
   }
 }
 

@@ -71,15 +71,10 @@ TEST_CASE("every head of a variant is scored, with the keys and values that it r
     const Study s = study(model, one, {});
     REQUIRE(s.heads.size() == 4);
     const std::int64_t kv_heads = model.blocks[0].attn.options.kv_heads;
-    const auto array = [&](const std::string& site) {
-      for (const NamedTensor& a : s.arrays)
-        if (a.name == "blocks.0.attn." + site) return a.tensor;
-      return Tensor();
-    };
-    CHECK(array("hook_pattern").shape() == Shape{1, 4, 6, 6});
-    CHECK(array("hook_attn_scores_grad").shape() == Shape{1, 4, 6, 6});
+    CHECK(s.layers[0].pattern.shape() == Shape{1, 4, 6, 6});
+    CHECK(s.layers[0].scores_grad.shape() == Shape{1, 4, 6, 6});
     for (const HeadReport& h : s.heads) {
-      const Tensor dk = select(array("hook_k_grad"), 2, h.head * kv_heads / 4);
+      const Tensor dk = select(s.layers[0].k_grad, 2, h.head * kv_heads / 4);
       CHECK(h.dk == Approx(std::sqrt(sum(dk * dk).item())));
       CHECK(h.dq > 0);
     }
@@ -98,7 +93,7 @@ struct Studied {
   }
   std::map<std::string, Tensor> arrays(const Objective& o) {
     std::map<std::string, Tensor> found;
-    for (const NamedTensor& a : study(model, one, o).arrays) found[a.name] = a.tensor;
+    for (const NamedTensor& a : to_named(study(model, one, o))) found[a.name] = a.tensor;
     return found;
   }
   // The logits, and the loss's gradient by every parameter.

@@ -28,37 +28,6 @@ done
 # Matrices of 12 x 32 x 32 and the head of 32 x 32, biases, norms; not the embeddings.
 [[ $(number weight_bytes <<< "$generate") == 55168* ]] || fail "weights of micro: $generate"
 
-blocks=$(printf 'train micro 0.01\nattention 1x1x8x4 0\ngenerate micro 0\ntrain micro,context=32 0\n' | "$heed" bench blocks)
-[[ $(wc -l <<< "$blocks") == 4 ]] || fail "bench blocks: $blocks"
-while read -r seconds bytes; do
-  less 0 "$seconds" && less 0 "$bytes" || fail "bench blocks: $blocks"
-done <<< "$blocks"
-for line in 'train micro' 'train nano 1' 'sleep micro 1' 'attention 1x1x8 1' 'attention 1x1x0x4 1' 'attention 1x1x8x4x 1' \
-  'train micro,contxt=32 1' 'train micro,context 1' 'train micro,context=0 1' 'train micro,accumulate=2 1' \
-  'train micro,schedule=constant 1' 'train micro,momentum=0.9 1' 'train micro,heads=3 1' 'generate micro,batch=2 1' \
-  'generate micro,dropout=0.1 1'; do
-  code=0
-  "$heed" bench blocks <<< "$line" 2> /dev/null > /dev/null || code=$?
-  [[ $code == 2 ]] || fail "bench blocks: '$line' is exit $code"
-done
-
-says() {  # LINE TEXT: what bench blocks refuses a line with
-  code=0
-  said=$("$heed" bench blocks <<< "$1" 2>&1 > /dev/null) || code=$?
-  [[ $code == 2 && $said == *"$2"* ]] || fail "bench blocks: '$1' is exit $code: $said"
-}
-says 'train micro 0.01 extra' 'a line is WORK SIZE SECONDS'
-says 'train micro 0.01s' 'a line is WORK SIZE SECONDS'
-says 'train micro, 0.01' "needs PRESET,OPTION=VALUE, such as toy,context=256, got 'micro,'"
-says 'train micro,batch=1,batch=2 0.01' 'batch is given twice'
-says 'train micro,bananas=3 0.01' "there is no option 'bananas'; did you mean 'b"
-says 'train micro,contxt=32 0.01' "there is no option 'contxt'; did you mean 'context'?"
-
-# Options of a step are those of the step that is timed: SGD has no moments, clip=0 none to clip.
-bytes() { "$heed" bench blocks <<< "train micro,$1 0" | cut -d ' ' -f 2; }
-less "$(bytes optimizer=sgd)" "$(bytes optimizer=adamw)" || fail "bench blocks: SGD takes as much as AdamW"
-less 0 "$(bytes clip=0,clip-value=0.1,beta2=0.9)" || fail "bench blocks: clip=0"
-
 ops=$("$heed" bench ops --json)
 less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"
 for key in $("$heed" bench --help | sed -n '/^Keys of --json, ops:/,/^$/p' | tail -n +2 | tr -d '()'); do

@@ -21,17 +21,16 @@ nn::Study studied(std::int64_t heads, std::int64_t layers, std::int64_t seed) {
 
 TEST_CASE("a difference map is B minus A of the heads that both have, hidden cells masked") {
   const nn::Study a = studied(3, 2, 1), b = studied(2, 1, 2);
-  for (const char* site : {"hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"}) {
-    INFO(site);
-    const plot::HeatmapGrid grid = difference_grid(a, b, site);
+  for (const nn::MapQuantity& quantity : nn::map_quantities()) {
+    INFO(quantity.name);
+    const plot::HeatmapGrid grid = difference_grid(a, b, quantity);
     REQUIRE(grid.panels.size() == 2);
     CHECK(grid.panel_columns == 2);
     for (std::int64_t head = 0; head < 2; ++head) {
       const plot::Panel& panel = grid.panels[std::size_t(head)];
       CHECK(panel.title == "L0H" + std::to_string(head));
       const auto map = [&](const nn::Study& s) {
-        return contiguous(select(s.array("blocks.0.attn." + std::string(site)), 1, head))
-            .to_vector<double>();
+        return contiguous(select(s.layers[0].*quantity.values, 1, head)).to_vector<double>();
       };
       const auto x = map(a), y = map(b);
       double largest = 0;

@@ -34,7 +34,7 @@ struct Paged {
     }
     one = nn::make_batch({s});
     study = nn::study(model, one, {});
-    routes = nn::routes(model, one, {});
+    routes = nn::routes(model, study);
     page.add_moment(7, study, routes, false);
     std::vector<nn::Effect> cuts(4);  // of head 1 what its gradient denies
     for (std::size_t i = 0; i < 4; ++i) cuts[i].mean = -study.heads[i].importance;
@@ -62,7 +62,7 @@ TEST_CASE("the page's maps, heads and routes are the study's") {
   CHECK(all.find("heads")->items()[2].find("importance")->number() == p.study.heads[2].importance);
   const auto& maps = all.find("maps")->find("hook_pattern_grad")->items();
   REQUIRE(maps.size() == 4);
-  const nn::Tensor array = p.study.array("blocks.1.attn.hook_pattern_grad");
+  const nn::Tensor array = p.study.layers[1].pattern_grad;
   const std::vector<double> cells = decoded(maps[3]);  // L1H1
   const double step = maps[3].find("scale")->number() / 32767;
   std::size_t at = 0;
@@ -97,7 +97,7 @@ TEST_CASE("a long sequence is shown in blocks, each by its largest cell that is 
   CHECK(p.pane.find("tokens")->items()[1].text() == "2-3");
   CHECK(p.pane.find("length")->integer() == 130);
   const nn::Json& map = p.moment(1).find("maps")->find("hook_attn_scores_grad")->items()[0];
-  const nn::Tensor array = p.study.array("blocks.0.attn.hook_attn_scores_grad");
+  const nn::Tensor array = p.study.layers[0].scores_grad;
   const std::vector<double> cells = decoded(map);
   REQUIRE(cells.size() == 65 * 66 / 2);
   // Whether x is the largest cell of its block: of two as large, with other signs, either one.

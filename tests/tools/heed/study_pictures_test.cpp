@@ -63,6 +63,23 @@ const nn::Study& windowed_study() {
   }();
   return study;
 }
+// The layers of an array in arrays.safetensors, "hook_pattern".
+std::vector<Tensor> layers_of(const nn::SafeTensors& file, std::string_view name) {
+  std::vector<Tensor> layers;
+  for (const nn::NamedTensor& array : file.tensors)
+    if (array.name == nn::block_site(std::int64_t(layers.size()), "attn." + std::string(name)))
+      layers.push_back(array.tensor);
+  return layers;
+}
+
+StudyWords words_of(const nn::SafeTensors& file) {
+  const auto& facts = file.metadata;
+  StudyWords words{facts.at("run"), facts.at("task"), facts.at("objective_words"), {}};
+  const nn::Json labels = nn::Json::parse(facts.at("labels"));
+  for (const nn::Json& label : labels.items()) words.tokens.push_back(label.text());
+  return words;
+}
+
 StudyWords words() { return {"first", "made up", "the mean loss", {"^", "a", "b", "c", " ", "é"}}; }
 
 bool is_hidden(std::int64_t query, std::int64_t key) {
@@ -70,11 +87,13 @@ bool is_hidden(std::int64_t query, std::int64_t key) {
 }
 
 TEST_CASE("what the mask or a window hides is masked in every view", "[plot]") {
-  for (const char* view : {"weights", "dA", "dS"}) {
-    const plot::HeatmapGrid grid = study_grid(view, windowed_study().arrays, words());
-    INFO(view);
+  const nn::Study& s = windowed_study();
+  for (const nn::MapQuantity& view : nn::map_quantities()) {
+    const plot::HeatmapGrid grid =
+        study_grid(view, s.by_layer(view.values), s.by_layer(&nn::LayerStudy::scores), words());
+    INFO(view.name);
     REQUIRE(grid.panels.size() == 4);
-    CHECK(grid.hatch == (std::string(view) == "dA"));
+    CHECK(grid.hatch == (view.title == "dL/dA"));
     for (const plot::Panel& panel : grid.panels) {
       REQUIRE(panel.masked.size() == std::size_t(kLength * kLength));
       for (std::int64_t i = 0; i < kLength * kLength; ++i)
@@ -87,25 +106,27 @@ TEST_CASE("what the mask or a window hides is masked in every view", "[plot]") {
     // 36 - 15 cells are seen in each of four panels; gray tells the others from zeros.
     CHECK((plot::count(image, plot::kMaskedGray) > 4 * 15 * 30 * 30) == !grid.hatch);
   }
-  CHECK_THROWS_AS(study_grid("scores", windowed_study().arrays, words()), autograd::ValueError);
 }
 
 TEST_CASE("pictures from the stored arrays are those that were drawn, and tell where from",
           "[plot]") {
   const Folder folder;
   const nn::Study& s = windowed_study();
-  nn::save_safetensors(folder / "arrays.safetensors", s.arrays, words().metadata());
+  nn::save_safetensors(folder / "arrays.safetensors", to_named(s), words().metadata());
   const PictureSource source{"runs/first", "crc32c 01234567"};
-  const auto files = draw_study(folder.path(), s.arrays, words(), source, nn::HeadIndex{1, 0});
+  const auto files = draw_study(folder.path(), s, words(), source, nn::HeadIndex{1, 0});
   REQUIRE(files.size() == 6);
 
   const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
-  const StudyWords read = StudyWords::from(stored.metadata);
+  const StudyWords read = words_of(stored);
   CHECK(read.tokens == words().tokens);
-  for (const std::string view : {"weights", "dA", "dS"}) {
+  const auto scores = layers_of(stored, "hook_attn_scores");
+  for (const nn::MapQuantity& quantity : nn::map_quantities().first(3)) {
+    const std::string view{quantity.picture.file};
     INFO(view);
-    const plot::HeatmapGrid grid = study_grid(view, stored.tensors, read);
-    const plot::HeatmapGrid head = study_grid(view, stored.tensors, read, nn::HeadIndex{1, 0});
+    const auto maps = layers_of(stored, quantity.name);
+    const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, read);
+    const plot::HeatmapGrid head = study_grid(quantity, maps, scores, read, nn::HeadIndex{1, 0});
     CHECK(same_pixels(folder / (view + ".png"), plot::draw_heatmap(grid)));
     CHECK(same_pixels(folder / (view + "_L1H0.png"), plot::draw_heatmap(head)));
     CHECK_FALSE(same_pixels(folder / (view + ".png"), plot::draw_heatmap(head)));
@@ -142,25 +163,29 @@ TEST_CASE("the hash of weights is that of names and elements, wherever they lie"
 TEST_CASE("arrays are exported as npy and as a table of cells") {
   const Folder folder;
   const nn::Study& s = windowed_study();
-  const auto files = export_study(folder.path(), s.arrays, StudyExport::kNpy);
-  REQUIRE(files.size() == s.arrays.size());
-  for (const nn::NamedTensor& array : s.arrays) {
+  const auto arrays = to_named(s);
+  const auto files = export_study(folder.path(), s, StudyExport::kNpy);
+  REQUIRE(files.size() == arrays.size());
+  for (const nn::NamedTensor& array : arrays) {
     const Tensor read = nn::load_npy((folder / "npy" / (array.name + ".npy")).string());
     CHECK(read.shape() == array.tensor.shape());
     CHECK(read.to_vector<float>() == contiguous(array.tensor).to_vector<float>());
   }
-  export_study(folder.path(), s.arrays, StudyExport::kCsv);
+  export_study(folder.path(), s, StudyExport::kCsv);
   const std::string table = autograd::read_file(folder / "cells.csv");
   CHECK(table.starts_with("quantity,layer,head,query,key,value\n"));
   // Scores, weights and both gradients, of 2 layers and 2 heads.
   CHECK(std::count(table.begin(), table.end(), '\n') == 1 + 4 * 2 * 2 * kLength * kLength);
-  for (const nn::NamedTensor& array : s.arrays)
-    if (array.name == "blocks.1.attn.hook_pattern_grad")
-      CHECK(table.find(fmt::format("hook_pattern_grad,1,0,4,3,{}\n",
-                                   float(array.tensor.at({0, 0, 4, 3})))) != std::string::npos);
+  CHECK(table.find(fmt::format("hook_pattern_grad,1,0,4,3,{}\n",
+                               float(s.layers[1].pattern_grad.at({0, 0, 4, 3})))) !=
+        std::string::npos);
   CHECK(table.find("hook_attn_scores,0,1,0,1,-inf\n") != std::string::npos);
-  const Tensor large = expand(autograd::zeros({1, 1, 1, 1}), {1, 30, 1000, 1000});
-  CHECK_THROWS_AS(study_cells({{"blocks.0.attn.hook_pattern", large}}), autograd::ValueError);
+  nn::Study large;
+  large.layers.resize(1);
+  nn::LayerStudy& layer = large.layers[0];
+  layer.scores = layer.scores_grad = layer.pattern = layer.pattern_grad =
+      expand(autograd::zeros({1, 1, 1, 1}), {1, 30, 1000, 1000});
+  CHECK_THROWS_AS(study_cells(large), autograd::ValueError);
 }
 
 TEST_CASE("README's pictures are those of their arrays, pixel by pixel", "[readme_pictures]") {
@@ -172,10 +197,13 @@ TEST_CASE("README's pictures are those of their arrays, pixel by pixel", "[readm
     const nn::SafeTensors stored =
         nn::load_safetensors((examples / (name + ".safetensors")).string());
     const std::string png = (examples / (name + ".png")).string();
-    const StudyWords said = StudyWords::from(stored.metadata);
+    const auto scores = layers_of(stored, "hook_attn_scores");
     const plot::HeatmapGrid grid =
-        name == "study" ? study_grid("dS", stored.tensors, said)
-                        : attention_grid(stored.tensors, said.tokens, stored.metadata.at("title"));
+        name == "study"
+            ? study_grid(nn::map_quantities()[2], layers_of(stored, "hook_attn_scores_grad"),
+                         scores, words_of(stored))
+            : attention_grid(layers_of(stored, "hook_pattern"), scores, words_of(stored).tokens,
+                             stored.metadata.at("title"));
     if (std::getenv("HEED_REDRAW")) {
       const std::vector<plot::PngText> facts = plot::read_png_info(png).texts;
       plot::write_png(png, plot::draw_heatmap(grid), grid.title + ". " + grid.caption,

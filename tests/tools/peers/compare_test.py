@@ -62,7 +62,7 @@ if "gemm" in sys.argv:
     row = {"m": 1, "n": 2, "k": 3, "gflops": 100, "ratio": 0.5, "reference_gflops": 100, "reference_ratio": 0.5,
            "openblas_gflops": 100, "openblas_ratio": 2, "mkl_gflops": None, "mkl_ratio": None}
     print(json.dumps({"rows": [row, row | {"m": 4, "ratio": 0.125, "reference_ratio": 0.125}]}))
-for line in sys.stdin if "blocks" in sys.argv else []:
+for line in sys.stdin if "gemm" not in sys.argv else []:
     work, size, seconds = line.split()
     print({"toy": 0.005, "toy,matmul=bfloat16": 0.002}[size], 0, flush=True)
 '''
@@ -75,8 +75,11 @@ def run(*arguments):
 
 with tempfile.TemporaryDirectory() as folder:
     stand_in = Path(folder, "heed")
-    stand_in.write_text(STAND_IN)
-    stand_in.chmod(0o755)
+    stand_in_blocks = Path(folder, "tools/peers/heed_blocks")
+    stand_in_blocks.parent.mkdir(parents=True)
+    for program in (stand_in, stand_in_blocks):
+        program.write_text(STAND_IN)
+        program.chmod(0o755)
     os.environ["HEED"] = str(stand_in)
     in_bfloat16 = ["--matmul", "bfloat16", "--preset", "toy", "--rounds", "2", "--seconds", "0.01"]
     done = run("train", *in_bfloat16, "--variants", "heed", "--json")

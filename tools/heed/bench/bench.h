@@ -23,9 +23,4 @@ int bench_ops(const BenchOptions& options);
 int bench_train(const BenchOptions& options);
 int bench_generate(const BenchOptions& options);
 
-/// For each line "WORK SIZE SECONDS" of stdin: repeats that work for so long, at least once, and
-/// prints the median seconds of one and the most bytes of tensors at a time. tools/peers/compare
-/// alternates it with other programs that read the same lines.
-int bench_blocks(const BenchOptions& options);
-
 }  // namespace heed

@@ -16,13 +16,11 @@ struct BenchArguments {
 
 int bench(const BenchArguments& a, const Command& c) {
   if (a.what.empty())
-    usage_error("bench: needs gemm, ops, train, generate or blocks; try heed bench train");
+    usage_error("bench: needs gemm, ops, train or generate; try heed bench train");
   const bool of_presets = a.what == "train" || a.what == "generate";
   if (c.given("preset") && !of_presets)
     usage_error("--preset goes with heed bench train or generate");
   if (c.given("matmul") && a.what != "train") usage_error("--matmul goes with heed bench train");
-  if (c.json && a.what == "blocks")
-    usage_error("bench blocks prints two numbers a line, no --json");
   // By itself: one thread for products, as their ratios are stated; both counts for steps.
   const int threads = autograd::num_threads();
   BenchOptions options{a.preset, {threads}, c.json, a.matmul};
@@ -30,7 +28,6 @@ int bench(const BenchArguments& a, const Command& c) {
   if (!c.given("threads") && of_presets && threads > 1) options.threads = {1, threads};
   if (a.what == "gemm") return bench_gemm(options);
   if (a.what == "ops") return bench_ops(options);
-  if (a.what == "blocks") return bench_blocks(options);
   return a.what == "generate" ? bench_generate(options) : bench_train(options);
 }
 
@@ -51,8 +48,7 @@ void bench_command(Command& c) {
   c.examples =
       "  heed bench train\n"
       "  heed bench train --preset chargpt --threads 1\n"
-      "  heed bench gemm --json\n"
-      "  echo train toy 1 | heed bench blocks";
+      "  heed bench gemm --json";
   c.notes =
       "gemm      matrix products, GFLOP/s beside those of oneDNN, OpenBLAS and MKL where the "
       "loader\n"
@@ -62,18 +58,13 @@ void bench_command(Command& c) {
       "MFU\n"
       "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
       "          weights read, also as a share of what a sum over as much memory reads\n"
-      "blocks    reads lines WORK SIZE SECONDS, repeats that work for so long, at least once,\n"
-      "          and prints the median seconds of one and the most bytes of tensors; for\n"
-      "          tools/peers/compare. Works are train MODEL, generate MODEL, attention BxHxTxD;\n"
-      "          a MODEL is a preset, with options that a step has: toy,context=256,batch=1\n"
       "Medians of turns that alternate. Leave the machine alone meanwhile.";
   auto a = std::make_shared<BenchArguments>();
   c.arguments = 1;
-  c.add(
-      "Options",
-      {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate", "blocks"}, "what to time"),
-       nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all"),
-       nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
+  c.add("Options",
+        {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate"}, "what to time"),
+         nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all"),
+         nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson);
   c.run = [a](const Command& command) { return bench(*a, command); };
 }

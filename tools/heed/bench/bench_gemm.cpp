@@ -93,7 +93,7 @@ struct ProductRow {
   }
 };
 
-using Libraries = std::vector<std::unique_ptr<Comparator>>;
+using Libraries = std::vector<Comparator>;
 
 ProductRow measure_product(const Product& p, int threads, const Libraries& libraries) {
   std::mt19937 random(1);
@@ -109,7 +109,7 @@ ProductRow measure_product(const Product& p, int threads, const Libraries& libra
   std::vector<std::function<void()>> run = {[&] { kernels::gemm(g); }};
   for (const auto& library : libraries)
     run.emplace_back(
-        [&] { library->sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data()); });
+        [&] { library.sgemm(p.trans_a, p.trans_b, p.m, p.n, p.k, a.data(), b.data(), c.data()); });
   const auto times = seconds_by_turn(run);
   ProductRow row{p, threads, p.flop() / median(times[0]) / 1e9, {}, {}};
   for (std::size_t i = 1; i < times.size(); ++i) {
@@ -133,7 +133,7 @@ nn::Json to_json(const ProductRow& r, const Libraries& libraries) {
       {"oneDNN", "reference"}, {"OpenBLAS", "openblas"}, {"MKL", "mkl"}};
   for (const auto& [library, key] : keys) row[key + "_gflops"] = row[key + "_ratio"] = nullptr;
   for (std::size_t i = 0; i < libraries.size(); ++i) {
-    const std::string& key = keys.at(libraries[i]->name());
+    const std::string& key = keys.at(libraries[i].name);
     row[key + "_gflops"] = r.others[i], row[key + "_ratio"] = r.ratios[i];
   }
   return row;
@@ -142,7 +142,7 @@ nn::Json to_json(const ProductRow& r, const Libraries& libraries) {
 void print_table(const std::vector<ProductRow>& rows, const Libraries& libraries) {
   print("float32, GFLOP/s; ratio: to the fastest library\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9}", "m",
         "n", "k", "  ", "threads", "heed");
-  for (const auto& library : libraries) print(" {:>9}", library->name());
+  for (const auto& library : libraries) print(" {:>9}", library.name);
   print(" {:>7}\n", "ratio");
   std::map<int, std::vector<double>> ratios;  // by threads
   for (const ProductRow& r : rows) {
@@ -176,7 +176,7 @@ int bench_gemm(const BenchOptions& options) {
   Progress progress(false);
   for (const int threads : options.threads) {
     autograd::set_num_threads(threads);
-    for (const auto& library : libraries) library->set_threads(threads);
+    for (const auto& library : libraries) library.set_threads(threads);
     for (const Product& p : list) {
       progress.at_work(fmt::format("bench gemm: {} of {} products", rows.size() + 1,
                                    list.size() * options.threads.size()));

@@ -43,7 +43,7 @@ class ReadOnlySum {
 };
 
 GenerationRow measure_generation(const std::string& preset, int threads) {
-  Generation generate(preset);
+  Generation generate(nn::preset(preset), bench_vocabulary(preset));
   const ReadOnlySum sum(generate.weight_bytes(), threads);
   const auto times = seconds_by_turn({[&] { generate(); }, sum}, 7, 0.05);
   const double seconds = median(times[0]), bytes = generate.tokens() * generate.weight_bytes();

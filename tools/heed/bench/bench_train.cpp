@@ -20,7 +20,9 @@ struct StepRow {
 
 StepRow measure(const std::string& preset, autograd::Precision matmul, int threads) {
   autograd::reset_peak_bytes();
-  TrainingStep step(preset + ",matmul=" + nn::enum_name(matmul));
+  nn::RunConfig config = nn::preset(preset);
+  config.matmul = matmul;
+  TrainingStep step(config, bench_vocabulary(preset));
   const double flop = step.flop();
   step(), step();
   const auto peak_bytes = double(autograd::pool_stats().peak_bytes);

@@ -3,26 +3,26 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace heed {
 
 /// A library's single-precision product of row-major matrices.
-class Comparator {
- public:
-  virtual ~Comparator() = default;
-  virtual std::string name() const = 0;
+struct Comparator {
+  std::string name;
   /// c [m, n] = a b, with a [m, k] (or [k, m] where trans_a) and b [k, n] (or [n, k]).
-  virtual void sgemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
-                     const float* a, const float* b, float* c) const = 0;
-  virtual void set_threads(int n) const = 0;
+  std::function<void(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                     const float* a, const float* b, float* c)>
+      sgemm;
+  std::function<void(int)> set_threads;
 };
 
-/// oneDNN's, or null where libdnnl is not installed.
-std::unique_ptr<Comparator> load_onednn();
+/// oneDNN's, or nothing where libdnnl is not installed.
+std::optional<Comparator> load_onednn();
 /// Those that are there, in this order: oneDNN, OpenBLAS, MKL.
-std::vector<std::unique_ptr<Comparator>> load_comparators();
+std::vector<Comparator> load_comparators();
 
 }  // namespace heed

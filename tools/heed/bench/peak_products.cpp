@@ -27,7 +27,7 @@ PeakProducts::PeakProducts(autograd::Precision matmul, int threads)
   products_.push_back({"heed", ours(kernels::gemm<float>)});
   if (onednn_) {
     onednn_->set_threads(threads);
-    products_.push_back({onednn_->name(), [this] {
+    products_.push_back({onednn_->name, [this] {
                            onednn_->sgemm(false, false, size(), size(), size(), a_.data(),
                                           b_.data(), c_.data());
                          }});

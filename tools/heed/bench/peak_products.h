@@ -33,7 +33,7 @@ class PeakProducts {
 
  private:
   std::vector<float> a_, b_, c_;
-  std::unique_ptr<Comparator> onednn_;
+  std::optional<Comparator> onednn_;
   std::vector<PeakProduct> products_;
 };
 

@@ -1,22 +1,17 @@
-// What heed bench repeats: a training step, generation, attention. A model is named by its speed
-// preset (nn/train/README.md), to which options may be added: "toy,context=256,batch=1"; those of
-// the model, and of a step its batch, optimizer, learning rate and clipping. UsageError for others;
-// ValueError as nn::validate().
+// What heed bench and tools/peers/blocks repeat: a training step, generation.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
 
 namespace heed {
 
-/// A training step on one batch.
+/// A training step of a speed preset's configuration on one batch. ValueError as nn::validate().
 class TrainingStep {
  public:
-  explicit TrainingStep(const std::string& model);
+  TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary);
   /// Takes a step and returns its loss.
   double operator()();
   /// logic_error unless the last loss is below the first: wrong steps have no speed.
@@ -26,7 +21,6 @@ class TrainingStep {
   double flop();
 
  private:
-  std::string name_;
   nn::RunConfig config_;
   nn::Transformer model_;
   std::unique_ptr<nn::Optimizer> optimizer_;
@@ -39,7 +33,7 @@ class TrainingStep {
 /// its context is full.
 class Generation {
  public:
-  explicit Generation(const std::string& model);
+  Generation(const nn::RunConfig& config, std::int64_t vocabulary);
   void operator()();
   double tokens() const { return double(model_.options.context); }
   /// Of all weights but the embeddings, of which a token reads one row.
@@ -49,9 +43,5 @@ class Generation {
   nn::Transformer model_;
   double weight_bytes_ = 0;
 };
-
-/// One call is causal attention forward and backward; `shape` is "BxHxTxD", 8x6x256x64.
-/// UsageError if it is not.
-std::function<void()> attention_call(const std::string& shape);
 
 }  // namespace heed

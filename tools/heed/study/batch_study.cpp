@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "autograd/ops/ops.h"
-#include "nn/study/head_index.h"
 #include "nn/train/evaluate.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/over_time.h"
@@ -14,20 +13,20 @@
 namespace heed {
 namespace {
 
-// A line a head, of site's mean by distance.
-plot::LineChart by_distance_chart(const nn::Study& study, const char* title, const char* site) {
+// A line for each head: the mean of its map by distance.
+plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
+                                  nn::Tensor nn::LayerStudy::*maps) {
   plot::LineChart chart{
       .title = title, .x_name = "tokens from the key to the query", .height = 200};
-  for (const nn::LayerFlow& f : study.flow) {
-    const nn::Tensor means =
-        nn::by_distance(study.array(fmt::format("blocks.{}.attn.{}", f.layer, site)));
+  for (std::size_t l = 0; l < study.layers.size(); ++l) {
+    const nn::Tensor means = nn::by_distance(study.layers[l].*maps);
     std::vector<double> distances(std::size_t(means.size(1)));
     std::iota(distances.begin(), distances.end(), 0);
     for (std::int64_t h = 0; h < means.size(0); ++h)
       chart.series.push_back({.x = distances,
                               .y = select(means, 0, h).to_vector<double>(),
                               .dash = int(h % plot::kDashPatterns),
-                              .color = int(f.layer)});
+                              .color = int(l)});
   }
   return chart;
 }
@@ -65,7 +64,7 @@ StudyTable batch_table(const nn::Study& study, const std::string& objective) {
   StudyTable t{"Heads over sequences",
                fmt::format("means over the first {} of the evaluation set, L is {}; importance is "
                            "dL/dg, absolute_importance the mean of |dL/dg|",
-                           study.arrays.front().tensor.size(0), objective),
+                           study.embed.size(0), objective),
                {{"head"}},
                {}};
   for (const nn::HeadReport& h : study.heads) t.rows.push_back({nn::head_name({h.layer, h.head})});
@@ -84,9 +83,9 @@ std::filesystem::path draw_by_distance(const std::filesystem::path& folder, cons
   plot::ChartStack stack;
   stack.title = fmt::format("How far back each head looks; run {}", source.run_name());
   stack.caption = "Means over sequences and over queries that have a token so far before them.";
-  stack.panels = {by_distance_chart(study, "weight A", "hook_pattern"),
+  stack.panels = {by_distance_chart(study, "weight A", &nn::LayerStudy::pattern),
                   by_distance_chart(study, "dL/dS: negative, a higher score there would lower L",
-                                    "hook_attn_scores_grad")};
+                                    &nn::LayerStudy::scores_grad)};
   name_heads(stack, study.heads);
   const std::filesystem::path file = folder / "by_distance.png";
   plot::write_png(file.string(), plot::draw_chart_stack(stack), stack.title + ". " + stack.caption,

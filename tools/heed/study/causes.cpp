@@ -21,24 +21,12 @@ void check_samples(const CauseArguments& a, const Command& c, const nn::Task& ta
         "more");
 }
 
-// With as many points as bring every integral within 0.01 of its ablation, if 513 do.
-std::vector<nn::HeadImportance> exact_importance(const nn::Transformer& model,
-                                                 const nn::Batch& batch,
-                                                 const nn::Objective& objective) {
-  for (std::int64_t points = 33;; points = 4 * points - 3) {
-    auto heads = nn::head_importance(model, batch, objective, points);
-    const bool exact = std::all_of(heads.begin(), heads.end(), [](const nn::HeadImportance& h) {
-      return h.completeness_error <= 0.01;
-    });
-    if (exact || points > 500) return heads;
-  }
-}
-
 void add_ablation(Causes& causes, const CauseArguments& a, const Command& c,
                   const nn::LoadedRun& run, const nn::Batch& one, nn::Objective objective) {
   const bool all = a.ablate == "all";
   const nn::Transformer::Options& o = run.model.options;
-  const auto heads = all ? nn::all_heads(o) : nn::parse_heads("--ablate", a.ablate, o);
+  const auto heads = all ? nn::all_heads(o.layers, o.heads)
+                         : nn::parse_heads("--ablate", a.ablate, o.layers, o.heads);
   nn::Batch batch = one;
   if (a.samples > 0) {
     batch = evaluation_batch(run, a.samples);
@@ -56,7 +44,8 @@ void add_ablation(Causes& causes, const CauseArguments& a, const Command& c,
   for (const nn::HeadIndex& h : heads) names.push_back(nn::head_name(h));
   causes.tables.push_back(
       ablation_table(names, nn::ablate_each(run.model, batch, objective, a.ablation), a.ablation));
-  causes.tables.push_back(head_importance_table(exact_importance(run.model, batch, objective)));
+  causes.tables.push_back(
+      head_importance_table(nn::refined_head_importance(run.model, batch, objective)));
 }
 
 // The token, and what it is in the corrupt prompt if it differs.
@@ -95,8 +84,9 @@ void add_attribution(Causes& causes, const nn::LoadedRun& run, const nn::Batch& 
   causes.tables.push_back(
       lens_table(nn::logit_lens(run.model, one, objective), labels, vocabulary));
   if (run.model.options.norm == nn::NormPlacement::kPost) return;  // no part has an output there
+  const nn::Transformer::Options& o = run.model.options;
   causes.tables.push_back(
-      copying_table(nn::all_heads(run.model.options), nn::copying_scores(run.model)));
+      copying_table(nn::all_heads(o.layers, o.heads), nn::copying_scores(run.model)));
   if (objective.kind != nn::Objective::kLoss)
     causes.tables.push_back(
         logit_attribution_table(nn::logit_attribution(run.model, one, objective)));

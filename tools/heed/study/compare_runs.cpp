@@ -84,9 +84,8 @@ bool same_parameters(const nn::Transformer& a, const nn::Transformer& b) {
 }
 
 void finish_grid(plot::HeatmapGrid& grid, const Comparison& c) {
-  for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
-    grid.row_labels.push_back(c.run.task->facts().vocabulary.label(id));
-  grid.col_labels = grid.row_labels;
+  grid.row_labels = grid.col_labels =
+      c.run.task->facts().vocabulary.labels(c.one.inputs.to_vector<std::int64_t>());
   grid.masked = "hidden by the mask";
 }
 
@@ -99,12 +98,15 @@ std::string draw_grid(const std::filesystem::path& file, const plot::HeatmapGrid
   return file.string();
 }
 
-// The panels of one site in both runs, of the heads that both have.
+// The panels of one quantity in both runs, of the heads that both have.
 struct PanelPairs {
   plot::HeatmapGrid a, b;
 };
-PanelPairs panels_of(const nn::Study& a, const nn::Study& b, const std::string& site) {
-  PanelPairs p{heads_grid(a.arrays, site), heads_grid(b.arrays, site)};
+PanelPairs panels_of(const nn::Study& a, const nn::Study& b, nn::Tensor nn::LayerStudy::*maps) {
+  const auto of = [&](const nn::Study& s) {
+    return heads_grid(s.by_layer(maps), s.by_layer(&nn::LayerStudy::scores));
+  };
+  PanelPairs p{of(a), of(b)};
   const auto keep = [](plot::HeatmapGrid& grid, const std::vector<plot::Panel>& other) {
     std::erase_if(grid.panels, [&](const plot::Panel& panel) {
       return std::none_of(other.begin(), other.end(),
@@ -120,7 +122,7 @@ PanelPairs panels_of(const nn::Study& a, const nn::Study& b, const std::string& 
 // A and B side by side, a row of panels a layer.
 std::string draw_both(const std::filesystem::path& out, const Comparison& c, const StudiedPair& s,
                       const std::string& b_folder) {
-  PanelPairs p = panels_of(s.a, s.b, "hook_pattern");
+  PanelPairs p = panels_of(s.a, s.b, &nn::LayerStudy::pattern);
   plot::HeatmapGrid grid = p.a;
   grid.panels.clear();
   for (std::size_t i = 0; i < p.a.panels.size(); ++i) {
@@ -140,22 +142,18 @@ std::string draw_both(const std::filesystem::path& out, const Comparison& c, con
   return draw_grid(out / "weights.png", grid, s);
 }
 
-struct DifferenceView {
-  const char *site, *file, *what;
-};
-
 std::string draw_difference(const std::filesystem::path& out, const Comparison& c,
                             const StudiedPair& s, const std::string& b_folder,
-                            const DifferenceView& view) {
-  plot::HeatmapGrid grid = difference_grid(s.a, s.b, view.site);
+                            const nn::MapQuantity& quantity) {
+  plot::HeatmapGrid grid = difference_grid(s.a, s.b, quantity);
   finish_grid(grid, c);
   grid.scale = plot::ColorScale::kDiverging;
-  grid.title = fmt::format("{}: run B minus run A", view.what);
+  grid.title = fmt::format("{}: run B minus run A", quantity.picture.value_name);
   grid.caption =
       fmt::format("Run A is {}, run B is {}. L is {}. Orange: run B's is larger; blue: run A's.",
                   c.folder.string(), b_folder, c.of);
   grid.value_name = "run B - run A";
-  return draw_grid(out / view.file, grid, s);
+  return draw_grid(out / fmt::format("{}_difference.png", quantity.picture.file), grid, s);
 }
 
 std::string compare_csv(const StudiedPair& s) {
@@ -188,7 +186,7 @@ void print_pairs(const StudiedPair& s) {
                             : fmt::format("{:>{}}", "-", width);
   };
   for (const HeadPair& h : s.heads) {
-    print("{:6}", fmt::format("L{}H{}", h.layer, h.head));
+    print("{:6}", nn::head_name({h.layer, h.head}));
     for (const Column& column : kColumns) {
       const double a = h.a ? h.a->*column.value : NAN, b = h.b ? h.b->*column.value : NAN;
       print("  {}{}{}", cell(a, 7), cell(b, 7), cell(b - a, 8));
@@ -262,9 +260,10 @@ void print_comparison(const Comparison& c, const nn::LoadedRun& b, const std::st
 
 }  // namespace
 
-plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b, const std::string& site) {
-  PanelPairs p = panels_of(a, b, site);
-  const bool of_hidden = site == "hook_pattern_grad";  // defined, but of weights one run has not
+plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
+                                  const nn::MapQuantity& quantity) {
+  PanelPairs p = panels_of(a, b, quantity.values);
+  const bool of_hidden = quantity.picture.hatched;  // defined, but of weights one run has not
   for (std::size_t i = 0; i < p.a.panels.size(); ++i) {
     plot::Panel &x = p.a.panels[i], &y = p.b.panels[i];
     std::transform(y.values.begin(), y.values.end(), x.values.begin(), x.values.begin(),
@@ -298,16 +297,10 @@ int compare_runs(const Comparison& c) {
   progress.at_work("draws");
   autograd::write_file((out / kCompareFile).string(), std::string_view(compare_csv(s)));
   std::vector<std::filesystem::path> made = {out / kCompareFile, draw_both(out, c, s, b_folder)};
-  constexpr DifferenceView kViews[] = {
-      {"hook_pattern", "weights_difference.png", "Attention weights A"},
-      {"hook_pattern_grad", "dA_difference.png", "dL/dA"},
-      {"hook_attn_scores_grad", "dS_difference.png", "dL/dS"}};
-  for (const DifferenceView& view : kViews)
-    made.push_back(draw_difference(out, c, s, b_folder, view));
+  for (const nn::MapQuantity& q : nn::map_quantities())
+    if (!q.picture.file.empty()) made.push_back(draw_difference(out, c, s, b_folder, q));
   const nn::TaskFacts& facts = c.run.task->facts();
-  std::vector<std::string> labels;
-  for (const std::int64_t id : c.one.inputs.to_vector<std::int64_t>())
-    labels.push_back(facts.vocabulary.label(id));
+  const auto labels = facts.vocabulary.labels(c.one.inputs.to_vector<std::int64_t>());
   const StudyWords words = study_words(s.source_a, c.objective, labels, facts);
   const auto page = write_report(
       out,

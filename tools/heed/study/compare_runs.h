@@ -25,8 +25,9 @@ struct Comparison {
 /// the sequence: another vocabulary, or a shorter context.
 int compare_runs(const Comparison& c);
 
-/// The maps of `site` ("hook_pattern_grad") of run B minus those of run A, for each head that both
-/// have; both studies are of one sequence.
-plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b, const std::string& site);
+/// The maps of a quantity of run B minus those of run A, for each head that both have; both studies
+/// are of one sequence.
+plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
+                                  const nn::MapQuantity& quantity);
 
 }  // namespace heed

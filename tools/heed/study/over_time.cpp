@@ -71,7 +71,7 @@ void print_moments(const nn::OverTime& study) {
     print("{}", g.indent());
     for (const std::size_t i : g.heads) {
       const nn::HeadReport& h = study.moments[0].heads[i];
-      print("{:>6}", fmt::format("L{}H{}", h.layer, h.head));
+      print("{:>6}", nn::head_name({h.layer, h.head}));
     }
   }
   print("\n");
@@ -175,9 +175,7 @@ int study_over_time(const OverTimeArguments& a) {
   nn::Generator generator(1);
   const nn::Batch one = run.task->example(generator);
   const nn::Objective loss;
-  std::vector<std::string> labels;
-  for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
-    labels.push_back(facts.vocabulary.label(id));
+  const auto labels = facts.vocabulary.labels(one.inputs.to_vector<std::int64_t>());
   const StudyWords words = study_words(source, loss, labels, facts);
   const auto page = write_report(
       out->staging(), fmt::format("{}: {} over time", source.run_name(), words.objective),

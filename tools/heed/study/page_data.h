@@ -7,7 +7,6 @@
 
 #include "nn/io/json.h"
 #include "nn/study/ablation.h"
-#include "nn/study/head_index.h"
 #include "nn/study/routes.h"
 #include "nn/study/study.h"
 

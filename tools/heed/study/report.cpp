@@ -58,7 +58,7 @@ std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch&
 nn::Json pane_now(const ReportPane& pane, const nn::Transformer& model, const nn::Study& study,
                   std::optional<std::int64_t> step, const std::vector<nn::Effect>& cuts) {
   PagePane page = empty_pane(pane);
-  page.add_moment(step, study, nn::routes(model, pane.one, pane.objective), true, cuts);
+  page.add_moment(step, study, nn::routes(model, study), true, cuts);
   return pane_json(page, model);
 }
 
@@ -70,8 +70,8 @@ nn::Json pane_over_time(const ReportPane& pane, nn::Transformer& model,
   const std::vector<nn::CheckpointFile> moments = telling_moments(checkpoints, study);
   for (const nn::CheckpointFile& c : moments) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
-    page.add_moment(c.step, nn::study(model, pane.one, pane.objective),
-                    nn::routes(model, pane.one, pane.objective), c.step == moments.back().step);
+    const nn::Study now = nn::study(model, pane.one, pane.objective);
+    page.add_moment(c.step, now, nn::routes(model, now), c.step == moments.back().step);
   }
   return pane_json(page, model);
 }

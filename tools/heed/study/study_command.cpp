@@ -60,9 +60,8 @@ std::filesystem::path write_page(const std::filesystem::path& out, const Found& 
     nn::Batch other = f.run.task->prompt(corrupt);
     other.targets = f.one.targets;  // as patching: one function of the logits
     StudyWords its_words = words;
-    its_words.tokens.clear();
-    for (const std::int64_t id : other.inputs.to_vector<std::int64_t>())
-      its_words.tokens.push_back(f.run.task->facts().vocabulary.label(id));
+    its_words.tokens =
+        f.run.task->facts().vocabulary.labels(other.inputs.to_vector<std::int64_t>());
     panes.push_back(pane_now({source, its_words, other, f.objective, "corrupt prompt"}, f.run.model,
                              nn::study(f.run.model, other, f.objective), f.run.step,
                              cut_heads(f.run.model, other, f.objective)));
@@ -85,18 +84,18 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
     more["tokens"] = facts.vocabulary.decode(f.one.inputs.to_vector<std::int64_t>());
     more["schema"] = schema().dump();
     more["value"] = fmt::format("{:.17g}", f.study.value);
-    nn::save_safetensors(arrays.string(), f.study.arrays, more);
+    nn::save_safetensors(arrays.string(), to_named(f.study), more);
   });
   std::future<std::filesystem::path> page = std::async(std::launch::async, [&] {
     return write_page(out, f, source, words, a.causes.corrupt, head);
   });
-  std::vector<std::filesystem::path> files = draw_study(out, f.study.arrays, words, source, head);
+  std::vector<std::filesystem::path> files = draw_study(out, f.study, words, source, head);
   for (const auto& file : draw_causes(out, f.causes, source)) files.push_back(file);
   files.push_back(page.get());
   saved.get();
   files.push_back(arrays);
   if (a.form)
-    for (const auto& file : export_study(out, f.study.arrays, *a.form)) files.push_back(file);
+    for (const auto& file : export_study(out, f.study, *a.form)) files.push_back(file);
   return files;
 }
 
@@ -160,8 +159,7 @@ int run_study(const StudyArguments& a, const Command& c) {
   progress.at_work("looks for causes");
   found.cuts = cut_heads(run.model, one, objective);
   found.causes = study_causes(a.causes, c, run, one, objective);
-  for (const std::int64_t id : one.inputs.to_vector<std::int64_t>())
-    found.labels.push_back(facts.vocabulary.label(id));
+  found.labels = facts.vocabulary.labels(one.inputs.to_vector<std::int64_t>());
   progress.at_work("draws, and writes the arrays");
   const auto files =
       out->publish(write_study(out->staging(), found, a, source_of(folder, run.model), head));

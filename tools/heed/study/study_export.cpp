@@ -8,7 +8,6 @@
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/npy.h"
-#include "tools/heed/heads_grid.h"
 #include "tools/heed/pictures.h"
 
 namespace heed {
@@ -16,19 +15,21 @@ namespace {
 
 // An array with queries and keys, and where it is from.
 struct Cells {
-  std::string quantity;
-  std::int64_t layer;
+  std::string_view quantity;
+  std::size_t layer;
   nn::Tensor values;  // [1, H, Tq, Tk]
 };
 
-std::vector<Cells> cells_of(const std::vector<nn::NamedTensor>& arrays) {
+std::vector<Cells> cells_of(const nn::Study& s) {
   std::vector<Cells> all;
-  for (const auto& [name, x] : arrays)
-    for (const char* site : {"hook_attn_scores", "hook_pattern"})
-      for (const char* gradient : {"", "_grad"}) {
-        const std::string quantity = std::string(site) + gradient;
-        if (const auto layer = layer_of(name, quantity)) all.push_back({quantity, *layer, x});
-      }
+  for (std::size_t l = 0; l < s.layers.size(); ++l) {
+    all.push_back({"hook_attn_scores", l, s.layers[l].scores});
+    all.push_back({"hook_attn_scores_grad", l, s.layers[l].scores_grad});
+  }
+  for (std::size_t l = 0; l < s.layers.size(); ++l) {
+    all.push_back({"hook_pattern", l, s.layers[l].pattern});
+    all.push_back({"hook_pattern_grad", l, s.layers[l].pattern_grad});
+  }
   return all;
 }
 
@@ -46,9 +47,9 @@ void append_cells(std::string& table, const Cells& cells) {
 
 }  // namespace
 
-std::string study_cells(const std::vector<nn::NamedTensor>& arrays) {
+std::string study_cells(const nn::Study& study) {
   constexpr std::int64_t kMostRows = 20'000'000;
-  const std::vector<Cells> all = cells_of(arrays);
+  const std::vector<Cells> all = cells_of(study);
   std::int64_t rows = 0;
   for (const Cells& cells : all) rows += cells.values.numel();
   autograd::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
@@ -60,16 +61,15 @@ std::string study_cells(const std::vector<nn::NamedTensor>& arrays) {
 }
 
 std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
-                                                const std::vector<nn::NamedTensor>& arrays,
-                                                StudyExport form) {
+                                                const nn::Study& study, StudyExport form) {
   if (form == StudyExport::kCsv) {
     const std::filesystem::path file = folder / "cells.csv";
-    autograd::write_file(file.string(), study_cells(arrays));
+    autograd::write_file(file.string(), study_cells(study));
     return {file};
   }
   std::vector<std::filesystem::path> files;
   make_folder(folder / "npy");
-  for (const auto& [name, x] : arrays) {
+  for (const auto& [name, x] : to_named(study)) {
     files.push_back(folder / "npy" / (name + ".npy"));
     nn::save_npy(files.back().string(), x);
   }

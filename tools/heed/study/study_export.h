@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "nn/io/named_tensor.h"
 #include "nn/io/setting.h"
+#include "nn/study/study.h"
 
 namespace heed {
 
@@ -17,11 +17,10 @@ enum class StudyExport {
 /// Writes them into `folder`. Returns the files. IoError; ValueError where a table would have more
 /// than 20 million rows.
 std::vector<std::filesystem::path> export_study(const std::filesystem::path& folder,
-                                                const std::vector<nn::NamedTensor>& arrays,
-                                                StudyExport form);
+                                                const nn::Study& study, StudyExport form);
 /// The table of cells.csv: quantities are sites, and sites + "_grad", of [1, H, T, T]; a value is
 /// the shortest decimal that reads back as the same float32.
-std::string study_cells(const std::vector<nn::NamedTensor>& arrays);
+std::string study_cells(const nn::Study& study);
 
 }  // namespace heed
 

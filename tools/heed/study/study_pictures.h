@@ -1,4 +1,4 @@
-// The pictures of a study, drawn from its arrays: those in memory, or those of arrays.safetensors.
+// The pictures of a study.
 #pragma once
 
 #include <filesystem>
@@ -21,25 +21,22 @@ struct StudyWords {
   std::vector<std::string> tokens;  ///< labels of the axes
 
   std::map<std::string, std::string> metadata() const;
-  /// ValueError if these are no metadata of a study.
-  static StudyWords from(const std::map<std::string, std::string>& metadata);
 };
 /// Positions as words: "3", "3 and 5".
 std::string places_text(const std::vector<std::int64_t>& positions);
 StudyWords study_words(const PictureSource& source, const nn::Objective& objective,
                        const std::vector<std::string>& tokens, const nn::TaskFacts& facts);
 
-/// The heat map of the weights, "weights", or of the gradients of L, the objective, by them, "dA",
-/// or by the scores, "dS": of every head, or a large one of the head `only`. ValueError for another
-/// view.
-plot::HeatmapGrid study_grid(const std::string& view, const std::vector<nn::NamedTensor>& arrays,
-                             const StudyWords& words, std::optional<nn::HeadIndex> only = {});
+/// The heat map of a quantity by layer: of every head, or a large one of the head `only`.
+plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
+                             const std::vector<nn::Tensor>& scores, const StudyWords& words,
+                             std::optional<nn::HeadIndex> only = {});
 
-/// Each view as a PNG in `folder`: weights.png, dA.png and dS.png; and of the head `only`, if any,
-/// weights_L1H0.png and so on. Returns the files. IoError.
+/// Each quantity as a PNG in `folder`: weights.png, dA.png and dS.png; and of the head `only`, if
+/// any, weights_L1H0.png and so on. Returns the files. IoError.
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const std::vector<nn::NamedTensor>& arrays,
-                                              const StudyWords& words, const PictureSource& source,
+                                              const nn::Study& study, const StudyWords& words,
+                                              const PictureSource& source,
                                               std::optional<nn::HeadIndex> only);
 
 }  // namespace heed

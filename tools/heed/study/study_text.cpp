@@ -35,9 +35,9 @@ void print_heads(const nn::Study& s, const std::vector<nn::Effect>& cuts) {
   for (std::size_t i = 0; i < s.heads.size(); ++i) {
     const nn::HeadReport& h = s.heads[i];
     const bool marked = !cuts.empty() && nn::is_saturated(h.importance, cuts[i].mean);
-    print("L{}H{:<3} {:>7.3f} {:>8} {:>9} {:>9} {:>8.2g} {:>8.2g} {:>8.2g} {:>9}{}\n", h.layer,
-          h.head, h.entropy, score_text(h.previous_token), score_text(h.duplicate_token),
-          score_text(h.induction), h.dq, h.dk, h.dv,
+    print("{:<6} {:>7.3f} {:>8} {:>9} {:>9} {:>8.2g} {:>8.2g} {:>8.2g} {:>9}{}\n",
+          nn::head_name({h.layer, h.head}), h.entropy, score_text(h.previous_token),
+          score_text(h.duplicate_token), score_text(h.induction), h.dq, h.dk, h.dv,
           cuts.empty() ? "-" : fmt::format("{:+.3g}", cuts[i].mean), marked ? "*" : "");
     unscored = unscored || !std::isfinite(h.previous_token + h.duplicate_token + h.induction);
     saturated = saturated || marked;
@@ -51,14 +51,13 @@ void print_heads(const nn::Study& s, const std::vector<nn::Effect>& cuts) {
 
 void print_ascii(const nn::Study& s, const std::vector<std::string>& labels) {
   static constexpr char kShades[] = " .:-=+*#%@";
-  for (const nn::NamedTensor& array : s.arrays) {
-    if (!array.name.ends_with("hook_pattern")) continue;
-    const nn::Tensor x = to(array.tensor, autograd::float32);
+  for (std::size_t layer = 0; layer < s.layers.size(); ++layer) {
+    const nn::Tensor x = to(s.layers[layer].pattern, autograd::float32);
     const auto values = x.to_vector<float>();
     const auto n = std::size_t(x.size(2));
-    const std::string layer = array.name.substr(7, array.name.find('.', 7) - 7);
     for (std::size_t head = 0; head < std::size_t(x.size(1)); ++head) {
-      print("\nL{}H{}: each row a query, each column a key; darkest is 1\n", layer, head);
+      print("\n{}: each row a query, each column a key; darkest is 1\n",
+            nn::head_name({std::int64_t(layer), std::int64_t(head)}));
       for (std::size_t i = 0; i < n; ++i) {
         std::string line;
         for (std::size_t j = 0; j <= i; ++j) {

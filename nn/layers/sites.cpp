@@ -1,0 +1,77 @@
+#include "nn/layers/sites.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "autograd/base/error.h"
+#include "autograd/base/text.h"
+
+namespace heed::nn {
+
+namespace {
+
+constexpr std::string_view kBlocks = "blocks.";
+
+// Nothing for a text of another form.
+std::optional<HeadIndex> read_head(std::string_view text) {
+  const std::size_t h = text.find('H');
+  if (!text.starts_with('L') || h == std::string_view::npos) return {};
+  const auto layer = autograd::parse_number<std::int64_t>(text.substr(1, h - 1)),
+             head = autograd::parse_number<std::int64_t>(text.substr(h + 1));
+  if (!layer || !head) return {};
+  return HeadIndex{*layer, *head};
+}
+
+}  // namespace
+
+std::string head_name(const HeadIndex& h) { return head_range(h, 1); }
+
+std::string head_range(const HeadIndex& first, std::int64_t count) {
+  const std::string name = "L" + std::to_string(first.layer) + "H" + std::to_string(first.head);
+  return count == 1 ? name : name + "-" + std::to_string(first.head + count - 1);
+}
+
+void check_head(std::string_view what, const HeadIndex& h, std::int64_t layers,
+                std::int64_t heads) {
+  autograd::check<autograd::ValueError>(
+      h.layer >= 0 && h.layer < layers && h.head >= 0 && h.head < heads, what, "'", head_name(h),
+      "' is no head of this model, which has L0H0 to ", head_name({layers - 1, heads - 1}));
+}
+
+std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text,
+                                   std::int64_t layers, std::int64_t heads) {
+  std::vector<HeadIndex> found;
+  std::istringstream words(text + ",");
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::optional<HeadIndex> head = read_head(word);
+    autograd::check<autograd::ValueError>(head.has_value(), what, "'", word,
+                                          "' names no head; write them as L0H0,L0H1");
+    check_head(what, *head, layers, heads);
+    autograd::check<autograd::ValueError>(
+        std::find(found.begin(), found.end(), *head) == found.end(), what, "names ", word,
+        " twice");
+    found.push_back(*head);
+  }
+  return found;
+}
+
+std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads) {
+  std::vector<HeadIndex> all;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    for (std::int64_t head = 0; head < heads; ++head) all.push_back({layer, head});
+  return all;
+}
+
+std::string block_name(std::int64_t layer) { return std::string(kBlocks) + std::to_string(layer); }
+
+std::string block_site(std::int64_t layer, std::string_view site) {
+  return block_name(layer) + "." + std::string(site);
+}
+
+std::optional<std::int64_t> layer_of_site(std::string_view name) {
+  if (!name.starts_with(kBlocks)) return {};
+  name.remove_prefix(kBlocks.size());
+  return autograd::parse_number<std::int64_t>(name.substr(0, name.find('.')));
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# heed_blocks: a line of figures for each line of work, and what it refuses.
+# Usage: blocks_test.sh PATH-TO-HEED_BLOCKS
+set -euo pipefail
+blocks=$1
+fail() { echo "FAILED: $*"; exit 1; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+figures=$(printf 'train micro 0.01\nattention 1x1x8x4 0\ngenerate micro 0\ntrain micro,context=32 0\n' | "$blocks" --threads 1)
+[[ $(wc -l <<< "$figures") == 4 ]] || fail "$figures"
+while read -r seconds bytes; do
+  less 0 "$seconds" && less 0 "$bytes" || fail "$figures"
+done <<< "$figures"
+
+refuses() {  # LINE TEXT
+  code=0
+  said=$("$blocks" <<< "$1" 2>&1 > /dev/null) || code=$?
+  [[ $code == 2 && $said == *"$2"* ]] || fail "'$1' is exit $code: $said"
+}
+refuses 'train micro' 'a line is WORK SIZE SECONDS'
+refuses 'train micro 0.01 extra' 'a line is WORK SIZE SECONDS'
+refuses 'train micro 0.01s' 'a line is WORK SIZE SECONDS'
+refuses 'train nano 1' "'nano' is not a speed preset; these are: micro, toy"
+refuses 'sleep micro 1' "'sleep' is not a work"
+refuses 'attention 1x1x8 1' 'needs a shape BxHxTxD'
+refuses 'attention 1x1x0x4 1' 'needs a shape BxHxTxD'
+refuses 'attention 1x1x8x4x 1' 'needs a shape BxHxTxD'
+refuses 'train micro,context 1' 'needs PRESET,OPTION=VALUE'
+refuses 'train micro,contxt=32 1' "'contxt' is not an option of this work; did you mean 'context'?"
+refuses 'train micro,schedule=constant 1' 'is not an option of this work'
+refuses 'generate micro,batch=2 1' 'is not an option of this work'
+refuses 'train micro,context=0 1' 'context'
+refuses 'train micro,heads=3 1' 'heads'
+
+# The optimizer is that of the step that is timed: SGD has no moments.
+bytes() { "$blocks" <<< "train micro,$1 0" | cut -d ' ' -f 2; }
+less "$(bytes optimizer=sgd)" "$(bytes optimizer=adamw)" || fail "SGD takes as much as AdamW"
+echo "blocks: passed"

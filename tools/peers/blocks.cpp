@@ -1,0 +1,122 @@
+// heed_blocks [--threads N]: heed's side of tools/peers/compare and tools/costs. For each line WORK
+// SIZE SECONDS of stdin it repeats that work for so long, at least once, and prints the median
+// seconds of one and the most bytes of tensors at a time. Works are train MODEL, generate MODEL and
+// attention BxHxTxD; a MODEL is a speed preset, to which options may be added:
+// toy,context=256,batch=1. Exits as heed does.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "autograd/base/parallel.h"
+#include "autograd/base/pool.h"
+#include "autograd/base/text.h"
+#include "autograd/engine/engine.h"
+#include "autograd/kernels/simd/simd.h"
+#include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
+#include "nn/io/nearest.h"
+#include "nn/train/timing.h"
+#include "tools/heed/bench/presets.h"
+#include "tools/heed/bench/works.h"
+#include "tools/heed/heed.h"
+#include "tools/heed/report/output.h"
+
+namespace {
+
+using namespace heed;
+using autograd::Tensor;
+using Call = std::function<void()>;
+
+// The configuration of "toy" or "toy,context=256,batch=1".
+nn::RunConfig config_of(const std::string& model, bool train) {
+  const std::vector<std::string> words = split(model, ',');
+  const auto presets = bench_presets();
+  if (std::find(presets.begin(), presets.end(), words[0]) == presets.end())
+    usage_error("blocks: '{}' is not a speed preset; these are: {}", words[0],
+                autograd::join(presets));
+  nn::RunConfig config = nn::preset(words[0]);
+  std::vector<nn::Setting> settings = config.settings();
+  // Of a run's schedule, data and evaluations a step has nothing.
+  std::erase_if(settings, [&](const nn::Setting& s) {
+    return s.group != "Model" && !(train && (s.key == "batch" || s.key == "optimizer"));
+  });
+  std::vector<std::string> known;
+  for (const nn::Setting& s : settings) known.push_back(s.key);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::vector<std::string> option = split(words[i], '=');
+    const nn::Setting* setting = nn::find_setting(settings, option[0]);
+    if (!setting)
+      usage_error("blocks: '{}' is not an option of this work; did you mean '{}'? Got '{}'",
+                  option[0], nn::nearest(option[0], known), model);
+    if (option.size() != 2)
+      usage_error("blocks: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", model);
+    setting->set(setting->key, option[1]);
+  }
+  return config;
+}
+
+// Causal attention forward and backward; `shape` is "BxHxTxD".
+Call attention_call(const std::string& shape) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string& word : split(shape, 'x'))
+    sizes.push_back(autograd::parse_number<std::int64_t>(word).value_or(0));
+  if (sizes.size() != 4 || std::any_of(sizes.begin(), sizes.end(), [](auto n) { return n < 1; }))
+    usage_error("attention needs a shape BxHxTxD such as 8x6x256x64, got '{}'", shape);
+  autograd::Generator g(1);
+  const auto draw = [&] { return autograd::randn(autograd::Shape(sizes), autograd::float32, g); };
+  const Tensor q = draw().requires_grad_(), k = draw().requires_grad_(),
+               v = draw().requires_grad_();
+  return [q, k, v, out_grad = draw()] {
+    autograd::grad(autograd::attention(q, k, v, {.causal = true}), {q, k, v},
+                   {.grad_output = out_grad});
+  };
+}
+
+Call make_call(const std::string& work, const std::string& size) {
+  if (work == "attention") return attention_call(size);
+  if (work != "train" && work != "generate")
+    usage_error("blocks: '{}' is not a work; there are train, generate and attention", work);
+  const nn::RunConfig config = config_of(size, work == "train");
+  const std::int64_t vocabulary = bench_vocabulary(split(size, ',')[0]);
+  if (work == "train") return [w = std::make_shared<TrainingStep>(config, vocabulary)] { (*w)(); };
+  return [w = std::make_shared<Generation>(config, vocabulary)] { (*w)(); };
+}
+
+int blocks(const std::vector<std::string>& arguments) {
+  if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
+  if (!arguments.empty()) {
+    const auto threads = arguments.size() == 2 && arguments[0] == "--threads"
+                             ? autograd::parse_number<int>(arguments[1]).value_or(0)
+                             : 0;
+    if (threads < 1) usage_error("usage: heed_blocks [--threads N]");
+    autograd::set_num_threads(threads);
+  }
+  std::map<std::string, Call> calls;  // what was made stays, warm
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::istringstream words(line);
+    std::string work, size;
+    double seconds = 0;
+    if (!(words >> work >> size >> seconds) || !(seconds >= 0 && seconds <= 3600) ||
+        (words >> std::ws).peek() != EOF)
+      usage_error("blocks: a line is WORK SIZE SECONDS, such as train toy 1, got '{}'", line);
+    Call& call = calls[work + " " + size];
+    if (!call) call = make_call(work, size);
+    autograd::reset_peak_bytes();
+    const double median_seconds = nn::median_call(call, seconds);
+    print("{:.9g} {}\n", median_seconds, autograd::pool_stats().peak_bytes);
+    if (std::fflush(stdout) != 0) throw autograd::IoError("blocks: cannot write to stdout");
+  }
+  return kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return heed::exit_code_of([&] { return blocks({argv + 1, argv + argc}); });
+}

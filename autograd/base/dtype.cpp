@@ -16,6 +16,8 @@ std::string_view dtype_name(DType dtype) {
       return "bool8";
     case dual64:
       return "dual64";
+    case tracked64:
+      return "tracked64";
   }
   return "unknown";
 }

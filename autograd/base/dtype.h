@@ -5,21 +5,24 @@
 #include <iosfwd>
 #include <string_view>
 
-#include "autograd/base/dual.h"
 #include "autograd/base/error.h"
+#include "autograd/base/tracked.h"
 
 namespace heed::autograd {
 
 /// float32, float64: may require grad. int64: indices. bool8: masks, one byte each.
 /// dual64: a float64 with a tangent; exists inside jvp and nowhere else.
-enum class DType : std::uint8_t { float32, float64, int64, bool8, dual64 };
+/// tracked64: dual64 with what the gradient checks measure; exists inside check/ and nowhere else.
+enum class DType : std::uint8_t { float32, float64, int64, bool8, dual64, tracked64 };
 using enum DType;
 
 std::string_view dtype_name(DType dtype);
 /// Bytes of one element.
 std::int64_t element_size(DType dtype);
-/// True for float32, float64 and dual64.
-constexpr bool is_floating(DType d) { return d == float32 || d == float64 || d == dual64; }
+/// True for dual64 and tracked64, whose elements carry a tangent.
+constexpr bool is_dual(DType d) { return d == dual64 || d == tracked64; }
+/// True for float32, float64, dual64 and tracked64.
+constexpr bool is_floating(DType d) { return d == float32 || d == float64 || is_dual(d); }
 void append_text(std::string& out, DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
@@ -45,9 +48,13 @@ template <>
 struct DTypeOf<Dual> {
   static constexpr DType value = dual64;
 };
+template <>
+struct DTypeOf<Tracked> {
+  static constexpr DType value = tracked64;
+};
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOf<T>::value;
-/// Types that elements can have: float, double, std::int64_t, bool and Dual.
+/// Types that elements can have: float, double, std::int64_t, bool, Dual and Tracked.
 template <class T>
 concept Element = requires {
   DTypeOf<T>::value;
@@ -63,7 +70,8 @@ T checked_cast(std::string_view op, double value) {
   return T(value);
 }
 
-/// Calls f.template operator()<T>() with T = float, double or Dual; DTypeError for the rest.
+/// Calls f.template operator()<T>() with T = float, double, Dual or Tracked; DTypeError for the
+/// rest.
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
   switch (dtype) {
@@ -73,6 +81,8 @@ decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
       return f.template operator()<double>();
     case dual64:
       return f.template operator()<Dual>();
+    case tracked64:
+      return f.template operator()<Tracked>();
     default:
       fail<DTypeError>(op, "needs float32 or float64, got ", dtype);
   }
@@ -98,8 +108,10 @@ decltype(auto) dispatch_any(DType dtype, F&& f) {
       return f.template operator()<std::int64_t>();
     case bool8:
       return f.template operator()<bool>();
-    default:
+    case dual64:
       return f.template operator()<Dual>();
+    default:
+      return f.template operator()<Tracked>();
   }
 }
 

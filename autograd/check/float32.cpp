@@ -5,6 +5,7 @@
 #include <limits>
 #include <sstream>
 
+#include "autograd/check/oracles.h"
 #include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/simd.h"
@@ -19,13 +20,6 @@ constexpr double kFloat32Unit = 0x1p-24;  // the largest rounding error of float
 constexpr int kRoundingSeeds = 16;
 constexpr double kSpreadsAllowed = 4;
 
-class WithRoundings {
- public:
-  explicit WithRoundings(std::uint64_t seed) { rounding_seed = seed; }
-  ~WithRoundings() { rounding_seed = 0; }
-  WithRoundings(const WithRoundings&) = delete;
-};
-
 class OnSimdTarget {
  public:
   explicit OnSimdTarget(const std::string& name) { kernels::force_simd_target(name); }
@@ -36,11 +30,12 @@ class OnSimdTarget {
   std::string before_ = kernels::simd_target();
 };
 
-// As jvp makes them: tangents 0.
-Tensor with_no_tangent(const Tensor& x) {
-  if (x.dtype() == dual64) return x;
-  const auto values = x.to_vector<double>();
-  return from_data(std::vector<Dual>(values.begin(), values.end()), x.shape());
+// x of float64 in tracked numbers: every operation on them adds its rounding.
+Tensor with_noise(const Tensor& x, std::uint64_t seed) {
+  std::vector<Tracked> noisy;
+  for (const double value : x.to_vector<double>())
+    noisy.push_back(Tracked::with_noise(value, seed));
+  return from_data(noisy, x.shape());
 }
 
 // What f is asked for: its inputs, a cotangent of its value and one of each gradient; float64.
@@ -52,12 +47,9 @@ struct Float32Question {
   int order;
 
   // The value and the gradients by fused backwards; at order 2 the gradients by definitions, and
-  // the gradients of these in the inputs and the cotangent; all in `dtype`.
-  Tensors answer(DType dtype) const {
+  // the gradients of these in the inputs and the cotangent. `as` converts what f gets.
+  Tensors answer(const std::function<Tensor(const Tensor&)>& as) const {
     const GradMode recording(true);
-    const auto as = [dtype](const Tensor& x) {
-      return dtype == dual64 ? with_no_tangent(x) : to(x, dtype).detach();
-    };
     Tensors leaves;
     for (const Tensor& x : inputs) leaves.push_back(as(x).requires_grad_());
     const Tensor y = f(leaves);
@@ -113,10 +105,10 @@ double float32_ulp(double x) {
 }
 
 // Every entry of an answer, one tensor after the other.
-std::vector<Dual> dual_entries(const Tensors& answer) {
-  std::vector<Dual> all;
+std::vector<Tracked> entries_of(const Tensors& answer) {
+  std::vector<Tracked> all;
   for (const Tensor& t : answer)
-    for (const Dual& entry : with_no_tangent(t).to_vector<Dual>()) all.push_back(entry);
+    for (const Tracked& entry : oracles::tracked_values(t)) all.push_back(entry);
   return all;
 }
 
@@ -146,16 +138,16 @@ void compare_float32(Float32Report& report, const Tensors& got, const Float32Bou
 
 }  // namespace
 
-Float32Bounds float32_bounds(const std::function<std::vector<Dual>()>& f) {
+Float32Bounds float32_bounds(const std::function<std::vector<Tracked>(std::uint64_t seed)>& f) {
   Float32Bounds result;
   for (int s = 1; s <= kRoundingSeeds; ++s) {
-    const WithRoundings on(std::uint64_t(s) * 0xbf58476d1ce4e5b9u);
-    const std::vector<Dual> entries = f();
+    const std::vector<Tracked> entries = f(std::uint64_t(s) * 0xbf58476d1ce4e5b9u);
     result.bound.resize(entries.size());
     result.exact.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      result.exact.push_back(entries[i].value);
-      result.bound[i] += entries[i].tangent * entries[i].tangent / kRoundingSeeds;
+      const Dual& number = entries[i].number;
+      result.exact.push_back(number.value);
+      result.bound[i] += number.tangent * number.tangent / kRoundingSeeds;
     }
   }
   for (std::size_t i = 0; i < result.bound.size(); ++i)
@@ -167,12 +159,16 @@ Float32Bounds float32_bounds(const std::function<std::vector<Dual>()>& f) {
 std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
                                          const std::vector<std::string>& targets, int order) {
   const Float32Question q = ask_float32(f, inputs, order);
-  const Float32Bounds expected = float32_bounds([&] { return dual_entries(q.answer(dual64)); });
+  const Float32Bounds expected = float32_bounds([&](std::uint64_t seed) {
+    return entries_of(q.answer([seed](const Tensor& x) { return with_noise(x, seed); }));
+  });
   std::vector<Float32Report> reports;
   for (const std::string& target : targets) {
     const OnSimdTarget here(target);
     reports.push_back({target});
-    compare_float32(reports.back(), q.answer(float32), expected, inputs.size());
+    compare_float32(reports.back(),
+                    q.answer([](const Tensor& x) { return to(x, float32).detach(); }), expected,
+                    inputs.size());
   }
   return reports;
 }

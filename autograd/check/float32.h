@@ -1,7 +1,7 @@
 // Checks in float32, the type that trains: what kernels compute on a SIMD target against the
 // references in float64, for the same inputs. The bound is measured, not chosen per op: the
-// rounding of every operation to 24 bits, carried to the result by dual numbers (rounding_seed,
-// base/dual.h).
+// rounding of every operation to 24 bits, carried to the result by the noise of tracked numbers
+// (base/tracked.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/base/dual.h"
+#include "autograd/base/tracked.h"
 #include "autograd/graph/check_registry.h"
 
 namespace heed::autograd {
@@ -21,9 +21,8 @@ struct Float32Bounds {
   /// 1 ulp of float32.
   std::vector<double> bound;
 };
-/// Of what f computes, from dual numbers of tangent 0. Not while another thread computes with dual
-/// numbers.
-Float32Bounds float32_bounds(const std::function<std::vector<Dual>()>& f);
+/// Runs f several times: it must compute the entries from Tracked::with_noise(input, seed).
+Float32Bounds float32_bounds(const std::function<std::vector<Tracked>(std::uint64_t seed)>& f);
 
 /// A function on one target: every entry of its value and of its gradients for a random cotangent;
 /// at order 2 also of these by definitions, and of their gradients.

@@ -10,12 +10,6 @@
 namespace heed::autograd::oracles {
 namespace {
 
-double absolute_dot(const Values& a, const Values& b) {
-  double total = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) total += std::abs(a[i] * b[i]);
-  return total;
-}
-
 // How far each entry may be moved: its own size, or that of its tensor if it is next to nothing.
 Values scales(const Tensor& x) {
   Values sizes = x.to_vector<double>();
@@ -59,6 +53,24 @@ double dot(const Values& a, const Values& b) {
 Tensor call(const DifferentiableFunction& f, Args xs) {
   const NoGrad guard;
   return f(xs);
+}
+
+std::vector<Tracked> call_tracked(const DifferentiableFunction& f, Args xs, Args tangents) {
+  Tensors tracked;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const Values x = xs[i].to_vector<double>(), t = tangents[i].to_vector<double>();
+    std::vector<Tracked> both;
+    for (std::size_t k = 0; k < x.size(); ++k) both.emplace_back(x[k], t[k]);
+    tracked.push_back(from_data(both, xs[i].shape()));
+  }
+  const GradMode recording(true);  // f may call grad()
+  return tracked_values(f(tracked));
+}
+
+std::vector<Tracked> tracked_values(const Tensor& y) {
+  if (y.dtype() == tracked64) return y.to_vector<Tracked>();
+  const Values values = y.to_vector<double>();  // it does not depend on tracked inputs
+  return {values.begin(), values.end()};
 }
 
 Direction one_entry(Args xs, std::size_t input, std::int64_t at) {
@@ -114,10 +126,14 @@ Tensors engine_gradients(const DifferentiableFunction& f, Args xs, const Tensor&
 const Point::DualAnswer& Point::dual(const Direction& d) const {
   const std::pair place(d.input, d.at);
   if (const auto known = answers.find(place); known != answers.end()) return known->second;
-  const JvpResult r = jvp(f, xs, d.tangents);
+  DualAnswer answer;
   const Values cotangent = v.to_vector<double>();
-  return answers[place] = {dot(cotangent, r.tangent.to_vector<double>()),
-                           absolute_dot(cotangent, r.terms.to_vector<double>())};
+  const std::vector<Tracked> y = call_tracked(f, xs, d.tangents);
+  for (std::size_t o = 0; o < y.size(); ++o) {
+    answer.derivative += cotangent[o] * y[o].number.tangent;
+    answer.terms += std::abs(cotangent[o] * y[o].terms);
+  }
+  return answers[place] = answer;
 }
 
 GradientEntry engine_entry(const Direction& d, Args gradients) {

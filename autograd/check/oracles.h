@@ -20,6 +20,11 @@ double dot(const Values& a, const Values& b);
 /// f(xs), unrecorded.
 Tensor call(const DifferentiableFunction& f, Args xs);
 
+/// f(xs) in tracked numbers (base/tracked.h): its derivative along `tangents`, and the terms of it.
+std::vector<Tracked> call_tracked(const DifferentiableFunction& f, Args xs, Args tangents);
+/// The elements of a tracked64 or float64 tensor.
+std::vector<Tracked> tracked_values(const Tensor& y);
+
 /// A direction in the space of the inputs: one entry, or all of them at random.
 struct Direction {
   std::ptrdiff_t input;  ///< -1: all
@@ -45,7 +50,7 @@ struct Point {
   Line line(const Direction& u) const;
   /// By dual numbers, once per direction: both oracles ask for it.
   struct DualAnswer {
-    double derivative, terms;
+    double derivative = 0, terms = 0;
   };
   const DualAnswer& dual(const Direction& d) const;
   mutable std::map<std::pair<std::ptrdiff_t, std::int64_t>, DualAnswer> answers = {};

@@ -117,7 +117,7 @@ bool is_private(const Tensor& x) {
 // sum of two does not change its bits.
 Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   if (!sum.defined()) return g;
-  if (!observed && !grad_enabled() && sum.dtype() == g.dtype() && g.dtype() != dual64) {
+  if (!observed && !grad_enabled() && sum.dtype() == g.dtype() && !is_dual(g.dtype())) {
     if (is_private(sum)) return add_(sum, g), sum;
     if (is_private(g)) return add_(g, sum), g;
   }
@@ -126,7 +126,7 @@ Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
 
 // A gradient as the op's vjp returned it, brought to the input's shape.
 Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
-  const bool lifted = g.dtype() == dual64 || input.dtype() == dual64;  // inside jvp
+  const bool lifted = is_dual(g.dtype()) || is_dual(input.dtype());  // inside jvp
   check<DTypeError>(g.dtype() == input.dtype() || lifted, op, "its vjp gave input ", i,
                     " a gradient of ", g.dtype(), ", needs ", input.dtype());
   if (g.shape() == input.shape()) return g;
@@ -167,7 +167,7 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
 Grads run_vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted,
               bool create_graph) {
   const Vjp v(node, g, wanted);
-  if (node.is_fused() && (create_graph || g.dtype() == dual64 || node.dtype() == dual64))
+  if (node.is_fused() && (create_graph || is_dual(g.dtype()) || is_dual(node.dtype())))
     return through_definition(node, v, create_graph);
   return node.vjp(v);
 }
@@ -232,8 +232,8 @@ Tensor first_gradient(std::string_view op, const Tensor& y, const GradOptions& o
   }
   check(options.grad_output.shape() == y.shape(), op, "grad_output ", options.grad_output.shape(),
         " does not fit the tensor, ", y.shape());
-  check<DTypeError>(options.grad_output.dtype() == y.dtype() || y.dtype() == dual64 ||
-                        options.grad_output.dtype() == dual64,
+  check<DTypeError>(options.grad_output.dtype() == y.dtype() || is_dual(y.dtype()) ||
+                        is_dual(options.grad_output.dtype()),
                     op, "grad_output is ", options.grad_output.dtype(), ", the tensor ", y.dtype());
   return options.grad_output;
 }
@@ -306,7 +306,7 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
   }
   const GradMode recording(true);  // f may call grad()
   const Tensor y = f(duals);
-  JvpResult result{empty(y.shape(), float64), zeros(y.shape(), float64), zeros(y.shape(), float64)};
+  JvpResult result{empty(y.shape(), float64), zeros(y.shape(), float64)};
   if (y.dtype() == float64) {  // f does not depend on its inputs
     result.value = y.detach();
     return result;
@@ -316,7 +316,6 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
   for (std::size_t k = 0; k < both.size(); ++k) {
     result.value.mutable_data<double>()[k] = both[k].value;
     result.tangent.mutable_data<double>()[k] = both[k].tangent;
-    result.terms.mutable_data<double>()[k] = both[k].terms;
   }
   return result;
 }

@@ -38,7 +38,6 @@ void backward(const Tensor& loss, const GradOptions& options = {});
 struct JvpResult {
   Tensor value;    ///< f(inputs)
   Tensor tangent;  ///< its derivative in the direction of the tangents
-  Tensor terms;    ///< sums of the absolute values of the terms of each derivative (base/dual.h)
 };
 /// Forward mode by dual numbers: exact, no step size. Inputs and tangents are float64 and of equal
 /// shapes; f may call anything differentiable, grad() included.

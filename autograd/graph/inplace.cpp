@@ -7,7 +7,7 @@
 namespace heed::autograd {
 
 void prepare_in_place(std::string_view op, const Tensor& x) {
-  check<DTypeError>(x.dtype() != dual64, op, "does not write into a dual64 tensor");
+  check<DTypeError>(!is_dual(x.dtype()), op, "does not write into a ", x.dtype(), " tensor");
   check<ValueError>(!x.requires_grad() || (x.is_leaf() && !grad_enabled()), op,
                     "writes in place only into untracked leaves, or leaves under NoGrad; got a ",
                     x.shape(), x.is_leaf() ? " leaf that requires grad" : " result of an op");

@@ -126,8 +126,13 @@ Cells format_cells(const Tensor& x, bool summarize) {
       return format_integers(shown<std::int64_t>(x, summarize), false);
     case bool8:
       return format_integers(shown<bool, std::int64_t>(x, summarize), true);
-    default:
+    case dual64:
       return format_duals(shown<Dual>(x, summarize));
+    default: {
+      std::vector<Dual> numbers;
+      for (const Tracked& v : shown<Tracked>(x, summarize)) numbers.push_back(v.number);
+      return format_duals(numbers);
+    }
   }
 }
 

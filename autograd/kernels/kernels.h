@@ -5,7 +5,6 @@
 
 #include <type_traits>
 
-#include "autograd/base/dual.h"
 #include "autograd/kernels/reference/adamw.h"
 #include "autograd/kernels/reference/cross_entropy.h"
 #include "autograd/kernels/reference/gemm.h"
@@ -22,7 +21,7 @@ namespace heed::autograd::kernels {
 /// float32 and float64 products are SIMD.
 template <class T>
 void gemm(const Gemm<T>& g) {
-  if constexpr (!std::is_same_v<T, Dual>)
+  if constexpr (std::is_floating_point_v<T>)
     if (simd_runs()) return simd::gemm(g);
   reference::gemm(g);
 }

@@ -221,7 +221,7 @@ Tensor forward(const Heads& h, Call& call) {
   const AttentionHooks& hooks = call.hooks;
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
-    if constexpr (!std::is_same_v<T, Dual>) {
+    if constexpr (!is_dual(kDTypeOf<T>)) {
       auto a = arguments<T>(h, out, call);
       a.raw_scores = allocate_for<T>(hooks.raw_scores, raw_scores, h);
       a.scores = allocate_for<T>(hooks.scores, scores, h);
@@ -244,7 +244,7 @@ Grads backward(const Vjp& v, const Call& call) {
   const AttentionHooks& hooks = call.hooks;
   Tensor dscores, dpattern, ddropped;
   dispatch_floating(out.dtype(), kAttention, [&]<class T> {
-    if constexpr (!std::is_same_v<T, Dual>) {
+    if constexpr (!is_dual(kDTypeOf<T>)) {
       kernels::AttentionGrads<T> g;
       g.grad_out = grad_out.data<T>(), g.grad_out_at = head_strides(grad_out);
       g.dq = dq.mutable_data<T>(), g.dq_at = head_strides(dq);

@@ -73,7 +73,7 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
         "attention", "needs q [..., Tq, d], k [..., Tk, d], v [..., Tk, d_value], got ", q.shape(),
         ", ", k_in.shape(), ", ", v_in.shape());
   check<DTypeError>(
-      !bias.defined() || bias.dtype() == q.dtype() || bias.dtype() == dual64 || q.dtype() == dual64,
+      !bias.defined() || bias.dtype() == q.dtype() || is_dual(bias.dtype()) || is_dual(q.dtype()),
       "attention", "needs a bias of the queries' ", q.dtype(), ", got ",
       bias.defined() ? bias.dtype() : q.dtype());
   check<ValueError>(options.window >= 0, "attention", "needs window >= 0, got ", options.window);

@@ -49,11 +49,11 @@ const Check kChunk(
     },
     needs_axis());
 
-// The one dtype of all, dual64 if any is.
-DType common_dtype(Args xs) {
+// One of xs whose dtype is that of all, dual64 or tracked64 if any is.
+Tensor with_common_dtype(Args xs) {
   Tensor first = xs[0];
   for (Tensor x : xs) unify(kCat, first, x);
-  return first.dtype();
+  return first;
 }
 
 // The shape of all of xs joined; ShapeError unless they agree on every other axis.
@@ -76,13 +76,13 @@ Shape joined_shape(Args xs, int axis) {
 Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   check<ValueError>(!xs.empty(), kCat, "needs at least one tensor");
   const int a = normalized_axis(kCat, xs[0].shape(), axis);
-  const DType dtype = common_dtype(xs);
-  Tensor y = empty(joined_shape(xs, a), dtype);
+  const Tensor like = with_common_dtype(xs);
+  Tensor y = empty(joined_shape(xs, a), like.dtype());
   std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
   for (const Tensor& x : xs) {
     const std::int64_t end = starts.back() + x.shape()[a];
     copy_into(y.view(sliced(y.layout(), a, starts.back(), end, 1)),
-              dtype == dual64 ? lift(kCat, x) : x);
+              is_dual(like.dtype()) ? lift(kCat, x, like) : x);
     starts.push_back(end);
   }
   return record(kCat, xs, y, [starts, a](const Vjp& v) -> Grads {

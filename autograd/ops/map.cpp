@@ -1,5 +1,6 @@
 #include "autograd/ops/map.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -39,7 +40,7 @@ class Pieces {
  private:
   const std::byte* from_;
   std::int64_t stride_, size_;
-  alignas(Dual) std::array<std::byte, kSize * sizeof(Dual)> buffer_;
+  alignas(Tracked) std::array<std::byte, kSize * sizeof(Tracked)> buffer_;
 };
 
 // Runs `loop` over N operands.
@@ -105,8 +106,10 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
     copy_sized<4>(y, y_stride, x, x_stride, n);
   else if (size == 8)
     copy_sized<8>(y, y_stride, x, x_stride, n);
-  else
+  else if (size == sizeof(Dual))
     copy_sized<sizeof(Dual)>(y, y_stride, x, x_stride, n);
+  else
+    copy_sized<sizeof(Tracked)>(y, y_stride, x, x_stride, n);
 }
 
 namespace detail {
@@ -148,27 +151,40 @@ DType unify(std::string_view op, std::span<Tensor* const> operands) {
   for (const Tensor* x : operands.subspan(1)) {
     if (!x->defined() || x->dtype() == dtype) continue;
     const DType other = x->dtype();
-    const bool dual =
-        (dtype == dual64 && other == float64) || (dtype == float64 && other == dual64);
-    check<DTypeError>(dual, op, "dtypes differ: ", dtype, " and ", other,
+    const bool lifts = (is_dual(dtype) && other == float64) || (dtype == float64 && is_dual(other));
+    check<DTypeError>(lifts, op, "dtypes differ: ", dtype, " and ", other,
                       "; convert one with to(x, dtype)");
-    dtype = dual64;
+    if (is_dual(other)) dtype = other;
   }
-  if (dtype == dual64)
-    for (Tensor* x : operands)
-      if (x->defined()) *x = lift(op, *x);
+  if (!is_dual(dtype)) return dtype;
+  const Tensor like = **std::find_if(operands.begin(), operands.end(), [dtype](const Tensor* x) {
+    return x->defined() && x->dtype() == dtype;
+  });
+  for (Tensor* x : operands)
+    if (x->defined()) *x = lift(op, *x, like);
   return dtype;
 }
 
 }  // namespace detail
 
-Tensor lift(std::string_view op, const Tensor& x) {
-  if (x.dtype() == dual64) return x;
+std::uint64_t noise_seed(const Tensor& x) {
+  if (x.dtype() != tracked64) return 0;
+  for (const Tracked& entry : x.to_vector<Tracked>())
+    if (entry.seed != 0) return entry.seed;
+  return 0;
+}
+
+Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
+  if (x.dtype() == like.dtype()) return x;
   check<DTypeError>(x.dtype() == float64, op, "dual numbers mix with float64 only, got ",
                     x.dtype());
-  Tensor y = empty(x.shape(), dual64);
-  map_into<Dual, double>(
-      y, [](double v) { return Dual(v).round(); }, x);
+  Tensor y = empty(x.shape(), like.dtype());
+  if (like.dtype() == dual64)
+    map_into<Dual, double>(
+        y, [](double v) { return Dual(v); }, x);
+  else
+    map_into<Tracked, double>(
+        y, [seed = noise_seed(like)](double v) { return Tracked::with_noise(v, seed).round(); }, x);
   return y;
 }
 
@@ -194,7 +210,7 @@ Tensor detached_copy(const Tensor& x) {
 Tensor row_major(const Tensor& x) { return x.is_contiguous() ? x : detached_copy(x); }
 
 Tensor scalar_like(std::string_view op, const Tensor& x, double value) {
-  const DType dtype = x.dtype() == dual64 ? float64 : x.dtype();
+  const DType dtype = is_dual(x.dtype()) ? float64 : x.dtype();
   check<DTypeError>(dtype != int64 || (value == std::trunc(value) && std::abs(value) < 0x1p63), op,
                     value, " is no int64; convert the tensor with to(x, dtype)");
   return full({}, value, dtype);

@@ -16,8 +16,12 @@
 
 namespace heed::autograd {
 
-/// float64 as dual64 with tangent 0, contiguous; dual64 as it is.
-Tensor lift(std::string_view op, const Tensor& x);
+/// float64 as `like`'s dual64 or tracked64 with tangent 0, contiguous; a tensor of that dtype as it
+/// is. With noise if `like` has it: constants are rounded, too.
+Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
+
+/// The seed of the noise in a tracked64 tensor (base/tracked.h); 0 for none and for other dtypes.
+std::uint64_t noise_seed(const Tensor& x);
 
 /// A `double` operand as a tensor of x's dtype; DTypeError for a fraction beside int64.
 Tensor scalar_like(std::string_view op, const Tensor& x, double value);
@@ -50,7 +54,7 @@ DType unify(std::string_view op, std::span<Tensor* const> operands);
 /// y[i] = f(in[0][i], in[1][i], ...) for n adjacent elements of each; `f` is the function object.
 using Loop = void (*)(const void* f, void* y, const void* const* in, std::int64_t n);
 /// An op's loop for each dtype, in the order of DType; null where the op does not take it.
-using Loops = std::array<Loop, 5>;
+using Loops = std::array<Loop, 6>;
 
 /// The loop over y of R and operands of A....
 template <class F, class R, class... A>
@@ -100,7 +104,8 @@ Tensor zip_to_bool(std::string_view op, const Tensor& a, const Tensor& b, const 
 
 }  // namespace detail
 
-/// Makes the dtypes of an op's operands equal: lifts float64 where another operand is dual64;
+/// Makes the dtypes of an op's operands equal: lifts float64 where another operand is dual64
+/// or tracked64;
 /// DTypeError naming both for any other mix. Undefined tensors are left alone, but the first.
 template <class... Tensors>
 DType unify(std::string_view op, Tensors&... operands) {
@@ -127,26 +132,26 @@ auto wrapping(F f) {
 /// A new tensor f(x) of x's shape and (floating) dtype.
 template <class F>
 Tensor map(std::string_view op, const Tensor& x, F f) {
-  return detail::map(op, x, detail::kUnary<F, float, double, Dual>, &f);
+  return detail::map(op, x, detail::kUnary<F, float, double, Dual, Tracked>, &f);
 }
 
 /// A new tensor f(a, b) of the broadcast shape; floating dtypes.
 template <class F>
 Tensor zip(std::string_view op, const Tensor& a, const Tensor& b, F f) {
-  return detail::zip(op, a, b, detail::kBinary<F, float, double, Dual>, &f);
+  return detail::zip(op, a, b, detail::kBinary<F, float, double, Dual, Tracked>, &f);
 }
 
 /// The same, for int64 too.
 template <class F>
 Tensor zip_numeric(std::string_view op, const Tensor& a, const Tensor& b, F f) {
-  return detail::zip(op, a, b, detail::kBinary<F, float, double, Dual, std::int64_t>, &f);
+  return detail::zip(op, a, b, detail::kBinary<F, float, double, Dual, Tracked, std::int64_t>, &f);
 }
 
 /// The same for every dtype, giving bool8.
 template <class F>
 Tensor zip_to_bool(std::string_view op, const Tensor& a, const Tensor& b, F f) {
-  return detail::zip_to_bool(op, a, b,
-                             detail::kComparison<F, float, double, Dual, std::int64_t, bool>, &f);
+  return detail::zip_to_bool(
+      op, a, b, detail::kComparison<F, float, double, Dual, Tracked, std::int64_t, bool>, &f);
 }
 
 /// map, zip and zip_numeric where float32 runs `simd`, the same function over n adjacent values.

@@ -92,7 +92,7 @@ double alibi_slope(std::int64_t head, std::int64_t heads) {
 ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
   check<DTypeError>(is_floating(bias.dtype()), "ScoreBias", "needs float32 or float64, got ",
                     bias.dtype(), "; true or false per key is a KeepMask");
-  check<ValueError>(bias.requires_grad() || bias.dtype() == dual64 || !is_zero_one_mask(bias),
+  check<ValueError>(bias.requires_grad() || is_dual(bias.dtype()) || !is_zero_one_mask(bias),
                     "ScoreBias",
                     "holds only 0 and 1: added to scores, such a mask masks nothing. "
                     "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");

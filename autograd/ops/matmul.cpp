@@ -148,22 +148,23 @@ Tensor linear_by_definition(Args t) {
   return t[2].defined() ? y + t[2] : y;
 }
 
-// x and, as its tangent, what rounding it to bfloat16 may do (rounding_seed, base/dual.h).
-Tensor with_operand_roundings(const Tensor& x) {
-  std::vector<Dual> roundings;
+// x and, in its tangent, what rounding it to bfloat16 may do (base/tracked.h).
+Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
+  std::vector<Tracked> roundings;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     for (const T& entry : x.detach().to_vector<T>()) {
       const double value = real(entry);
-      roundings.push_back(Dual(value).round_operand() - value);
+      roundings.push_back(Tracked::with_noise(value, seed).round_operand() - value);
     }
   });
   return x + from_data(roundings, x.shape());
 }
 
 // What check_float32 bounds a bfloat16 linear by: all six operands of its three products rounded.
-Tensor linear_with_roundings(Args t) {
-  const Tensor y = matmul(with_operand_roundings(t[0]), mT(with_operand_roundings(t[1])));
-  if (y.requires_grad()) y.register_hook(with_operand_roundings);
+Tensor linear_with_roundings(Args t, std::uint64_t seed) {
+  const auto rounded = [seed](const Tensor& x) { return with_operand_roundings(x, seed); };
+  const Tensor y = matmul(rounded(t[0]), mT(rounded(t[1])));
+  if (y.requires_grad()) y.register_hook(rounded);
   return t[2].defined() ? y + t[2] : y;
 }
 
@@ -201,8 +202,9 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
   Tensor x = x_in, w = w_in, b = b_in;
   unify(kLinear, x, w, b);
   const Precision precision = t_matmul_precision;
-  if (rounding_seed != 0 && precision == Precision::kBfloat16 && x.dtype() == dual64)
-    return linear_with_roundings(std::array{x_in, w_in, b_in});
+  if (precision == Precision::kBfloat16)
+    if (const std::uint64_t seed = noise_seed(x); seed != 0)
+      return linear_with_roundings(std::array{x_in, w_in, b_in}, seed);
   Shape shape = x.shape();
   shape[shape.rank() - 1] = w.size(0);
   return record(kLinear, {x_in, w_in, b_in}, linear_forward(precision, row_major(x), w, b, shape),

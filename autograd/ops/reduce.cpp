@@ -240,7 +240,7 @@ Tensor max(const Tensor& x, const Dims& axes, bool keepdim) {
   return record(kMax, {x}, shaped(y, split, keepdim),
                 [ones = split.with_ones](const Vjp& v) -> Grads {
                   const Tensor at_max = eq(v.input(0), reshape(v.output(), ones));
-                  const DType dtype = v.grad.dtype() == dual64 ? float64 : v.grad.dtype();
+                  const DType dtype = is_dual(v.grad.dtype()) ? float64 : v.grad.dtype();
                   const Tensor count = sum_to(to(at_max, dtype), ones);
                   const Tensor shared = reshape(v.grad, ones) / count;
                   return {masked_fill(expand(shared, v.input(0).shape()), logical_not(at_max), 0)};

@@ -107,6 +107,7 @@ template Tensor from_data(std::span<const double>, const Shape&);
 template Tensor from_data(std::span<const std::int64_t>, const Shape&);
 template Tensor from_data(std::span<const bool>, const Shape&);
 template Tensor from_data(std::span<const Dual>, const Shape&);
+template Tensor from_data(std::span<const Tracked>, const Shape&);
 
 Tensor from_data(const std::vector<bool>& values, const Shape& shape) {
   return from_range<bool>(values, shape);

@@ -71,6 +71,7 @@ template std::vector<double> Tensor::to_vector() const;
 template std::vector<std::int64_t> Tensor::to_vector() const;
 template std::vector<bool> Tensor::to_vector() const;
 template std::vector<Dual> Tensor::to_vector() const;
+template std::vector<Tracked> Tensor::to_vector() const;
 
 Tensor Tensor::detach() const { return view(layout()); }
 

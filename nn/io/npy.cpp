@@ -201,7 +201,7 @@ std::vector<std::int64_t> npy_shape(const std::string& path, const NpyHeader& he
 }  // namespace
 
 void save_npy(const std::string& path, const Tensor& x) {
-  check<DTypeError>(x.dtype() != dual64, "save_npy", "dual64 lives inside jvp only");
+  check<DTypeError>(!is_dual(x.dtype()), "save_npy", x.dtype(), " exists inside jvp only");
   const std::string_view descr = x.dtype() == float32   ? "<f4"
                                  : x.dtype() == float64 ? "<f8"
                                  : x.dtype() == int64   ? "<i8"

@@ -30,8 +30,8 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   for (const auto& [name, x] : sorted) {
     need(is_utf8(name), "the name ", quoted(name), " is not UTF-8");
     need(x.defined(), "tensor ", quoted(name), " is undefined");
-    check<DTypeError>(x.dtype() != dual64, "save_safetensors", quoted(name), " is dual64, which ",
-                      "lives inside jvp only");
+    check<DTypeError>(!is_dual(x.dtype()), "save_safetensors", quoted(name), " is ", x.dtype(),
+                      ", which exists inside jvp only");
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const NamedTensor& a, const NamedTensor& b) {
     return element_size(a.tensor.dtype()) > element_size(b.tensor.dtype());

@@ -55,6 +55,10 @@ std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
   std::error_code error, ignored;
   for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
     if (!it->is_directory(ignored)) continue;
+    try {
+      finish_publication(it->path());
+    } catch (const IoError&) {  // of another user, or in use: as it is
+    }
     std::error_code closed;
     fs::directory_iterator(it->path(), closed);
     const RunFolder run(it->path());
@@ -79,14 +83,26 @@ std::optional<RunFolder> RunFolder::newest(const fs::path& runs) {
   return newest;
 }
 
-RunFolder RunFolder::make_next(const std::string& task, const fs::path& runs) {
-  std::error_code error;
-  fs::create_directories(runs, error);
-  for (int n = 1; !error; ++n) {
+std::unique_ptr<StagedFolder> RunFolder::make_next(const std::string& task, const fs::path& runs) {
+  for (int n = 1;; ++n) {
     const fs::path path = runs / fmt::format("{}-{}", task, n);
-    if (fs::create_directory(path, error)) return RunFolder(path);  // false: it exists
+    if (fs::exists(fs::symlink_status(path))) continue;
+    try {
+      auto folder = std::make_unique<StagedFolder>(path, result_files());
+      if (!folder->holds_result()) return folder;
+    } catch (const FolderInUse&) {  // another process was first
+    }
   }
-  fail<IoError>("out", "cannot make a directory in ", runs.string(), ": ", error.message());
+}
+
+ResultFiles RunFolder::result_files() {
+  const auto contains = [](const std::string& name) {
+    const fs::path path = name;
+    if (path.has_parent_path())
+      return path.parent_path() == kCheckpoints && is_checkpoint(path.filename().string());
+    return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
+  };
+  return {{kConfig}, contains, kCheckpoints};
 }
 
 bool RunFolder::is_run() const {
@@ -132,7 +148,7 @@ RunConfig RunFolder::config() const {
     return config;
   } catch (const Error& e) {
     const std::string what = e.what();  // begins with the path, unless it is validate's
-    fail<IoError>(what.starts_with(path) ? "config" : path, what,
+    throw IoError((what.starts_with(path) ? what : path + ": " + what) +
                   "; heed train wrote it otherwise: restore it");
   }
 }

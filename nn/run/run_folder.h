@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nn/io/safetensors.h"
+#include "nn/run/staged_folder.h"
 #include "nn/train/trainer.h"
 
 namespace heed::nn {
@@ -62,12 +63,16 @@ class RunFolder {
   };
 
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  /// The runs in a directory of runs, by name. Directories that cannot be read are among them.
+  /// The runs in a directory of runs, by name. Directories that cannot be read are among them. What
+  /// a kill left of a new run is put in order first.
   static std::vector<RunFolder> list(const std::filesystem::path& runs);
   /// The run that was saved last; nothing if no run in `runs` was saved.
   static std::optional<RunFolder> newest(const std::filesystem::path& runs = "runs");
-  /// Makes the first directory runs/TASK-N, N = 1, 2, ..., that does not exist.
-  static RunFolder make_next(const std::string& task, const std::filesystem::path& runs = "runs");
+  /// Opens the first directory runs/TASK-N, N = 1, 2, ..., that does not exist, for a new run.
+  static std::unique_ptr<StagedFolder> make_next(const std::string& task,
+                                                 const std::filesystem::path& runs = "runs");
+  /// The files that a new run replaces.
+  static ResultFiles result_files();
 
   const std::filesystem::path& path() const { return path_; }
   std::string text() const { return path_.string(); }

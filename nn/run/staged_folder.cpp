@@ -163,9 +163,10 @@ StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
   std::error_code error;
   do {  // until it is not one that the process that made it removes just now
     is_new_ = !fs::exists(folder_, error);
-    if (fs::create_directories(folder_, error); error || !fs::is_directory(folder_))
-      fail<IoError>("out", "cannot make the folder ", folder_.string(), ": ",
-                    error ? error.message() : "it is a file");
+    const bool is_file = !is_new_ && !fs::is_directory(folder_, error);
+    if (!is_file) fs::create_directories(folder_, error);
+    check<IoError>(!is_file && !error, "out", "cannot make the folder ", folder_.string(), ": ",
+                   is_file ? "it is a file" : error.message());
     try {
       lock_.emplace(folder_);
     } catch (const IoError&) {

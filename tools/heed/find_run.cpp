@@ -4,9 +4,9 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
+#include "nn/run/staged_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/out_folder.h"
 
 namespace heed {
 
@@ -22,7 +22,6 @@ nn::Setting run_setting(std::string& run) {
 namespace {
 
 fs::path newest_run() {
-  settle_runs("runs");
   const auto newest = RunFolder::newest();
   if (!newest) fail<IoError>("run", "there is no run under runs/ here; heed train makes one");
   return newest->path();
@@ -43,7 +42,7 @@ void check_weights(const RunFolder& run, const std::string& weights) {
 
 fs::path find_run(const std::string& given) {
   if (given.empty()) return newest_run();
-  settle_run(given);
+  nn::finish_publication(given);
   const RunFolder run(given);
   std::error_code ignored;
   if (!fs::exists(given, ignored)) fail<IoError>("run", "there is no run or file '", given, "'");

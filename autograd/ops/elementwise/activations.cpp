@@ -28,11 +28,11 @@ const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_s
 constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double kCubic = 0.044715;
 
-// What dual numbers cannot know of float32's kernel of gelu: its fit. Off by up to 8 ulp
+// What tracked numbers cannot know of float32's kernel of gelu: its fit. Off by up to 8 ulp
 // (autograd/kernels/README.md).
 template <class T>
 T as_float32_gelu(T x) {
-  if constexpr (std::is_same_v<T, Dual>) x.round(8);
+  if constexpr (std::is_same_v<T, Tracked>) x.round(8);
   return x;
 }
 

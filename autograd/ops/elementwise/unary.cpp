@@ -172,25 +172,28 @@ Tensor clamp(const Tensor& x, double low, double high) {
 }
 
 Tensor to(const Tensor& x, DType dtype) {
-  if (x.dtype() == dtype || (x.dtype() == dual64 && dtype == float64)) return x;
-  check<DTypeError>(x.dtype() != dual64 || dtype == bool8, kTo,
-                    "dual64 (inside jvp) does not convert to ", dtype);
-  Tensor y = empty(x.shape(), dtype);
+  if (x.dtype() == dtype || (is_dual(x.dtype()) && dtype == float64)) return x;
+  check<DTypeError>(!is_dual(x.dtype()) || dtype == bool8, kTo, x.dtype(),
+                    " (inside jvp) does not convert to ", dtype);
+  Tensor y = empty(x.shape(), is_dual(dtype) ? float64 : dtype);
   dispatch_any(x.dtype(), [&]<class From> {
-    dispatch_any(dtype, [&]<class To> {
-      const auto convert = [](From v) {
-        if constexpr (std::is_same_v<To, bool>)
-          return real(v) != 0;
-        else if constexpr (std::is_same_v<To, Dual>)
-          return Dual(double(real(v)));
-        else if constexpr (std::is_same_v<To, std::int64_t>)
-          return checked_cast<To>(kTo, double(real(v)));
-        else
-          return To(real(v));
-      };
-      map_into<To, From>(y, convert, x);
+    dispatch_any(y.dtype(), [&]<class To> {
+      // Dual numbers convert to bool8 alone; what converts to them is lifted below.
+      if constexpr (!is_dual(kDTypeOf<To>) &&
+                    (!is_dual(kDTypeOf<From>) || std::is_same_v<To, bool>)) {
+        const auto convert = [](From v) {
+          if constexpr (std::is_same_v<To, bool>)
+            return real(v) != 0;
+          else if constexpr (std::is_same_v<To, std::int64_t>)
+            return checked_cast<To>(kTo, double(real(v)));
+          else
+            return To(real(v));
+        };
+        map_into<To, From>(y, convert, x);
+      }
     });
   });
+  if (is_dual(dtype)) y = lift(kTo, y, zeros({}, dtype));
   if (!is_floating(dtype)) return y;
   return record(kTo, {x}, y,
                 [from = x.dtype()](const Vjp& v) -> Grads { return {to(v.grad, from)}; });

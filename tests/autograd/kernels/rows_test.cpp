@@ -22,12 +22,17 @@ namespace {
 using namespace heed::autograd;
 
 using Floats = std::vector<float>;
-using Duals = std::vector<Dual>;
+using Noisy = std::vector<Tracked>;
 
-Duals duals(const Floats& x) { return {x.begin(), x.end()}; }
+Noisy noisy(const Floats& x, std::uint64_t seed) {
+  Noisy out;
+  for (const float v : x) out.push_back(Tracked::with_noise(v, seed));
+  return out;
+}
 
-// `got` against what the reference makes of dual numbers.
-void within(const std::string& what, const Floats& got, const std::function<Duals()>& reference) {
+// `got` against what the reference computes on numbers that carry their rounding.
+void within(const std::string& what, const Floats& got,
+            const std::function<Noisy(std::uint64_t seed)>& reference) {
   const Float32Bounds expected = float32_bounds(reference);
   REQUIRE(got.size() == expected.exact.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -46,13 +51,13 @@ struct Row {
       random.normal(std::span(*v), 0, 2);
     }
   }
-  // y of kernel(y, x, n) and of its reference on dual numbers.
+  // y of kernel(y, x, n) and of its reference(y, seed).
   template <class Kernel, class Reference>
   void check(const std::string& what, Kernel kernel, Reference reference) {
     kernel(y.data());
-    within(what, y, [&] {
-      Duals out(y.size());
-      reference(out.data());
+    within(what, y, [&](std::uint64_t seed) {
+      Noisy out(y.size());
+      reference(out.data(), seed);
       return out;
     });
   }
@@ -60,51 +65,54 @@ struct Row {
 
 void check_activations(Row& r) {
   const auto each = [&](auto f) {
-    return [&r, f](Dual* y) {
-      for (std::size_t i = 0; i < r.x.size(); ++i) y[i] = f(Dual(r.x[i]), Dual(r.g[i]));
+    return [&r, f](Tracked* y, std::uint64_t seed) {
+      const Noisy x = noisy(r.x, seed), g = noisy(r.g, seed);
+      for (std::size_t i = 0; i < x.size(); ++i) y[i] = f(x[i], g[i]);
     };
   };
-  const auto normal = [](Dual x) { return 0.5 * (1 + erf(x * (std::numbers::sqrt2 / 2))); };
+  const auto normal = [](const Tracked& x) {
+    return 0.5 * (1 + erf(x * (std::numbers::sqrt2 / 2)));
+  };
   const float* x = r.x.data();
   r.check(
       "exp", [&](float* y) { kernels::simd::exp(y, x, r.n); },
-      each([](Dual v, Dual) { return exp(v); }));
+      each([](const Tracked& v, const Tracked&) { return exp(v); }));
   r.check(
       "tanh", [&](float* y) { kernels::simd::tanh(y, x, r.n); },
-      each([](Dual v, Dual) { return tanh(v); }));
+      each([](const Tracked& v, const Tracked&) { return tanh(v); }));
   r.check(
       "erf", [&](float* y) { kernels::simd::erf(y, x, r.n); },
-      each([](Dual v, Dual) { return erf(v); }));
+      each([](const Tracked& v, const Tracked&) { return erf(v); }));
   r.check(
       "gelu", [&](float* y) { kernels::simd::gelu(y, x, r.n); },
-      each([&](Dual v, Dual) { return v * normal(v); }));
+      each([&](const Tracked& v, const Tracked&) { return v * normal(v); }));
   r.check(
       "gelu_backward", [&](float* y) { kernels::simd::gelu_backward(y, r.g.data(), x, r.n); },
-      each([&](Dual v, Dual g) {
+      each([&](const Tracked& v, const Tracked& g) {
         const double density = 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
         return g * (normal(v) + v * exp(-0.5 * v * v) * density);
       }));
   // 0.5 (1 + tanh(u / 2)) = 1 / (1 + e^-u), which does not cancel.
   const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  const auto logistic = [](Dual u) { return 1 / (1 + exp(-u)); };
-  const auto u_of = [c](Dual v) { return c * (v + 0.044715 * v * v * v); };
+  const auto logistic = [](const Tracked& u) { return 1 / (1 + exp(-u)); };
+  const auto u_of = [c](const Tracked& v) { return c * (v + 0.044715 * v * v * v); };
   r.check(
       "gelu_tanh", [&](float* y) { kernels::simd::gelu_tanh(y, x, r.n); },
-      each([&](Dual v, Dual) { return v * logistic(u_of(v)); }));
+      each([&](const Tracked& v, const Tracked&) { return v * logistic(u_of(v)); }));
   r.check(
       "gelu_tanh_backward",
       [&](float* y) { kernels::simd::gelu_tanh_backward(y, r.g.data(), x, r.n); },
-      each([&](Dual v, Dual g) {
-        const Dual s = logistic(u_of(v)), rest = logistic(-u_of(v));
+      each([&](const Tracked& v, const Tracked& g) {
+        const Tracked s = logistic(u_of(v)), rest = logistic(-u_of(v));
         return g * (s + v * s * rest * (c * (1 + 3 * 0.044715 * v * v)));
       }));
   r.check(
       "silu", [&](float* y) { kernels::simd::silu(y, x, r.n); },
-      each([&](Dual v, Dual) { return v * logistic(v); }));
+      each([&](const Tracked& v, const Tracked&) { return v * logistic(v); }));
   r.check(
       "silu_backward", [&](float* y) { kernels::simd::silu_backward(y, r.g.data(), x, r.n); },
-      each([&](Dual v, Dual g) {
-        const Dual s = logistic(v);
+      each([&](const Tracked& v, const Tracked& g) {
+        const Tracked s = logistic(v);
         return g * (s + v * s * logistic(-v));
       }));
 }
@@ -117,49 +125,50 @@ void check_norms(const Row& r) {
     return first;
   };
   const Floats x = two(r.x, r.g), g = two(r.g, r.w);
-  const Duals dx = duals(x), dg = duals(g), w = duals(r.w), b = duals(r.b);
   for (const bool centered : {true, false})
     for (const bool weighted : {true, false}) {
       CAPTURE(centered, weighted);
       const auto some = [&](auto& of) { return weighted ? of.data() : nullptr; };
       std::array<double, 4> moments{};
       kernels::norm_moments(moments.data(), x.data(), 2, r.n, 1e-5, centered);
-      // f(row, its moments) of both rows
-      const auto reference = [&](auto f) {
-        for (std::size_t i = 0; i < 2; ++i)
-          f(i * n, centered ? kernels::reference::layer_norm_moments(&dx[i * n], r.n, 1e-5)
-                            : kernels::reference::rms_norm_moments(&dx[i * n], r.n, 1e-5));
+      struct Inputs {
+        Noisy x, g, w, b;
+      };
+      // f(out, inputs, row, its moments) of both rows
+      const auto reference = [&](Noisy out, auto f) {
+        return [&, out, f](std::uint64_t seed) {
+          const Inputs in{noisy(x, seed), noisy(g, seed), noisy(r.w, seed), noisy(r.b, seed)};
+          Noisy y = out;
+          for (std::size_t i = 0; i < 2; ++i)
+            f(y, in, i * n,
+              centered ? kernels::reference::layer_norm_moments(&in.x[i * n], r.n, 1e-5)
+                       : kernels::reference::rms_norm_moments(&in.x[i * n], r.n, 1e-5));
+          return y;
+        };
       };
       Floats y(2 * n);
       kernels::simd::normalize(y.data(), x.data(), moments.data(), some(r.w), some(r.b), 2, r.n);
-      within("normalize", y, [&] {
-        Duals out(2 * n);
-        reference([&](std::size_t at, auto m) {
-          kernels::reference::normalize(&out[at], &dx[at], m, some(w), some(b), r.n);
-        });
-        return out;
-      });
+      within("normalize", y,
+             reference(Noisy(2 * n), [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
+               kernels::reference::normalize(&out[at], &in.x[at], m, some(in.w), some(in.b), r.n);
+             }));
       const auto backward = [&](float* to_x, float* to_w, float* to_b) {
         kernels::simd::normalize_backward({to_x, to_w, to_b}, g.data(), x.data(), moments.data(),
                                           some(r.w), 2, r.n, centered);
       };
       Floats dw = r.w, db = r.b;  // what is added to
       backward(y.data(), dw.data(), db.data());
-      within("normalize_backward", y, [&] {
-        Duals out(2 * n);
-        reference([&](std::size_t at, auto m) {
-          kernels::reference::normalize_backward(&out[at], &dg[at], &dx[at], m, some(w), r.n,
-                                                 centered);
-        });
-        return out;
-      });
-      within("add_parameter_grads", two(dw, db), [&] {
-        Duals out = duals(two(r.w, r.b));
-        reference([&](std::size_t at, auto m) {
-          kernels::reference::add_parameter_grads(&out[0], &out[n], &dg[at], &dx[at], m, r.n);
-        });
-        return out;
-      });
+      within("normalize_backward", y,
+             reference(Noisy(2 * n), [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
+               kernels::reference::normalize_backward(&out[at], &in.g[at], &in.x[at], m, some(in.w),
+                                                      r.n, centered);
+             }));
+      within("add_parameter_grads", two(dw, db),
+             reference(noisy(two(r.w, r.b), 0),
+                       [&](Noisy& out, const Inputs& in, std::size_t at, auto m) {
+                         kernels::reference::add_parameter_grads(&out[0], &out[n], &in.g[at],
+                                                                 &in.x[at], m, r.n);
+                       }));
       // Each alone gives the same.
       Floats y_alone(2 * n), dw_alone = r.w, db_alone = r.b;
       backward(y_alone.data(), nullptr, nullptr);
@@ -169,38 +178,42 @@ void check_norms(const Row& r) {
 }
 
 void check_softmaxes(Row& r) {
-  const Duals x = duals(r.x);
   r.check(
       "softmax_row", [&](float* y) { kernels::simd::softmax_row(y, r.x.data(), r.n); },
-      [&](Dual* y) { kernels::reference::softmax_row(y, 1, x.data(), 1, r.n); });
+      [&](Tracked* y, std::uint64_t seed) {
+        kernels::reference::softmax_row(y, 1, noisy(r.x, seed).data(), 1, r.n);
+      });
   for (const double smoothing : {0.0, 0.1, 1.0}) {
     CAPTURE(smoothing);
     kernels::LogSumExp<float> lse{};
     const auto loss = float(kernels::simd::cross_entropy(lse, r.x.data(), r.n, r.n / 2, smoothing));
-    within("cross_entropy", {loss}, [&] {
-      kernels::LogSumExp<Dual> exact{};
-      return Duals{kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing)};
+    within("cross_entropy", {loss}, [&](std::uint64_t seed) {
+      kernels::LogSumExp<Tracked> exact{};
+      const Noisy x = noisy(r.x, seed);
+      return Noisy{kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing)};
     });
     r.check(
         "cross_entropy_backward",
         [&](float* y) {
           kernels::simd::cross_entropy_backward(y, r.x.data(), r.n, r.n / 2, smoothing, lse, 0.7);
         },
-        [&](Dual* y) {
-          kernels::LogSumExp<Dual> exact{};
+        [&](Tracked* y, std::uint64_t seed) {
+          kernels::LogSumExp<Tracked> exact{};
+          const Noisy x = noisy(r.x, seed);
           kernels::reference::cross_entropy(exact, x.data(), r.n, r.n / 2, smoothing);
           kernels::reference::cross_entropy_backward(y, x.data(), r.n, r.n / 2, smoothing, exact,
-                                                     Dual(0.7).round());
+                                                     Tracked::with_noise(0.7, seed).round());
         });
   }
 }
 
 void check_sums(Row& r) {
-  within("sum_of_squares", {float(kernels::simd::sum_of_squares(r.x.data(), r.n))}, [&] {
-    Dual total;
-    for (const float v : r.x) total += Dual(v) * Dual(v);
-    return Duals{total};
-  });
+  within("sum_of_squares", {float(kernels::simd::sum_of_squares(r.x.data(), r.n))},
+         [&](std::uint64_t seed) {
+           Tracked total;
+           for (const Tracked& v : noisy(r.x, seed)) total += v * v;
+           return Noisy{total};
+         });
   constexpr std::int64_t kRows = 3;
   const std::int64_t columns = r.n / kRows;  // the rest is between the rows, not read
   std::vector<double> sums(std::size_t(columns), 0.5);
@@ -225,12 +238,12 @@ void check_adamw(const Row& r) {
     return v;
   };
   Floats p = r.x, m = r.w, v = squares(r.b);
-  const Duals p0 = duals(p), m0 = duals(m), v0 = duals(v);
+  const Floats p0 = p, m0 = m, v0 = v;
   kernels::simd::adamw(p.data(), r.g.data(), m.data(), v.data(), r.n, step);
   p.insert(p.end(), m.begin(), m.end()), p.insert(p.end(), v.begin(), v.end());
-  within("adamw", p, [&] {
-    Duals dp = p0, dm = m0, dv = v0;
-    kernels::reference::adamw(dp.data(), duals(r.g).data(), dm.data(), dv.data(), r.n, step);
+  within("adamw", p, [&](std::uint64_t seed) {
+    Noisy dp = noisy(p0, seed), dm = noisy(m0, seed), dv = noisy(v0, seed);
+    kernels::reference::adamw(dp.data(), noisy(r.g, seed).data(), dm.data(), dv.data(), r.n, step);
     dp.insert(dp.end(), dm.begin(), dm.end()), dp.insert(dp.end(), dv.begin(), dv.end());
     return dp;
   });

@@ -217,8 +217,8 @@ TEST_CASE("the state of a run and the run that was saved last") {
   const Folder folder;
   const fs::path runs = folder / "runs";
   CHECK(!RunFolder::newest(runs));
-  const RunFolder first = RunFolder::make_next("copy", runs),
-                  second = RunFolder::make_next("copy", runs);
+  const auto opened = RunFolder::make_next("copy", runs), next = RunFolder::make_next("copy", runs);
+  const RunFolder first(opened->folder()), second(next->folder());
   CHECK(second.path() == runs / "copy-2");
   CHECK(first.state() == State::kNew);
   const Trainer t(tiny_run());

@@ -137,7 +137,7 @@ TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
   std::vector<NamedTensor> half = parameters(model);
   half.resize(half.size() / 2);
   save_safetensors(c.path("000010.safetensors").string(), half,
-                   {{"step", "10"}, {"recipe", "tiny"}});
+                   {{"step", "10"}, {"recipe", recipe_text({})}});
   CHECK(has(c.error(), "000010.safetensors does not fit: missing"));
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("weights without a finite loss are numeric trouble of that file") {
   const NoGrad guard;
   copy_(model.head->weight, zeros(model.head->weight.shape(), float64) / 0.0);
   save_safetensors(c.path("000010.safetensors").string(), parameters(model),
-                   {{"step", "10"}, {"recipe", "tiny"}});
+                   {{"step", "10"}, {"recipe", recipe_text({})}});
   CHECK_THROWS_AS(c.study(), NumericError);
 }
 

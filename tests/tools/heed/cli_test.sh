@@ -267,9 +267,9 @@ ends_with() {
   checks=$((checks + 1)); [[ $got == "$1" ]] || fail "$what: exit code $got, expected $1"
 }
 train_into stopped
-refuses 4 "another heed works in stopped at this moment" train --resume stopped
-err_has "into another folder with --out"
-refuses 4 "another heed works in stopped" train reverse --out stopped --overwrite
+refuses 4 "stopped is locked by another process" train --resume stopped
+err_has "choose another folder"
+refuses 4 "stopped is locked by another process" train reverse --out stopped --overwrite
 kill -INT $pid
 what="heed train, Ctrl-C"
 ends_with 130
@@ -302,7 +302,7 @@ out_has "\"steps\":$step,"
 expect 0 eval runs/reverse-1 --sequences 8 --weights checkpoints/000004.safetensors --json
 out_has '"steps":4,'
 refuses 4 "nope.safetensors" eval runs/reverse-1 --weights nope.safetensors
-refuses 4 "is no run" eval full
+refuses 4 "is not a run directory" eval full
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --greedy --tokens 4; mv out first
 out_check=$(head -c 17 first)
 checks=$((checks + 1)); [[ $out_check == "abcdefghijklmnop|" ]] || { mv first out; fail "$what: prompt"; }

@@ -65,13 +65,15 @@ ok test -z "$(find old -name '*.tmp*')"
 expect 0 train reverse "${small[@]}" --seed 5 --save-every 2 --out earlier
 expect 0 train reverse "${tiny[@]}" --steps 5 --quiet --threads 1 --out later
 rm later/audit.txt later/attention.png  # those of the earlier run must go, too
+files=(best.safetensors config.toml loss.png metrics.csv metrics.jsonl model.safetensors state.safetensors)
+gone=(attention.png audit.txt checkpoints/00000{0,2,4}.safetensors)
 for command in info eval "train --resume" runs; do
   for moved in 0 1 2 5; do
     rm -rf runs
-    mkdir runs && cp -r earlier runs/mix && cp -r later runs/mix/new-run.whole
-    files=(config.toml model.safetensors best.safetensors state.safetensors metrics.csv)
-    for file in "${files[@]:0:moved}"; do mv runs/mix/new-run.whole/$file runs/mix/; done
-    if [[ $moved != 0 ]]; then rm -r runs/mix/{audit.txt,attention.png,checkpoints}; fi
+    mkdir runs && cp -r earlier runs/mix && cp -r later runs/mix/.publish
+    { printf -- '- %s\n' "${gone[@]}"; printf '+ %s\n' "${files[@]}"; } > runs/mix/.publish/heed-journal
+    for file in "${files[@]:0:moved}"; do mv runs/mix/.publish/"$file" runs/mix/; done
+    if [[ $moved != 0 ]]; then (cd runs/mix && rm "${gone[@]}"); fi
     if [[ $command == runs ]]; then expect 0 runs; out_has "5/5"; else
       # shellcheck disable=SC2086
       expect "$([[ $command == train* ]] && echo 2 || echo 0)" $command runs/mix
@@ -93,17 +95,17 @@ expect 0 eval during --sequences 4; expect 0 eval old --sequences 4
 
 # --- what an early kill leaves can be used again
 dead=$(bash -c 'echo $$')
-mkdir -p early/checkpoints early/new-run.tmp"$dead".0
-touch early/new-run.tmp"$dead".0/config.toml early/new-run.tmp"$dead".0/state.safetensors.tmp"$dead".3
+mkdir -p early/checkpoints early/.staging
+touch early/.staging/{heed-journal,config.toml} early/.staging/state.safetensors.tmp"$dead".3
 expect 0 train reverse "${small[@]}" --out early
-ok test ! -e early/new-run.tmp"$dead".0
+ok test ! -e early/.staging
 mkdir -p bare/checkpoints
 expect 0 train reverse "${small[@]}" --out bare
-mkdir foreign && touch foreign/model.safetensors.tmp foreign/new-run.tmpx.0
+mkdir foreign && touch foreign/model.safetensors.tmp
 refuses 2 "holds no run" train reverse "${small[@]}" --out foreign
 
-# --- unfinished files of the dead are swept, those of the living and of others are not
-mkdir bare/checkpoints
+# --- stale temporary files are removed, others are not
+mkdir -p bare/checkpoints
 touch bare/model.safetensors.tmp"$dead".0 bare/checkpoints/000002.safetensors.tmp"$dead".7 \
   bare/state.safetensors.tmp$$.0 bare/notes.tmp"$dead".0 bare/model.safetensors.tmp
 expect 0 train --resume bare --steps 5 --quiet
@@ -117,9 +119,9 @@ pid=$!
 for _ in $(seq 100); do [[ -e busy/model.safetensors ]] && break; sleep 0.05; done
 for arguments in "--resume busy" "reverse --out busy" "reverse --out busy --overwrite"; do
   # shellcheck disable=SC2086
-  expect $([[ $arguments == "reverse --out busy" ]] && echo 2 || echo 4) train $arguments
+  expect 4 train $arguments
 done
-err_has "another heed works in busy"
+err_has "busy is locked by another process"
 expect 0 eval busy --sequences 4
 kill -TERM $pid; wait $pid; code=$?
 what="heed train, SIGTERM"; ok test $code == 130

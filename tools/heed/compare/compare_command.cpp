@@ -13,7 +13,6 @@
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/sweep/sweep_folder.h"
-#include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_run.h"
 
 namespace heed {
@@ -48,7 +47,7 @@ std::vector<fs::path> runs_inside(const fs::path& folder) {
   }
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    settle_run(it->path());
+    nn::finish_publication(it->path());
     if (nn::RunFolder(it->path()).is_run()) runs.push_back(it->path());
   }
   if (error)
@@ -110,7 +109,7 @@ FoundRuns find_runs(const std::vector<std::string>& given) {
     std::error_code ignored;
     if (!fs::exists(folder, ignored))
       throw autograd::IoError(fmt::format("compare: there is no run or folder '{}'", name));
-    settle_run(folder);
+    nn::finish_publication(folder);
     if (nn::RunFolder(folder).is_run())
       add_run(found, folder);
     else

@@ -9,7 +9,6 @@
 #include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/train/out_folder.h"
 #include "tools/plot/text.h"
 
 namespace heed {
@@ -66,7 +65,6 @@ std::vector<ListedRun> runs_in(const std::string& given) {
   const fs::path top = given.empty() ? "runs" : given;
   std::vector<ListedRun> runs;
   if (given.empty() && !fs::exists(top)) return runs;
-  settle_runs(top);
   for (const nn::RunFolder& run : nn::RunFolder::list(top)) runs.push_back(read_run(run.path()));
   std::sort(runs.begin(), runs.end(), [](const ListedRun& a, const ListedRun& b) {
     return std::pair(a.time, a.folder) < std::pair(b.time, b.folder);

@@ -5,9 +5,9 @@
 
 #include "autograd/base/files.h"
 #include "nn/io/toml.h"
+#include "nn/run/staged_folder.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/train/out_folder.h"
 
 namespace heed {
 
@@ -73,7 +73,7 @@ fs::path keep_recipe(const fs::path& folder, const PlannedRun& run) {
 }
 
 nn::RunFolder::State state_of(const fs::path& run) {
-  settle_run(run);
+  if (std::error_code ignored; fs::exists(run, ignored)) nn::finish_publication(run);
   return nn::RunFolder(run).state();
 }
 

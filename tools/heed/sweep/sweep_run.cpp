@@ -135,9 +135,10 @@ class SweepRuns {
       return;
     }
     try {
-      if (state == RunState::kNew) check_out(folder, false);
+      if (state == RunState::kNew) open_out(folder, false);
+    } catch (const nn::FolderInUse&) {
+      return elsewhere_.push_back(&run);
     } catch (const UsageError&) {
-      if (nn::is_taken(folder)) return elsewhere_.push_back(&run);
       usage_error("{} is not empty and holds no run; remove it", folder);
     }
     std::vector<std::string> arguments = {"train", "--quiet", "--json",

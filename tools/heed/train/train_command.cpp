@@ -94,7 +94,7 @@ int resume(TrainArguments& a, const Command& c) {
       return trainer;
     });
   const std::filesystem::path folder = find_run(a.resume);
-  const RunLock lock(folder);
+  const nn::StagedFolder lock(folder, nn::RunFolder::result_files());
   Progress progress(a.run.quiet);
   progress.at_work("reads " + folder.string());
   std::vector<std::string> warnings;
@@ -158,7 +158,8 @@ int train(TrainArguments& a, const Command& c) {
   a.run.ranks = join_ranks(!c.given("threads"));
   if (a.run.ranks && a.run.ranks->rank > 0)
     return follow(*a.run.ranks, [&] { return nn::Trainer(config); });
-  if (!a.run.out.empty()) check_out(a.run.out, a.overwrite);
+  std::unique_ptr<nn::StagedFolder> folder;
+  if (!a.run.out.empty()) folder = open_out(a.run.out, a.overwrite);  // refused before the work
   nn::Trainer trainer = [&] {
     Progress progress(a.run.quiet);
     progress.at_work("reads the data and makes the model");
@@ -167,20 +168,10 @@ int train(TrainArguments& a, const Command& c) {
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
   lead(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
-  const std::filesystem::path out = a.run.out;
-  std::error_code ignored;
-  const bool is_new = out.empty() || !std::filesystem::exists(out, ignored);
-  const std::filesystem::path folder =
-      out.empty() ? nn::RunFolder::make_next(config.task).path() : out;
-  const RunLock lock(folder);
-  if (!out.empty()) check_out(out, a.overwrite);  // once more: a run may have begun and ended since
-  try {
-    begin_run(folder, [&](const std::filesystem::path& inside) { save_run(trainer, inside); });
-  } catch (...) {
-    if (is_new) std::filesystem::remove(folder, ignored);  // empty: nothing was saved
-    throw;
-  }
-  return train_run(trainer, folder, a.run);
+  if (!folder) folder = nn::RunFolder::make_next(config.task);
+  save_run(trainer, folder->staging());
+  folder->publish();
+  return train_run(trainer, folder->folder(), a.run);
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+#include "autograd/base/tracked.h"
+
+#include <bit>
+
+namespace heed::autograd {
+namespace {
+
+void add_noise(Tracked& x, double units) {
+  const double value = x.number.value;
+  if (x.seed == 0 || !std::isfinite(value)) return;
+  std::uint64_t hash = (std::bit_cast<std::uint64_t>(value) ^ x.seed) * 0x9e3779b97f4a7c15u;
+  hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93u;
+  x.number.tangent += hash >> 63 ? units * value : -units * value;
+}
+
+// What `terms` becomes under a function of derivative df. 0 stays 0 where df is infinite.
+double chained_terms(const Tracked& x, double df) {
+  return x.terms == 0 ? 0.0 : std::abs(df) * x.terms;
+}
+
+// f(x). `units`: the error of float32 kernels of f, in 2^-24 of its value; an ulp is up to two.
+Tracked apply(const Tracked& x, Dual (*f)(Dual), double units) {
+  const Dual slope = f({x.number.value, 1});
+  Tracked y = x;
+  y.number = chain(x.number, slope.value, slope.tangent);
+  y.terms = chained_terms(x, slope.tangent);
+  return y.round(units);
+}
+
+}  // namespace
+
+Tracked Tracked::with_noise(double v, std::uint64_t seed) {
+  Tracked x(v);
+  x.seed = seed;
+  return x;
+}
+
+Tracked Tracked::operator-() const {
+  Tracked y = *this;
+  y.number = -number;
+  return y;
+}
+Tracked& Tracked::operator+=(const Tracked& o) {
+  number += o.number;
+  terms += o.terms;
+  seed |= o.seed;
+  return round();
+}
+Tracked& Tracked::operator*=(const Tracked& o) {
+  const double x = std::abs(number.value), y = std::abs(o.number.value);
+  terms = terms * y + x * o.terms;
+  number *= o.number;
+  seed |= o.seed;
+  return round();
+}
+Tracked& Tracked::operator/=(const Tracked& o) {
+  const double y = std::abs(o.number.value), o_terms = o.terms;
+  number /= o.number;
+  terms = (terms + std::abs(number.value) * o_terms) / y;
+  seed |= o.seed;
+  return round();
+}
+
+Tracked& Tracked::round(double units) {
+  if (double(float(number.value)) != number.value) add_noise(*this, units);
+  return *this;
+}
+Tracked& Tracked::round_operand() {
+  add_noise(*this, 0x1p16);
+  return *this;
+}
+
+Tracked exp(const Tracked& x) { return apply(x, exp, 4); }
+Tracked log(const Tracked& x) { return apply(x, log, 2); }
+Tracked sqrt(const Tracked& x) { return apply(x, sqrt, 1); }
+Tracked tanh(const Tracked& x) { return apply(x, tanh, 10); }
+Tracked erf(const Tracked& x) { return apply(x, erf, 4); }
+Tracked abs(const Tracked& x) { return apply(x, abs, 0); }
+Tracked pow(const Tracked& x, const Tracked& y) {
+  const Dual a = x.number.value, b = y.number.value;
+  // Either slope alone: that of the exponent is not finite for a base below 0.
+  const double by_x = x.terms == 0 && x.number.tangent == 0 ? 0 : pow({a.value, 1}, b).tangent;
+  const double by_y = y.terms == 0 ? 0 : pow(a, {b.value, 1}).tangent;
+  const double p = std::pow(a.value, b.value);
+  Tracked z = x;
+  z.number = {p, chain(x.number, p, by_x).tangent + chain(y.number, p, by_y).tangent};
+  z.terms = chained_terms(x, by_x) + chained_terms(y, by_y);
+  z.seed |= y.seed;
+  return z.round(2);
+}
+
+}  // namespace heed::autograd

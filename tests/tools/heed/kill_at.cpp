@@ -1,0 +1,117 @@
+// Loaded into heed by LD_PRELOAD. Kills the process (SIGKILL) in front of one of the calls that
+// change the file system: HEED_KILL_AT=N chooses the Nth, from 1. Writes to one file in a row count
+// as one call, of which half of the first is done.
+// HEED_KILL_COUNT=FILE: a process that ends writes the number of its calls there.
+// HEED_NO_FLOCK=1: flock fails as on file systems that have no locks.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+std::atomic<long> calls{0};
+std::atomic<int> last_written{-1};
+
+long chosen() {
+  static const long at = std::getenv("HEED_KILL_AT") ? std::atol(std::getenv("HEED_KILL_AT")) : 0;
+  return at;
+}
+
+// Counts a call; true if it is the chosen one.
+bool is_chosen(int written = -1) {
+  if (last_written.exchange(written) == written && written >= 0) return false;
+  return ++calls == chosen();
+}
+
+void die() {
+  ::kill(::getpid(), SIGKILL);
+  for (;;) ::pause();
+}
+
+// The function of the C library. `name` is in front of ours.
+template <class F>
+F* next(F*, const char* name) {
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+__attribute__((destructor)) void tell_count() {
+  const char* path = std::getenv("HEED_KILL_COUNT");
+  if (!path) return;
+  const int file = next(&::open, "open")(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  ::dprintf(file, "%ld\n", calls.load());
+  ::close(file);
+}
+
+int opened(const char* path, int flags, mode_t mode, const char* name) {
+  if ((flags & (O_CREAT | O_TRUNC)) != 0 && is_chosen()) die();
+  return next(&::open, name)(path, flags, mode);
+}
+
+}  // namespace
+
+#define HEED_BEFORE(name, parameters, ...)    \
+  int name parameters {                       \
+    if (is_chosen()) die();                   \
+    return next(&::name, #name)(__VA_ARGS__); \
+  }
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return opened(path, flags, mode, "open");
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return opened(path, flags, mode, "open64");
+}
+
+FILE* fopen(const char* path, const char* mode) {
+  if (std::strchr(mode, 'r') == nullptr && is_chosen()) die();
+  return next(&::fopen, "fopen")(path, mode);
+}
+
+ssize_t write(int file, const void* bytes, size_t size) {
+  const auto real = next(&::write, "write");
+  if (file > 2 && is_chosen(file)) {
+    real(file, bytes, size / 2);
+    die();
+  }
+  return real(file, bytes, size);
+}
+
+// Under another name here: <fcntl.h> has a struct flock.
+int flock_or_not(int file, int operation) __asm__("flock");
+int flock_or_not(int file, int operation) {
+  if (std::getenv("HEED_NO_FLOCK")) {
+    errno = ENOLCK;
+    return -1;
+  }
+  return next(&flock_or_not, "flock")(file, operation);
+}
+
+HEED_BEFORE(fsync, (int file), file)
+HEED_BEFORE(rename, (const char* from, const char* to), from, to)
+HEED_BEFORE(unlink, (const char* path), path)
+HEED_BEFORE(unlinkat, (int at, const char* path, int flags), at, path, flags)
+HEED_BEFORE(rmdir, (const char* path), path)
+HEED_BEFORE(remove, (const char* path), path)
+HEED_BEFORE(mkdir, (const char* path, mode_t mode), path, mode)
+
+}  // extern "C"

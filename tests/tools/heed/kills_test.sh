@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# kill -9 in front of every EVERYth call that changes the file system, while heed train, study and
+# compare replace a result: the directory then has the old result or, after the next command, the new
+# one, whole, and a user's files. DIR is a plain directory, a mount point, the current directory, a
+# symbolic link, and lies in a parent that is not writable.
+# Usage: kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
+[[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync takes no time there
+killer=$(readlink -f "$2")
+source "$(dirname "$0")/expect.sh" "$1"
+cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # also for another user
+chmod -R a+rX "$dir"
+every=${3:-1}
+nobody=65534
+kills=0
+trap 'umount "$dir/mount/DIR" 2> /dev/null; rm -rf "$dir"' EXIT
+
+# --- what is replaced by what: commands but for their --out
+learn=(train reverse "${tiny[@]}" --steps 4 --quiet --threads 1)
+expect 0 "${learn[@]}" --save-every 2 --out a
+expect 0 "${learn[@]}" --scale none --save-every 2 --out b
+none=()
+train_old=("${learn[@]}" --save-every 2)
+train_new=("${learn[@]}" --seed 2 --save-every 4)
+study_old=(study "$dir/a" --head L0H0 --export npy --threads 1)
+study_new=(study "$dir/a" --prompt abcdefghijklmnop --of logit:a --threads 1)
+compare_old=(compare "$dir/a" "$dir/b" --of previous_token --target 0.5 --against scale)
+compare_new=(compare "$dir/a" "$dir/b")
+
+# heed in the place, as its user: HEED-ARGUMENTS...
+run() { (cd "$from" && "${as[@]}" "$heed" "$@" > "$dir/out" 2> "$dir/err" < /dev/null); }
+contents() { # of the place, but for heed's directories; SKIP: names that are not compared
+  (cd "$place" && find . \( -path ./.staging -o -path ./.publish \) -prune -o ! -type d \
+    ! -name "${skip[0]}" ! -name "${skip[1]}" -print0 | sort -z | xargs -0r md5sum)
+}
+restore() { # the place as it was: FOLDER
+  if [[ $kind == plain ]]; then rm -rf "$place"; [[ $1 == nothing ]] && return; mkdir "$place"; fi
+  find "$place/" -mindepth 1 -delete
+  [[ $1 == nothing ]] || cp -r "$1/." "$place"
+  if [[ $kind == readonly ]]; then chown -R "$nobody" "$place"; fi
+}
+same_contents() { checks=$((checks + 1)); [[ $1 == "$2" ]] || fail "$what: $3: $(diff <(echo "$1") <(echo "$2"))"; }
+
+# COMMAND N: one kill, then the next command, then the command again
+one_kill() {
+  local -n new=${1%_first}_new
+  local command=("${new[@]}" --out "$out" "${overwrite[@]}")
+  what="$kind, heed ${new[*]}, killed in front of call $2"
+  restore "$old"
+  { (cd "$from" && "${as[@]}" env HEED_KILL_AT="$2" LD_PRELOAD="$dir/kill_at.so" "$heed" "${command[@]}" > "$dir/out" 2> "$dir/err"); } 2> /dev/null
+  ok test $? == 137
+  kills=$((kills + 1))
+  if [[ -s $place/.publish/heed-journal ]]; then committed=yes; else committed=no; fi
+  [[ $1 != train* && $committed == no ]] && { now=$(contents); [[ $now == "$after" ]] || same_contents "$now" "$before" "not committed"; }
+  case $1 in  # what reads the place, and what writes there but is refused
+    train*) run info "$out" ;;
+    *) run study "$dir/a" --out "$out"; ok test $? == 2; ok grep -q "holds a study already" "$dir/err" ;;
+  esac
+  now=$(contents)
+  if [[ $now == "$before" ]]; then
+    ok test $committed == no
+    run "${command[@]}"; ok test $? == 0
+  elif [[ $1 == train* ]]; then  # the new one, as far as it came
+    ok grep -q "seed = 2" "$place/config.toml"
+    run train --resume "$out" --quiet --threads 1 || ok grep -q "has done its" "$dir/err"
+  fi
+  same_contents "$(contents)" "$after" "at the end"
+  ok test -z "$(find "$place/" -name .staging -o -name .publish -o -name '*.tmp*')"
+}
+
+all_kills() { # COMMAND: into $place
+  local -n replaced=${1}_old
+  local -n new=${1%_first}_new
+  old=nothing overwrite=() skip=("" "")
+  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # how it came there differs
+  what="$kind, $1"
+  rm -rf nothing; mkdir nothing
+  restore nothing
+  if [[ $1 != train_first ]]; then
+    run "${replaced[@]}" --out "$out"; ok test $? == 0
+    echo mine | tee "$place/mine.png" "$place/.mine" > "$place/weights.old"
+    for folder in npy checkpoints; do [[ -d $place/$folder ]] && echo mine > "$place/$folder/mine"; done
+    rm -rf old; mkdir old; cp -r "$place/." old; old=old
+    [[ $1 == compare ]] || overwrite=(--overwrite)
+  fi
+  restore "$old"; before=$(contents 2> /dev/null)
+  touch count; chmod a+w count
+  (cd "$from" && "${as[@]}" env HEED_KILL_COUNT="$dir/count" LD_PRELOAD="$dir/kill_at.so" "$heed" "${new[@]}" --out "$out" "${overwrite[@]}" > "$dir/out" 2> "$dir/err")
+  ok test $? == 0
+  after=$(contents)
+  local calls n
+  calls=$(cat count)
+  ok test "$calls" -gt 30
+  for ((n = 1 + offset++ * 7 % every; n <= calls; n += every)); do one_kill "$1" "$n"; done
+  echo "$kind: heed $1: kills at each ${every}th of $calls calls; $kills kills so far, $failures failures"
+}
+
+offset=0
+for kind in plain mount current link readonly; do
+  mkdir $kind && place=$dir/$kind/DIR && out=$place && from=$dir && as=()
+  [[ $kind == plain ]] || mkdir "$place"
+  case $kind in
+    mount)
+      mkdir backing
+      mount --bind backing "$place" 2> /dev/null || { echo "skipped: a mount point as DIR: this machine mounts nothing"; continue; } ;;
+    current) from=$place out=. ;;
+    link) mv "$place" link/real && ln -s real "$place" ;;
+    readonly)
+      if [[ $EUID == 0 ]]; then
+        as=(setpriv --reuid $nobody --regid $nobody --clear-groups)
+        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root writes everywhere, and there is no other user"; continue; }
+        chown $nobody "$place"
+      else nobody=$EUID; fi
+      chmod 555 readonly; "${as[@]}" mkdir readonly/other 2> /dev/null && fail "readonly/ is writable" ;;
+  esac
+  train_first_old=() train_first_new=()
+  for command in train_first train study compare; do all_kills $command; done
+done
+echo "$kills kills"
+end_of_checks

@@ -11,7 +11,6 @@
 #include "nn/io/crc32c.h"
 #include "nn/train/build.h"
 #include "nn/train/trainer.h"
-#include "nn/train/verify_resume.h"
 
 namespace heed::nn {
 
@@ -81,7 +80,7 @@ void RankSession::join_equal(Trainer& t, const std::string& build) {
                      "of heed; rank ",
                      rank(), " has ", build, " on ", target,
                      "; choose a target that all machines have, such as avx2");
-  std::string run = to_toml(t.config()) + std::to_string(hash_of(t));
+  std::string run = to_toml(t.config()) + std::to_string(hash_of(t.snapshot()));
   for (const auto& [key, value] : t.task->facts().data) run += "\n" + key + " " + value;
   check<RanksDiffer>(all_equal(run), "run",
                      "the processes have other runs than each other: other texts, or other "

@@ -6,7 +6,7 @@
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
 #include "nn/study/copies.h"
-#include "nn/study/statistics.h"
+#include "nn/train/statistics.h"
 
 namespace heed::nn {
 

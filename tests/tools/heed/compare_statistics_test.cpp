@@ -34,36 +34,6 @@ RunComparison compare(const std::vector<RunRecord>& runs, std::optional<double> 
   return c;
 }
 
-TEST_CASE("mean and standard error, by hand") {
-  // 2, 4, 4, 4, 5, 5, 7, 9: mean 5, squares 32, variance 32/7.
-  const MeanError m = mean_error({2, 4, 4, 4, 5, 5, 7, 9});
-  CHECK(m.n == 8);
-  CHECK(m.mean == 5);
-  CHECK(m.error == Approx(std::sqrt(32.0 / 7 / 8)));
-  CHECK(mean_error({1, NAN, 3}).n == 2);
-  CHECK(mean_error({1, NAN, 3}).mean == 2);
-  CHECK(mean_error({1, NAN, 3}).error == 1);
-  CHECK(mean_error({7}).mean == 7);
-  CHECK(std::isnan(mean_error({7}).error));
-  CHECK(std::isnan(mean_error({}).mean));
-}
-
-TEST_CASE("a mean curve is where every run has a value") {
-  const StepSeries a{{0, 10, 20}, {1, 2, 3}}, b{{0, 20, 30}, {3, 5, 9}};
-  const MeanSeries m = mean_series({&a, &b});
-  CHECK(m.steps == std::vector<double>{0, 20});
-  CHECK(m.values[0].mean == 2);
-  CHECK(m.values[1].mean == 4);
-  CHECK(m.values[1].error == 1);
-}
-
-TEST_CASE("the first step of a target") {
-  const StepSeries s{{0, 10, 20, 30}, {3, NAN, 1, 2}};
-  CHECK(first_step(s, 1.5, false) == 20);
-  CHECK(first_step(s, 3, true) == 0);
-  CHECK(std::isnan(first_step(s, 0.5, false)));
-}
-
 TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   const std::vector<RunRecord> runs = {record(1, 2, {3, 1}), record(1, 1, {3, 2}),
                                        record(2, 2, {5, 2})};
@@ -80,7 +50,7 @@ TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   CHECK(g.best == 1);
   CHECK(g.steps_to_target.n == 1);
   CHECK(g.steps_to_target.mean == 10);
-  const std::string table = comparison_table(c);
+  const std::string table = to_text(comparison_report(c));
   INFO(table);
   CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  0.8500 ± 0.0500") !=
         std::string::npos);
@@ -96,7 +66,7 @@ TEST_CASE("steps that are not whole have a decimal in the table") {
   const auto table_of = [](const std::vector<std::vector<double>>& losses) {
     std::vector<RunRecord> runs;
     for (const auto& list : losses) runs.push_back(record(std::int64_t(runs.size()), 2, list));
-    return comparison_table(compare(runs, 1.5));
+    return to_text(comparison_report(compare(runs, 1.5)));
   };
   CHECK_THAT(table_of({{1}, {1}, {1}, {3, 1}}), Contains(" 2.5 ± 2.5 (4/4)"));
   CHECK_THAT(table_of({{3, 1}, {3, 3, 1}, {3, 3, 3, 1}}), Contains(" 20.0 ± 5.8 (3/3)"));
@@ -116,11 +86,11 @@ TEST_CASE("n is how many runs the mean is of") {
   const std::vector<RunRecord> runs = {record(1, 2, {3, 1}), record(2, 2, {3, 2}),
                                        record(3, 2, {3, NAN})};
   const RunComparison c = compare(runs);
-  const std::string table = comparison_table(c);
+  const std::string table = to_text(comparison_report(c));
   INFO(table);
   CHECK(table.find("all runs  2  1.5000 ± 0.5000") != std::string::npos);
-  const nn::Json json = comparison_json(c);
-  CHECK(json.items()[0].find("n")->count() == 2);
+  const nn::Json json = nn::Json::parse(to_json(comparison_report(c)));
+  CHECK(json.find("settings")->items()[0].find("n")->count() == 2);
   CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
   const testing::Folder folder;
   std::ifstream csv(write_comparison(folder.path(), c)[0]);
@@ -135,8 +105,8 @@ TEST_CASE("JSON says of how many runs a head's mean is") {
   c.of = compared_quantity("entropy");
   for (ComparedRun& run : c.settings[0].runs) run.heads.resize(1);
   c.settings[0].runs[1].heads[0].entropy = NAN;
-  const nn::Json json = comparison_json(c);
-  const std::vector<nn::Json>& heads = json.items()[0].find("heads")->items();
+  const nn::Json json = nn::Json::parse(to_json(comparison_report(c)));
+  const std::vector<nn::Json>& heads = json.find("settings")->items()[0].find("heads")->items();
   CHECK(heads.size() == nn::head_quantities().size());
   for (const nn::Json& head : heads) {
     INFO(head.dump());

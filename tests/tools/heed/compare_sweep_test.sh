@@ -34,11 +34,11 @@ ok test ! -e two/against.png
 expect 0 compare sweeps/s/scale=none,seed=3 --out one; out_has "1 runs of 1 settings"; has_file one/curves.png
 
 # --- steps to a target, a head's score at every checkpoint
-expect 0 compare sweeps/s --target 100 --against scale; out_has "steps to 100"; out_has "(3/3)"; has_file sweeps/s/compare/steps.png
+expect 0 compare sweeps/s --target 100 --against scale; out_has "target: 100"; out_has "(3/3)"; has_file sweeps/s/compare/steps.png
 expect 0 compare sweeps/s --target 0; out_has "never (0/3)"
-expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "largest"
+expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "final: accuracy of evaluations"
 expect 0 compare sweeps/s --of previous_token --out heads
-out_has "largest previous_token  at any step"; out_has "L0H1"; has_file heads/heads.csv
+out_has "final: largest previous_token of any"; out_has "L0H1"; has_file heads/heads.csv
 ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # steps 0, 6, 12
 ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 

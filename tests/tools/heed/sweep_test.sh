@@ -12,7 +12,7 @@ finished() { find "$1" -name result.json | wc -l; }
 
 # --- a grid: folders by name, the same bits as heed train's, nothing done twice
 recipe 8 'scale = ["none", "1/d-head"]' 'seed = [1, 2]' > s.toml
-expect 0 sweep s.toml --dry-run; out_has "new       sweeps/s/scale=1_d-head,seed=2"; out_has "4 runs"
+expect 0 sweep s.toml --dry-run; out_has "new    sweeps/s/scale=1_d-head,seed=2"; out_has "4 runs"
 ok test ! -e sweeps
 expect 0 sweep s.toml --quiet
 out_has "sweeps/s: 4 runs, 4 trained"; out_has "heed compare sweeps/s"; same s.toml sweeps/s/sweep.toml

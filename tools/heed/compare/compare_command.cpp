@@ -7,7 +7,7 @@
 #include "nn/run/staged_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/compare/compare_pictures.h"
-#include "tools/heed/compare/compare_tables.h"
+#include "tools/heed/compare/compare_report.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
@@ -195,21 +195,7 @@ std::vector<fs::path> write_files(const fs::path& folder, const RunComparison& c
   return out.publish(files);
 }
 
-void print_as_json(const FoundRuns& found, const RunComparison& comparison,
-                   const std::vector<fs::path>& files) {
-  nn::Json left_out = nn::Json::array(), names = nn::Json::array();
-  for (const LeftOut& run : found.left_out)
-    left_out.push_back(nn::Json::object({{"run", run.run.string()}, {"why", run.why}}));
-  for (const fs::path& file : files) names.push_back(file.string());
-  print_json(nn::Json::object({{"task", found.runs[0].config.task},
-                               {"quantity", comparison.of.name},
-                               {"target", comparison.target},
-                               {"settings", comparison_json(comparison)},
-                               {"left_out", left_out},
-                               {"files", names}}));
-}
-
-int run_compare(const CompareArguments& a, const Command& c) {
+Report run_compare(const CompareArguments& a, const Command& c) {
   if (!c.given("runs")) usage_error("compare needs runs, or the folder of a sweep");
   std::vector<std::string> given;  // not a.runs: names of runs have commas
   for (const Command::Value& value : c.values.at("runs")) given.push_back(value.text);
@@ -221,25 +207,16 @@ int run_compare(const CompareArguments& a, const Command& c) {
                           : given.size() == 1 && !nn::RunFolder(given[0]).is_run()
                               ? fs::path(given[0]) / "compare"
                               : "compare";
-  const std::string against = chosen_against(a, comparison);
-  if (!c.json) {
-    print("{}: {} runs of {} settings, mean ± standard error\n\n", found.runs[0].config.task,
-          found.runs.size(), comparison.groups.size());
-    print("{}\n", comparison_table(comparison));
-  }
-  std::vector<fs::path> files;
-  std::string problem;  // after the numbers, which need no file
+  Report report = comparison_report(comparison);
+  Table& left_out = report.table("left_out");
+  for (const LeftOut& run : found.left_out) left_out.add({run.run.string(), run.why});
   try {
-    files = write_files(folder, comparison, against);
-  } catch (const autograd::IoError& e) {
-    problem = e.what();
+    report.files(write_files(folder, comparison, chosen_against(a, comparison)));
+  } catch (const autograd::IoError& e) {  // the numbers need no file
+    report.files({});
+    report.fail(kInputOutput, fmt::format("{}; --out DIR writes the files elsewhere", e.what()));
   }
-  if (c.json)
-    print_as_json(found, comparison, files);
-  else
-    for (const fs::path& file : files) print("{}\n", file.string());
-  if (!problem.empty()) throw autograd::IoError(problem + "; --out DIR writes the files elsewhere");
-  return kOk;
+  return report;
 }
 
 constexpr const char* kCompareNotes =
@@ -263,12 +240,6 @@ constexpr const char* kCompareNotes =
 
 void compare_command(Command& c) {
   c.name = "compare", c.what = "many runs: means over seeds, as a table and pictures";
-  c.json_keys[""] =
-      "task quantity target settings (setting options n final_mean final_error best above_mean "
-      "above_error accuracy_mean accuracy_error reached steps_mean steps_error "
-      "runs (run seed final best above accuracy steps_to_target seconds) "
-      "heads (layer head quantity n mean error) seconds_mean seconds_error) "
-      "left_out files";
   c.examples =
       "  heed compare sweeps/scale\n"
       "  heed compare sweeps/scale --of induction --target 0.5\n"
@@ -286,8 +257,9 @@ void compare_command(Command& c) {
              .shows("the one that differs, if it is one"),
          nn::Setting("out", a->out, "DIR", "folder for the files")
              .shows("compare in the sweep, or here")});
-  c.add_common(Command::kThreads | Command::kJson);
-  c.run = [a](const Command& command) { return run_compare(*a, command); };
+  c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.modes = {{.result = kComparisonKeys,
+              .run = [a](const Command& command) { return run_compare(*a, command); }}};
 }
 
 }  // namespace heed

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-void add_mean(plot::Series& series, double x, const MeanError& m) {
+void add_mean(plot::Series& series, double x, const nn::MeanError& m) {
   const double error = m.n > 1 ? m.error : 0;
   series.x.push_back(x);
   series.y.push_back(m.mean);
@@ -20,10 +20,10 @@ void add_mean(plot::Series& series, double x, const MeanError& m) {
 }
 
 // ", mean of 5 seeds", ", mean of 3 to 5 seeds": those that the means are of; "" without any mean.
-std::string seeds_text(const std::vector<MeanError>& means) {
+std::string seeds_text(const std::vector<nn::MeanError>& means) {
   if (means.empty()) return "";
   std::size_t least = means[0].n, most = least;
-  for (const MeanError& m : means) least = std::min(least, m.n), most = std::max(most, m.n);
+  for (const nn::MeanError& m : means) least = std::min(least, m.n), most = std::max(most, m.n);
   if (most <= 1) return most == 1 ? ", 1 seed" : ", no seed";
   const std::string some = least < most ? fmt::format("{} to ", least) : "";
   return fmt::format(", mean of {}{} seeds and its standard error", some, most);
@@ -50,7 +50,7 @@ std::string not_drawn_text(const RunComparison& c) {
 struct ChartPoint {
   std::size_t series;
   double x;
-  MeanError mean;
+  nn::MeanError mean;
 };
 
 std::string task_of(const RunComparison& c) { return c.groups[0].runs[0]->config.task; }
@@ -95,7 +95,7 @@ plot::LineChart curves_chart(const RunComparison& c) {
   const std::string some = shown < c.settings.size() ? fmt::format(", the first {} of {} settings",
                                                                    shown, c.settings.size())
                                                      : "";
-  std::vector<MeanError> finals;
+  std::vector<nn::MeanError> finals;
   for (const ComparedGroup& g : c.settings) finals.push_back(g.final);
   plot::LineChart chart{.title = fmt::format("{} while training: task {}{}{}", c.of.words(),
                                              task_of(c), seeds_text(finals), some),
@@ -117,14 +117,14 @@ plot::LineChart curves_chart(const RunComparison& c) {
 }
 
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
-                              MeanError ComparedGroup::*number) {
+                              nn::MeanError ComparedGroup::*number) {
   const bool steps = number == &ComparedGroup::steps_to_target;
   const std::string what =
       steps       ? fmt::format("Steps until {} is {} {}", c.of.name,
                           c.of.rises() ? "at least" : "at most", c.target.value_or(NAN))
       : c.of.head ? fmt::format("Largest {} of any head, at the end", c.of.name)
                   : "Final " + c.of.words();
-  std::vector<MeanError> drawn;
+  std::vector<nn::MeanError> drawn;
   for (const ComparedGroup& g : c.settings)
     if (!steps || all_reached(g)) drawn.push_back(g.*number);
   plot::LineChart chart{
@@ -145,7 +145,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
     const auto place = std::find(values.begin(), values.end(), value) - values.begin();
     const double x = numbers ? *autograd::parse_number<double>(value) : double(place);
     points.push_back({std::size_t(series - chart.series.begin()), x,
-                      steps && !all_reached(g) ? MeanError() : g.*number});
+                      steps && !all_reached(g) ? nn::MeanError() : g.*number});
   }
   // A line goes from left to right, whatever the order of the groups.
   std::stable_sort(points.begin(), points.end(),

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/heed/compare/compare_tables.h"
+#include "tools/heed/compare/compare_report.h"
 #include "tools/plot/chart.h"
 
 namespace heed {
@@ -20,7 +20,7 @@ plot::LineChart curves_chart(const RunComparison& c);
 /// final, or steps to the target, where a setting of which not all runs reach it is not drawn but
 /// named in the title.
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
-                              MeanError ComparedGroup::*number);
+                              nn::MeanError ComparedGroup::*number);
 
 /// curves.png and, unless `against` is empty, against.png and, of a target, steps.png. IoError.
 std::vector<std::filesystem::path> draw_comparison(const std::filesystem::path& folder,

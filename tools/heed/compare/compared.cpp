@@ -83,7 +83,7 @@ ComparedRun compare_run(const RunRecord& run, const ComparedQuantity& of,
     result.accuracy = last.eval_accuracy;
     result.above = last.eval_loss - last.eval_optimal;
   }
-  if (target) result.steps_to_target = first_step(result.series, *target, of.rises());
+  if (target) result.steps_to_target = nn::first_step(result.series, *target, of.rises());
   return result;
 }
 
@@ -92,7 +92,7 @@ ComparedGroup compare_group(const RunGroup& group, std::vector<ComparedRun> runs
   const auto mean = [&](auto number) {
     std::vector<double> values;
     for (const ComparedRun& run : result.runs) values.push_back(number(run));
-    return mean_error(values);
+    return nn::finite_mean_error(values);
   };
   result.final = mean([](const ComparedRun& r) { return r.final; });
   result.accuracy = mean([](const ComparedRun& r) { return r.accuracy; });
@@ -100,13 +100,13 @@ ComparedGroup compare_group(const RunGroup& group, std::vector<ComparedRun> runs
   result.steps_to_target = mean([](const ComparedRun& r) { return r.steps_to_target; });
   result.seconds = mean([](const ComparedRun& r) { return r.seconds(); });
   std::vector<double> bests;
-  std::vector<const StepSeries*> series;
+  std::vector<const nn::StepSeries*> series;
   for (const ComparedRun& run : result.runs) {
     bests.push_back(run.best);
     series.push_back(&run.series);
   }
   result.best = best_of(bests, rises);
-  result.curve = mean_series(series);
+  result.curve = nn::mean_series(series);
   return result;
 }
 
@@ -117,7 +117,7 @@ std::vector<HeadMean> head_means(const ComparedGroup& group, const nn::HeadQuant
       values[{head.layer, head.head}].push_back(head.*quantity.value);
   std::vector<HeadMean> means;
   for (const auto& [place, list] : values)
-    means.push_back({place.first, place.second, mean_error(list)});
+    means.push_back({place.first, place.second, nn::finite_mean_error(list)});
   return means;
 }
 

@@ -6,8 +6,8 @@
 
 #include "nn/io/json.h"
 #include "nn/study/head_scores.h"
+#include "nn/train/statistics.h"
 #include "tools/heed/compare/run_groups.h"
-#include "tools/heed/compare/statistics.h"
 
 namespace heed {
 
@@ -27,7 +27,7 @@ ComparedQuantity compared_quantity(const std::string& name);
 /// One run's numbers.
 struct ComparedRun {
   const RunRecord* record;
-  StepSeries series = {};
+  nn::StepSeries series = {};
   std::vector<nn::HeadReport> heads =
       {};  ///< of the last weights, where a head's score is compared
   double final = NAN, best = NAN, accuracy = NAN, above = NAN;  ///< above: the best possible loss
@@ -44,9 +44,9 @@ ComparedRun compare_run(const RunRecord& run, const ComparedQuantity& of,
 struct ComparedGroup {
   const RunGroup* group;
   std::vector<ComparedRun> runs;
-  MeanError final = {}, accuracy = {}, above = {}, steps_to_target = {}, seconds = {};
+  nn::MeanError final = {}, accuracy = {}, above = {}, steps_to_target = {}, seconds = {};
   double best = NAN;  ///< of any run at any evaluation
-  MeanSeries curve = {};
+  nn::MeanSeries curve = {};
 };
 /// Means over `runs`, the numbers of this group's. `rises`: the best is the largest.
 ComparedGroup compare_group(const RunGroup& group, std::vector<ComparedRun> runs, bool rises);
@@ -54,7 +54,7 @@ ComparedGroup compare_group(const RunGroup& group, std::vector<ComparedRun> runs
 /// A head's scores over the runs of a setting.
 struct HeadMean {
   std::int64_t layer, head;
-  MeanError value;
+  nn::MeanError value;
 };
 /// By layer, then head; n of each is in how many runs the score is finite.
 std::vector<HeadMean> head_means(const ComparedGroup& group, const nn::HeadQuantity& quantity);

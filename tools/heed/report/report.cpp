@@ -112,7 +112,8 @@ std::string to_csv(const Table& table) {
   const auto add_line = [&](const auto& cell) {
     bool first = true;
     for (std::size_t i = 0; i < table.columns.size(); ++i)
-      if (!table.columns[i].key.empty()) {
+      if (const Column& column = table.columns[i];
+          !column.key.empty() && column.inside.size() == 0) {
         csv += (first ? "" : ",") + csv_quoted(cell(i));
         first = false;
       }

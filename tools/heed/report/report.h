@@ -64,6 +64,7 @@ struct Column {
   int drop = 0;
   Columns inside = {};  ///< keys of the object, or of the table's rows, that is the value
   bool is_table = false;
+  bool optional = false;  ///< text leaves the column out where no row has a value
 };
 
 constexpr const Column* Columns::end() const { return first_ + size_; }
@@ -166,7 +167,8 @@ std::string to_text(const Report& report);
 std::string to_text(const Table& table);
 /// One object on one line. Numbers that are not finite are null.
 std::string to_json(const Report& report);
-/// The keys of the columns, and a line for each row. What is null or not finite is empty.
+/// The keys of the columns, and a line for each row. What is null or not finite is empty. Tables
+/// inside are left out.
 std::string to_csv(const Table& table);
 /// The first table with a key, as CSV.
 std::string to_csv(const Report& report);

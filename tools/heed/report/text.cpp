@@ -76,11 +76,18 @@ std::size_t width_of(const std::vector<TextColumn>& columns) {
   return width - kGap.size();
 }
 
+// True if no row has a value.
+bool is_empty(const Table& table, std::size_t column) {
+  return std::ranges::all_of(table.rows, [&](const std::vector<Value>& row) {
+    return text_of(row[column], table.columns[column]) == "-";
+  });
+}
+
 std::vector<TextColumn> text_columns(const Table& table) {
   std::vector<TextColumn> columns;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
-    if (column.label.empty()) continue;
+    if (column.label.empty() || (column.optional && is_empty(table, c))) continue;
     TextColumn& text = columns.emplace_back(TextColumn{column.drop, true, {}});
     text.cells.push_back(std::string(column.label) +
                          (column.unit.empty() ? "" : fmt::format(" ({})", column.unit)));

@@ -11,7 +11,6 @@
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_folder.h"
 #include "tools/heed/sweep/sweep_run.h"
-#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
@@ -68,55 +67,60 @@ const char* plan_state(RunState state) {
   return state == RunState::kFinished ? "finished" : state == RunState::kSaved ? "goes on" : "new";
 }
 
-int list_plan(const std::filesystem::path& folder, const std::vector<const PlannedRun*>& runs,
-              bool json) {
-  nn::Json list = nn::Json::array();
+constexpr Column kPlannedRun[] = {{"", "state"}, {"run", "run"}, {"state"}};
+constexpr Column kPlanKeys[] = {{"sweep"}, rows("runs", kPlannedRun)};
+constexpr Column kSweptRun[] = {{"run"}, {"state"}, {"exit_code"}, {"error"}, {"result"}};
+constexpr Column kSweepKeys[] = {
+    {"sweep"}, rows("runs", kSweptRun), {"trained"}, {"before"}, {"failed"}, {"seconds"}};
+
+Report plan_report(const std::filesystem::path& folder,
+                   const std::vector<const PlannedRun*>& runs) {
+  Report report(kPlanKeys);
+  report.set("sweep", folder.string());
+  Table& table = report.table("runs");
   for (const PlannedRun* run : runs) {
     const char* state = plan_state(state_of(folder / run->name));
-    if (json)
-      list.push_back(nn::Json::object({{"run", (folder / run->name).string()}, {"state", state}}));
-    else
-      print("{:<8}  {}\n", state, plot::visible_text((folder / run->name).string()));
+    table.add({state, (folder / run->name).string(), state});
   }
-  if (json)
-    print_json(nn::Json::object({{"sweep", folder.string()}, {"runs", list}}));
-  else
-    print("{} runs\n", with_commas(std::int64_t(runs.size())));
-  return kOk;
+  table.note = with_commas(std::int64_t(runs.size())) + " runs";
+  return report;
 }
 
-void print_outcome(const std::filesystem::path& folder, const SweepOutcome& outcome, bool json) {
+Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& outcome) {
   using State = RunOutcome::State;
   const std::size_t trained = outcome.count(State::kFinished),
                     before = outcome.count(State::kBefore), failed = outcome.count(State::kFailed);
-  if (json) {
-    nn::Json runs = nn::Json::array();
-    for (const RunOutcome& run : outcome.runs)
-      runs.push_back(
-          nn::Json::object({{"run", (folder / run.run->name).string()},
-                            {"state", state_name(run.state)},
-                            {"exit_code", run.exit_code},
-                            {"error", run.error.empty() ? nn::Json() : nn::Json(run.error)},
-                            {"result", run.result}}));
-    print_json(nn::Json::object({{"sweep", folder.string()},
-                                 {"runs", runs},
-                                 {"trained", trained},
-                                 {"before", before},
-                                 {"failed", failed},
-                                 {"seconds", outcome.seconds}}));
-    return;
+  Report report(kSweepKeys);
+  report.set("sweep", folder.string());
+  report.set("trained", trained);
+  report.set("before", before);
+  report.set("failed", failed);
+  report.set("seconds", outcome.seconds);
+  Table& table = report.table("runs");
+  std::string text =
+      fmt::format("{}: {} runs, {} trained in {}, {} finished before, {} failed\n", folder.string(),
+                  outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
+  for (const RunOutcome& run : outcome.runs) {
+    const bool why = !run.error.empty();
+    table.add({(folder / run.run->name).string(), state_name(run.state), run.exit_code,
+               why ? Value(run.error) : Value(), run.result});
+    if (run.state == State::kFailed)
+      text += fmt::format("failed  {}: {}\n", run.run->name, run.error);
   }
-  print("{}: {} runs, {} trained in {}, {} finished before, {} failed\n", folder.string(),
-        outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
-  for (const RunOutcome& run : outcome.runs)
-    if (run.state == State::kFailed) print("failed  {}: {}\n", run.run->name, run.error);
   if (outcome.interrupted)
-    print("stopped; the same command goes on\n");
+    text += "stopped; the same command goes on\n";
   else if (trained + before > 0)
-    print("heed compare {} compares them\n", folder.string());
+    text += fmt::format("heed compare {} compares them\n", folder.string());
+  report.block(text);
+  if (outcome.interrupted)
+    report.fail(kInterrupted);
+  else if (failed > 0 &&
+           launcher().size == 1)  // which ends all when one process does not exit with 0
+    report.fail(kCheckFailed);
+  return report;
 }
 
-int sweep(const SweepArguments& a, const Command& c) {
+Report sweep(const SweepArguments& a, const Command& c) {
   if (a.file.empty()) usage_error("sweep needs a FILE.toml; heed sweep --help has one");
   const Share share = share_of(a.part);
   const std::string text = nn::read_toml_text(a.file);
@@ -128,14 +132,9 @@ int sweep(const SweepArguments& a, const Command& c) {
   std::vector<const PlannedRun*> runs;
   for (std::size_t i = 0; i < plan.runs.size(); ++i)
     if (is_in_part(i, share.index, share.count)) runs.push_back(&plan.runs[i]);
-  if (a.dry_run) return list_plan(folder, runs, c.json);
+  if (a.dry_run) return plan_report(folder, runs);
   keep_sweep(folder, with_pairs(text, a.pairs));
-  const SweepOutcome outcome = train_runs(jobs_of(a, c, folder), runs);
-  print_outcome(folder, outcome, c.json);
-  if (outcome.interrupted) return kInterrupted;
-  // A launcher ends all when one of its processes does not exit with 0.
-  const bool fatal = outcome.count(RunOutcome::State::kFailed) > 0 && launcher().size == 1;
-  return fatal ? kCheckFailed : kOk;
+  return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));
 }
 
 constexpr const char* kSweepNotes =
@@ -171,8 +170,6 @@ with exit 0, as a launcher ends all when one process fails. With Slurm:
 
 void sweep_command(Command& c) {
   c.name = "sweep", c.what = "train a grid of options and seeds, a run each";
-  c.json_keys[""] = "sweep runs (run state exit_code error result) trained before failed seconds";
-  c.json_keys["--dry-run"] = "sweep runs (run state)";
   c.examples =
       "  heed sweep scale.toml --dry-run\n"
       "  heed sweep scale.toml --out sweeps/scale\n"
@@ -192,8 +189,10 @@ void sweep_command(Command& c) {
            .shows("pairs in the file"),
        {"dry-run", a->dry_run, "list the runs and what there is of them; train nothing"},
        {"quiet", a->quiet, "no progress, only warnings and failures"}});
-  c.add_common(Command::kThreads | Command::kJson);
-  c.run = [a](const Command& command) { return sweep(*a, command); };
+  c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  const auto run = [a](const Command& command) { return sweep(*a, command); };
+  c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run},
+             {.result = kSweepKeys, .run = run}};
 }
 
 }  // namespace heed

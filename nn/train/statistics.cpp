@@ -1,19 +1,21 @@
-#include "tools/heed/compare/statistics.h"
+#include "nn/train/statistics.h"
 
-namespace heed {
+namespace heed::nn {
 
 MeanError mean_error(const std::vector<double>& values) {
-  MeanError result;
-  double sum = 0, squares = 0;
-  for (const double x : values)
-    if (std::isfinite(x)) sum += x, ++result.n;
-  if (result.n == 0) return result;
+  MeanError result{.n = values.size()};
   const double n = double(result.n);
-  result.mean = sum / n;
-  for (const double x : values)
-    if (std::isfinite(x)) squares += (x - result.mean) * (x - result.mean);
+  double sum = 0, squares = 0;
+  for (const double x : values) sum += x;
+  if (result.n > 0) result.mean = sum / n;
+  for (const double x : values) squares += (x - result.mean) * (x - result.mean);
   if (result.n > 1) result.error = std::sqrt(squares / (n - 1) / n);
   return result;
+}
+
+MeanError finite_mean_error(std::vector<double> values) {
+  std::erase_if(values, [](double x) { return !std::isfinite(x); });
+  return mean_error(values);
 }
 
 MeanSeries mean_series(const std::vector<const StepSeries*>& series) {
@@ -24,7 +26,7 @@ MeanSeries mean_series(const std::vector<const StepSeries*>& series) {
   for (const auto& [step, values] : by_step) {
     if (values.size() < series.size()) continue;
     mean.steps.push_back(step);
-    mean.values.push_back(mean_error(values));
+    mean.values.push_back(finite_mean_error(values));
   }
   return mean;
 }
@@ -35,4 +37,4 @@ double first_step(const StepSeries& series, double target, bool rises) {
   return NAN;
 }
 
-}  // namespace heed
+}  // namespace heed::nn

@@ -1,0 +1,41 @@
+// Means over seeds.
+#include "nn/train/statistics.h"
+
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::nn;
+
+TEST_CASE("mean and standard error, by hand") {
+  // 2, 4, 4, 4, 5, 5, 7, 9: mean 5, squares 32, variance 32/7.
+  const MeanError m = mean_error({2, 4, 4, 4, 5, 5, 7, 9});
+  CHECK(m.n == 8);
+  CHECK(m.mean == 5);
+  CHECK(m.error == Approx(std::sqrt(32.0 / 7 / 8)));
+  CHECK(finite_mean_error({1, NAN, 3}).n == 2);
+  CHECK(finite_mean_error({1, NAN, 3}).mean == 2);
+  CHECK(finite_mean_error({1, NAN, 3}).error == 1);
+  CHECK(std::isnan(mean_error({1, NAN, 3}).mean));
+  CHECK(mean_error({7}).mean == 7);
+  CHECK(std::isnan(mean_error({7}).error));
+  CHECK(std::isnan(mean_error({}).mean));
+}
+
+TEST_CASE("a mean curve is where every run has a value") {
+  const StepSeries a{{0, 10, 20}, {1, 2, 3}}, b{{0, 20, 30}, {3, 5, 9}};
+  const MeanSeries m = mean_series({&a, &b});
+  CHECK(m.steps == std::vector<double>{0, 20});
+  CHECK(m.values[0].mean == 2);
+  CHECK(m.values[1].mean == 4);
+  CHECK(m.values[1].error == 1);
+}
+
+TEST_CASE("the first step of a target") {
+  const StepSeries s{{0, 10, 20, 30}, {3, NAN, 1, 2}};
+  CHECK(first_step(s, 1.5, false) == 20);
+  CHECK(first_step(s, 3, true) == 0);
+  CHECK(std::isnan(first_step(s, 0.5, false)));
+}
+
+}  // namespace

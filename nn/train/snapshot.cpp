@@ -4,7 +4,7 @@
 #include <span>
 #include <sstream>
 
-#include "autograd/ops/map.h"
+#include "autograd/base/dtype.h"
 #include "nn/io/crc32c.h"
 #include "nn/train/trainer.h"
 

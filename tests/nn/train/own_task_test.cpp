@@ -1,4 +1,5 @@
 // A task of one's own, from outside of the library.
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"

@@ -56,7 +56,7 @@ TEST_CASE("a task of one's own trains, and resumes where it is given again") {
   RunFolder(folder.path()).save(t.snapshot());
   for (const char* file : {"model.safetensors", "state.safetensors", "config.toml"})
     CHECK(bytes_of(folder / file) == bytes_of(straight / file));
-  c.context = 10;
+  c.model.context = 10;
   CHECK_THROWS_WITH(Trainer(c, std::make_unique<Counting>()),
                     Contains("counting has sequences of 8 tokens, not 10"));
 }

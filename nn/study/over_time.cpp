@@ -65,7 +65,8 @@ Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t m
   if (task.facts().stop) return without_padding(task.evaluation(0, 1));  // they end anywhere
   constexpr double kBytes = 256e6;
   const auto T = double(task.facts().context);
-  const double maps = 8 * double(model.options.layers * model.options.heads);  // S, A, gradients
+  const double maps =
+      8 * double(model.options.layers * model.options.attention.heads);  // S, A, gradients
   most = std::min(most, task.evaluation_size());
   const double fit = kBytes / (4 * T * (T * maps + double(task.facts().classes)));
   return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));

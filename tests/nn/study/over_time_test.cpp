@@ -22,7 +22,8 @@ using heed::testing::Folder;
 
 Transformer::Options cycle_reader() {
   Transformer::Options o;
-  o.vocab = 6, o.d_model = 8, o.heads = 2, o.layers = 2, o.context = 6, o.dtype = float64;
+  o.vocab = 6, o.attention.d_model = 8, o.attention.heads = 2, o.layers = 2, o.context = 6,
+  o.attention.dtype = float64;
   return o;
 }
 

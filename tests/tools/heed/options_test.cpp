@@ -39,7 +39,7 @@ class Place {
     fs::create_directories(folder_ / "directory");
     fs::current_path(folder_.path());
     nn::RunConfig c = nn::preset("reverse");
-    c.d_model = 16, c.steps = 2, c.batch = 4, c.eval_batch = 8;
+    c.model.attention.d_model = 16, c.steps = 2, c.batch = 4, c.eval_batch = 8;
     nn::Trainer t(c);
     t.step();
     fs::create_directories("runs/reverse-1");

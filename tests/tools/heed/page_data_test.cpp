@@ -22,9 +22,9 @@ struct Paged {
 
   explicit Paged(std::int64_t length, std::int64_t window = 0) {
     nn::Transformer::Options o{
-        .vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = length};
-    o.dtype = autograd::float64;
-    o.window = window;
+        .vocab = 5, .layers = 2, .context = length, .attention = {.d_model = 8, .heads = 2}};
+    o.attention.dtype = autograd::float64;
+    o.attention.window = window;
     const nn::Transformer model = nn::testing::random_model(o);
     nn::Sequence s;
     PagePane page{"run", "hash", "the loss", {}};

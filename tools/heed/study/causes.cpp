@@ -25,8 +25,8 @@ void add_ablation(Causes& causes, const CauseArguments& a, const Command& c,
                   const nn::LoadedRun& run, const nn::Batch& one, nn::Objective objective) {
   const bool all = a.ablate == "all";
   const nn::Transformer::Options& o = run.model.options;
-  const auto heads = all ? nn::all_heads(o.layers, o.heads)
-                         : nn::parse_heads("--ablate", a.ablate, o.layers, o.heads);
+  const auto heads = all ? nn::all_heads(o.layers, o.attention.heads)
+                         : nn::parse_heads("--ablate", a.ablate, o.layers, o.attention.heads);
   nn::Batch batch = one;
   if (a.samples > 0) {
     batch = evaluation_batch(run, a.samples);
@@ -86,7 +86,7 @@ void add_attribution(Causes& causes, const nn::LoadedRun& run, const nn::Batch& 
   if (run.model.options.norm == nn::NormPlacement::kPost) return;  // no part has an output there
   const nn::Transformer::Options& o = run.model.options;
   causes.tables.push_back(
-      copying_table(nn::all_heads(o.layers, o.heads), nn::copying_scores(run.model)));
+      copying_table(nn::all_heads(o.layers, o.attention.heads), nn::copying_scores(run.model)));
   if (objective.kind != nn::Objective::kLoss)
     causes.tables.push_back(
         logit_attribution_table(nn::logit_attribution(run.model, one, objective)));

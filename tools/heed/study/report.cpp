@@ -21,7 +21,7 @@ PagePane empty_pane(const ReportPane& pane) {
 }
 
 nn::Json pane_json(const PagePane& pane, const nn::Transformer& model) {
-  return pane.json(model.options.layers, model.options.heads);
+  return pane.json(model.options.layers, model.options.attention.heads);
 }
 
 // The first, the last and, of the others, those nearest to the steepest fall, by step.
@@ -49,7 +49,7 @@ std::vector<nn::CheckpointFile> telling_moments(const std::vector<nn::Checkpoint
 std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
                                   const nn::Objective& objective) {
   constexpr double kMostFlops = 2e10;
-  const double passes = double(model.options.layers * model.options.heads);
+  const double passes = double(model.options.layers * model.options.attention.heads);
   const double flops = 2 * double(nn::count_parameters(model)) * double(one.inputs.numel());
   if (passes * flops > kMostFlops) return {};
   return nn::ablate_each(model, one, objective, nn::Ablation::kZero);

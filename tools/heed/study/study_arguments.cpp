@@ -90,7 +90,7 @@ std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command&
   if (!c.given("head")) return {};
   if (a.head == "all" || a.head.find(',') != std::string::npos)
     usage_error("--head: draws one head, as L1H0, got '{}'", a.head);
-  return nn::parse_heads("--head", a.head, model.options.layers, model.options.heads)[0];
+  return nn::parse_heads("--head", a.head, model.options.layers, model.options.attention.heads)[0];
 }
 
 }  // namespace heed

@@ -130,7 +130,7 @@ TEST_CASE("a model's flow is of its own patterns and their gradients") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const AttentionFlow flow = attention_flow(model, one_sequence(), kDiff);
+    const AttentionFlow flow = attention_flow(study(model, one_sequence(), kDiff));
     Probe probe;
     for (const char* site : {"blocks.0.attn.hook_pattern", "blocks.1.attn.hook_pattern"})
       probe.record(site);

@@ -53,8 +53,9 @@ TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   CHECK(g.steps_to_target.mean == 10);
   const std::string table = to_text(comparison_report(c));
   INFO(table);
-  CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  0.8500 ± 0.0500") !=
+  CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  10 (1/2)") !=
         std::string::npos);
+  CHECK(table.find("Also in --json: accuracy\n") != std::string::npos);  // 80 columns
   CHECK(table.find("10 (1/2)") != std::string::npos);
   CHECK(table.find("never (0/1)") != std::string::npos);
   CHECK(table.find("seconds") == std::string::npos);  // none recorded

@@ -310,7 +310,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
-      {"study A B", {kRun, kRun}},
+      {"study --other", {kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},
       {"verify resume", {"resume", kRun}},
       {"info ", {kRun}},

@@ -19,7 +19,7 @@
 #include "tests/support/disk.h"
 #include "tests/support/models.h"
 #include "tests/support/pictures.h"
-#include "tools/heed/study/study_export.h"
+#include "tools/heed/study/study_files.h"
 #include "tools/plot/color_range.h"
 
 #define STB_IMAGE_IMPLEMENTATION

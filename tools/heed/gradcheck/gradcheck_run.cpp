@@ -27,19 +27,19 @@ struct Parameter {
   std::string failure = {};              // empty: none
 };
 
-void take(Parameter& p, const autograd::GradcheckReport& report, const GradcheckRequest& request) {
+void take(Parameter& p, const autograd::CheckReport& report, const GradcheckRequest& request) {
   for (const Oracle oracle : autograd::kAllOracles) {
     if (!(oracle == Oracle::kDual ? request.dual : request.differences)) continue;
     double fewest = p.digits[int(oracle)].value_or(16);
     for (int order = 1; order <= report.order; ++order) {
-      const autograd::Agreement& found = report.agreement(order, oracle);
+      const autograd::OracleReport& found = report.by(order, oracle);
       if (order == 1) p.entries += found.checked;
-      for (const autograd::GradientEntry* e : {&found.worst, &found.together})
+      for (const autograd::CheckedEntry* e : {&found.worst, &found.direction})
         if (!(e->digits() >= fewest)) fewest = e->digits();
     }
     p.digits[int(oracle)] = fewest;
   }
-  if (!report.ok && p.failure.empty()) p.failure = report.message;
+  if (!report.ok() && p.failure.empty()) p.failure = report.message;
 }
 
 // The model's mean loss on two sequences as a function of its parameters, in their dtype.

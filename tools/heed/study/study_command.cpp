@@ -27,7 +27,7 @@ namespace {
 // ---- what is asked: a sequence, a scalar L of it, and what else to make of them
 
 struct StudyArguments {
-  std::string run, other, weights = "model.safetensors", prompt, of = "loss", out, head;
+  std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "loss", out, head;
   std::optional<StudyExport> form;
   std::string at;
   std::int64_t sample = 0;

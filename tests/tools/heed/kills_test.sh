@@ -115,5 +115,16 @@ for kind in ${KINDS:-plain mount current link readonly}; do
   train_first_old=() train_first_new=()
   for command in train_first train study compare; do all_kills $command; done
 done
+# --- without locks, what is not committed may be another process's; what is committed is finished
+nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/kill_at.so expect "$@"; }
+nolock 0 "${learn[@]}" --out free; nolock 0 "${learn[@]}" --out free --overwrite
+nolock 0 study a --out free
+mkdir free/.staging && touch free/.staging/heed-journal
+nolock 2 study a --out free --overwrite; err_has "free/.staging may be in use by another process"
+nolock 4 train --resume free --steps 5; err_has "free/.staging may be in use by another process"
+mkdir free/.publish && printf -- '- dA.png\n' > free/.publish/heed-journal
+nolock 0 eval free --sequences 4; ok test ! -e free/dA.png; ok test ! -e free/.publish
+rm -r free/.staging; nolock 0 train --resume free --steps 5 --quiet
+
 echo "$kills kills"
 end_of_checks

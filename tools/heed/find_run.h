@@ -1,4 +1,4 @@
-// Which run a command is about. Where heed train puts one: train/out_folder.h.
+// Which run a command is about. Where heed train puts one: plan/out_folder.h.
 #pragma once
 
 #include <filesystem>

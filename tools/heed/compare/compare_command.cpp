@@ -12,7 +12,7 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/train/train_run.h"
 
 namespace heed {

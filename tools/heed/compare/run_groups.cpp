@@ -7,7 +7,7 @@
 #include "nn/io/json.h"
 #include "nn/io/toml.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
 
 namespace heed {
 namespace {

@@ -15,10 +15,10 @@
 #include "autograd/base/files.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/sweep/sweep_progress.h"
 #include "tools/heed/sweep/worker.h"
-#include "tools/heed/train/out_folder.h"
+#include "tools/heed/plan/out_folder.h"
 
 namespace heed {
 namespace {

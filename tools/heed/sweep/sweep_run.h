@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/io/json.h"
-#include "tools/heed/sweep/sweep_plan.h"
+#include "tools/heed/plan/sweep_plan.h"
 
 namespace heed {
 

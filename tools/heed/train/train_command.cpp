@@ -8,9 +8,9 @@
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/out_folder.h"
+#include "tools/heed/plan/out_folder.h"
 #include "tools/heed/train/train_checks.h"
-#include "tools/heed/train/train_config.h"
+#include "tools/heed/plan/train_config.h"
 #include "tools/heed/train/train_ranks.h"
 #include "tools/heed/train/train_run.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tools/heed/sweep/sweep_plan.h"
+#include "tools/heed/plan/sweep_plan.h"
 
 namespace heed {
 

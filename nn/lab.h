@@ -21,5 +21,5 @@
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"
 #include "nn/train/invariants.h"
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "nn/train/trainer.h"

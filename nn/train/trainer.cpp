@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/gradient_trace.h"
+#include "nn/io/safetensors.h"
+#include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/audit.h"
 #include "nn/train/invariants.h"
@@ -115,28 +118,62 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
       dropout_(stream(config_.seed, Stream::kDropout)),
       optimizer_(make_optimizer(config_, model)) {}
 
-void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every) {
-  RunConfig changed = config_;
-  if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
+void Trainer::set(const RunConfig& config) {
+  RunConfig changed = config;
+  changed.text = config_.text, changed.lines = config_.lines;  // resume finds a text that was moved
+  if (changed.steps != config_.steps && changed.schedule_steps == 0 &&
+      changed.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
-  changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
   validate(changed);
+  const auto difference = recipe_difference(recipe_text(changed), recipe_text(config_), "");
+  if (difference)
+    fail<ValueError>("set", "cannot change '", difference->b, "' of a run to '", difference->a,
+                     "'; only its length, its intervals and the rules of an early end may change");
   config_ = changed;
 }
 
-void Trainer::set_check_invariants(std::int64_t every) {
-  RunConfig changed = config_;
-  changed.check_invariants = every;
-  validate(changed);
-  config_ = changed;
+Snapshot Trainer::snapshot() const {
+  Snapshot s{.config = config_, .step = steps_done};
+  for (const NamedTensor& p : parameters(model)) s.tensors.push_back({"model." + p.name, p.tensor});
+  for (const NamedTensor& x : optimizer_->state())
+    s.tensors.push_back({"optimizer." + x.name, x.tensor});
+  for (const NamedTensor& p : best_) s.tensors.push_back({"best." + p.name, p.tensor});
+  s.history = history_;
+  s.best_loss = best_loss_, s.best_step = best_step_;
+  s.data_stream = data_.state(), s.dropout_stream = dropout_.state();
+  s.data = task->facts().data;
+  return s;
 }
 
-void Trainer::set_stop_rules(std::int64_t patience, double target_loss, double target_accuracy) {
-  RunConfig changed = config_;
-  changed.patience = patience;
-  changed.target_loss = target_loss, changed.target_accuracy = target_accuracy;
-  validate(changed);
-  config_ = changed;
+Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
+  const RunConfig config = own ? s.config : effective(s.config);
+  Trainer t(config, saved_task(config, s.data, s.origin, std::move(own)));
+  t.steps_done = s.step;
+  t.history_ = s.history;
+  t.best_loss_ = s.best_loss, t.best_step_ = s.best_step;
+  if (s.best_loss)
+    for (const NamedTensor& p : parameters(t.model))
+      t.best_.push_back({p.name, empty_like(p.tensor.detach())});
+  load_parameters(t.snapshot().tensors, {.path = s.origin, .tensors = s.tensors});
+  for (const NamedTensor& x : t.optimizer_->state()) {
+    if (x.tensor.dtype() != int64) {
+      const std::string bad = first_non_finite(x.tensor);
+      check<IoError>(bad.empty(), s.origin, "optimizer.", x.name, " is ", bad, "; it was changed");
+      continue;
+    }
+    const std::int64_t updates = *x.tensor.data<std::int64_t>();
+    check<IoError>(updates >= 0 && updates <= s.step, s.origin, "optimizer.", x.name, " is ",
+                   updates, ", needs 0 to ", s.step, ", the steps done; one was changed");
+  }
+  for (auto [name, generator, state] :
+       {std::tuple("data_stream", &t.data_, &s.data_stream),
+        std::tuple("dropout_stream", &t.dropout_, &s.dropout_stream)})
+    try {
+      generator->set_state(*state);
+    } catch (const ValueError& e) {
+      fail<IoError>(s.origin, "'", name, "' is damaged: ", e.what());
+    }
+  return t;
 }
 
 void Trainer::join(Exchange& ranks) {

@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "nn/io/safetensors.h"
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/model_report.h"
@@ -22,7 +22,7 @@ std::string text_of(const T& value) {
 }
 
 int info_on_run(const std::filesystem::path& folder, bool json) {
-  nn::LoadedRun run = open_run(folder, "model.safetensors", nn::Use::kPrompts);
+  nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
   const ModelReport report = report_on(run.model);
   const std::string weights = nn::hash_of_tensors(parameters(run.model));
   if (json) {
@@ -122,10 +122,10 @@ void info_command(Command& c) {
       "activation_bytes_per_sequence tensors (name shape std) attention";
   c.json_keys["of a picture"] = "file width height texts (keyword text)";
   c.json_keys["of a file"] = "file checksum numbers tensors (name dtype shape) metadata";
-  c.examples =
-      "  heed info\n"
-      "  heed info runs/induction-1/model.safetensors\n"
-      "  heed info runs/induction-1/attention.png";
+  const nn::RunFolder example("runs/induction-1");
+  c.examples = fmt::format("  heed info\n  heed info {}\n  heed info {}",
+                           example.file(nn::RunFolder::kModel).string(),
+                           example.file(nn::RunFolder::kAttentionPicture).string());
   auto run = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options",

@@ -10,8 +10,8 @@
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
-#include "tools/heed/report/output.h"
 #include "tools/heed/plan/train_config.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/study.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/study/table.h"
 

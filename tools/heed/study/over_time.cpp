@@ -148,11 +148,11 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 
 int study_over_time(const OverTimeArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
-  const std::vector<nn::CheckpointFile> checkpoints = nn::list_checkpoints(folder);
+  const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
   autograd::check<autograd::IoError>(
       !checkpoints.empty(), "over-time", folder.string(),
       " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
-  const auto first = std::filesystem::path("checkpoints") / checkpoints[0].file.filename();
+  const auto first = std::filesystem::relative(checkpoints[0].file, folder);
   nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
   const auto out = open_study_folder(a.out, folder / "over-time", a.overwrite);

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/objective.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/heads_grid.h"
 #include "tools/heed/study/causes.h"
@@ -14,7 +14,7 @@
 namespace heed {
 
 struct StudyArguments {
-  std::string run, other, weights = "model.safetensors", prompt, of = "loss", out, head;
+  std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "loss", out, head;
   std::optional<StudyExport> form;
   std::string at;
   std::int64_t sample = 0;

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "nn/io/safetensors.h"
+#include "nn/run/run_folder.h"
 #include "nn/study/study.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"

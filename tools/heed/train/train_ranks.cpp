@@ -5,7 +5,6 @@
 
 #include "nn/io/crc32c.h"
 #include "nn/train/build.h"
-#include "nn/train/verify_resume.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/train/train_run.h"
@@ -27,7 +26,7 @@ std::string join_alike(nn::Trainer& t, nn::Exchange& ranks) {
         "the processes run on other instructions than each other, or are other builds of heed; "
         "rank 0 has {} on {}: name what all machines have, as --simd avx2",
         version_text(), target);
-  std::string run = nn::to_toml(t.config()) + std::to_string(nn::hash_of(t));
+  std::string run = nn::to_toml(t.config()) + std::to_string(nn::hash_of(t.snapshot()));
   for (const auto& [key, value] : t.task->facts().data) run += "\n" + key + " " + value;
   if (!same_text(ranks, run))
     return "the processes have other runs than each other: other texts, or other folders under "

@@ -20,12 +20,6 @@ struct TrainOptions {
 void save_run(const nn::Trainer& trainer, const std::filesystem::path& folder);
 /// Saves its configuration alone: its text was moved.
 void save_config(const nn::Trainer& trainer, const std::filesystem::path& folder);
-/// Whether nothing is left to do for the run in `folder` that was read into `trainer`: its last
-/// evaluation and its pictures are there, too.
-bool is_finished(const std::filesystem::path& folder, const nn::Trainer& trainer);
-/// The same, of a run that shall not become longer.
-bool is_finished(const std::filesystem::path& folder);
-
 /// Trains up to config.steps and keeps the run in `folder`, where it is saved. Ctrl-C ends after
 /// the step, or within an evaluation, saved. Returns the exit code; NumericError, after saving, as
 /// Trainer::step or where an evaluation is not finite. Weights that are not finite replace no save.

@@ -1,0 +1,15 @@
+#include "tools/heed/commands.h"
+
+namespace heed {
+
+Commands all_commands() {
+  Commands commands;
+  for (const auto declare :
+       {train_command, sweep_command, compare_command, eval_command, generate_command,
+        study_command, plot_command, gradcheck_command, verify_command, bench_command, info_command,
+        runs_command, tasks_command, completions_command})
+    declare(*commands.emplace_back(std::make_unique<Command>()));
+  return commands;
+}
+
+}  // namespace heed

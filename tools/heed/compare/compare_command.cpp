@@ -13,7 +13,6 @@
 #include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/train_run.h"
 
 namespace heed {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
+#include "autograd/base/text.h"
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -96,6 +97,8 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
        {{"absent.toml", kInputOutput, {}, "absent.toml"},
         {"directory", kInputOutput, {}, "directory"}}},
       {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
+      {"bench simd", {{"abacus", kUsage, {"ops"}, "abacus"}}},
+      {"verify simd", {{"abacus", kUsage, {"causality"}, "abacus"}}},
       {"* run",
        {{"absent", kInputOutput, {}, "absent"}, {"directory", kInputOutput, {}, "directory"}}},
       {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
@@ -249,52 +252,44 @@ TEST_CASE("printed help states of every option its unit, its range or names, and
   }
 }
 
-// "a b (c d)" as {"a": {}, "b": {"c": {}, "d": {}}}.
-struct Keys {
-  std::map<std::string, Keys> inside;
-};
-Keys parse_keys(std::istringstream& words) {
-  Keys keys;
-  std::string last;
-  for (std::string word; words >> word;) {
-    const bool opens = word.starts_with('(');
-    bool closes = false;
-    if (opens) {  // puts the rest back, without the parenthesis
-      std::string rest;
-      std::getline(words, rest);
-      words.clear();
-      words.str(word.substr(1) + rest);
-      keys.inside[last] = parse_keys(words);
-      continue;
-    }
-    if (word.ends_with(')')) closes = true, word.pop_back();
-    keys.inside[last = word];
-    if (closes) break;
-  }
-  return keys;
-}
-
-// The printed keys are the documented ones; entries of lists and objects where they are documented.
-void check_keys(const Keys& keys, const nn::Json& printed) {
+// Printed keys are the declared ones, in their order, also inside objects and tables.
+void check_keys(Columns declared, const nn::Json& printed) {
   if (printed.kind() == nn::Json::Kind::kArray) {
-    for (const nn::Json& item : printed.items()) check_keys(keys, item);
+    for (const nn::Json& item : printed.items()) check_keys(declared, item);
     return;
   }
   if (printed.kind() == nn::Json::Kind::kNull) return;
   REQUIRE(printed.kind() == nn::Json::Kind::kObject);
-  for (const std::string& key : printed.keys()) {
-    INFO("printed: " << key);
-    CHECK(keys.inside.contains(key));
-  }
-  for (const auto& [key, more] : keys.inside) {
-    INFO("documented: " << key);
-    const nn::Json* value = printed.find(key);
-    CHECK(value);
-    if (value && !more.inside.empty()) check_keys(more, *value);
+  std::vector<std::string> keys;
+  for (const Column& column : declared)
+    if (!column.key.empty()) keys.emplace_back(column.key);
+  CHECK(printed.keys() == keys);
+  for (const Column& column : declared)
+    if (const nn::Json* value = printed.find(column.key); value && column.inside.size() > 0)
+      check_keys(column.inside, *value);
+}
+
+// The first line is the declared keys of the first table.
+void check_csv(Columns declared, const std::string& csv) {
+  const Column* table = std::find_if(declared.begin(), declared.end(),
+                                     [](const Column& column) { return column.is_table; });
+  std::string keys;
+  for (const Column& column : table->inside)
+    if (!column.key.empty() && column.inside.size() == 0)
+      keys += (keys.empty() ? "" : ",") + std::string(column.key);
+  CHECK(csv.substr(0, csv.find('\n')) == keys);
+}
+
+void check_width(const std::string& text) {
+  for (const std::string& line : split(text, '\n')) {
+    const auto width =
+        std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    INFO(line);
+    CHECK(width <= 80);
   }
 }
 
-TEST_CASE("the keys of --json are those that help states") {
+TEST_CASE("the keys of --json and --csv are those that help states; text has 80 columns") {
   if (kSanitized) return;  // two minutes there
   const Place place;
   const std::vector<std::string> tiny = {"reverse", "--layers",     "1", "--d-model",
@@ -327,7 +322,7 @@ TEST_CASE("the keys of --json are those that help states") {
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
       {"compare ", {"sweeps/s", "--of", "entropy"}},
       {"tasks ", {}},
-      {"tasks TASK", {"recall"}},
+      {"tasks --task", {"recall"}},
       {"tasks text or lines", {"lines"}},
       {"gradcheck ", {"exp", "--order", "1"}},
       {"gradcheck --mutants", {"exp", "--mutants"}},
@@ -337,22 +332,29 @@ TEST_CASE("the keys of --json are those that help states") {
       {"bench generate", {"generate", "--preset", "micro", "--threads", "1"}},
   };
   for (const auto& command : all_commands()) {
-    std::map<std::string, std::string> forms = command->json_keys;
-    for (const Mode& mode : command->modes)
-      if (mode.result.size() > 0) forms[mode.name()] = keys_text(mode.result);
-    CHECK(forms.empty() == !nn::find_setting(command->settings, "json"));
-    for (const auto& [form, keys] : forms) {
-      const std::string name = command->name + " " + form;
+    bool any = !command->json_keys.empty();  // of commands without modes
+    for (const Mode& mode : command->modes) {
+      if (mode.result.size() == 0) continue;
+      any = true;
+      const std::string name = command->name + " " + mode.name();
       INFO("heed " << name);
       if (name == "bench gemm" || name == "bench ops") continue;
       const auto call = calls.find(name);
       REQUIRE(call != calls.end());
-      const Outcome o = Place::run(with(with({command->name}, call->second), {"--json"}));
-      INFO(o.err);
-      REQUIRE((o.code == kOk || form == "--overfit-batch"));
-      std::istringstream words(keys);
-      check_keys(parse_keys(words), nn::Json::parse(o.out.substr(0, o.out.find('\n'))));
+      const std::vector<std::string> words = with({command->name}, call->second);
+      const auto run = [&](const std::vector<std::string>& more) {
+        Outcome o = Place::run(with(words, more));
+        INFO(o.err);
+        REQUIRE((o.code == kOk || mode.key == "overfit-batch"));
+        return o.out;
+      };
+      const std::string json = run({"--json"});
+      check_keys(mode.result, nn::Json::parse(json.substr(0, json.find('\n'))));
+      if (command->name == "train") continue;  // writes a run
+      check_width(run({}));
+      if (mode.has_table()) check_csv(mode.result, run({"--csv"}));
     }
+    CHECK(any == (nn::find_setting(command->settings, "json") != nullptr));
   }
 }
 

@@ -88,7 +88,7 @@ for run in straight copy induction text-run; do
   same before after
 done
 TMPDIR=/nonexistent refuses 4 "TMPDIR names no folder" verify resume straight
-refuses 2 "leave out --length" verify resume straight --length 4
+refuses 2 "--length has no effect with resume; leave out one" verify resume straight --length 4
 ok test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'heed-verify-*' -newer before 2> /dev/null)"
 
 end_of_checks

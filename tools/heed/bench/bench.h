@@ -7,20 +7,73 @@
 #include <vector>
 
 #include "autograd/ops/ops.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 
 struct BenchOptions {
   std::string preset;        ///< of train and generate; empty: all four
   std::vector<int> threads;  ///< thread counts to measure at
-  bool json = false;
   autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of train
 };
 
-// Each prints a table, or with json one object, and returns an exit code.
-int bench_gemm(const BenchOptions& options);
-int bench_ops(const BenchOptions& options);
-int bench_train(const BenchOptions& options);
-int bench_generate(const BenchOptions& options);
+Report bench_gemm(const BenchOptions& options);
+Report bench_ops(const BenchOptions& options);
+Report bench_train(const BenchOptions& options);
+Report bench_generate(const BenchOptions& options);
+
+// What each of these sets.
+inline constexpr Column kGemmColumns[] = {{"m", "m"},
+                                          {"n", "n"},
+                                          {"k", "k"},
+                                          {"trans_a"},
+                                          {"trans_b"},
+                                          {"", "T/N"},
+                                          {"threads", "threads"},
+                                          {"gflops", "heed", "", "{:.1f}"},
+                                          {"ratio", "ratio", "", "{:.2f}"},
+                                          {"reference_gflops", "oneDNN", "", "{:.1f}"},
+                                          {"reference_ratio"},
+                                          {"openblas_gflops", "OpenBLAS", "", "{:.1f}"},
+                                          {"openblas_ratio"},
+                                          {"mkl_gflops", "MKL", "", "{:.1f}"},
+                                          {"mkl_ratio"}};
+inline constexpr Column kGemmKeys[] = {rows("rows", kGemmColumns)};
+
+inline constexpr Column kAddKeys[] = {{"forward_ns"}, {"backward_ns"}};
+inline constexpr Column kOpColumns[] = {{"op", "op"},
+                                        {"us", "us", "", "{:.1f}"},
+                                        {"gb_per_s", "GB/s", "", "{:.1f}"},
+                                        {"us_with_grad", "us with grad", "", "{:.1f}"}};
+inline constexpr Column kAttentionColumns[] = {
+    {"length", "T"},
+    {"ms", "ms", "", "{:.2f}"},
+    {"extra_bytes", "extra memory", "", "bytes"},
+    {"composite_ms", "composite, ms", "", "{:.1f}"},
+    {"composite_extra_bytes", "composite memory", "", "bytes"}};
+inline constexpr Column kOpsKeys[] = {{"threads", "threads"},
+                                      fields("add", kAddKeys),
+                                      rows("rows", kOpColumns),
+                                      rows("attention", kAttentionColumns)};
+
+inline constexpr Column kTrainStepColumns[] = {{"preset", "preset"},
+                                               {"matmul"},
+                                               {"threads", "threads"},
+                                               {"ms_per_step", "ms/step", "", "{:.3f}"},
+                                               {"tokens_per_s", "tokens/s", "", "commas"},
+                                               {"mfu", "MFU", "", "percent"},
+                                               {"peak_bytes", "peak memory", "", "bytes"},
+                                               {"mallocs_per_step", "mallocs/step", "", "{:.1f}"},
+                                               {"peak_gflops"},
+                                               {"peak_of"}};
+inline constexpr Column kBenchTrainKeys[] = {rows("rows", kTrainStepColumns)};
+
+inline constexpr Column kGenerationColumns[] = {{"preset", "preset"},
+                                                {"threads", "threads"},
+                                                {"tokens_per_s", "tokens/s", "", "commas"},
+                                                {"weight_bytes", "weights", "", "bytes"},
+                                                {"gb_per_s", "GB/s of them", "", "{:.2f}"},
+                                                {"read_share", "of a sum's", "", "percent"}};
+inline constexpr Column kGenerationKeys[] = {rows("rows", kGenerationColumns)};
 
 }  // namespace heed

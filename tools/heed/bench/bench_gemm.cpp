@@ -119,49 +119,39 @@ ProductRow measure_product(const Product& p, int threads, const Libraries& libra
   return row;
 }
 
-nn::Json to_json(const ProductRow& r, const Libraries& libraries) {
-  const Product& p = r.product;
-  nn::Json row = nn::Json::object({{"m", p.m},
-                                   {"n", p.n},
-                                   {"k", p.k},
-                                   {"trans_a", p.trans_a},
-                                   {"trans_b", p.trans_b},
-                                   {"threads", r.threads},
-                                   {"gflops", r.gflops},
-                                   {"ratio", r.ratio()}});
-  const std::map<std::string, std::string> keys = {
-      {"oneDNN", "reference"}, {"OpenBLAS", "openblas"}, {"MKL", "mkl"}};
-  for (const auto& [library, key] : keys) row[key + "_gflops"] = row[key + "_ratio"] = nullptr;
-  for (std::size_t i = 0; i < libraries.size(); ++i) {
-    const std::string& key = keys.at(libraries[i].name);
-    row[key + "_gflops"] = r.others[i], row[key + "_ratio"] = r.ratios[i];
-  }
-  return row;
+// The columns of a library, or nothing where it is not installed.
+std::vector<Value> cells_of(const std::string& name, const ProductRow& r,
+                            const Libraries& libraries) {
+  for (std::size_t i = 0; i < libraries.size(); ++i)
+    if (libraries[i].name == name) return {r.others[i], r.ratios[i]};
+  return {nullptr, nullptr};
 }
 
-void print_table(const std::vector<ProductRow>& rows, const Libraries& libraries) {
-  print("float32, GFLOP/s; ratio: to the fastest library\n{:>6} {:>6} {:>6}  {}  {:>7} {:>9}", "m",
-        "n", "k", "  ", "threads", "heed");
-  for (const auto& library : libraries) print(" {:>9}", library.name);
-  print(" {:>7}\n", "ratio");
-  std::map<int, std::vector<double>> ratios;  // by threads
+void add_rows(Report& report, const std::vector<ProductRow>& rows, const Libraries& libraries) {
+  Table& table = report.table("rows");
+  table.title = "float32, GFLOP/s; ratio: to the fastest library";
   for (const ProductRow& r : rows) {
     const Product& p = r.product;
-    print("{:>6} {:>6} {:>6}  {}{}  {:>7} {:>9.1f}", p.m, p.n, p.k, p.trans_a ? 'T' : 'N',
-          p.trans_b ? 'T' : 'N', r.threads, r.gflops);
-    for (const double gflops : r.others) print(" {:>9.1f}", gflops);
-    print(" {:>7}\n", libraries.empty() ? "-" : fmt::format("{:.2f}", r.ratio()));
-    ratios[r.threads].push_back(r.ratio());
+    const std::string forms = fmt::format("{}{}", p.trans_a ? 'T' : 'N', p.trans_b ? 'T' : 'N');
+    std::vector<Value> cells = {p.m,   p.n,       p.k,      p.trans_a, p.trans_b,
+                                forms, r.threads, r.gflops, r.ratio()};
+    for (const char* name : {"oneDNN", "OpenBLAS", "MKL"})
+      for (const Value& cell : cells_of(name, r, libraries)) cells.push_back(cell);
+    table.add(std::move(cells));
   }
-  if (libraries.empty()) {
-    print("Found neither oneDNN (Debian: libdnnl2 or libdnnl3), OpenBLAS nor MKL: no ratios\n");
-    return;
-  }
+}
+
+void add_means(Report& report, const std::vector<ProductRow>& rows, const Libraries& libraries) {
+  if (libraries.empty())
+    return report.line(
+        "Found neither oneDNN (Debian: libdnnl2 or libdnnl3), OpenBLAS nor MKL: no ratios");
+  std::map<int, std::vector<double>> ratios;  // by threads
+  for (const ProductRow& r : rows) ratios[r.threads].push_back(r.ratio());
   for (const auto& [threads, list] : ratios) {
     double logs = 0;
     for (const double ratio : list) logs += std::log(std::min(ratio, 1.0));
-    print(
-        "{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} products\n",
+    report.line(
+        "{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} products",
         threads, threads == 1 ? "" : "s", std::exp(logs / double(list.size())),
         *std::min_element(list.begin(), list.end()), list.size());
   }
@@ -169,7 +159,7 @@ void print_table(const std::vector<ProductRow>& rows, const Libraries& libraries
 
 }  // namespace
 
-int bench_gemm(const BenchOptions& options) {
+Report bench_gemm(const BenchOptions& options) {
   const Libraries libraries = load_comparators();
   const std::vector<Product> list = products();
   std::vector<ProductRow> rows;
@@ -184,14 +174,10 @@ int bench_gemm(const BenchOptions& options) {
     }
   }
   progress.clear();
-  if (!options.json) {
-    print_table(rows, libraries);
-    return kOk;
-  }
-  nn::Json table = nn::Json::array();
-  for (const ProductRow& r : rows) table.push_back(to_json(r, libraries));
-  print_json(nn::Json::object({{"rows", table}}));
-  return kOk;
+  Report report(kGemmKeys);
+  add_rows(report, rows, libraries);
+  add_means(report, rows, libraries);
+  return report;
 }
 
 }  // namespace heed

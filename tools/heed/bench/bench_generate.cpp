@@ -57,25 +57,13 @@ GenerationRow measure_generation(const std::string& preset, int threads) {
 
 }  // namespace
 
-int bench_generate(const BenchOptions& options) {
-  nn::Json table = nn::Json::array();
-  if (!options.json)
-    print("{:<10} {:>7} {:>12} {:>11} {:>12}\n", "preset", "threads", "tokens/s", "weights",
-          "GB/s of them");
+Report bench_generate(const BenchOptions& options) {
+  Report report(kGenerationKeys);
+  Table& table = report.table("rows");
   for_presets(options, "bench generate", measure_generation, [&](const GenerationRow& r) {
-    table.push_back(nn::Json::object({{"preset", r.preset},
-                                      {"threads", r.threads},
-                                      {"tokens_per_s", r.tokens_per_s},
-                                      {"weight_bytes", r.weight_bytes},
-                                      {"gb_per_s", r.gb_per_s},
-                                      {"read_share", r.read_share}}));
-    if (!options.json)
-      print("{:<10} {:>7} {:>12} {:>11} {:>12.2f}, {:.1f} % of a sum's\n", r.preset, r.threads,
-            with_commas(std::int64_t(r.tokens_per_s)), bytes_text(r.weight_bytes), r.gb_per_s,
-            r.read_share * 100);
+    table.add({r.preset, r.threads, r.tokens_per_s, r.weight_bytes, r.gb_per_s, r.read_share});
   });
-  if (options.json) print_json(nn::Json::object({{"rows", table}}));
-  return kOk;
+  return report;
 }
 
 }  // namespace heed

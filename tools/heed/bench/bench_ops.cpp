@@ -17,7 +17,6 @@ namespace heed {
 namespace {
 
 using autograd::Tensor;
-using nn::Json;
 
 // A wrong kernel has no speed.
 void check_close(const std::string& name, const Tensor& got, const Tensor& exact) {
@@ -29,7 +28,7 @@ void check_close(const std::string& name, const Tensor& got, const Tensor& exact
 }
 
 // A node and its vjp around the smallest computation there is.
-Json overhead(bool json) {
+void overhead(Report& report) {
   const Tensor a = autograd::randn({8}).requires_grad_(), b = autograd::randn({8}).requires_grad_();
   const Tensor ones = autograd::ones({8});
   const std::vector<Tensor> leaves = {a, b};
@@ -42,12 +41,11 @@ Json overhead(bool json) {
   };
   const auto s = seconds_by_turn({forward, both}, 21);
   const double ns[] = {median(s[0]) * 1e9, median_difference(s[1], s[0]) * 1e9};
-  if (!json)
-    print(
-        "a + b of two [8] float32 leaves that require grad\n  {:<28} {:>9.0f} ns\n  {:<28} "
-        "{:>9.0f} ns\n\n",
-        "forward with its node", ns[0], "backward into both .grad", ns[1]);
-  return Json::object({{"forward_ns", ns[0]}, {"backward_ns", ns[1]}});
+  report.set("add", object_of(kAddKeys, {ns[0], ns[1]}));
+  report.line(
+      "a + b of two [8] float32 leaves that require grad: forward with its node {:.0f} ns, "
+      "backward into both .grad {:.0f} ns",
+      ns[0], ns[1]);
 }
 
 struct RowOp {
@@ -56,7 +54,7 @@ struct RowOp {
   std::function<Tensor(const Tensor&)> f;
 };
 
-Json rows(bool json, Progress& progress) {
+void time_rows(Report& report, Progress& progress) {
   const Tensor x = autograd::randn({2048, 512});
   const Tensor exact_x = autograd::to(x, autograd::float64);
   const Tensor target = autograd::randint(0, 512, {2048});
@@ -70,10 +68,8 @@ Json rows(bool json, Progress& progress) {
       {"layer_norm", 2, [](const Tensor& t) { return layer_norm(t, t.size(-1)); }},
       {"rms_norm", 2, [](const Tensor& t) { return rms_norm(t, {}); }},
       {"cross_entropy", 1, [&](const Tensor& t) { return cross_entropy(t, target); }}};
-  Json table = Json::array();
-  if (!json)
-    print("[2048, 512] float32, forward and forward + backward\n  {:<16} {:>10} {:>9} {:>12}\n",
-          "op", "us", "GB/s", "us with grad");
+  Table& table = report.table("rows");
+  table.title = "[2048, 512] float32, forward and forward + backward";
   for (const RowOp& op : ops) {
     progress.at_work(fmt::format("bench ops: {}", op.name));
     check_close(op.name, op.f(x), op.f(exact_x));
@@ -82,14 +78,9 @@ Json rows(bool json, Progress& progress) {
     const std::vector<double> s = median_seconds(
         {[&] { op.f(x); }, [&] { autograd::grad(op.f(leaf), {leaf}, {.grad_output = g}); }});
     const double gbs = 4.0 * op.passes * double(x.numel()) / s[0] / 1e9;
-    table.push_back(Json::object(
-        {{"op", op.name}, {"us", s[0] * 1e6}, {"gb_per_s", gbs}, {"us_with_grad", s[1] * 1e6}}));
+    table.add({op.name, s[0] * 1e6, gbs, s[1] * 1e6});
     progress.clear();
-    if (!json)
-      print("  {:<16} {:>10.1f} {:>9.1f} {:>12.1f}\n", op.name, s[0] * 1e6, gbs, s[1] * 1e6);
   }
-  if (!json) print("\n");
-  return table;
 }
 
 // At the highest point of attention forward and backward, beyond inputs, output and gradients.
@@ -102,12 +93,9 @@ double extra_bytes(const std::function<void()>& step, std::int64_t length) {
   return double(peak) - kept;
 }
 
-Json attention_table(bool json, Progress& progress) {
-  if (!json)
-    print(
-        "attention, causal, one head of 32, forward + backward\n  {:>6} {:>10} {:>12} {:>14} "
-        "{:>16}\n",
-        "T", "ms", "extra memory", "composite, ms", "composite memory");
+void time_attention(Report& report, Progress& progress) {
+  Table& table = report.table("attention");
+  table.title = "attention, causal, one head of 32, forward + backward";
   const autograd::AttentionOptions causal{.causal = true};
   const auto fused = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
     return autograd::attention(q, k, v, causal);
@@ -115,7 +103,6 @@ Json attention_table(bool json, Progress& progress) {
   const auto composite = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
     return autograd::attention_with_weights(q, k, v, causal).output;
   };
-  Json table = Json::array();
   for (const std::int64_t length : {1024, 2048, 4096, 8192}) {
     progress.at_work(fmt::format("bench ops: attention, T = {}", length));
     const auto draw = [&] { return autograd::randn({1, 1, length, 32}); };
@@ -132,34 +119,22 @@ Json attention_table(bool json, Progress& progress) {
     const double bytes[] = {extra_bytes(steps[0], length), extra_bytes(steps[1], length)};
     const std::vector<double> s = median_seconds(steps, 3, 0);
     progress.clear();
-    table.push_back(Json::object({{"length", length},
-                                  {"ms", s[0] * 1e3},
-                                  {"extra_bytes", bytes[0]},
-                                  {"composite_ms", s[1] * 1e3},
-                                  {"composite_extra_bytes", bytes[1]}}));
-    if (!json)
-      print("  {:>6} {:>10.2f} {:>12} {:>14.1f} {:>16}\n", length, s[0] * 1e3, bytes_text(bytes[0]),
-            s[1] * 1e3, bytes_text(bytes[1]));
+    table.add({length, s[0] * 1e3, bytes[0], s[1] * 1e3, bytes[1]});
   }
-  return table;
 }
 
 }  // namespace
 
-int bench_ops(const BenchOptions& options) {
+Report bench_ops(const BenchOptions& options) {
   autograd::set_num_threads(options.threads.back());
   autograd::manual_seed(1);
   Progress progress(false);
-  if (!options.json)
-    print("{} thread{}\n\n", options.threads.back(), options.threads.back() == 1 ? "" : "s");
-  const Json node = overhead(options.json), row_ops = rows(options.json, progress);
-  const Json attention = attention_table(options.json, progress);
-  if (options.json)
-    print_json(Json::object({{"threads", options.threads.back()},
-                             {"add", node},
-                             {"rows", row_ops},
-                             {"attention", attention}}));
-  return kOk;
+  Report report(kOpsKeys);
+  report.set("threads", options.threads.back());
+  overhead(report);
+  time_rows(report, progress);
+  time_attention(report, progress);
+  return report;
 }
 
 }  // namespace heed

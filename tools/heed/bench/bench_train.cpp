@@ -56,44 +56,24 @@ StepRow measure(const std::string& preset, autograd::Precision matmul, int threa
 
 }  // namespace
 
-int bench_train(const BenchOptions& options) {
-  nn::Json table = nn::Json::array();
-  if (!options.json)
-    print("{:<10} {:>7} {:>10} {:>12} {:>7} {:>11} {:>13}\n", "preset", "threads", "ms/step",
-          "tokens/s", "MFU", "peak memory", "mallocs/step");
+Report bench_train(const BenchOptions& options) {
+  Report report(kBenchTrainKeys);
+  Table& table = report.table("rows");
+  const std::string matmul = nn::enum_name(options.matmul);
   const auto of_operands = [&](const std::string& preset, int threads) {
     return measure(preset, options.matmul, threads);
   };
   for_presets(options, "bench train", of_operands, [&](const StepRow& r) {
-    table.push_back(nn::Json::object({{"preset", r.preset},
-                                      {"matmul", nn::enum_name(options.matmul)},
-                                      {"threads", r.threads},
-                                      {"ms_per_step", r.seconds * 1e3},
-                                      {"tokens_per_s", r.tokens_per_s},
-                                      {"mfu", r.mfu},
-                                      {"peak_bytes", r.peak_bytes},
-                                      {"mallocs_per_step", r.allocations_per_step},
-                                      {"peak_gflops", r.peak_gflops},
-                                      {"peak_of", r.peak_of}}));
-    if (!options.json)
-      print("{:<10} {:>7} {:>10.3f} {:>12} {:>6.1f}% {:>11} {:>13.1f}\n", r.preset, r.threads,
-            r.seconds * 1e3, with_commas(std::int64_t(r.tokens_per_s)), r.mfu * 100,
-            bytes_text(r.peak_bytes), r.allocations_per_step);
+    table.add({r.preset, matmul, r.threads, r.seconds * 1e3, r.tokens_per_s, r.mfu, r.peak_bytes,
+               r.allocations_per_step, r.peak_gflops, r.peak_of});
   });
-  if (options.json) {
-    print_json(nn::Json::object({{"rows", table}}));
-    return kOk;
-  }
-  print(
-      "MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over "
-      "the\n"
+  report.line(
+      "MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over the "
       "largest of our own and oneDNN's {}^3 products{} on as many threads, taking turns with the "
-      "steps\n",
+      "steps",
       PeakProducts::size(),
-      options.matmul == autograd::Precision::kFloat32
-          ? ""
-          : " (ours of " + nn::enum_name(options.matmul) + ", too)");
-  return kOk;
+      options.matmul == autograd::Precision::kFloat32 ? "" : " (ours of " + matmul + ", too)");
+  return report;
 }
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
 #include "tools/heed/report/output.h"
@@ -13,14 +14,6 @@ constexpr const char* kCommon[] = {"config", "json", "csv", "threads", "simd"};
 
 bool is_in(const std::vector<std::string>& list, const std::string& entry) {
   return std::find(list.begin(), list.end(), entry) != list.end();
-}
-
-// "gemm, ops or train"
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
-  return text;
 }
 
 bool takes(const Mode& mode, const std::string& key) {
@@ -63,7 +56,10 @@ void Command::add_common(int which) {
 }
 
 std::string Mode::name() const {
-  return !values.empty() ? listed(values) : key.empty() ? "" : "--" + key;
+  return !label.empty()    ? label
+         : !values.empty() ? autograd::join(values, " or ")
+         : key.empty()     ? ""
+                           : "--" + key;
 }
 
 bool Mode::has_table() const {
@@ -89,6 +85,7 @@ std::vector<std::string> Command::all_but(const std::vector<std::string>& exclud
 
 const Mode& Command::mode() const {
   const auto is_chosen = [this](const Mode& m) {
+    if (m.when && !m.when(*this)) return false;
     if (m.key.empty()) return true;
     if (!given(m.key)) return false;
     if (!m.values.empty()) return is_in(m.values, text(m.key));
@@ -99,7 +96,7 @@ const Mode& Command::mode() const {
   if (chosen == modes.end()) {
     std::vector<std::string> names;
     for (const Mode& m : modes) names.push_back(m.name());
-    usage_error("{0} needs {1}; try heed {0} {2}", name, listed(names), names[0]);
+    usage_error("{0} needs {1}; try heed {0} {2}", name, autograd::join(names, " or "), names[0]);
   }
   for (const auto& [key, given_values] : values)
     if (!takes(*chosen, key)) refuse(*this, *chosen, key, given_values.back().where);

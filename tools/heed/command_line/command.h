@@ -23,6 +23,8 @@ struct Mode {
   /// or one with one of these values.
   std::string key = {};
   std::vector<std::string> values = {};
+  std::function<bool(const Command&)> when = {};  ///< must hold, too
+  std::string label = {};  ///< its name, if that is not the key or the values
   /// The keys of the settings it uses (Command::only, Command::all_but); empty: all. The parser
   /// rejects the others.
   std::vector<std::string> accepts = {};

@@ -21,17 +21,17 @@ constexpr Column kComparedSetting[] = {{"setting", "setting"},
                                        {"best", "best", "", "{:.4f}"},
                                        {"above_mean"},
                                        {"above_error"},
-                                       {.label = "above optimum", .drop = 1, .optional = true},
+                                       {.label = "above optimum", .drop = 1},
                                        {"accuracy_mean"},
                                        {"accuracy_error"},
-                                       {.label = "accuracy", .drop = 2, .optional = true},
+                                       {.label = "accuracy", .drop = 2},
                                        {"reached"},
                                        {"steps_mean"},
                                        {"steps_error"},
-                                       {.label = "steps to target", .optional = true},
+                                       {.label = "steps to target"},
                                        {"seconds_mean"},
                                        {"seconds_error"},
-                                       {.label = "seconds", .drop = 3, .optional = true},
+                                       {.label = "seconds", .drop = 3},
                                        rows("runs", kComparedRun),
                                        rows("heads", kComparedHead)};
 constexpr Column kHeadText[] = {{"", "setting"}, {"", "head"}, {"", "n"}, {"", "mean"}};
@@ -124,7 +124,7 @@ class SettingsCsv {
     row.insert(row.end(), cells.begin(), cells.end());
   }
   std::filesystem::path write(const std::filesystem::path& file) {
-    table_.columns = Columns(columns_);
+    table_.columns = Columns(columns_.data(), columns_.size());
     autograd::write_file(file.string(), std::string_view(to_csv(table_)));
     return file;
   }

@@ -45,8 +45,15 @@ std::vector<std::string> argument_choices(const Command& c) {
   return c.arguments > 0 ? choices(c.settings[0]) : std::vector<std::string>();
 }
 
-void print_bash(const Commands& commands) {
-  print(
+template <class... Args>
+void append_text(std::string& text, fmt::format_string<Args...> format, Args&&... args) {
+  text += fmt::format(format, std::forward<Args>(args)...);
+}
+
+std::string bash_text(const Commands& commands) {
+  std::string text;
+  append_text(
+      text,
       "# bash completion of heed: source it, or put it into bash-completion's folder\n"
       "_heed() {{\n"
       "  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=\n"
@@ -56,62 +63,69 @@ void print_bash(const Commands& commands) {
     names.push_back(c->name);
     for (const nn::Setting& s : c->settings)  // without words the shell offers files
       if (!choices(s).empty() || s.unit == "FILE" || s.unit == "DIR")
-        print("    {}:--{}) words='{}' ;;\n", c->name, s.key, spaced(choices(s)));
+        append_text(text, "    {}:--{}) words='{}' ;;\n", c->name, s.key, spaced(choices(s)));
     std::vector<std::string> words = argument_choices(*c);
     for (const std::string& option : options(*c)) words.push_back(option);
-    print("    {}:*) words='{}' ;;\n", c->name, spaced(words));
+    append_text(text, "    {}:*) words='{}' ;;\n", c->name, spaced(words));
   }
-  print(
-      "    *) words='{} --help --version' ;;\n"
-      "  esac\n"
-      "  [[ $COMP_CWORD == 1 ]] && words='{} --help --version'\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "}}\n"
-      "complete -o default -F _heed heed\n",
-      spaced(names), spaced(names));
+  append_text(text,
+              "    *) words='{} --help --version' ;;\n"
+              "  esac\n"
+              "  [[ $COMP_CWORD == 1 ]] && words='{} --help --version'\n"
+              "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+              "}}\n"
+              "complete -o default -F _heed heed\n",
+              spaced(names), spaced(names));
+  return text;
 }
 
-void print_zsh(const Commands& commands) {
-  print("#compdef heed\nlocal -a commands\ncommands=(\n");
+std::string zsh_text(const Commands& commands) {
+  std::string text;
+  append_text(text, "#compdef heed\nlocal -a commands\ncommands=(\n");
   for (const auto& c : commands)
-    print("  {}\n", "'" + c->name + ":" + shell_quoted(c->what).substr(1));
-  print(
+    append_text(text, "  {}\n", "'" + c->name + ":" + shell_quoted(c->what).substr(1));
+  append_text(
+      text,
       ")\nif (( CURRENT == 2 )); then _describe command commands; return; fi\ncase $words[2] in\n");
   for (const auto& c : commands) {
     const std::vector<std::string> words = argument_choices(*c);
-    print("  {}) _arguments '*:{}'", c->name,
-          words.empty() ? "file:_files" : c->settings[0].key + ":(" + spaced(words) + ")");
+    append_text(text, "  {}) _arguments '*:{}'", c->name,
+                words.empty() ? "file:_files" : c->settings[0].key + ":(" + spaced(words) + ")");
     for (const nn::Setting& s : c->settings) {
-      const std::string help = shell_quoted(s.help), text = help.substr(1, help.size() - 2);
+      const std::string quoted = shell_quoted(s.help), help = quoted.substr(1, quoted.size() - 2);
       const std::string value = s.kind == Kind::kSwitch ? ""
                                 : choices(s).empty()
                                     ? ":" + s.unit + ":_files"
                                     : ":" + s.unit + ":(" + spaced(choices(s)) + ")";
-      print(" \\\n    '--{}[{}]{}'", s.key, text, value);
-      if (s.kind == Kind::kSwitch && !s.shown.empty()) print(" '--no-{}[not {}]'", s.key, text);
+      append_text(text, " \\\n    '--{}[{}]{}'", s.key, help, value);
+      if (s.kind == Kind::kSwitch && !s.shown.empty())
+        append_text(text, " '--no-{}[not {}]'", s.key, help);
     }
-    print(" ;;\n");
+    append_text(text, " ;;\n");
   }
-  print("esac\n");
+  append_text(text, "esac\n");
+  return text;
 }
 
-void print_fish(const Commands& commands) {
+std::string fish_text(const Commands& commands) {
+  std::string text;
   for (const auto& c : commands) {
-    print("complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name,
-          shell_quoted(c->what));
+    append_text(text, "complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name,
+                shell_quoted(c->what));
     const std::string when =
         fmt::format("complete -c heed -n '__fish_seen_subcommand_from {}'", c->name);
     const std::vector<std::string> words = argument_choices(*c);
-    if (!words.empty()) print("{} -a '{}'\n", when, spaced(words));
+    if (!words.empty()) append_text(text, "{} -a '{}'\n", when, spaced(words));
     for (const nn::Setting& s : c->settings) {
-      print("{} -l {} -d {}{}\n", when, s.key, shell_quoted(s.help),
-            s.kind == Kind::kSwitch ? ""
-            : choices(s).empty()    ? " -r"
-                                    : " -x -a '" + spaced(choices(s)) + "'");
+      append_text(text, "{} -l {} -d {}{}\n", when, s.key, shell_quoted(s.help),
+                  s.kind == Kind::kSwitch ? ""
+                  : choices(s).empty()    ? " -r"
+                                          : " -x -a '" + spaced(choices(s)) + "'");
       if (s.kind == Kind::kSwitch && !s.shown.empty())
-        print("{} -l no-{} -d {}\n", when, s.key, shell_quoted("not " + s.help));
+        append_text(text, "{} -l no-{} -d {}\n", when, s.key, shell_quoted("not " + s.help));
     }
   }
+  return text;
 }
 
 }  // namespace
@@ -128,13 +142,14 @@ void completions_command(Command& c) {
   auto shell = std::make_shared<Shell>(Shell::kBash);
   c.arguments = 1;
   c.add("Options", {{"shell", *shell, "of this shell"}});
-  c.run = [shell](const Command&) {
-    const auto print_them = *shell == Shell::kBash  ? print_bash
-                            : *shell == Shell::kZsh ? print_zsh
-                                                    : print_fish;
-    print_them(all_commands());
-    return int(kOk);
-  };
+  c.modes = {{.run = [shell](const Command&) {
+    const auto text_for = *shell == Shell::kBash  ? bash_text
+                          : *shell == Shell::kZsh ? zsh_text
+                                                  : fish_text;
+    Report report;
+    report.block(text_for(all_commands()));
+    return report;
+  }}};
 }
 
 }  // namespace heed

@@ -16,24 +16,34 @@ struct EvalArguments {
   std::int64_t sequences = 0;
 };
 
-// Mean loss at each position, ten to a line, above the best possible one where that is known.
-void print_positions(const nn::Evaluation& e) {
-  constexpr std::size_t kPerLine = 10;
+constexpr Column kEvalBefore[] = {{"task"}, {"steps"}, {"seconds"}, {"tokens_per_s"}};
+constexpr Column kEvalAfter[] = {{"run"}, {"weights"}, {"position_loss"}, {"position_optimal"}};
+constexpr auto kEvalKeys = joined(kEvalBefore, kEvaluationKeys, kEvalAfter);
+
+constexpr Column kPositions[] = {
+    {"", "position"},         {"", "+0", "", "{:.3f}"}, {"", "+1", "", "{:.3f}"},
+    {"", "+2", "", "{:.3f}"}, {"", "+3", "", "{:.3f}"}, {"", "+4", "", "{:.3f}"},
+    {"", "+5", "", "{:.3f}"}, {"", "+6", "", "{:.3f}"}, {"", "+7", "", "{:.3f}"}};
+
+// Mean loss at each position, above the best possible one where that is known.
+void add_positions(Report& report, const nn::Evaluation& e) {
+  const std::size_t per_line = std::size(kPositions) - 1;
   const bool known = !e.position_optimal.empty();
-  print("\n  loss by position{}\n", known ? ", the best possible below it" : "");
-  const auto line = [](const std::vector<double>& x, std::size_t first) {
-    std::string text;
-    for (std::size_t t = first; t < std::min(first + kPerLine, x.size()); ++t)
-      text += std::isfinite(x[t]) ? fmt::format(" {:6.3f}", x[t]) : "      -";
-    return text;
+  Table& table = report.text_table(kPositions);
+  table.title = fmt::format("loss by position{}", known ? ", and the best possible below it" : "");
+  const auto add = [&](const Value& name, const std::vector<double>& x, std::size_t first) {
+    std::vector<Value> cells{name};
+    for (std::size_t t = first; t < first + per_line; ++t)
+      cells.push_back(t < x.size() ? Value(x[t]) : Value(""));
+    table.add(std::move(cells));
   };
-  for (std::size_t first = 0; first < e.position_loss.size(); first += kPerLine) {
-    print("  {:>5}{}\n", first, line(e.position_loss, first));
-    if (known) print("  {:>5}{}\n", "best", line(e.position_optimal, first));
+  for (std::size_t first = 0; first < e.position_loss.size(); first += per_line) {
+    add(first, e.position_loss, first);
+    if (known) add("best", e.position_optimal, first);
   }
 }
 
-int eval(const EvalArguments& a, bool json) {
+Report eval(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
   if (a.sequences > run.task->evaluation_size())
@@ -49,28 +59,24 @@ int eval(const EvalArguments& a, bool json) {
   progress.clear();
   const double seconds = clock.seconds();
   const nn::TaskFacts& facts = run.task->facts();
-  if (json) {
-    nn::Json object =
-        nn::Json::object({{"task", run.config.task},
-                          {"steps", run.step},
-                          {"seconds", seconds},
-                          {"tokens_per_s", double(e.sequences * facts.context) / seconds}});
-    add_evaluation(object, e, facts);
-    object["run"] = folder.string();
-    object["weights"] = a.weights;
-    object["position_loss"] = e.position_loss;
-    object["position_optimal"] = e.position_optimal;
-    print_json(object);
-  } else {
-    print("{} ({}), {}{}\n\n", folder.string(), run.config.task, a.weights,
-          run.step ? fmt::format(", step {}", *run.step) : "");
-    print_evaluation(e, facts);
-    print_positions(e);
-  }
+  Report report(kEvalKeys);
+  report.line("{} ({}), {}{}", folder.string(), run.config.task, a.weights,
+              run.step ? fmt::format(", step {}", *run.step) : "");
+  report.set("task", run.config.task);
+  report.set("steps", run.step);
+  report.set("seconds", seconds);
+  report.set("tokens_per_s", double(e.sequences * facts.context) / seconds);
+  add_evaluation(report, e, facts);
+  report.set("run", folder.string());
+  report.set("weights", a.weights);
+  report.set("position_loss", e.position_loss);
+  report.set("position_optimal", e.position_optimal);
+  add_positions(report, e);
   if (!std::isfinite(e.loss))
-    throw autograd::NumericError("eval: the loss is not finite; first " + e.trouble);
-  if (const std::string leak = leak_text(e, folder.string()); !leak.empty()) throw CheckError(leak);
-  return kOk;
+    report.fail(kNumeric, "eval: the loss is not finite; first " + e.trouble);
+  else if (const std::string leak = leak_text(e, folder.string()); !leak.empty())
+    report.fail(kCheckFailed, leak);
+  return report;
 }
 
 }  // namespace
@@ -78,11 +84,6 @@ int eval(const EvalArguments& a, bool json) {
 void eval_command(Command& c) {
   c.name = "eval";
   c.what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
-  c.json_keys[""] =
-      "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
-      "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
-      "eval_tokens run weights "
-      "position_loss position_optimal";
   c.examples = fmt::format("  heed eval\n  heed eval --weights {} --json", nn::RunFolder::kBest);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
@@ -92,7 +93,7 @@ void eval_command(Command& c) {
                                 "of the evaluation set; text: of its validation part")
                         .shows("all")});
   c.add_common(Command::kAll);
-  c.run = [a](const Command& command) { return eval(*a, command.json); };
+  c.modes = {{.result = kEvalKeys, .run = [a](const Command&) { return eval(*a); }}};
 }
 
 }  // namespace heed

@@ -66,29 +66,33 @@ class Narrator {
   std::string last_;
 };
 
-void add_probabilities(nn::Json& object, const std::vector<nn::GeneratedToken>& tokens,
-                       const nn::Vocabulary& vocabulary) {
-  nn::Json symbols = nn::Json::array(), p = symbols, runners_up = symbols, runner_up_p = symbols;
-  for (const nn::GeneratedToken& t : tokens) {
+constexpr Column kSampleColumns[] = {{"text"}, {"tokens"}, {"stopped"}};
+constexpr Column kPrompt[] = {{"run"}, {"prompt"}};
+constexpr Column kSpeed[] = {{"seconds"}, {"tokens_per_s"}};
+constexpr Column kSamples[] = {fields("samples", kSampleColumns), {"tokens"}};
+constexpr Column kProbabilities[] = {
+    {"symbols"}, {"probabilities"}, {"runner_up_symbols"}, {"runner_up_probabilities"}};
+constexpr auto kOneSample = joined(kSampleColumns, kProbabilities);
+constexpr auto kTextKeys = joined(kPrompt, kSampleColumns, kSpeed);
+constexpr auto kProbabilityKeys = joined(kPrompt, kSampleColumns, kProbabilities, kSpeed);
+constexpr auto kSampleKeys = joined(kPrompt, kSamples, kSpeed);
+
+// The values of kSampleColumns, and of kProbabilities where they are asked for.
+std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabulary,
+                             bool probabilities) {
+  std::string text;
+  std::vector<std::string> symbols, runners_up;
+  std::vector<double> p, runner_up_p;
+  for (const nn::GeneratedToken& t : sample.tokens) {
     symbols.push_back(vocabulary.symbols()[std::size_t(t.id)]);
+    text += symbols.back();
     p.push_back(t.probability);
     runners_up.push_back(vocabulary.symbols()[std::size_t(t.runner_up)]);
     runner_up_p.push_back(t.runner_up_probability);
   }
-  object["symbols"] = symbols;
-  object["probabilities"] = p;
-  object["runner_up_symbols"] = runners_up;
-  object["runner_up_probabilities"] = runner_up_p;
-}
-
-nn::Json to_json(const Sample& sample, const nn::Vocabulary& vocabulary, bool probabilities) {
-  std::string text;
-  for (const nn::GeneratedToken& token : sample.tokens)
-    text += vocabulary.symbols()[std::size_t(token.id)];
-  nn::Json object = nn::Json::object(
-      {{"text", text}, {"tokens", sample.tokens.size()}, {"stopped", sample.stopped}});
-  if (probabilities) add_probabilities(object, sample.tokens, vocabulary);
-  return object;
+  std::vector<Value> values = {text, sample.tokens.size(), sample.stopped};
+  if (probabilities) values.insert(values.end(), {symbols, p, runners_up, runner_up_p});
+  return values;
 }
 
 std::string summary(const nn::TaskFacts& facts, const std::vector<Sample>& samples,
@@ -119,7 +123,7 @@ void check_choices(const GenerateArguments& a, const nn::Transformer::Options& m
         nn::enum_name(model.positions), model.context);
 }
 
-int generate(const GenerateArguments& a, bool json) {
+Report generate(const GenerateArguments& a, bool json) {
   const nn::SampleOptions& how = a.how.sample;
   if (how.greedy && (how.top_k > 0 || how.top_p < 1))
     usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
@@ -169,34 +173,34 @@ int generate(const GenerateArguments& a, bool json) {
   if (!json) {
     fmt::print(stderr, "{}: {}\n", folder.string(),
                summary(facts, samples, count, seconds, most < a.tokens));
-    return kOk;
+    return {};
   }
-  nn::Json object =
-      nn::Json::object({{"run", folder.string()}, {"prompt", vocabulary.decode(ids)}});
+  const bool likely = a.how.probabilities;
+  const Columns keys = likely ? Columns(kOneSample) : Columns(kSampleColumns);
+  Report report(!live    ? Columns(kSampleKeys)
+                : likely ? Columns(kProbabilityKeys)
+                         : Columns(kTextKeys));
+  report.set("run", folder.string());
+  report.set("prompt", vocabulary.decode(ids));
   if (live) {
-    object.update(to_json(samples[0], vocabulary, a.how.probabilities));
+    const std::vector<Value> values = values_of(samples[0], vocabulary, likely);
+    for (std::size_t i = 0; i < keys.size(); ++i) report.set(keys[i].key, values[i]);
   } else {
-    nn::Json list = nn::Json::array();
+    Value list = Value::array();
     for (const Sample& sample : samples)
-      list.push_back(to_json(sample, vocabulary, a.how.probabilities));
-    object["samples"] = list;
-    object["tokens"] = count;
+      list.push_back(object_of(keys, values_of(sample, vocabulary, likely)));
+    report.set("samples", list);
+    report.set("tokens", count);
   }
-  object["seconds"] = seconds;
-  object["tokens_per_s"] = seconds > 0 ? double(count) / seconds : 0;
-  print_json(object);
-  return kOk;
+  report.set("seconds", seconds);
+  report.set("tokens_per_s", seconds > 0 ? double(count) / seconds : 0);
+  return report;
 }
 
 }  // namespace
 
 void generate_command(Command& c) {
   c.name = "generate", c.what = "let a run go on with a prompt, token by token";
-  const std::string keys = "run prompt text tokens stopped seconds tokens_per_s";
-  c.json_keys[""] = keys;
-  const std::string likely = " symbols probabilities runner_up_symbols runner_up_probabilities";
-  c.json_keys["--probabilities"] = keys + likely;
-  c.json_keys["--samples"] = "run prompt samples (text tokens stopped) tokens seconds tokens_per_s";
   c.examples =
       "  heed generate\n"
       "  heed generate --prompt abcdabcd --greedy --tokens 20\n"
@@ -237,7 +241,11 @@ void generate_command(Command& c) {
        {"weights", a->weights, "FILE", "weights inside the folder"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kAll);
-  c.run = [a](const Command& command) { return generate(*a, command.json); };
+  const auto run = [a](const Command& command) { return generate(*a, command.json); };
+  const auto of_several = [](const Command& command) { return command.text("samples") != "1"; };
+  c.modes = {{.key = "samples", .when = of_several, .result = kSampleKeys, .run = run},
+             {.key = "probabilities", .result = kProbabilityKeys, .run = run},
+             {.result = kTextKeys, .run = run}};
 }
 
 }  // namespace heed

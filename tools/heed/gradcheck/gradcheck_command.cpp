@@ -17,6 +17,7 @@ struct GradcheckArguments {
   GradcheckRequest request;
   OracleChoice oracle = OracleChoice::kBoth;
   std::vector<std::string> layouts;
+  bool mutants = false;
 };
 
 std::vector<std::string> layout_names() {
@@ -25,9 +26,13 @@ std::vector<std::string> layout_names() {
   return names;
 }
 
-void refuse(const Command& command, std::initializer_list<const char*> keys, const char* why) {
-  for (const char* key : keys)
-    if (command.given(key)) usage_error("{} --{}", why, key);
+void complete(GradcheckArguments& a) {
+  GradcheckRequest& r = a.request;
+  r.differences = a.oracle != OracleChoice::kDual;
+  r.dual = a.oracle != OracleChoice::kDifferences;
+  for (const CheckLayout layout : autograd::kAllLayouts)
+    if (std::count(a.layouts.begin(), a.layouts.end(), setting_name(layout)) > 0)
+      r.layouts.push_back(layout);
 }
 
 }  // namespace
@@ -42,14 +47,6 @@ struct nn::EnumNames<OracleChoice> {
 
 void gradcheck_command(Command& c) {
   c.name = "gradcheck", c.what = "check the derivative of every op and layer";
-  c.json_keys[""] =
-      "checked failed ops worst (name order error) skipped seconds seed rows failures";
-  c.json_keys["--mutants"] = "mutants killed equivalent survivors equivalents";
-  c.json_keys["--curve"] = "curves (name sample steps) seed file";
-  c.json_keys["--run"] =
-      "run parameters failed error message entries seconds "
-      "float32 (ok target entries error_of_bound message) "
-      "tensors (name parameters entries digits_dual digits_differences message)";
   c.examples =
       "  heed gradcheck\n"
       "  heed gradcheck softmax matmul --order 1 --oracle dual\n"
@@ -69,41 +66,35 @@ void gradcheck_command(Command& c) {
              .shows("all"),
          {"junit", request.junit, "FILE", "write the results as JUnit XML, too"},
          {"curve", request.curve, "FILE.png", "draw the error of differences against their step"},
-         {"mutants", request.mutants,
+         {"mutants", a->mutants,
           "check the checker: every op with its gradient made wrong must fail"},
          {"run", request.run, "DIR", "check the loss of this run's model in each parameter tensor"},
          {"seconds",
           request.seconds,
           {1, 86400},
           "to spend on --run, and a round of all tensors at least"}});
-  c.add_common(Command::kAll);
-  c.run = [a](const Command& command) {
-    GradcheckRequest& r = a->request;
-    if (!r.run.empty() && command.given("op"))
-      usage_error("--run checks the loss of a whole model; leave out --run or '{}'", r.ops[0]);
-    if (!r.run.empty())
-      refuse(command, {"mutants", "layouts", "junit", "curve"},
-             "--run checks the loss of a whole model; leave out --run or");
-    else if (command.given("seconds"))
-      usage_error("--seconds is the time for --run; add --run or leave out --seconds");
-    if (r.mutants)
-      refuse(command, {"order", "oracle", "layouts", "seed", "junit", "curve"},
-             "--mutants tries each oracle, order and layout where it shows; leave out");
-    if (!r.curve.empty())
-      refuse(command, {"order", "oracle", "layouts", "junit"},
-             "--curve draws differences of the first order; leave out");
-    if (!r.curve.empty() && !r.curve.ends_with(".png"))
-      usage_error("--curve writes a PNG: needs a FILE.png, got '{}'", r.curve);
-    r.json = command.json;
-    r.differences = a->oracle != OracleChoice::kDual;
-    r.dual = a->oracle != OracleChoice::kDifferences;
-    for (const CheckLayout layout : autograd::kAllLayouts)
-      if (std::count(a->layouts.begin(), a->layouts.end(), setting_name(layout)) > 0)
-        r.layouts.push_back(layout);
-    if (r.mutants) return report_mutants(r);
-    if (!r.curve.empty()) return report_curves(r);
-    return r.run.empty() ? report_gradchecks(r) : report_run_gradcheck(r);
+  c.add_common(Command::kAll | Command::kCsv);
+  const auto with = [a](Report (*report)(const GradcheckRequest&)) {
+    return [a, report](const Command&) {
+      complete(*a);
+      return report(a->request);
+    };
   };
+  c.modes = {{.key = "run",
+              .accepts = c.only({"order", "oracle", "seed", "seconds"}),
+              .result = kRunGradcheckKeys,
+              .run = with(report_run_gradcheck)},
+             {.key = "mutants",
+              .accepts = c.only({"op"}),
+              .result = kMutantKeys,
+              .run = with(report_mutants)},
+             {.key = "curve",
+              .accepts = c.only({"op", "seed"}),
+              .result = kCurveKeys,
+              .run = with(report_curves)},
+             {.accepts = c.all_but({"seconds"}),
+              .result = kGradcheckKeys,
+              .run = with(report_gradchecks)}};
 }
 
 }  // namespace heed

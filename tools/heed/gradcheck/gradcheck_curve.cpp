@@ -63,30 +63,31 @@ void draw_curves(const std::string& file, const std::vector<Curve>& curves) {
   plot::write_png(file, plot::draw_chart(chart), chart.title, png_facts({}));
 }
 
-void print_curves(const std::vector<Curve>& curves) {
-  const bool alone = curves.size() == 1;
-  const auto column = [](const std::string& name) { return std::max<int>(10, int(name.size())); };
-  print("{:<9}", "step");
-  for (const Curve& c : curves) print("  {:>{}}", c.name, column(c.name));
-  print("{}\n", alone ? "    six points" : "");
+void add_curves(Report& report, const std::vector<Curve>& curves) {
+  std::vector<Column> columns = {{"", "step", "", "{:.1e}"}};
+  for (const Curve& c : curves) columns.push_back({"", c.name, "", "{:.1e}"});
+  if (curves.size() == 1) columns.push_back({"", "six points", "", "{:.1e}"});
+  Table& table = report.text_table(Table(columns));
   for (std::size_t i = 0; i < curves[0].steps.size(); ++i) {
-    print("{:<9.1e}", curves[0].steps[i].step);
-    for (const Curve& c : curves) print("  {:>{}.1e}", c.steps[i].two_points, column(c.name));
-    if (alone) print("  {:>12.1e}", curves[0].steps[i].six_points);
-    print("\n");
+    std::vector<Value> row = {curves[0].steps[i].step};
+    for (const Curve& c : curves) row.push_back(c.steps[i].two_points);
+    if (curves.size() == 1) row.push_back(curves[0].steps[i].six_points);
+    table.add(row);
   }
-  print("\n");
   for (const Curve& c : curves) {
     const StepError &two = best_step(c, &StepError::two_points),
                     &more = best_step(c, &StepError::six_points);
-    print("{}, sample '{}': smallest error {:.1e} at step {:.1e}; of six points {:.1e} at {:.1e}\n",
-          c.name, c.sample, two.two_points, two.step, more.six_points, more.step);
+    report.line(
+        "{}, sample '{}': smallest error {:.1e} at step {:.1e}; of six points {:.1e} at {:.1e}",
+        c.name, c.sample, two.two_points, two.step, more.six_points, more.step);
   }
 }
 
 }  // namespace
 
-int report_curves(const GradcheckRequest& request) {
+Report report_curves(const GradcheckRequest& request) {
+  if (!request.curve.ends_with(".png"))
+    usage_error("--curve writes a PNG: needs a FILE.png, got '{}'", request.curve);
   constexpr std::size_t kMost = 8;  // colors
   const auto checks = chosen_checks(request.ops);
   if (request.ops.empty() || checks.size() > kMost)
@@ -97,21 +98,18 @@ int report_curves(const GradcheckRequest& request) {
   for (const autograd::Check* check : checks)
     curves.push_back(curve_of(*check, std::uint64_t(request.seed)));
   draw_curves(request.curve, curves);
-  if (!request.json) {
-    print_curves(curves);
-    print("{}\n", request.curve);
-    return kOk;
-  }
-  nn::Json list = nn::Json::array();
+  Report report(kCurveKeys);
+  add_curves(report, curves);
+  Table& list = report.table("curves");
   for (const Curve& c : curves) {
-    nn::Json steps = nn::Json::array();
-    for (const StepError& s : c.steps)
-      steps.push_back(nn::Json::object(
-          {{"step", s.step}, {"error", s.two_points}, {"error_of_six_points", s.six_points}}));
-    list.push_back(nn::Json::object({{"name", c.name}, {"sample", c.sample}, {"steps", steps}}));
+    Table steps(kStepColumns);
+    for (const StepError& s : c.steps) steps.add({s.step, s.two_points, s.six_points});
+    list.add({c.name, c.sample, list_of(steps)});
   }
-  print_json(nn::Json::object({{"curves", list}, {"seed", request.seed}, {"file", request.curve}}));
-  return kOk;
+  report.set("seed", request.seed);
+  report.set("file", request.curve);
+  report.line("{}", request.curve);
+  return report;
 }
 
 }  // namespace heed

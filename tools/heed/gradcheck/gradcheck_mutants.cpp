@@ -12,10 +12,10 @@ using autograd::MutantFate;
 
 namespace {
 
-nn::Json mutant_list(const std::vector<autograd::MutantResult>& mutants) {
-  nn::Json list = nn::Json::array();
+Value mutant_list(const std::vector<autograd::MutantResult>& mutants) {
+  Value list = Value::array();
   for (const auto& m : mutants) {
-    nn::Json mutant = nn::Json::object({{"op", m.op}, {"input", m.input}, {"mutation", m.kind}});
+    Value mutant = Value::object({{"op", m.op}, {"input", m.input}, {"mutation", m.kind}});
     if (m.fate == MutantFate::kSurvived) mutant.append("oracle", m.survived);
     if (m.fate == MutantFate::kEquivalent) {
       mutant.append("gradients", m.compared);
@@ -28,7 +28,7 @@ nn::Json mutant_list(const std::vector<autograd::MutantResult>& mutants) {
 
 }  // namespace
 
-int report_mutants(const GradcheckRequest& request) {
+Report report_mutants(const GradcheckRequest& request) {
   std::int64_t killed = 0;
   std::vector<autograd::MutantResult> equivalent, survivors;
   Progress progress(false);
@@ -42,23 +42,25 @@ int report_mutants(const GradcheckRequest& request) {
   }
   progress.clear();
   const std::int64_t mutants = killed + std::ssize(survivors);
-  if (request.json) {
-    print_json(nn::Json::object({{"mutants", mutants},
-                                 {"killed", killed},
-                                 {"equivalent", equivalent.size()},
-                                 {"survivors", mutant_list(survivors)},
-                                 {"equivalents", mutant_list(equivalent)}}));
-  } else {
-    for (const auto& m : equivalent)
-      print("equivalent {}, input {}: {} changes {} gradients by {:.0e} at most\n", m.op, m.input,
-            m.kind, m.compared, m.largest_change);
-    for (const auto& m : survivors)
-      print("SURVIVED {}, input {}: gradient {}, seen by {}\n", m.op, m.input, m.kind, m.survived);
-    print("{} of {} mutants killed by each oracle alone; {} more are equivalent\n", killed, mutants,
-          equivalent.size());
-  }
-  if (mutants == 0) print_error("gradcheck: no mutant ran; that proves nothing");
-  return mutants > 0 && survivors.empty() ? kOk : kCheckFailed;
+  Report report(kMutantKeys);
+  report.set("mutants", mutants);
+  report.set("killed", killed);
+  report.set("equivalent", equivalent.size());
+  report.set("survivors", mutant_list(survivors));
+  report.set("equivalents", mutant_list(equivalent));
+  for (const auto& m : equivalent)
+    report.line("equivalent {}, input {}: {} changes {} gradients by {:.0e} at most", m.op, m.input,
+                m.kind, m.compared, m.largest_change);
+  for (const auto& m : survivors)
+    report.line("SURVIVED {}, input {}: gradient {}, seen by {}", m.op, m.input, m.kind,
+                m.survived);
+  report.line("{} of {} mutants killed by each oracle alone; {} more are equivalent", killed,
+              mutants, equivalent.size());
+  if (mutants == 0)
+    report.fail(kCheckFailed, "gradcheck: no mutant ran; that proves nothing");
+  else if (!survivors.empty())
+    report.fail(kCheckFailed);
+  return report;
 }
 
 }  // namespace heed

@@ -50,9 +50,9 @@ struct Row {
   std::vector<std::string> failures;  // each some lines
   std::vector<JunitCase> cases;
 
-  std::string digits(int order, Oracle oracle) const {
+  Value digits(int order, Oracle oracle) const {
     const auto& place = worst[order - 1][int(oracle)];
-    return place ? digits_text(place->entry.digits()) : "-";
+    return place ? Value(digits_text(place->entry.digits())) : Value();
   }
 };
 
@@ -204,94 +204,70 @@ Totals sum_of(const std::vector<Row>& rows) {
   return totals;
 }
 
-// Smallest digits of each oracle and order, and how many entries were asked one by one.
-void print_table(const std::vector<Row>& rows, const GradcheckRequest& request) {
-  std::vector<std::pair<int, Oracle>> columns;
-  print("{:<24} {:>6} {:>7}", "digits that agree", "checks", "entries");
-  for (int order = 1; order <= request.order; ++order)
-    for (const Oracle oracle : {Oracle::kDual, Oracle::kDifferences})
-      if (oracle == Oracle::kDual ? request.dual : request.differences) {
-        columns.emplace_back(order, oracle);
-        print(" {:>6}", fmt::format("{} {}", oracle == Oracle::kDual ? "dual" : "diff", order));
-      }
-  print("\n");
-  for (const Row& row : rows) {
-    print("{:<24} {:>6} {:>7}", row.name, row.checked, row.asked[0] + row.asked[1]);
-    for (const auto& [order, oracle] : columns) print(" {:>6}", row.digits(order, oracle));
-    print("{}\n", row.failed ? "  FAILED" : "");
-  }
-}
-
-nn::Json place_json(const Place& place) {
+Value place_value(const Place& place) {
   const autograd::GradientEntry& e = place.entry;
-  return nn::Json::object({{"sample", place.sample},
-                           {"layout", setting_name(place.layout)},
-                           {"input", e.input},
-                           {"at", e.at},
-                           {"engine", e.engine},
-                           {"oracle", e.oracle},
-                           {"terms", e.terms},
-                           {"tolerance", e.tolerance},
-                           {"step", e.step},
-                           {"digits", e.digits()}});
+  return Value::object({{"sample", place.sample},
+                        {"layout", setting_name(place.layout)},
+                        {"input", e.input},
+                        {"at", e.at},
+                        {"engine", e.engine},
+                        {"oracle", e.oracle},
+                        {"terms", e.terms},
+                        {"tolerance", e.tolerance},
+                        {"step", e.step},
+                        {"digits", e.digits()}});
 }
 
-nn::Json row_json(const Row& row) {
-  nn::Json object = nn::Json::object({{"name", row.name},
-                                      {"checked", row.checked},
-                                      {"failed", row.failed},
-                                      {"skipped", total(row.skipped)},
-                                      {"error_order_1", row.error[0]},
-                                      {"error_order_2", row.error[1]},
-                                      {"kinks_moved", row.moved}});
-  for (const Oracle oracle : autograd::kAllOracles) {
-    const int o = int(oracle);
-    nn::Json found = nn::Json::object({{"entries", row.asked[o]}, {"of", row.entries[o]}});
-    for (int order = 1; order <= 2; ++order)
-      if (const auto& place = row.worst[order - 1][o])
-        found.append(fmt::format("worst_order_{}", order), place_json(*place));
-    object.append(oracle == Oracle::kDual ? "dual" : "differences", found);
-  }
-  return object;
+Value oracle_value(const Row& row, Oracle oracle) {
+  const int o = int(oracle);
+  Value found = Value::object({{"entries", row.asked[o]}, {"of", row.entries[o]}});
+  for (int order = 1; order <= 2; ++order)
+    if (const auto& place = row.worst[order - 1][o])
+      found.append(fmt::format("worst_order_{}", order), place_value(*place));
+  return found;
 }
 
-void print_object(const std::vector<Row>& rows, const Totals& totals,
-                  const GradcheckRequest& request) {
-  const Worst& worst = totals.worst;
-  nn::Json worst_json;
-  if (worst.order > 0)
-    worst_json =
-        nn::Json::object({{"name", worst.name}, {"order", worst.order}, {"error", worst.error}});
-  nn::Json list = nn::Json::array(), failures = list;
-  for (const Row& row : rows) {
-    list.push_back(row_json(row));
-    for (const std::string& f : row.failures) failures.push_back(f);
-  }
-  print_json(nn::Json::object({{"checked", totals.checked},
-                               {"failed", totals.failed},
-                               {"ops", rows.size()},
-                               {"worst", worst_json},
-                               {"skipped", total(totals.skipped)},
-                               {"seconds", totals.seconds},
-                               {"seed", request.seed},
-                               {"rows", list},
-                               {"failures", failures}}));
-}
-
-void print_report(const std::vector<Row>& rows, const Totals& totals,
-                  const GradcheckRequest& request) {
-  print_table(rows, request);
-  print("\n");
+// In text: the fewest digits by each oracle and order, and how many entries were asked one by one.
+void add_rows(Report& report, const std::vector<Row>& rows) {
+  Table& table = report.table("rows");
   for (const Row& row : rows)
-    for (const std::string& f : row.failures) print("FAILED {}\n", f);
-  print("{} checks of {} ops and layers in {}, {} failed", totals.checked, rows.size(),
-        seconds_text(totals.seconds), totals.failed);
-  if (const Worst& worst = totals.worst; worst.order > 0)
-    print("; largest error {:.1e} of its terms ({}, order {})", worst.error, worst.name,
-          worst.order);
-  print("\n");
-  if (totals.moved > 0) print("{} inputs stood at a kink and were moved\n", totals.moved);
-  for (const auto& [reason, n] : totals.skipped) print("{} not run: {}\n", n, reason);
+    table.add({row.name, row.checked, row.failed, total(row.skipped), row.error[0], row.error[1],
+               row.moved, oracle_value(row, Oracle::kDifferences), oracle_value(row, Oracle::kDual),
+               row.asked[0] + row.asked[1], row.digits(1, Oracle::kDual),
+               row.digits(1, Oracle::kDifferences), row.digits(2, Oracle::kDual),
+               row.digits(2, Oracle::kDifferences), row.failed ? "FAILED" : ""});
+}
+
+Report report_of(const std::vector<Row>& rows, const Totals& totals,
+                 const GradcheckRequest& request) {
+  Report report(kGradcheckKeys);
+  const Worst& worst = totals.worst;
+  std::vector<std::string> failures;
+  for (const Row& row : rows)
+    failures.insert(failures.end(), row.failures.begin(), row.failures.end());
+  report.set("checked", totals.checked);
+  report.set("failed", totals.failed);
+  report.set("ops", rows.size());
+  if (worst.order > 0)
+    report.set("worst", object_of(kWorstKeys, {worst.name, worst.order, worst.error}));
+  report.set("skipped", total(totals.skipped));
+  report.set("seconds", totals.seconds);
+  report.set("seed", request.seed);
+  add_rows(report, rows);
+  report.set("failures", failures);
+  for (const std::string& f : failures) report.block("FAILED " + f);
+  report.line("{} checks of {} ops and layers in {}, {} failed", totals.checked, rows.size(),
+              seconds_text(totals.seconds), totals.failed);
+  if (worst.order > 0)
+    report.line("largest error {:.1e} of its terms ({}, order {})", worst.error, worst.name,
+                worst.order);
+  if (totals.moved > 0) report.line("{} inputs stood at a kink and were moved", totals.moved);
+  for (const auto& [reason, n] : totals.skipped) report.line("{} not run: {}", n, reason);
+  if (totals.checked == 0)
+    report.fail(kCheckFailed, "gradcheck: no check ran; that proves nothing");
+  else if (totals.failed > 0)
+    report.fail(kCheckFailed);
+  return report;
 }
 
 }  // namespace
@@ -326,7 +302,7 @@ std::string digits_text(double digits) {
   return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
 }
 
-int report_gradchecks(const GradcheckRequest& request) {
+Report report_gradchecks(const GradcheckRequest& request) {
   const std::vector<const Check*> checks = chosen_checks(request.ops);
   const std::vector<CheckLayout> layouts =
       request.layouts.empty() ? std::vector<CheckLayout>(std::begin(autograd::kAllLayouts),
@@ -343,17 +319,12 @@ int report_gradchecks(const GradcheckRequest& request) {
   progress.clear();
   Totals totals = sum_of(rows);
   totals.seconds = clock.seconds();
-  if (request.json)
-    print_object(rows, totals, request);
-  else
-    print_report(rows, totals, request);
   if (!request.junit.empty()) {
     std::vector<JunitCase> cases;
     for (const Row& row : rows) cases.insert(cases.end(), row.cases.begin(), row.cases.end());
     autograd::write_file(request.junit, junit_xml("heed gradcheck", totals.seconds, cases));
   }
-  if (totals.checked == 0) print_error("gradcheck: no check ran; that proves nothing");
-  return totals.checked > 0 && totals.failed == 0 ? kOk : kCheckFailed;
+  return report_of(rows, totals, request);
 }
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autograd/check/gradcheck.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 
@@ -14,12 +15,10 @@ struct GradcheckRequest {
   bool differences = true, dual = true;        ///< which oracles
   std::int64_t seed = 1;                       ///< of cotangents and directions
   std::vector<autograd::CheckLayout> layouts;  ///< empty: all
-  bool json = false;
-  std::string junit;         ///< a JUnit file to write; empty: none
-  std::string curve;         ///< a picture of differences' errors to draw instead
-  bool mutants = false;      ///< check the checker instead
-  std::string run;           ///< a run folder: check its model's loss instead
-  std::int64_t seconds = 5;  ///< to spend on that
+  std::string junit;                           ///< a JUnit file to write; empty: none
+  std::string curve;                           ///< of report_curves(): the picture to draw
+  std::string run;                             ///< of report_run_gradcheck(): the run directory
+  std::int64_t seconds = 5;                    ///< to spend on that
 };
 
 /// The checks of these names, all if there are none. UsageError on a name that is not registered.
@@ -29,19 +28,66 @@ std::string setting_name(autograd::CheckLayout layout);
 /// Digits for a table, rounded down: "15.6", "nan".
 std::string digits_text(double digits);
 
-/// Runs the checks and prints, to stdout, a table of the digits that agree, or with `json` one
-/// object; each failure with sample, layout, each oracle's worst entry and the command that repeats
-/// it. Writes `junit`: a case for each check, sample, layout and order. Returns kOk, or
-/// kCheckFailed if one failed or none ran. UsageError on a name that is not registered; IoError.
-int report_gradchecks(const GradcheckRequest& request);
-/// Every registered op with the gradient of one input made wrong in one way: kCheckFailed, naming
+/// Runs the checks: a table of the digits that agree, and each failure with sample, layout, each
+/// oracle's worst entry and the command that repeats it. Writes `junit`: a case for each check,
+/// sample, layout and order. Exits with 1 if one failed or none ran. UsageError on a name that is
+/// not registered; IoError.
+Report report_gradchecks(const GradcheckRequest& request);
+/// Every registered op with the gradient of one input made wrong in one way. Exits with 1, naming
 /// them, if an oracle lets one live.
-int report_mutants(const GradcheckRequest& request);
-/// Draws the error of central differences against their step, of 1 to 8 ops, and prints it.
-/// UsageError for another number of ops; IoError.
-int report_curves(const GradcheckRequest& request);
+Report report_mutants(const GradcheckRequest& request);
+/// Draws the error of central differences against their step, of 1 to 8 ops. UsageError for another
+/// number of ops; IoError.
+Report report_curves(const GradcheckRequest& request);
 /// The loss of a trained model on two sequences of its task, in float64, in each of its parameter
-/// tensors: kCheckFailed, naming them, if one is wrong.
-int report_run_gradcheck(const GradcheckRequest& request);
+/// tensors. Exits with 1, naming them, if one is wrong.
+Report report_run_gradcheck(const GradcheckRequest& request);
+
+// What each of these sets.
+inline constexpr Column kWorstKeys[] = {{"name"}, {"order"}, {"error"}};
+inline constexpr Column kCheckColumns[] = {{"name", "digits that agree"},
+                                           {"checked", "checks"},
+                                           {"failed"},
+                                           {"skipped"},
+                                           {"error_order_1"},
+                                           {"error_order_2"},
+                                           {"kinks_moved"},
+                                           {"differences"},
+                                           {"dual"},
+                                           {"", "entries"},
+                                           {"", "dual 1"},
+                                           {"", "diff 1"},
+                                           {"", "dual 2"},
+                                           {"", "diff 2"},
+                                           {"", "failed"}};
+inline constexpr Column kGradcheckKeys[] = {
+    {"checked"}, {"failed"},  {"ops"},  fields("worst", kWorstKeys),
+    {"skipped"}, {"seconds"}, {"seed"}, rows("rows", kCheckColumns),
+    {"failures"}};
+inline constexpr Column kMutantKeys[] = {
+    {"mutants"}, {"killed"}, {"equivalent"}, {"survivors"}, {"equivalents"}};
+inline constexpr Column kStepColumns[] = {{"step"}, {"error"}, {"error_of_six_points"}};
+inline constexpr Column kCurveColumns[] = {{"name"}, {"sample"}, rows("steps", kStepColumns)};
+inline constexpr Column kCurveKeys[] = {rows("curves", kCurveColumns), {"seed"}, {"file"}};
+inline constexpr Column kFloat32Keys[] = {
+    {"ok"}, {"target"}, {"entries"}, {"error_of_bound"}, {"message"}};
+inline constexpr Column kCheckedTensorColumns[] = {{"name", "loss of 2 sequences, float64"},
+                                                   {"parameters", "parameters", "", "commas"},
+                                                   {"entries", "entries"},
+                                                   {"", "dual"},
+                                                   {"", "diff"},
+                                                   {"digits_dual"},
+                                                   {"digits_differences"},
+                                                   {"message"},
+                                                   {"", "failed"}};
+inline constexpr Column kRunGradcheckKeys[] = {{"run"},
+                                               {"parameters"},
+                                               {"failed"},
+                                               {"error"},
+                                               {"message"},
+                                               {"entries"},
+                                               {"seconds"},
+                                               fields("float32", kFloat32Keys),
+                                               rows("tensors", kCheckedTensorColumns)};
 
 }  // namespace heed

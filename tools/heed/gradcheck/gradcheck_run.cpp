@@ -120,22 +120,31 @@ std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun&
   return report;
 }
 
-nn::Json float32_json(const std::optional<autograd::Float32Report>& report) {
+Value float32_value(const std::optional<autograd::Float32Report>& report) {
   if (!report) return {};
-  return nn::Json::object({{"ok", report->ok},
-                           {"target", report->target},
-                           {"entries", report->entries},
-                           {"error_of_bound", report->worst},
-                           {"message", report->message}});
+  return object_of(kFloat32Keys,
+                   {report->ok, report->target, report->entries, report->worst, report->message});
 }
 
-std::string digits_cell(const std::optional<double>& digits) {
-  return digits ? digits_text(*digits) : "-";
+Value digits_cell(const std::optional<double>& digits) {
+  return digits ? Value(digits_text(*digits)) : Value();
+}
+
+void add_tensors(Report& report, const std::vector<Parameter>& parameters) {
+  Table& table = report.table("tensors");
+  for (const Parameter& p : parameters) {
+    const std::optional<double>&dual = p.digits[int(Oracle::kDual)],
+          &differences = p.digits[int(Oracle::kDifferences)];
+    table.add({p.name, p.size, p.entries, digits_cell(dual), digits_cell(differences), dual,
+               differences, p.failure, p.failure.empty() ? "" : "FAILED"});
+  }
+  for (const Parameter& p : parameters)
+    if (!p.failure.empty()) report.block("FAILED " + p.name + ": " + p.failure);
 }
 
 }  // namespace
 
-int report_run_gradcheck(const GradcheckRequest& request) {
+Report report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run =
       open_run(find_run(request.run), nn::RunFolder::kModel, nn::Use::kSequences);
   const Stopwatch clock;
@@ -152,49 +161,31 @@ int report_run_gradcheck(const GradcheckRequest& request) {
     for (const std::optional<double>& digits : p.digits)
       if (digits && !(*digits >= fewest)) fewest = *digits;
   }
-  if (request.json) {
-    nn::Json tensors = nn::Json::array();
-    for (const Parameter& p : parameters)
-      tensors.push_back(
-          nn::Json::object({{"name", p.name},
-                            {"parameters", p.size},
-                            {"entries", p.entries},
-                            {"digits_dual", p.digits[int(Oracle::kDual)]},
-                            {"digits_differences", p.digits[int(Oracle::kDifferences)]},
-                            {"message", p.failure}}));
-    print_json(nn::Json::object({{"run", request.run},
-                                 {"parameters", count},
-                                 {"failed", failed},
-                                 {"error", std::pow(10.0, -fewest)},
-                                 {"message", message},
-                                 {"entries", entries},
-                                 {"seconds", clock.seconds()},
-                                 {"float32", float32_json(float32)},
-                                 {"tensors", tensors}}));
-  } else {
-    print("{:<36} {:>10} {:>8} {:>6} {:>6}\n", "loss of 2 sequences, float64", "parameters",
-          "entries", "dual", "diff");
-    for (const Parameter& p : parameters)
-      print("{:<36} {:>10} {:>8} {:>6} {:>6}{}\n", p.name, with_commas(p.size), p.entries,
-            digits_cell(p.digits[int(Oracle::kDual)]),
-            digits_cell(p.digits[int(Oracle::kDifferences)]), p.failure.empty() ? "" : "  FAILED");
-    print("\n");
-    for (const Parameter& p : parameters)
-      if (!p.failure.empty()) print("FAILED {}: {}\n", p.name, p.failure);
-    print(
-        "{}: {} parameters in {} tensors, each in random directions; {} entries one by one, {}; "
-        "{} tensors failed\n",
-        request.run, with_commas(count), parameters.size(), entries, seconds_text(clock.seconds()),
-        failed);
-    if (float32)
-      print("in float32{} on {} the loss and its {} gradients err by at most {:.2f} of the bound\n",
-            run.model.options.matmul == autograd::Precision::kFloat32
-                ? ""
-                : ", products of " + nn::enum_name(run.model.options.matmul) + ",",
-            float32->target, with_commas(count), float32->worst);
-    if (float32 && !float32->ok) print("FAILED {}\n", float32->message);
-  }
-  return failed == 0 && (!float32 || float32->ok) ? kOk : kCheckFailed;
+  Report report(kRunGradcheckKeys);
+  report.set("run", request.run);
+  report.set("parameters", count);
+  report.set("failed", failed);
+  report.set("error", std::pow(10.0, -fewest));
+  report.set("message", message);
+  report.set("entries", entries);
+  report.set("seconds", clock.seconds());
+  report.set("float32", float32_value(float32));
+  add_tensors(report, parameters);
+  report.line(
+      "{}: {} parameters in {} tensors, each in random directions; {} entries one by one, "
+      "{};\n{} tensors failed",
+      request.run, with_commas(count), parameters.size(), entries, seconds_text(clock.seconds()),
+      failed);
+  if (float32)
+    report.line(
+        "in float32{} on {} the loss and its {}\n  gradients err by at most {:.2f} of the bound",
+        run.model.options.matmul == autograd::Precision::kFloat32
+            ? ""
+            : ", products of " + nn::enum_name(run.model.options.matmul) + ",",
+        float32->target, with_commas(count), float32->worst);
+  if (float32 && !float32->ok) report.line("FAILED {}", float32->message);
+  report.fail(failed == 0 && (!float32 || float32->ok) ? kOk : kCheckFailed);
+  return report;
 }
 
 }  // namespace heed

@@ -145,7 +145,9 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
   return grid;
 }
 
-int run_plot(const PlotArguments& a, const Command& c) {
+constexpr Column kPlotKeys[] = {{"file"}, {"panels"}, {"rows"}, {"columns"}};
+
+Report run_plot(const PlotArguments& a, const Command& c) {
   if (!c.given("file")) usage_error("heed plot needs a FILE; see heed plot --help");
   const std::string out =
       a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;
@@ -157,14 +159,13 @@ int run_plot(const PlotArguments& a, const Command& c) {
       grid.panels.size() == 1 ? "a matrix" : fmt::format("{} matrices", grid.panels.size()),
       first.rows, first.cols);
   plot::write_png(out, plot::draw_heatmap(grid), alt, png_facts({}, grid));
-  if (c.json)
-    print_json(nn::Json::object({{"file", out},
-                                 {"panels", std::int64_t(grid.panels.size())},
-                                 {"rows", first.rows},
-                                 {"columns", first.cols}}));
-  else
-    print("{}\n", out);
-  return kOk;
+  Report report(kPlotKeys);
+  report.set("file", out);
+  report.set("panels", grid.panels.size());
+  report.set("rows", first.rows);
+  report.set("columns", first.cols);
+  report.block(out);
+  return report;
 }
 
 }  // namespace
@@ -172,7 +173,6 @@ int run_plot(const PlotArguments& a, const Command& c) {
 void plot_command(Command& c) {
   c.name = "plot",
   c.what = "draw a matrix of yours, from .npy, .safetensors or .csv, as a heat map";
-  c.json_keys[""] = "file panels rows columns";
   c.examples =
       "  printf '1,0.5\\n0.2,1\\n' > words.csv\n"
       "  heed plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'\n"
@@ -197,7 +197,8 @@ void plot_command(Command& c) {
          nn::Setting("title", a->title, "TEXT", "above the picture").shows("the file's name"),
          nn::Setting("out", a->out, "FILE.png", "the picture").shows("FILE, ending in .png")});
   c.add_common(Command::kJson);
-  c.run = [a](const Command& command) { return run_plot(*a, command); };
+  c.modes = {
+      {.result = kPlotKeys, .run = [a](const Command& command) { return run_plot(*a, command); }}};
 }
 
 }  // namespace heed

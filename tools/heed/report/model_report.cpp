@@ -64,6 +64,24 @@ ModelReport report_on(nn::Transformer& model) {
   return r;
 }
 
+void add_model(Report& report, const ModelReport& model) {
+  Table& table = report.table("tensors");
+  for (const nn::NamedTensor& p : model.parameters)
+    table.add({p.name, sizes_of(p.tensor), p.tensor.numel(), standard_deviation(p.tensor)});
+  report.set("parameters", model.count);
+  report.set("attention", model.attention);
+  report.set("flops_per_token", model.flops_per_token);
+  report.set("parameter_bytes", model.parameter_bytes);
+  report.set("training_bytes", model.training_bytes);
+  report.set("activation_bytes_per_sequence", model.activation_bytes);
+}
+
+Value sizes_of(const nn::Tensor& tensor) {
+  Value sizes = Value::array();
+  for (int i = 0; i < tensor.rank(); ++i) sizes.push_back(tensor.size(i));
+  return sizes;
+}
+
 void print_parameters(const ModelReport& report) {
   for (const nn::NamedTensor& p : report.parameters)
     print("  {:<28} {:<14} {:>12}   std {:.4g}\n", p.name, text_of(p.tensor.shape()),

@@ -1,8 +1,8 @@
 // What a model is made of: parameters, work per token, memory. For heed info and --dry-run.
 #pragma once
 
-#include "nn/io/json.h"
 #include "nn/train/trainer.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 
@@ -23,6 +23,25 @@ struct ModelReport {
 
 /// Runs one forward pass of a sequence as long as the context; what it holds matters to no figure.
 ModelReport report_on(nn::Transformer& model);
+
+inline constexpr Column kParameterColumns[] = {{"name", "parameter"},
+                                               {"shape", "shape"},
+                                               {"", "numbers", "", "commas"},
+                                               {"std", "std", "", "{:.4g}"}};
+/// What add_model() sets.
+inline constexpr Column kModelKeys[] = {
+    {"parameters", "parameters", "", "commas"},
+    {"attention", "attention"},
+    {"flops_per_token", "work", "FLOP per token, forward and backward", "si"},
+    {"parameter_bytes", "memory", "of weights", "bytes"},
+    {"training_bytes", "training", "of weights, gradients and moments", "bytes"},
+    {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"},
+    rows("tensors", kParameterColumns)};
+
+/// [2, 3] as a list.
+Value sizes_of(const nn::Tensor& tensor);
+/// Sets these keys. Text has the table of parameters first.
+void add_model(Report& report, const ModelReport& model);
 
 /// Parameter by parameter: name, shape, count, standard deviation; then the sum, and how attention
 /// runs.

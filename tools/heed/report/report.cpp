@@ -5,8 +5,6 @@
 
 namespace heed {
 
-Columns::Columns(const std::vector<Column>& list) : first_(list.data()), size_(list.size()) {}
-
 const Column* Columns::find(std::string_view key) const {
   const Column* found =
       std::find_if(begin(), end(), [&](const Column& column) { return column.key == key; });
@@ -59,8 +57,8 @@ Table& Report::table(std::string_view key) {
   return std::get<Table>(items_.emplace_back(Item{&column, Table(column.inside)}).what);
 }
 
-Table& Report::text_table(Columns columns) {
-  return std::get<Table>(items_.emplace_back(Item{nullptr, Table(columns)}).what);
+Table& Report::text_table(Table table) {
+  return std::get<Table>(items_.emplace_back(Item{nullptr, std::move(table)}).what);
 }
 
 void Report::files(const std::vector<std::filesystem::path>& files) {

@@ -16,6 +16,7 @@
 #include <array>
 #include <deque>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +39,7 @@ class Columns {
   constexpr Columns(const Column (&list)[N]) : first_(list), size_(N) {}
   template <std::size_t N>
   constexpr Columns(const std::array<Column, N>& list) : first_(list.data()), size_(N) {}
-  Columns(const std::vector<Column>& list);
+  Columns(const Column* first, std::size_t size) : first_(first), size_(size) {}
 
   constexpr std::size_t size() const { return size_; }
   constexpr const Column* begin() const { return first_; }
@@ -54,7 +55,7 @@ class Columns {
 
 /// One key of a result: a field of a report or a column of a table. The texts must outlive it.
 struct Column {
-  std::string_view key;         ///< in JSON and CSV; empty: only in text
+  std::string_view key = "";    ///< in JSON and CSV; empty: only in text
   std::string_view label = "";  ///< heading or label in text; empty: not in text
   std::string_view unit = "";   ///< behind the label or the value in text
   /// How text shows a number: an fmt format ("{:.3f}"), or one of bytes, commas, percent (of a
@@ -64,7 +65,6 @@ struct Column {
   int drop = 0;
   Columns inside = {};  ///< keys of the object, or of the table's rows, that is the value
   bool is_table = false;
-  bool optional = false;  ///< text leaves the column out where no row has a value
 };
 
 constexpr const Column* Columns::end() const { return first_ + size_; }
@@ -89,10 +89,14 @@ constexpr auto joined(const Column (&... lists)[N]) {
   return all;
 }
 
-/// Rows of cells, one cell for each column.
+/// Rows of cells, one cell for each column. Text leaves out columns without any value.
 struct Table {
   explicit Table(Columns columns_) : columns(columns_) {}
+  /// Of columns that are known at run time only.
+  explicit Table(const std::vector<Column>& list)
+      : own(std::make_shared<std::vector<Column>>(list)), columns(own->data(), own->size()) {}
 
+  std::shared_ptr<const std::vector<Column>> own = {};  ///< the columns, unless they are declared
   Columns columns;
   std::string title = {}, note = {};  ///< lines above and below the table in text
   std::size_t shown = SIZE_MAX;       ///< number of rows in text
@@ -121,6 +125,12 @@ class Report {
   };
 
   Report() = default;
+  /// A report without keys: nothing is printed.
+  static Report failed(ExitCode code) {
+    Report report;
+    report.exit_code = code;
+    return report;
+  }
   explicit Report(Columns keys) : keys_(keys) {}
 
   // Each throws std::logic_error for a key that is not declared, or is set already.
@@ -130,7 +140,8 @@ class Report {
   /// Adds the table of this key. The reference stays valid.
   Table& table(std::string_view key);
   /// Adds a table for text alone.
-  Table& text_table(Columns columns);
+  Table& text_table(Table table);
+  Table& text_table(Columns columns) { return text_table(Table(columns)); }
   /// Sets the key "files"; text has a line for each.
   void files(const std::vector<std::filesystem::path>& files);
 

@@ -84,11 +84,11 @@ constexpr Column kRunColumns[] = {{"run", "run"},
                                   {"", "saved: step, date"},
                                   {"date"},
                                   {"problem"}};
-constexpr Column kResult[] = {rows("runs", kRunColumns)};
+constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 
 Report list_runs(const std::string& folder) {
   const std::vector<ListedRun> runs = runs_in(folder);
-  Report report(kResult);
+  Report report(kRunsKeys);
   if (runs.empty() && nn::RunFolder(folder).is_run())
     report.line("{} is a run itself, not a folder of runs", folder);
   else if (runs.empty())
@@ -126,7 +126,7 @@ void runs_command(Command& c) {
   auto folder = std::make_shared<std::string>();
   c.add("Options", {nn::Setting("runs", *folder, "DIR", "folder of runs").shows("runs")});
   c.add_common(Command::kJson | Command::kCsv);
-  c.modes = {{.result = kResult, .run = [folder](const Command&) { return list_runs(*folder); }}};
+  c.modes = {{.result = kRunsKeys, .run = [folder](const Command&) { return list_runs(*folder); }}};
 }
 
 }  // namespace heed

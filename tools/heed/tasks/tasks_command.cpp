@@ -30,38 +30,40 @@ std::vector<std::string> presets_of(const std::string& task) {
   return names;
 }
 
-nn::Json summary(const std::string& name, const nn::TaskFacts& facts) {
-  return nn::Json::object({{"task", name},
-                           {"description", facts.description},
-                           {"vocabulary", facts.vocabulary.size()},
-                           {"symbols", facts.vocabulary.summary()},
-                           {"context", facts.context},
-                           {"optimal_loss", facts.optimal},
-                           {"references", facts.references},
-                           {"accuracy", facts.accuracy},
-                           {"steps", nn::preset(name).steps},
-                           {"expected_seconds", nn::preset_seconds(name)}});
+constexpr Column kTaskColumns[] = {{"task"},    {"description"},     {"vocabulary"}, {"symbols"},
+                                   {"context"}, {"optimal_loss"},    {"references"}, {"accuracy"},
+                                   {"steps"},   {"expected_seconds"}};
+constexpr Column kListKeys[] = {rows("tasks", kTaskColumns), {"text_expected_seconds"}};
+
+std::vector<Value> summary(const std::string& name, const nn::TaskFacts& facts) {
+  return {name,
+          facts.description,
+          facts.vocabulary.size(),
+          facts.vocabulary.summary(),
+          facts.context,
+          facts.optimal,
+          facts.references,
+          facts.accuracy,
+          nn::preset(name).steps,
+          nn::preset_seconds(name)};
 }
 
-int list_tasks(bool json) {
-  nn::Json rows = nn::Json::array();
+Report list_tasks() {
+  Report report(kListKeys);
+  Table& table = report.table("tasks");
   for (const std::string& name : nn::task_names()) {
     const auto task = nn::make_task(name);
     const nn::TaskFacts& facts = task->facts();
-    if (json)
-      rows.push_back(summary(name, facts));
-    else
-      print("{:<10} best possible {} nats per token, {} on 2 cores\n  {}\n", name,
-            nats(facts.optimal), about(nn::preset_seconds(name)), facts.description);
+    table.add(summary(name, facts));
+    report.line("{:<10} best possible {} nats per token, {} on 2 cores", name, nats(facts.optimal),
+                about(nn::preset_seconds(name)));
+    report.line("  {}", facts.description);
   }
-  if (json)
-    print_json(nn::Json::object({{"tasks", rows}, {"text_expected_seconds", kTextSeconds}}));
-  else
-    print(
-        "\nheed tasks NAME explains one; heed train NAME learns it.\n"
-        "Your own text: heed train --text FILE; {} on 2 cores\nPresets: {}\n",
-        about(kTextSeconds), autograd::join(nn::preset_names()));
-  return kOk;
+  report.set("text_expected_seconds", kTextSeconds);
+  report.line("\nheed tasks NAME explains one; heed train NAME learns it.");
+  report.line("Your own text: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
+  report.line("Presets: {}", autograd::join(nn::preset_names()));
+  return report;
 }
 
 // One sequence as its task spells it; targets that are ignored are dots, and stars stand under the
@@ -96,77 +98,82 @@ std::string recipe_text(const std::string& preset, const std::string& task) {
       c.context, c.lr);
 }
 
-void explain(const std::string& name, const nn::Task& task) {
+constexpr Column kExampleKeys[] = {{"inputs"}, {"targets"}, {"counted"}};
+constexpr Column kTaskParameters[] = {{"option"}, {"default"}, {"help"}};
+constexpr Column kTaskDetails[] = {{"optimum"},
+                                   {"source"},
+                                   {"prompt"},
+                                   {"accuracy_references"},
+                                   fields("example", kExampleKeys),
+                                   rows("parameters", kTaskParameters),
+                                   {"presets"}};
+constexpr auto kTaskKeys = joined(kTaskColumns, kTaskDetails);
+
+void explain_in_words(Report& report, const std::string& name, const nn::Task& task,
+                      const Spelled& example) {
   const nn::TaskFacts& facts = task.facts();
-  const Spelled example = spell_example(task);
-  print("{}: {}\n\n", name, facts.description);
-  print("a sequence has {} tokens of {}\n", facts.context, facts.vocabulary.summary());
-  print("  read     {}\n  predict  {}\n  counted  {}\n\n", example.inputs, example.targets,
-        example.counted);
-  print("best possible  {} nats per token\n  {}\n", nats(facts.optimal), facts.optimum);
+  report.line("{}: {}\n", name, facts.description);
+  report.line("a sequence has {} tokens of {}", facts.context, facts.vocabulary.summary());
+  report.block(fmt::format("  read     {}\n  predict  {}\n  counted  {}\n\n", example.inputs,
+                           example.targets, example.counted));
+  report.line("best possible  {} nats per token\n  {}", nats(facts.optimal), facts.optimum);
   for (const auto& [reference, loss] : facts.references)
-    print("  {}: {} nats per token\n", reference, nats(loss));
-  print("accuracy  {}\n", facts.accuracy);
+    report.line("  {}: {} nats per token", reference, nats(loss));
+  report.line("accuracy  {}", facts.accuracy);
   for (const auto& [reference, share] : facts.accuracy_references)
-    print("  {}: {:.2f} %\n", reference, 100 * share);
-  print("source    {}\nprompt    {}\n\nparameters\n", facts.source, facts.prompt);
+    report.line("  {}: {:.2f} %", reference, 100 * share);
+  report.line("source    {}", facts.source);
+  report.line("prompt    {}\n\nparameters", facts.prompt);
   for (const nn::Setting& p : nn::task_maker(name).parameters)
-    print("  --task-{} {}\n      {}\n", p.key, p.unit, p.description());
-  print("  --context N\n      tokens of a sequence (default: {})\n\nrecipes\n", facts.context);
-  for (const std::string& preset : presets_of(name)) print("  {}\n", recipe_text(preset, name));
+    report.line("  --task-{} {}\n      {}", p.key, p.unit, p.description());
+  report.line("  --context N\n      tokens of a sequence (default: {})\n\nrecipes", facts.context);
+  for (const std::string& preset : presets_of(name)) report.line("  {}", recipe_text(preset, name));
 }
 
-nn::Json explanation(const std::string& name, const nn::Task& task) {
-  const nn::TaskFacts& facts = task.facts();
-  const Spelled example = spell_example(task);
-  nn::Json object = summary(name, facts);
-  object["optimum"] = facts.optimum;
-  object["source"] = facts.source;
-  object["prompt"] = facts.prompt;
-  object["accuracy_references"] = facts.accuracy_references;
-  object["example"] = nn::Json::object(
-      {{"inputs", example.inputs}, {"targets", example.targets}, {"counted", example.counted}});
-  object["parameters"] = nn::Json::array();
+Report explain_task(const std::string& name) {
+  const auto task = nn::make_task(name);
+  const nn::TaskFacts& facts = task->facts();
+  const Spelled example = spell_example(*task);
+  Report report(kTaskKeys);
+  const std::vector<Value> values = summary(name, facts);
+  for (std::size_t i = 0; i < values.size(); ++i) report.set(kTaskColumns[i].key, values[i]);
+  report.set("optimum", facts.optimum);
+  report.set("source", facts.source);
+  report.set("prompt", facts.prompt);
+  report.set("accuracy_references", facts.accuracy_references);
+  report.set("example",
+             object_of(kExampleKeys, {example.inputs, example.targets, example.counted}));
+  Table& parameters = report.table("parameters");
   const nn::TaskMaker maker = nn::task_maker(name);
   for (const nn::Setting& p : maker.parameters)
-    object["parameters"].push_back(nn::Json::object(
-        {{"option", "--task-" + p.key}, {"default", p.get()}, {"help", p.description()}}));
-  object["presets"] = presets_of(name);
-  return object;
+    parameters.add({"--task-" + p.key, p.get(), p.description()});
+  report.set("presets", presets_of(name));
+  explain_in_words(report, name, *task, example);
+  return report;
 }
 
+constexpr Column kFileTaskKeys[] = {{"task"}, {"description"}, {"optimal_loss"}, {"presets"}};
+
 // text and lines, of which nothing is known before there is a file.
-int explain_file_task(const std::string& name, bool json) {
+Report explain_file_task(const std::string& name) {
   const bool lines = name == "lines";
   const std::string what =
       lines ? "each line of a file of your own is a sequence; a tenth, 1000 at most, is held out"
             : "the next character of a file of your own; its last tenth is held out";
   const std::string preset = nn::preset_of(name);
-  if (json) {
-    print_json(nn::Json::object({{"task", name},
-                                 {"description", what},
-                                 {"optimal_loss", nn::Json()},
-                                 {"presets", std::vector<std::string>{preset}}}));
-    return kOk;
-  }
-  print("{}: {}\n\n", name, what);
-  print(
-      "best possible  unknown; beside the loss stand those of n-grams counted on the same file\n");
-  print("tokens    characters; --unit word: words, the most frequent --max-words of them\n");
+  Report report(kFileTaskKeys);
+  report.set("task", name);
+  report.set("description", what);
+  report.set("presets", std::vector{preset});
+  report.line("{}: {}\n", name, what);
+  report.line(
+      "best possible  unknown; the losses of n-grams counted on the same file are shown "
+      "beside the loss");
+  report.line("tokens    characters; --unit word: words, the most frequent --max-words of them");
   if (lines)
-    print("answers   --answer-after CHAR: only what follows the first CHAR of a line counts\n");
-  print("train     heed train --{} FILE: the preset {}\n", name, preset);
-  return kOk;
-}
-
-int explain_task(const std::string& name, bool json) {
-  if (name == "text" || name == "lines") return explain_file_task(name, json);
-  const auto task = nn::make_task(name);
-  if (json)
-    print_json(explanation(name, *task));
-  else
-    explain(name, *task);
-  return kOk;
+    report.line("answers   --answer-after CHAR: only what follows the first CHAR of a line counts");
+  report.line("train     heed train --{} FILE: the preset {}", name, preset);
+  return report;
 }
 
 std::vector<std::string> explained() {
@@ -179,22 +186,19 @@ std::vector<std::string> explained() {
 
 void tasks_command(Command& c) {
   c.name = "tasks", c.what = "list the built-in tasks, or explain one";
-  const std::string keys =
-      "task description vocabulary symbols context optimal_loss references accuracy steps "
-      "expected_seconds";
-  c.json_keys[""] = "tasks (" + keys + ") text_expected_seconds";
-  c.json_keys["text or lines"] = "task description optimal_loss presets";
-  c.json_keys["TASK"] = keys +
-                        " optimum source prompt accuracy_references "
-                        "example (inputs targets counted) parameters (option default help) presets";
   c.examples = "  heed tasks\n  heed tasks induction\n  heed tasks --json";
   auto task = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options", {nn::Setting("task", *task, explained(), "explain this one").shows("")});
-  c.add_common(Command::kJson);
-  c.run = [task](const Command& command) {
-    return task->empty() ? list_tasks(command.json) : explain_task(*task, command.json);
-  };
+  c.add_common(Command::kJson | Command::kCsv);
+  c.modes = {{.key = "task",
+              .values = {"text", "lines"},
+              .result = kFileTaskKeys,
+              .run = [task](const Command&) { return explain_file_task(*task); }},
+             {.key = "task",
+              .result = kTaskKeys,
+              .run = [task](const Command&) { return explain_task(*task); }},
+             {.result = kListKeys, .run = [](const Command&) { return list_tasks(); }}};
 }
 
 }  // namespace heed

@@ -35,42 +35,35 @@ std::string verdict(const nn::Reach& r) {
   return "causal";
 }
 
-nn::Json place_json(const std::vector<nn::Reach::Place>& places) {
-  if (places.empty()) return {};
-  return nn::Json::object(
-      {{"output", places[0].output}, {"input", places[0].input}, {"value", places[0].value}});
+constexpr Column kPlaceKeys[] = {{"output"}, {"input"}, {"value"}};
+constexpr Column kPassColumns[] = {{"", "pass"}, {"weights"},    {"pass"},  {"ok"},
+                                   {"leaks"},    {"first_leak"}, {"blind"}, {"", "verdict"}};
+constexpr Column kCausalityKeys[] = {
+    {"ok"}, {"run"}, {"length"}, {"seconds"}, rows("passes", kPassColumns), {"files"}};
+
+void add_passes(Report& report, const std::vector<Verified>& all) {
+  Table& table = report.table("passes");
+  for (const Verified& v : all)
+    for (const nn::Reach& r : v.causality.runs) {
+      const std::vector<nn::Reach::Place> leaks = r.leaks();
+      const Value first =
+          leaks.empty() ? Value()
+                        : object_of(kPlaceKeys, {leaks[0].output, leaks[0].input, leaks[0].value});
+      table.add({v.weights + " weights, " + r.name, v.weights, r.name, r.ok(), leaks.size(), first,
+                 r.blind().size(), verdict(r)});
+    }
 }
 
-nn::Json to_json(const std::vector<Verified>& all) {
-  nn::Json passes = nn::Json::array();
-  for (const Verified& v : all)
-    for (const nn::Reach& r : v.causality.runs)
-      passes.push_back(nn::Json::object({{"weights", v.weights},
-                                         {"pass", r.name},
-                                         {"ok", r.ok()},
-                                         {"leaks", r.leaks().size()},
-                                         {"first_leak", place_json(r.leaks())},
-                                         {"blind", r.blind().size()}}));
-  return passes;
-}
-
-void print_causality(const std::vector<Verified>& all, const std::filesystem::path& run,
-                     const std::string& picture, double seconds) {
-  const std::vector<nn::Reach>& trained = all[0].causality.runs;
-  print("{}: what each output depends on, {} tokens\n\n", run.string(), trained[0].length);
-  for (const Verified& v : all)
-    for (const nn::Reach& r : v.causality.runs)
-      print("{} weights, {:<25} {}\n", v.weights, r.name, verdict(r));
+void add_matrix(Report& report, const std::vector<nn::Reach>& trained) {
   const auto failed =
       std::find_if(trained.begin(), trained.end(), [](const nn::Reach& r) { return !r.ok(); });
   const nn::Reach& shown = failed == trained.end() ? trained[0] : *failed;
-  print("\nTrained weights, {}: a line an output, a column an input;\n# depends, . exactly 0",
-        shown.name);
-  print("{}\n\n{}\n{} ({:.0f} ms)\n", shown.ok() ? "" : ", ! leaks, ? does not see its own",
-        shown.text(), picture, 1e3 * seconds);
+  report.line("Trained weights, {}: a line an output, a column an input;\n# depends, . exactly 0{}",
+              shown.name, shown.ok() ? "" : ", ! leaks, ? does not see its own");
+  report.block("\n" + shown.text());
 }
 
-int verify_causality(const VerifyArguments& a, bool json) {
+Report verify_causality(const VerifyArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   if (!a.out.empty()) make_folder(a.out);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
@@ -105,28 +98,25 @@ int verify_causality(const VerifyArguments& a, bool json) {
   } catch (const std::exception& e) {  // whatever it is, it costs no verdict
     no_picture = e.what();
   }
-  if (json)
-    print_json(nn::Json::object(
-        {{"ok", ok},
-         {"run", folder.string()},
-         {"length", all[0].causality.runs[0].length},
-         {"seconds", seconds},
-         {"passes", to_json(all)},
-         {"files", no_picture.empty() ? std::vector{file.string()} : std::vector<std::string>{}}}));
-  else
-    print_causality(all, folder, no_picture.empty() ? file.string() : "no picture", seconds);
-  if (!no_picture.empty() && ok) throw autograd::IoError(no_picture);
-  if (!no_picture.empty()) print_error(no_picture);
-  return ok ? kOk : kCheckFailed;
+  Report report(kCausalityKeys);
+  report.line("{}: what each output depends on, {} tokens", folder.string(),
+              all[0].causality.runs[0].length);
+  report.set("ok", ok);
+  report.set("run", folder.string());
+  report.set("length", all[0].causality.runs[0].length);
+  report.set("seconds", seconds);
+  add_passes(report, all);
+  add_matrix(report, all[0].causality.runs);
+  report.line("({:.0f} ms){}", 1e3 * seconds, no_picture.empty() ? "" : ", no picture");
+  report.files(no_picture.empty() ? std::vector{file} : std::vector<std::filesystem::path>{});
+  report.fail(!ok ? kCheckFailed : no_picture.empty() ? kOk : kInputOutput, no_picture);
+  return report;
 }
 
 }  // namespace
 
 void verify_command(Command& c) {
   c.name = "verify", c.what = "certify that a model is causal, or that a run resumes bit for bit";
-  c.json_keys["causality"] =
-      "ok run length seconds passes (weights pass ok leaks first_leak blind) files";
-  c.json_keys["resume"] = "ok hash run steps legs (leg hash difference)";
   c.examples =
       "  heed verify causality\n"
       "  heed verify resume runs/induction-1\n"
@@ -158,16 +148,16 @@ void verify_command(Command& c) {
          nn::Setting("out", a->out, "DIR",
                      fmt::format("folder for {}", nn::RunFolder::kCausalityPicture))
              .shows("the run")});
-  c.add_common(Command::kAll);
-  c.run = [a](const Command& command) {
-    if (a->what.empty()) usage_error("verify: needs what; try heed verify causality");
-    if (a->what == "resume") {
-      for (const char* key : {"weights", "length", "out", "threads"})
-        if (command.given(key)) usage_error("verify resume trains anew; leave out --{}", key);
-      return verify_resume(a->run, command.json);
-    }
-    return verify_causality(*a, command.json);
-  };
+  c.add_common(Command::kAll | Command::kCsv);
+  c.modes = {{.key = "what",
+              .values = {"causality"},
+              .result = kCausalityKeys,
+              .run = [a](const Command&) { return verify_causality(*a); }},
+             {.key = "what",
+              .values = {"resume"},
+              .accepts = c.all_but({"weights", "length", "out", "threads"}),
+              .result = kResumeKeys,
+              .run = [a](const Command&) { return verify_resume(a->run); }}};
 }
 
 }  // namespace heed

@@ -60,38 +60,31 @@ nn::ResumeCheck check_resume(const fs::path& folder) {
 
 }  // namespace
 
-int verify_resume(const std::string& run, bool json) {
+Report verify_resume(const std::string& run) {
   const fs::path folder = find_run(run);
   nn::ResumeCheck check;
   try {
     check = check_resume(folder);
   } catch (const Interrupted&) {
-    return kInterrupted;
+    return Report::failed(kInterrupted);
   }
-  const std::string hash = fmt::format("{:08x}", check.legs[0].hash);
-  if (json) {
-    nn::Json legs = nn::Json::array();
-    for (const auto& leg : check.legs)
-      legs.push_back(nn::Json::object({{"leg", leg.name},
-                                       {"hash", fmt::format("{:08x}", leg.hash)},
-                                       {"difference", leg.difference}}));
-    print_json(nn::Json::object({{"ok", check.ok()},
-                                 {"hash", hash},
-                                 {"run", folder.string()},
-                                 {"steps", check.steps},
-                                 {"legs", legs}}));
-    return check.ok() ? kOk : kCheckFailed;
-  }
-  print("{}: its first {} steps again, straight, and stopped and resumed\n\n",
-        folder.string(), check.steps);
-  for (const auto& leg : check.legs)
-    print("  {:<26} {:08x}  {}\n", leg.name, leg.hash,
-          leg.difference.empty() ? "" : "DIFFERS: " + leg.difference);
+  const auto hash_text = [](std::uint32_t hash) { return fmt::format("{:08x}", hash); };
+  const std::string hash = hash_text(check.legs[0].hash);
+  Report report(kResumeKeys);
+  report.line("{}: its first {} steps again, straight, and stopped and resumed", folder.string(),
+              check.steps);
+  report.set("ok", check.ok());
+  report.set("hash", hash);
+  report.set("run", folder.string());
+  report.set("steps", check.steps);
+  Table& legs = report.table("legs");
+  for (const auto& leg : check.legs) legs.add({leg.name, hash_text(leg.hash), leg.difference});
   if (check.ok())
-    print("\nEvery row, weight, moment and random stream is the same, bit for bit: {}\n", hash);
+    report.line("Every row, weight, moment and random stream is the same, bit for bit: {}", hash);
   else
-    print("\nA resumed run is not the straight one\n");
-  return check.ok() ? kOk : kCheckFailed;
+    report.line("A resumed run is not the straight one");
+  report.fail(check.ok() ? kOk : kCheckFailed);
+  return report;
 }
 
 }  // namespace heed

@@ -1,11 +1,10 @@
 // Reports as text of at most 80 columns.
-#include "tools/plot/text.h"
-
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
+#include "autograd/base/text.h"
 #include "tools/heed/report/report.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
@@ -58,7 +57,7 @@ std::string text_of(const Value& value, const Column& column) {
 // A table's columns that text shows, each with its heading and its cells as text.
 struct TextColumn {
   int drop;
-  bool is_right = true;  // of numbers
+  bool is_right = true;  // its cells are numbers
   std::vector<std::string> cells;
 
   std::size_t width() const {
@@ -76,26 +75,28 @@ std::size_t width_of(const std::vector<TextColumn>& columns) {
   return width - kGap.size();
 }
 
-// True if no row has a value.
-bool is_empty(const Table& table, std::size_t column) {
-  return std::ranges::all_of(table.rows, [&](const std::vector<Value>& row) {
-    return text_of(row[column], table.columns[column]) == "-";
-  });
+// Also text that starts as a number does: "12 / 20", "3.4 %".
+bool is_number(const Value& value, const std::string& cell) {
+  if (value.kind() != Value::Kind::kText) return value.kind() != Value::Kind::kArray;
+  return cell.empty() || cell == "nan" || cell.find_first_of("0123456789") == 0;
 }
 
 std::vector<TextColumn> text_columns(const Table& table) {
   std::vector<TextColumn> columns;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
-    if (column.label.empty() || (column.optional && is_empty(table, c))) continue;
+    if (column.label.empty()) continue;
     TextColumn& text = columns.emplace_back(TextColumn{column.drop, true, {}});
     text.cells.push_back(std::string(column.label) +
                          (column.unit.empty() ? "" : fmt::format(" ({})", column.unit)));
+    bool is_empty = true;
     for (std::size_t r = 0; r < std::min(table.shown, table.rows.size()); ++r) {
       const Value& value = table.rows[r][c];
-      text.cells.push_back(text_of(value, column));
-      text.is_right &= value.kind() != Value::Kind::kText && value.kind() != Value::Kind::kArray;
+      const std::string& cell = text.cells.emplace_back(text_of(value, column));
+      is_empty &= cell.empty() || cell == "-";
+      text.is_right &= is_number(value, cell) && (c > 0 || value.kind() != Value::Kind::kText);
     }
+    if (is_empty) columns.pop_back();
   }
   return columns;
 }
@@ -146,6 +147,16 @@ std::string field_lines(const std::vector<std::pair<const Column*, std::string>>
     text += wrapped(line + std::string(kGap) + value, width + kGap.size()) + "\n";
   }
   return text;
+}
+
+// Each line of the text by itself, its later parts below its first word.
+std::string paragraph_lines(const std::string& text) {
+  std::string lines;
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t blanks = line.find_first_not_of(' ');
+    lines += wrapped(line, blanks == std::string::npos ? 0 : blanks) + "\n";
+  }
+  return lines;
 }
 
 bool is_shown(const Report::Item& item) {
@@ -211,7 +222,7 @@ std::string to_text(const Report& report) {
     if (table) {
       text += to_text(*table);
     } else if (const auto* paragraph = std::get_if<Report::Text>(&item.what)) {
-      text += paragraph->wraps ? wrapped(paragraph->text) : paragraph->text;
+      text += paragraph->wraps ? paragraph_lines(paragraph->text) : paragraph->text;
       if (!text.ends_with('\n')) text += "\n";
     } else {
       std::string value = text_of(std::get<Value>(item.what), *item.column);

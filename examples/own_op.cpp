@@ -3,7 +3,8 @@
 #include <iostream>
 
 #include "autograd/check/gradcheck.h"
-#include "autograd/ops/map.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/elementwise.h"
 #include "autograd/ops/ops.h"
 
 using namespace heed::autograd;
@@ -22,7 +23,7 @@ const Op kSoftsign({.name = "softsign", .saves = Saves::kInputs, .samples = soft
 // x / (1 + |x|); its derivative 1 / (1 + |x|)^2, in public ops, can be differentiated again.
 Tensor softsign(const Tensor& x) {
   const auto f = [](auto v) { return v / (decltype(v)(1) + (v < decltype(v)(0) ? -v : v)); };
-  return record(kSoftsign, {x}, map(kSoftsign, x, f),
+  return record(kSoftsign, {x}, elementwise(kSoftsign, x, f),
                 [](const Vjp& v) -> Grads { return {v.grad / pow(1.0 + abs(v.input(0)), 2)}; });
 }
 

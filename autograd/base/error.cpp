@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-namespace heed::autograd {
+namespace heed {
 namespace {
 
 template <class... Form>
@@ -33,4 +33,4 @@ std::string error_text(std::string_view op, std::initializer_list<Part> parts) {
   return text;
 }
 
-}  // namespace heed::autograd
+}  // namespace heed

@@ -35,6 +35,12 @@ struct IoError : Error {
   using Error::Error;
 };
 
+}  // namespace heed::autograd
+
+// For heed's own files, which are all inside this namespace: `using namespace heed::autograd` does
+// not bring these names.
+namespace heed {
+
 /// One part of an error's text. Holds what it was made of; text appears only when a check fails.
 class Part {
  public:
@@ -74,16 +80,16 @@ class Part {
 std::string error_text(std::string_view op, std::initializer_list<Part> parts);
 
 /// Throws E with the text "<op>: <parts...>".
-template <class E = ShapeError, class... Parts>
+template <class E = autograd::ShapeError, class... Parts>
 [[noreturn]] void fail(std::string_view op, const Parts&... parts) {
   throw E(error_text(op, {Part(parts)...}));
 }
 
 /// Throws E with the text "<op>: <parts...>" unless `ok`.
-template <class E = ShapeError, class... Parts>
+template <class E = autograd::ShapeError, class... Parts>
 void check(bool ok, std::string_view op, const Parts&... parts) {
   if (!ok) [[unlikely]]
     fail<E>(op, parts...);
 }
 
-}  // namespace heed::autograd
+}  // namespace heed

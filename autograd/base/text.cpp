@@ -1,6 +1,6 @@
 #include "autograd/base/text.h"
 
-namespace heed::autograd {
+namespace heed {
 
 std::string join(const std::vector<std::string>& words, std::string_view last) {
   std::string text;
@@ -10,10 +10,6 @@ std::string join(const std::vector<std::string>& words, std::string_view last) {
   }
   return text;
 }
-
-}  // namespace heed::autograd
-
-namespace heed {
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;

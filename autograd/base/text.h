@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heed::autograd {
+namespace heed {
 
 /// All of `text` as a number, in decimal unless an integer's `base` says otherwise, or nothing.
 template <class T, class... Base>
@@ -21,10 +21,6 @@ std::optional<T> parse_number(std::string_view text, Base... base) {
 
 /// "a, b and c"; `last` stands between the last two.
 std::string join(const std::vector<std::string>& words, std::string_view last = " and ");
-
-}  // namespace heed::autograd
-
-namespace heed {
 
 /// Returns the parts of `text` between occurrences of `separator`: n separators give n + 1 parts,
 /// which may be empty. An empty text has one empty part.

@@ -5,7 +5,6 @@
 
 #include "autograd/check/float32.h"
 #include "autograd/check/oracles.h"
-#include "autograd/graph/mutation.h"
 #include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 
@@ -222,6 +221,13 @@ MutantResult run_mutant(const Check& check, const Samples& samples, std::size_t 
 }
 
 }  // namespace
+
+void MutateGradients::saw_gradients(Node& node, const Vjp& v, Grads& grads) {
+  const auto inputs = node.inputs();
+  for (std::size_t i = 0; i < std::min(grads.size(), inputs.size()); ++i)
+    if (grads[i].defined() && v.needs(int(i)))
+      grads[i] = f_(*node.op(), i, grads[i], inputs[i].node->shape());
+}
 
 std::vector<MutantResult> run_mutants(const Check& check) {
   std::vector<MutantResult> results;

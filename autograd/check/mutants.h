@@ -1,12 +1,25 @@
 // Mutants: wrong twins of every op's derivative, each of which a gradient check has to kill.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
-#include "autograd/graph/check_registry.h"
+#include "autograd/graph/observer.h"
 
 namespace heed::autograd {
+
+/// While it lives, what ops' vjps return on this thread goes through f(op, input, gradient, shape
+/// of the input), before it is summed over broadcast axes.
+class MutateGradients : public OpObserver {
+ public:
+  using Mutation = std::function<Tensor(const Op&, std::size_t, const Tensor&, const Shape&)>;
+  explicit MutateGradients(Mutation f) : f_(std::move(f)) {}
+
+ private:
+  void saw_gradients(Node& node, const Vjp& v, Grads& grads) override;
+  Mutation f_;
+};
 
 enum class MutantFate {
   kKilled,      ///< by each oracle that can see it, alone

@@ -83,8 +83,8 @@ Samples resized_samples(const Check& check, SampleSize size) {
       add(std::to_string(n) + " made " + std::to_string(extent_of(size)), [&](Shape shape) {
         for (int a = 0; a < shape.rank(); ++a)
           if (shape[a] == n) shape[a] = extent_of(size);
-        autograd::check<ValueError>(shape.numel() <= kMostElements, "resized_samples", shape,
-                                    " takes too long");
+        heed::check<ValueError>(shape.numel() <= kMostElements, "resized_samples", shape,
+                                " takes too long");
         return shape;
       });
   }

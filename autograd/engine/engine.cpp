@@ -7,12 +7,16 @@
 
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
-#include "autograd/graph/mutation.h"
 #include "autograd/graph/observer.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
+
+using detail::TensorAccess;
+
 namespace {
 
 void check_alive(const Node& node) {
@@ -63,7 +67,7 @@ class Walk {
   void keep_paths_to(std::span<const Tensor> wrt) {
     for (Visit& v : visits_) v.needed = false;
     for (const Tensor& x : wrt)
-      if (Visit* v = find(x.node().get())) v->needed = true;
+      if (Visit* v = find(TensorAccess::node(x).get())) v->needed = true;
     for (std::size_t i = visits_.size(); i-- > 0;)
       for (const Node::Input& input : visits_[i].node->inputs())
         if (const Visit* v = find(input.node.get()); v && v->needed) visits_[i].needed = true;
@@ -102,7 +106,7 @@ class Walk {
 // A gradient as .grad keeps it: row-major in memory of its own, so that a write into it changes no
 // other gradient. The copy is differentiable where gradients are.
 Tensor owned(const Tensor& g) {
-  if (g.is_contiguous() && g.is_sole_owner()) return g;
+  if (g.is_contiguous() && TensorAccess::is_sole_owner(g)) return g;
   return grad_enabled() ? g * 1.0 : detached_copy(g);
 }
 
@@ -110,11 +114,11 @@ Tensor owned(const Tensor& g) {
 bool is_private(const Tensor& x) {
   for (int i = 0; i < x.rank(); ++i)
     if (x.strides()[i] == 0 && x.shape()[i] > 1) return false;
-  return x.is_sole_owner();
+  return TensorAccess::is_sole_owner(x);
 }
 
-// Into one of them where nobody else sees it, unless an observer is to see the sum. The order of a
-// sum of two does not change its bits.
+// Accumulates in place if a buffer is unshared and no observer is active. The order of a sum of two
+// does not change its bits.
 Tensor add_up(const Tensor& sum, const Tensor& g, bool observed) {
   if (!sum.defined()) return g;
   if (!observed && !grad_enabled() && sum.dtype() == g.dtype() && !is_dual(g.dtype())) {
@@ -164,10 +168,8 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
   return grads;
 }
 
-Grads run_vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted,
-              bool create_graph) {
-  const Vjp v(node, g, wanted);
-  if (node.is_fused() && (create_graph || is_dual(g.dtype()) || is_dual(node.dtype())))
+Grads run_vjp(Node& node, const Vjp& v, bool create_graph) {
+  if (node.is_fused() && (create_graph || is_dual(v.grad.dtype()) || is_dual(node.dtype())))
     return through_definition(node, v, create_graph);
   return node.vjp(v);
 }
@@ -206,16 +208,16 @@ void run(Walk& walk, const GradOptions& options, Keep keep) {
       wanted.push_back(targets.back() != nullptr);
     }
     if (std::find(wanted.begin(), wanted.end(), 1) == wanted.end()) continue;
-    const ObservedVjp observed(*node, g);
-    Grads grads = run_vjp(*node, g, wanted, options.create_graph);
+    const Vjp vjp(*node, g, wanted);
+    const ObservedVjp observed(*node, vjp);
+    Grads grads = run_vjp(*node, vjp, options.create_graph);
     observed.gave(grads);
     check(grads.size() == inputs.size(), *node->op(), "its vjp gave ", grads.size(),
           " gradients for ", inputs.size(), " inputs; {} stands for none");
     for (std::size_t k = 0; k < grads.size(); ++k) {
       Walk::Visit* v = targets[k];
       if (!v || !grads[k].defined()) continue;
-      Tensor part = MutateGradients::apply(*node->op(), k, std::move(grads[k]), v->node->shape());
-      v->grad = add_up(v->grad, fit(*node->op(), k, std::move(part), *v->node), bool(observed));
+      v->grad = add_up(v->grad, fit(*node->op(), k, std::move(grads[k]), *v->node), bool(observed));
     }
     if (!retain) node->release();
   }
@@ -242,20 +244,20 @@ Tensor first_gradient(std::string_view op, const Tensor& y, const GradOptions& o
 
 std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt, const GradOptions& options) {
   const Tensor start = first_gradient("grad", y, options);
-  std::uint64_t oldest = y.node()->sequence();
+  std::uint64_t oldest = TensorAccess::node(y)->sequence();
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     check<ValueError>(wrt[i].requires_grad(), "grad", "tensor ", i, " of wrt, ", wrt[i].shape(),
                       ", does not require grad");
-    oldest = std::min(oldest, wrt[i].node()->sequence());
+    oldest = std::min(oldest, TensorAccess::node(wrt[i])->sequence());
   }
   Walk walk;
-  walk.discover(y.node(), oldest);
+  walk.discover(TensorAccess::node(y), oldest);
   walk.keep_paths_to(wrt);
   std::vector<Tensor> result(wrt.size());
-  if (Walk::Visit& root = *walk.find(y.node().get()); root.needed) root.grad = start;
+  if (Walk::Visit& root = *walk.find(TensorAccess::node(y).get()); root.needed) root.grad = start;
   run(walk, options, [&](const Node& node, const Tensor& g) {
     for (std::size_t i = 0; i < wrt.size(); ++i)
-      if (wrt[i].node().get() == &node) result[i] = g;
+      if (TensorAccess::node(wrt[i]).get() == &node) result[i] = g;
   });
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     if (result[i].defined()) continue;
@@ -278,8 +280,8 @@ Tensor grad(const Tensor& y, const Tensor& wrt, const GradOptions& options) {
 void backward(const Tensor& loss, const GradOptions& options) {
   const Tensor start = first_gradient("backward", loss, options);
   Walk walk;
-  walk.discover(loss.node(), 0);
-  walk.find(loss.node().get())->grad = start;
+  walk.discover(TensorAccess::node(loss), 0);
+  walk.find(TensorAccess::node(loss).get())->grad = start;
   run(walk, options, [](Node& node, const Tensor& g) {
     if (node.op() && !(node.has_extras() && node.extras().retain)) return;
     static std::mutex mutex;  // threads add into the .grad of weights that they share

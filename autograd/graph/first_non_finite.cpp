@@ -6,6 +6,8 @@
 #include <optional>
 #include <sstream>
 
+#include "autograd/tensor/tensor_access.h"
+
 namespace heed::autograd {
 namespace {
 
@@ -129,7 +131,7 @@ void FirstNonFinite::judge(const std::string& what, const Tensor& result,
 }
 
 void FirstNonFinite::saw(const Op& op, const Inputs& inputs, const Tensor& output) {
-  if (const Ref<Node>& node = output.node(); node && node->op() == &op)
+  if (const Ref<Node>& node = detail::TensorAccess::node(output); node && node->op() == &op)
     if (std::string path = NameScope::path(); !path.empty())
       paths_.emplace_back(node->sequence(), std::move(path));
   if (op.fills()) return;
@@ -152,8 +154,8 @@ void FirstNonFinite::before_vjp(Node& node, const Tensor&) {
 }
 
 // Of kernels that no op saw: a fused op's backward.
-void FirstNonFinite::saw_gradients(Node& node, const Tensor& g, const Grads& grads) {
-  std::vector<Operand> operands{{"the gradient of the result", &g}};
+void FirstNonFinite::saw_gradients(Node& node, const Vjp& v, Grads& grads) {
+  std::vector<Operand> operands{{"the gradient of the result", &v.grad}};
   for (std::size_t i = 0; i < node.inputs().size(); ++i)
     if (node.inputs()[i].value.defined())
       operands.push_back({"input " + std::to_string(i), &node.inputs()[i].value});

@@ -34,7 +34,7 @@ class FirstNonFinite final : public OpObserver {
 
   void saw(const Op& op, const Inputs& inputs, const Tensor& output) override;
   void before_vjp(Node& node, const Tensor& g) override;
-  void saw_gradients(Node& node, const Tensor& g, const Grads& grads) override;
+  void saw_gradients(Node& node, const Vjp& v, Grads& grads) override;
   void after_vjp() override;
 
  private:

@@ -3,7 +3,11 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "autograd/tensor/tensor_access.h"
+
 namespace heed::autograd {
+
+using detail::TensorAccess;
 
 void GradientTrace::saw(const Op& op, const Inputs& inputs, const Tensor& output) {
   Call call{NameScope::path(), op.name(), {}, {output.detach(), output.requires_grad()}};
@@ -15,13 +19,14 @@ void GradientTrace::saw(const Op& op, const Inputs& inputs, const Tensor& output
 }
 
 std::string GradientTrace::why_none(const Tensor& x) const {
-  std::unordered_set<const Storage*> reached{x.storage().get()};  // what x's gradient comes through
+  std::unordered_set<const Storage*> reached{
+      TensorAccess::storage(x).get()};  // what x's gradient comes through
   std::string last;
   for (const Call& call : calls_) {
     bool through = false;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const auto& [value, tracked] = call.inputs[i];
-      if (!value.defined() || !reached.contains(value.storage().get())) continue;
+      if (!value.defined() || !reached.contains(TensorAccess::storage(value).get())) continue;
       std::ostringstream cut;
       cut << call.place << "the gradient ends at " << call.op << ", whose input " << i << " "
           << value.shape();
@@ -30,7 +35,7 @@ std::string GradientTrace::why_none(const Tensor& x) const {
       through = true;
     }
     if (!through) continue;
-    reached.insert(call.output.value.storage().get());
+    reached.insert(TensorAccess::storage(call.output.value).get());
     last = call.place + std::string(call.op);
   }
   if (last.empty()) return "no op reads it";

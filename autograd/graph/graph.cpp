@@ -2,7 +2,12 @@
 
 #include <algorithm>
 
+#include "autograd/tensor/tensor_access.h"
+
 namespace heed::autograd {
+
+using detail::TensorAccess;
+
 namespace {
 
 thread_local bool t_grad_enabled = true;
@@ -58,8 +63,9 @@ Tensor Vjp::output() const {
   check<ValueError>(y.defined(), *node_.op_, "its vjp reads the output, which it did not save");
   check_version(*node_.op_, "output", -1, y, node_.output_version_);
   if (!grad_enabled()) return y;
-  Tensor attached = y.view(y.layout());  // a graph is being made: give the output its history back
-  attached.set_node(Ref<Node>(&node_));
+  Tensor attached =
+      TensorAccess::view(y, y.layout());  // a graph is being made: give the output its history back
+  TensorAccess::set_node(attached, Ref<Node>(&node_));
   return attached;
 }
 
@@ -111,7 +117,7 @@ void Node::release() {
 bool must_record(const Op& op, const Inputs& inputs, const Tensor& output) {
   if (t_grad_enabled)
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].defined() && inputs[i].node()) return true;
+      if (inputs[i].defined() && TensorAccess::node(inputs[i])) return true;
   if (detail::t_observer) [[unlikely]]
     detail::tell_observer(op, inputs, output);
   return false;
@@ -127,16 +133,16 @@ void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input*
     node->inputs_ = memory;
     node->n_inputs_ = std::uint32_t(i + 1);
     if (!x.defined()) continue;
-    input->node = x.node();
+    input->node = TensorAccess::node(x);
     if (!keep) continue;
     input->value = x;
     input->version = x.version();
   }
   if (saves == Saves::kOutput || saves == Saves::kBoth) {
-    node->output_ = output.view(output.layout());
+    node->output_ = TensorAccess::view(output, output.layout());
     node->output_version_ = output.version();
   }
-  output.set_node(owner);
+  TensorAccess::set_node(output, owner);
   if (detail::t_observer) [[unlikely]]
     detail::tell_observer(*node->op_, inputs, output);
 }

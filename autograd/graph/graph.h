@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,13 @@
 
 namespace heed::autograd {
 
-/// One gradient per input, in order; undefined = none.
-using Grads = std::vector<Tensor, PoolAllocator<Tensor>>;
+/// One gradient per input, in order; undefined = none. Made from a list in braces, or from a
+/// std::vector<Tensor>.
+struct Grads : std::vector<Tensor, PoolAllocator<Tensor>> {
+  using vector::vector;
+  Grads(std::vector<Tensor> list)  // NOLINT: a vjp may return the vector itself
+      : vector(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end())) {}
+};
 
 /// What an op's vjp reads, and so what its node keeps alive.
 enum class Saves : std::uint8_t { kNothing, kInputs, kOutput, kBoth };

@@ -3,6 +3,8 @@
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 
@@ -14,7 +16,7 @@ void prepare_in_place(std::string_view op, const Tensor& x) {
   for (int i = 0; i < x.rank(); ++i)
     check(x.strides()[i] != 0 || x.shape()[i] <= 1, op,
           "cannot write into an expanded tensor: ", x.shape(), " has stride 0 in axis ", i);
-  ++x.storage()->version;
+  ++detail::TensorAccess::storage(x)->version;
 }
 
 void fill_(const Tensor& x, double value) {
@@ -35,23 +37,8 @@ void copy_(const Tensor& x, const Tensor& source) {
   check<DTypeError>(x.dtype() == source.dtype(), "copy_", "needs equal dtypes, got ", x.dtype(),
                     " and ", source.dtype());
   prepare_in_place("copy_", x);
-  dispatch_any(x.dtype(), [&]<class T> {
-    T* out = x.mutable_data<T>();
-    if (!x.shares_storage(source)) {
-      StridedLoop<2>(x.shape(), {&x.strides(), &source.strides()})
-          .run([to = out, from = source.data<T>()](const auto& at, std::int64_t n, const auto& s) {
-            for (std::int64_t i = 0; i < n; ++i) to[at[0] + i * s[0]] = from[at[1] + i * s[1]];
-          });
-      return;
-    }
-    // Overlapping views of one storage: read everything before writing.
-    const std::vector<T> values = source.to_vector<T>();
-    std::size_t next = 0;
-    StridedLoop<1>(x.shape(), {&x.strides()})
-        .run([&](const auto& offset, std::int64_t n, const auto& s) {
-          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = values[next++];
-        });
-  });
+  // Overlapping views of one storage: read everything before writing.
+  detail::copy_into(x, x.shares_storage(source) ? detached_copy(source) : source);
 }
 
 void add_(const Tensor& x, const Tensor& y) {

@@ -7,8 +7,8 @@ namespace {
 
 thread_local const NameScope* t_scope = nullptr;
 
-// While the observer looks, nobody does: it may call ops.
-class Unobserved : NoGrad {
+// Suspends the observer while it runs, because it may call ops.
+class Unobserved {
  public:
   Unobserved() : observer_(std::exchange(detail::t_observer, nullptr)) {}
   ~Unobserved() { detail::t_observer = observer_; }
@@ -24,6 +24,7 @@ namespace detail {
 void tell_observer(const Op& op, const Inputs& inputs, const Tensor& output) {
   OpObserver* observer = t_observer;
   const Unobserved guard;
+  const NoGrad no_grad;
   observer->saw(op, inputs, output);
 }
 }  // namespace detail
@@ -41,21 +42,22 @@ std::string NameScope::path() {
 OpObserver::OpObserver() : before_(std::exchange(detail::t_observer, this)) {}
 OpObserver::~OpObserver() { detail::t_observer = before_; }
 
-ObservedVjp::ObservedVjp(Node& node, const Tensor& g)
-    : observer_(detail::t_observer), node_(node), grad_(g) {
+ObservedVjp::ObservedVjp(Node& node, const Vjp& v)
+    : observer_(detail::t_observer), node_(node), vjp_(v) {
   if (!observer_) return;
   const Unobserved guard;
-  observer_->before_vjp(node, g);
+  const NoGrad no_grad;
+  observer_->before_vjp(node, v.grad);
 }
 
 ObservedVjp::~ObservedVjp() {
   if (observer_) observer_->after_vjp();
 }
 
-void ObservedVjp::gave(const Grads& grads) const {
+void ObservedVjp::gave(Grads& grads) const {
   if (!observer_) return;
   const Unobserved guard;
-  observer_->saw_gradients(node_, grad_, grads);
+  observer_->saw_gradients(node_, vjp_, grads);
 }
 
 }  // namespace heed::autograd

@@ -1,5 +1,5 @@
-// Who looks at every op that runs, and what part of a model it runs for. Where nobody looks an op
-// pays one test of a pointer.
+// Observes every op on a thread, and names the part of a model that it runs for. Without an
+// observer an op pays one test of a pointer.
 #pragma once
 
 #include <string>
@@ -24,8 +24,9 @@ class NameScope {
   const NameScope* outer_;
 };
 
-/// While it lives, sees every op of its thread, and every vjp that the engine runs. Its own ops
-/// are not seen. Observers do not nest: the last one made sees.
+/// Is called, while it lives, for every op of its thread and for every vjp that the engine runs,
+/// but not for the ops that it runs itself. Observers do not nest: only the last one made is
+/// called.
 class OpObserver {
  public:
   OpObserver();
@@ -33,12 +34,13 @@ class OpObserver {
   OpObserver(const OpObserver&) = delete;
 
   /// An op has computed `output`, and recorded it if it was to.
-  virtual void saw(const Op& op, const Inputs& inputs, const Tensor& output) = 0;
+  virtual void saw(const Op&, const Inputs&, const Tensor&) {}
   /// The engine runs the vjp of a node, given the complete gradient of its output: ops seen until
   /// after_vjp are parts of it, or add up what it gave. Such calls nest.
   virtual void before_vjp(Node&, const Tensor&) {}
-  /// What the vjp gave.
-  virtual void saw_gradients(Node&, const Tensor&, const Grads&) {}
+  /// Receives what the vjp returned, and may change it before the engine uses it. Ops that it runs
+  /// are recorded if those of the vjp are (create_graph).
+  virtual void saw_gradients(Node&, const Vjp&, Grads&) {}
   virtual void after_vjp() {}
 
  private:
@@ -48,17 +50,17 @@ class OpObserver {
 /// The thread's observer of one vjp, for the engine.
 class ObservedVjp {
  public:
-  ObservedVjp(Node& node, const Tensor& g);
+  ObservedVjp(Node& node, const Vjp& v);
   ~ObservedVjp();
   ObservedVjp(const ObservedVjp&) = delete;
-  /// Whether anybody looks.
+  /// True if there is an observer.
   explicit operator bool() const { return observer_ != nullptr; }
-  void gave(const Grads& grads) const;
+  void gave(Grads& grads) const;
 
  private:
   OpObserver* observer_;
   Node& node_;
-  const Tensor& grad_;
+  const Vjp& vjp_;
 };
 
 }  // namespace heed::autograd

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "autograd/graph/graph.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 namespace {
@@ -202,7 +203,7 @@ std::vector<std::string> suffixes(const Tensor& x) {
   if (x.dtype() != float32 && (is_empty || is_floating(x.dtype())))
     found.push_back("dtype=" + std::string(dtype_name(x.dtype())));
   if (!x.is_leaf())
-    found.push_back("grad_fn=<" + std::string(x.node()->op()->name()) + ">");
+    found.push_back("grad_fn=<" + std::string(detail::TensorAccess::node(x)->op()->name()) + ">");
   else if (x.requires_grad())
     found.push_back("requires_grad=True");
   return found;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/graph/graph.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 
@@ -31,7 +32,7 @@ Tensor Tensor::requires_grad_() const {
   check<ValueError>(is_leaf(), "requires_grad", "this tensor is the result of ",
                     is_leaf() ? "" : node()->op()->name(),
                     "; for its gradient call retain_grad() or grad(y, {x}), or detach() it first");
-  if (!node()) set_node(Node::make_leaf(*this));
+  if (!node()) impl_->node = Node::make_leaf(*this);
   return *this;
 }
 
@@ -66,9 +67,8 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> f) const {
   return {node(), id};
 }
 
-const Ref<Node>& Tensor::node() const {
-  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
-  return impl_->node;
+void detail::TensorAccess::set_node(const Tensor& x, Ref<Node> node) {
+  x.impl_->node = std::move(node);
 }
-void Tensor::set_node(Ref<Node> node) const { impl_->node = std::move(node); }
+
 }  // namespace heed::autograd

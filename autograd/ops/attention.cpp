@@ -9,8 +9,9 @@
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/attention_with_weights.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {

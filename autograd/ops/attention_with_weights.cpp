@@ -86,7 +86,7 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
   const Tensor keep = mask.tensor();  // [..., Tq, Tk], or undefined: all may be read
   // 0 * NaN is NaN: keys and values that no query reads are cleared, not multiplied away.
   const auto cleared = [](const Tensor& x, const Tensor& unread) {  // [..., 1, Tk]
-    if (!unread.defined() || any(unread).item() == 0) return x;
+    if (!unread.defined() || !any(unread).item<bool>()) return x;
     const Tensor gone = mT(unread);  // [..., Tk, 1]
     return masked_fill(expand(x, broadcast("attention", x.shape(), gone.shape())), gone, 0);
   };

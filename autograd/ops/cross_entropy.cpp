@@ -1,7 +1,10 @@
 // cross_entropy: the mean negative log-likelihood of target classes, straight from logits.
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {
@@ -177,7 +180,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   check_arguments(logits, targets, options);
   const Tensor classes = contiguous(targets);
   const std::int64_t counted = count_targets(classes, logits.size(-1), options.ignore_index);
-  const Forward result = forward(row_major(logits), classes, counted, options);
+  const Forward result = forward(detail::row_major(logits), classes, counted, options);
   // The targets are an input of the node, which so notices when they are changed in place.
   return record(
       kCrossEntropy, {logits, targets}, result.loss,

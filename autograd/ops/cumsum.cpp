@@ -1,7 +1,9 @@
 // Running sums.
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/reference/reduce.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {

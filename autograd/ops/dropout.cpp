@@ -1,11 +1,13 @@
 // dropout: zeroes elements at random, by a mask that is a function of (key, element) alone.
 #include <array>
 
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/reference/philox.h"
 #include "autograd/kernels/simd/philox.h"
 #include "autograd/kernels/simd/simd.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {

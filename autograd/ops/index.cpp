@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/map.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {
@@ -134,7 +138,7 @@ Dims without(Dims dims, int axis) {
 
 template <class T>
 void add_wrapping(T& sum, T x) {
-  sum = wrapping(std::plus<>())(sum, x);
+  sum = detail::wrapping(std::plus<>())(sum, x);
 }
 
 // sum += x, n values.
@@ -156,12 +160,12 @@ Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
   const std::int64_t work = one_slice.outer() * one_slice.inner();
   const std::int64_t y_step = y.strides()[a], x_step = x.strides()[a];
   const std::int64_t* places = index.data<std::int64_t>();
-  const Elements out(y), in(x);
+  const detail::Elements out(y), in(x);
   parallel_for(n, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t b, std::int64_t e) {
     for (std::int64_t k = b; k < e; ++k)
       one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
-        copy_elements(out.at(k * y_step + at[0]), s[0], in.at(places[k * stride] * x_step + at[1]),
-                      s[1], count, in.size);
+        detail::copy_elements(out.at(k * y_step + at[0]), s[0],
+                              in.at(places[k * stride] * x_step + at[1]), s[1], count, in.size);
       });
   });
   return record(kIndexSelect, {x}, y,
@@ -198,7 +202,7 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
 Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
                    const Tensor& src_in) {
   Tensor x = x_in, src = src_in;
-  const DType dtype = unify(kScatterAdd, x, src);
+  const DType dtype = detail::unify(kScatterAdd, x, src);
   const int a = normalized_axis(kScatterAdd, x.shape(), axis);
   check_places(kScatterAdd, x, a, index);
   check(src.shape() == index.shape(), kScatterAdd, "needs src of the index's shape ", index.shape(),
@@ -232,7 +236,7 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
 
 Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, const Tensor& src_in) {
   Tensor x = x_in, src = src_in;
-  const DType dtype = unify(kIndexAdd, x, src);
+  const DType dtype = detail::unify(kIndexAdd, x, src);
   const int a = normalized_axis(kIndexAdd, x.shape(), axis);
   check_slices(kIndexAdd, x, a, index);
   const std::int64_t n = index.numel(), stride = index.strides()[0];

@@ -1,8 +1,12 @@
 // cat and stack join tensors along an axis; split and chunk cut one into views.
 #include <algorithm>
 
-#include "autograd/ops/map.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 namespace {
@@ -52,7 +56,7 @@ const Check kChunk(
 // One of xs whose dtype is that of all, dual64 or tracked64 if any is.
 Tensor with_common_dtype(Args xs) {
   Tensor first = xs[0];
-  for (Tensor x : xs) unify(kCat, first, x);
+  for (Tensor x : xs) detail::unify(kCat, first, x);
   return first;
 }
 
@@ -81,8 +85,8 @@ Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
   for (const Tensor& x : xs) {
     const std::int64_t end = starts.back() + x.shape()[a];
-    copy_into(y.view(sliced(y.layout(), a, starts.back(), end, 1)),
-              is_dual(like.dtype()) ? lift(kCat, x, like) : x);
+    detail::copy_into(detail::TensorAccess::view(y, sliced(y.layout(), a, starts.back(), end, 1)),
+                      is_dual(like.dtype()) ? detail::lift(kCat, x, like) : x);
     starts.push_back(end);
   }
   return record(kCat, xs, y, [starts, a](const Vjp& v) -> Grads {

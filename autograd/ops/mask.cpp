@@ -77,7 +77,7 @@ namespace {
 bool is_zero_one_mask(const Tensor& x) {
   if (x.numel() == 0) return false;
   const Tensor one = eq(x, 1.0);
-  return any(one).item() != 0 && all(logical_or(one, eq(x, 0.0))).item() != 0;
+  return any(one).item<bool>() && all(logical_or(one, eq(x, 0.0))).item<bool>();
 }
 
 double alibi_slope(std::int64_t head, std::int64_t heads) {

@@ -5,10 +5,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
-#include "autograd/ops/map.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {
@@ -112,7 +116,7 @@ Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, con
                       const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
   const std::int64_t in = w.size(1), out = w.size(0);
-  const Tensor b = bias.defined() ? row_major(bias) : bias;
+  const Tensor b = bias.defined() ? detail::row_major(bias) : bias;
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     multiply_rows<T>(precision, y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(),
                      w.strides()[1], w.strides()[0], row_count(shape), out, in,
@@ -187,7 +191,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   const Shape batch =
       broadcast(kMatmul, a.shape().sub(0, a.rank() - 2), b.shape().sub(0, b.rank() - 2));
   Tensor l = a, r = b;
-  unify(kMatmul, l, r);
+  detail::unify(kMatmul, l, r);
   return record(kMatmul, {a, b}, multiply(l, r, batch), [](const Vjp& v) -> Grads {
     return {v.needs(0) ? matmul(v.grad, mT(v.input(1))) : Tensor(),
             v.needs(1) ? matmul(mT(v.input(0)), v.grad) : Tensor()};
@@ -200,15 +204,15 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
   check(!b_in.defined() || b_in.shape() == Shape{w_in.size(0)}, kLinear, "needs bias [",
         w_in.size(0), "], got ", b_in.defined() ? b_in.shape() : Shape{});
   Tensor x = x_in, w = w_in, b = b_in;
-  unify(kLinear, x, w, b);
+  detail::unify(kLinear, x, w, b);
   const Precision precision = t_matmul_precision;
   if (precision == Precision::kBfloat16)
-    if (const std::uint64_t seed = noise_seed(x); seed != 0)
+    if (const std::uint64_t seed = detail::noise_seed(x); seed != 0)
       return linear_with_roundings(std::array{x_in, w_in, b_in}, seed);
   Shape shape = x.shape();
   shape[shape.rank() - 1] = w.size(0);
-  return record(kLinear, {x_in, w_in, b_in}, linear_forward(precision, row_major(x), w, b, shape),
-                linear_by_definition,
+  return record(kLinear, {x_in, w_in, b_in},
+                linear_forward(precision, detail::row_major(x), w, b, shape), linear_by_definition,
                 [precision](const Vjp& v) { return linear_backward(precision, v); });
 }
 

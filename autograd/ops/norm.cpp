@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/map.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {
@@ -84,7 +87,7 @@ void check_arguments(const Op& op, const Tensor& x, const Tensor& weight, const 
   check<ValueError>(eps >= 0, op, "needs eps >= 0, got ", eps);
 }
 
-Tensor row_major_or_none(const Tensor& x) { return x.defined() ? row_major(x) : x; }
+Tensor row_major_or_none(const Tensor& x) { return x.defined() ? detail::row_major(x) : x; }
 template <class T>
 const T* data_or_null(const Tensor& x) {
   return x.defined() ? x.data<T>() : nullptr;
@@ -97,8 +100,8 @@ struct Normalized {
 
 Normalized forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, double eps) {
   check_arguments(op, x, weight, bias, eps);
-  const DType dtype = unify(op, x, weight, bias);
-  x = row_major(x), weight = row_major_or_none(weight), bias = row_major_or_none(bias);
+  const DType dtype = detail::unify(op, x, weight, bias);
+  x = detail::row_major(x), weight = row_major_or_none(weight), bias = row_major_or_none(bias);
   const Rows rows(x.shape());
   Normalized result{empty(x.shape(), dtype), {}};
   dispatch_floating(dtype, op, [&]<class T> {

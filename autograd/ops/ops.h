@@ -33,11 +33,12 @@ Tensor operator*(const Tensor& a, double b);
 Tensor operator*(double a, const Tensor& b);
 Tensor operator/(const Tensor& a, double b);
 Tensor operator/(double a, const Tensor& b);
-/// Equal values share the gradient half and half.
+/// The larger (smaller) of both; equal values share the gradient half and half.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-// ---- elementwise, one operand (ops/elementwise/unary.cpp, ops/elementwise/activations.cpp)
+// ---- elementwise, one operand, results of x's shape (ops/elementwise/unary.cpp,
+//      ops/elementwise/activations.cpp)
 Tensor pow(const Tensor& x, double exponent);
 Tensor exp(const Tensor& x);
 Tensor log(const Tensor& x);
@@ -61,7 +62,7 @@ Tensor silu(const Tensor& x);
 /// float32 <-> float64, differentiable; any dtype to any other without a gradient (bool8: != 0).
 Tensor to(const Tensor& x, DType dtype);
 
-// ---- comparisons and logic, bool8 (ops/elementwise/compare.cpp)
+// ---- comparisons and logic, bool8 of the broadcast shape (ops/elementwise/compare.cpp)
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor ne(const Tensor& a, const Tensor& b);
 Tensor lt(const Tensor& a, const Tensor& b);
@@ -85,17 +86,18 @@ const Tensor& expect_shape(const Tensor& x, const Shape& shape);
 
 // ---- selection: these select, they never multiply, so unselected NaN or inf changes nothing
 //      (ops/elementwise/where.cpp)
-/// condition ? a : b, elementwise; all three broadcast.
+/// condition ? a : b, elementwise; all three broadcast to the result's shape.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
-/// `value` where mask is true. The mask broadcasts to x.
+/// x, but `value` where mask is true, of x's shape. The mask broadcasts to x.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
-/// Keeps elements on and below (above) a diagonal of the last two axes, 0 elsewhere.
+/// Keeps elements on and below (above) a diagonal of the last two axes, 0 elsewhere; of x's shape.
 Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// bool8 [rows, columns], true where column <= row + diagonal.
 Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal = 0);
 
-// ---- reductions over a set of axes (empty = all) (ops/reduce.cpp, ops/cumsum.cpp)
+// ---- reductions over a set of axes (empty = all), which the result lacks, or has with size 1 if
+//      keepdim (ops/reduce.cpp, ops/cumsum.cpp)
 Tensor sum(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 struct VarOptions {
@@ -111,20 +113,24 @@ Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// Whether any (all) elements of a bool8 tensor along the axes are true.
 Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
 Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
-/// Index of the first largest element along one axis, int64.
+/// Index of the first largest element along one axis, which the result lacks, or has with size 1 if
+/// keepdim; int64.
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
 /// log(sum(exp(x))), stable; -inf with gradient 0 where every element is -inf.
 Tensor logsumexp(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
+/// Sums of the elements up to and including each along one axis; of x's shape.
 Tensor cumsum(const Tensor& x, std::int64_t axis);
 /// Sums broadcast axes so that the result has `shape`: what the engine does to gradients.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// ---- softmax (ops/softmax.cpp). A row that is all -inf gives 0 (log_softmax: -inf), gradient 0.
+// ---- softmax along one axis, of x's shape (ops/softmax.cpp). A row that is all -inf gives 0
+//      (log_softmax: -inf), gradient 0.
 Tensor softmax(const Tensor& x, std::int64_t axis);
 Tensor log_softmax(const Tensor& x, std::int64_t axis);
 
 // ---- products (ops/matmul.cpp, ops/einsum.cpp)
-/// torch.matmul: 1-D, 2-D or batched operands, batch axes broadcast.
+/// torch.matmul: [..., m, k] x [..., k, n] -> [..., m, n], batch axes broadcast. A 1-D operand is a
+/// row (column), whose axis the result lacks.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// x [..., in] times weight [out, in] transposed, plus bias [out] if defined -> [..., out]. Fused.
 /// As MatmulPrecision says, its three products may be of rounded operands.
@@ -149,50 +155,58 @@ class MatmulPrecision {
 /// Einstein summation. Labels are single letters ("nqhd,nkhd->nhqk"), or names if any term has two
 /// words or an underscore ("batch pos d_model, head d_model d_head -> batch pos head d_head").
 /// A repeated label takes the diagonal; sizes never broadcast; operands contract left to right.
-/// ValueError points at a bad label with a caret.
+/// The result has the axes behind "->", in that order. ValueError points at a bad label with a
+/// caret.
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
 
 // ---- shape: views where strides allow (ops/views.cpp)
 Tensor reshape(const Tensor& x, const Shape& shape);  ///< one size may be -1
-Tensor permute(const Tensor& x, const Dims& axes);
+Tensor permute(const Tensor& x, const Dims& axes);    ///< axis i is x's axis axes[i]
+/// Exchanges two axes.
 Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1);
 Tensor mT(const Tensor& x);                          ///< transposes the last two axes
 Tensor expand(const Tensor& x, const Shape& shape);  ///< -1 keeps a size
-Tensor squeeze(const Tensor& x, std::int64_t axis);
+Tensor squeeze(const Tensor& x, std::int64_t axis);  ///< without an axis of size 1
+/// With a new axis of size 1 before x's axis `axis`; -1: behind the last.
 Tensor unsqueeze(const Tensor& x, std::int64_t axis);
+/// Axes first to last, both included, as one axis: [a, b, c, d] with 1, 2 -> [a, b*c, d].
 Tensor flatten(const Tensor& x, std::int64_t first = 0, std::int64_t last = -1);
-/// Elements start, start + step, ... below end of one axis; Python's rules for negative and large
-/// bounds.
+/// Elements start, start + step, ... below end of one axis, whose size becomes their number;
+/// Python's rules for negative and large bounds.
 Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
              std::int64_t step = 1);
 /// One index of an axis, which disappears.
 Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index);
+/// The elements of one axis in reverse order.
 Tensor flip(const Tensor& x, std::int64_t axis);
-/// The diagonal of two axes, appended as the last axis.
+/// The diagonal of two axes, which the result lacks, appended as its last axis.
 Tensor diagonal(const Tensor& x, std::int64_t axis0 = 0, std::int64_t axis1 = 1);
 /// The same values in row-major storage; x itself when it is so already.
 Tensor contiguous(const Tensor& x);
 
 // ---- joining and splitting (ops/join.cpp)
+/// Joined along an axis, whose size is the sum of theirs; the other axes are equal.
 Tensor cat(std::span<const Tensor> xs, std::int64_t axis);
 Tensor cat(std::initializer_list<Tensor> xs, std::int64_t axis);
+/// Joined along a new axis of size xs.size(); all of one shape.
 Tensor stack(std::span<const Tensor> xs, std::int64_t axis);
 Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis);
 /// Views of `size` elements each along an axis, the last maybe shorter.
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis);
-/// Into at most n views of equal size (torch.chunk).
+/// At most n views of equal size along an axis, the last maybe shorter (torch.chunk).
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis);
 
 // ---- indexing; an index out of range is a ValueError naming value, bound and place
 // (ops/index.cpp)
-/// out[i][j][k] = x[i][index[i][j][k]][k] for axis 1. index: int64, of x's rank.
+/// out[i][j][k] = x[i][index[i][j][k]][k] for axis 1. index: int64, of x's rank; the result has its
+/// shape.
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index);
-/// x with src added at the places gather would read; repeated places accumulate.
+/// x with src (of index's shape) added at the places gather would read; repeated places accumulate.
 Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& src);
-/// Slices of one axis, in the order of a 1-D int64 index.
+/// Slices of one axis, in the order of a 1-D int64 index, whose size the axis gets.
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index);
-/// x with the slices of src added at `index` of one axis; the vjp of index_select.
+/// x with the slices of src, of index_select's shape, added at `index` of one axis; its vjp.
 Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& src);
 /// Rows of weight [V, D] at int64 ids of any shape -> [..., D].
 Tensor embedding(const Tensor& weight, const Tensor& ids);

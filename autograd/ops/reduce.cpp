@@ -1,9 +1,12 @@
 // Reductions over any set of axes: sum mean var max min any all argmax logsumexp, and sum_to.
 #include <cmath>
 
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 namespace {
@@ -174,7 +177,7 @@ void sum_into(const Split& split, const Tensor& x, Sum* out) {
 
 // The reduced result as the caller wants it: with the reduced axes as 1, or without.
 Tensor shaped(const Tensor& y, const Split& split, bool keepdim) {
-  return keepdim ? y.view(Layout::contiguous(split.with_ones)) : y;
+  return keepdim ? detail::TensorAccess::view(y, Layout::contiguous(split.with_ones)) : y;
 }
 
 // How many elements of a bool8 tensor are true along the axes, int64.

@@ -2,8 +2,10 @@
 #include <cmath>
 #include <map>
 
-#include "autograd/ops/map.h"
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {

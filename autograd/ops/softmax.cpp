@@ -1,7 +1,9 @@
 // softmax and log_softmax along one axis.
+#include "autograd/base/strided.h"
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {

@@ -1,8 +1,10 @@
 // Shape ops. Each is a new Layout on the same storage, where strides allow; its vjp undoes it.
 #include <algorithm>
 
-#include "autograd/ops/map.h"
+#include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 namespace {
@@ -132,14 +134,15 @@ const Check kSelect("select", view_samples([](const Tensor& x) { return select(x
 // The view, recorded: every shape op ends here.
 template <class F>
 Tensor record_view(const Op& op, const Tensor& x, const Layout& layout, F vjp) {
-  return record(op, {x}, x.view(layout), std::move(vjp));
+  return record(op, {x}, detail::TensorAccess::view(x, layout), std::move(vjp));
 }
 
 Tensor unslice(const Tensor& x, const Place& place) {
   Tensor y = zeros(place.shape, x.dtype());
-  copy_into(y.view(sliced(y.layout(), place.axis, place.start,
-                          place.start + x.shape()[place.axis] * place.step, place.step)),
-            x);
+  detail::copy_into(detail::TensorAccess::view(
+                        y, sliced(y.layout(), place.axis, place.start,
+                                  place.start + x.shape()[place.axis] * place.step, place.step)),
+                    x);
   return record(kUnslice, {x}, y, [place, n = x.shape()[place.axis]](const Vjp& v) -> Grads {
     return {slice(v.grad, place.axis, place.start, place.start + n * place.step, place.step)};
   });

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "autograd/tensor/tensor_access.h"
+
 namespace heed::autograd {
 namespace {
 
@@ -46,8 +48,8 @@ Tensor empty(const Shape& shape, DType dtype) {
     check(d == 0 || n <= (std::int64_t{1} << 40) / d, "empty", "shape ", shape, " is too large");
     n *= d;
   }
-  return Tensor(dtype, Layout::contiguous(shape),
-                Storage::make(std::size_t(n * element_size(dtype))));
+  return detail::TensorAccess::make(dtype, Layout::contiguous(shape),
+                                    Storage::make(std::size_t(n * element_size(dtype))));
 }
 
 Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype()); }
@@ -61,7 +63,8 @@ Tensor full(const Shape& shape, double value, DType dtype) {
 }
 Tensor zeros(const Shape& shape, DType dtype) {
   Tensor x = empty(shape, dtype);
-  std::memset(x.storage()->data(), 0, x.storage()->bytes);  // 0 of every dtype
+  Storage& storage = *detail::TensorAccess::storage(x);
+  std::memset(storage.data(), 0, storage.bytes);  // 0 of every dtype
   return x;
 }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/base/strided.h"
+#include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
 
@@ -25,13 +26,14 @@ bool Tensor::shares_storage(const Tensor& other) const {
   return defined() && other.defined() && impl_->storage == other.impl_->storage;
 }
 
-std::uint32_t Tensor::version() const {
-  check<ValueError>(defined(), "tensor", "is undefined (default-constructed)");
-  return impl_->storage->version;
+std::uint32_t Tensor::version() const { return get().storage->version; }
+
+void Tensor::require_one(std::string_view op) const {
+  check(numel() == 1, op, "needs one element, got shape ", shape());
 }
 
-void Tensor::require_dtype(DType wanted) const {
-  check<DTypeError>(dtype() == wanted, "data", "asked for ", wanted, " of a ", dtype(), " tensor");
+void Tensor::require_dtype(std::string_view op, DType wanted) const {
+  check<DTypeError>(dtype() == wanted, op, "asked for ", wanted, " of a ", dtype(), " tensor");
 }
 
 std::byte* Tensor::raw() const {
@@ -39,7 +41,7 @@ std::byte* Tensor::raw() const {
 }
 
 double Tensor::item() const {
-  check(numel() == 1, "item", "needs one element, got shape ", shape());
+  require_one("item");
   return dispatch_any(dtype(), [&]<class T> { return double(real(*data<T>())); });
 }
 
@@ -73,8 +75,6 @@ template std::vector<bool> Tensor::to_vector() const;
 template std::vector<Dual> Tensor::to_vector() const;
 template std::vector<Tracked> Tensor::to_vector() const;
 
-Tensor Tensor::detach() const { return view(layout()); }
-
-Tensor Tensor::view(const Layout& layout) const { return Tensor(dtype(), layout, impl_->storage); }
+Tensor Tensor::detach() const { return detail::TensorAccess::view(*this, layout()); }
 
 }  // namespace heed::autograd

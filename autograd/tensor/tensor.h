@@ -1,5 +1,9 @@
 // The tensor: a handle on a strided view of storage. Ops are free functions (ops.h); the methods
 // here only inspect, or mark the tensor for differentiation.
+//
+// Methods that change what a tensor refers to (requires_grad_, zero_grad, mutable_data) are const,
+// because a Tensor is a handle, as a pointer is. There are no operators < and [] by design: lt()
+// and slice() or select() in ops.h name what they return.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +22,13 @@ namespace heed::autograd {
 
 class Generator;
 class Node;  // graph.h: what a tensor was computed from
+namespace detail {
+struct TensorAccess;  // tensor_access.h: for autograd's own files
+}
 
 /// Removes a gradient hook: see Tensor::register_hook.
 class HookHandle {
  public:
-  HookHandle(Ref<Node> node, std::uint64_t id);
   HookHandle(const HookHandle&);
   HookHandle(HookHandle&&) noexcept;
   HookHandle& operator=(const HookHandle&) = delete;
@@ -31,6 +37,8 @@ class HookHandle {
   void remove();
 
  private:
+  friend class Tensor;
+  HookHandle(Ref<Node> node, std::uint64_t id);
   Ref<Node> node_;
   std::uint64_t id_;
 };
@@ -67,18 +75,28 @@ class Tensor {
   /// contiguous(x).
   template <class T>
   const T* data() const {
-    require_dtype(kDTypeOf<T>);
+    require_dtype("data", kDTypeOf<T>);
     return reinterpret_cast<const T*>(raw());
   }
   /// For kernels that fill a fresh output. On anything a graph has seen use fill_ / copy_.
   template <class T>
   T* mutable_data() const {
-    require_dtype(kDTypeOf<T>);
+    require_dtype("data", kDTypeOf<T>);
     return reinterpret_cast<T*>(raw());
   }
-  /// The only element, as double; ShapeError unless numel() == 1.
+  /// Returns the only element as double, which rounds an int64 beyond 2^53; ShapeError unless
+  /// numel() == 1.
   double item() const;
-  /// One element, as double.
+  /// Returns the only element as it is stored; ShapeError unless numel() == 1, DTypeError unless T
+  /// is the dtype.
+  template <class T>
+  T item() const {
+    require_one("item");
+    require_dtype("item", kDTypeOf<T>);
+    return *reinterpret_cast<const T*>(raw());
+  }
+  /// Returns one element as double, which rounds an int64 beyond 2^53. Negative indices count from
+  /// the back; ShapeError when out of range.
   double at(std::initializer_list<std::int64_t> index) const;
   /// All elements in row-major order; DTypeError unless T is the dtype.
   template <class T>
@@ -104,7 +122,8 @@ class Tensor {
   /// The same storage, without a history.
   Tensor detach() const;
 
-  // For autograd's own use.
+ private:
+  friend struct detail::TensorAccess;
   struct Impl {
     std::atomic<std::uint32_t> refs{0};
     DType dtype;
@@ -116,16 +135,9 @@ class Tensor {
     static void destroy(Impl* impl);
   };
   Tensor(DType dtype, const Layout& layout, Ref<Storage> storage);
-  /// Same storage and dtype under another layout, without history.
-  Tensor view(const Layout& layout) const;
-  const Ref<Node>& node() const;
-  void set_node(Ref<Node> node) const;
-  const Ref<Storage>& storage() const { return impl_->storage; }
-  /// True if this handle is the only one and no other tensor shares its storage.
-  bool is_sole_owner() const { return impl_->refs == 1 && impl_->storage->refs == 1; }
-  void require_dtype(DType wanted) const;
-
- private:
+  const Ref<Node>& node() const { return get().node; }
+  void require_one(std::string_view op) const;
+  void require_dtype(std::string_view op, DType wanted) const;
   [[noreturn]] static void throw_undefined();
   const Impl& get() const {
     if (!impl_) [[unlikely]]

@@ -19,7 +19,7 @@ std::optional<double> csv_number(std::string_view field) {
   if (first == field.npos) return std::numeric_limits<double>::quiet_NaN();
   field = field.substr(first, field.find_last_not_of(" \t") - first + 1);
   if (field.starts_with('+') && field.size() > 1 && field[1] != '-') field.remove_prefix(1);
-  return autograd::parse_number<double>(field);
+  return heed::parse_number<double>(field);
 }
 
 bool is_name(const std::string& field) { return !csv_number(field); }
@@ -45,8 +45,8 @@ class CsvLines {
   }
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    autograd::fail<autograd::IoError>("load_csv", "cannot read ", path_, ", line ", line_, ": ",
-                                      parts...);
+    heed::fail<autograd::IoError>("load_csv", "cannot read ", path_, ", line ", line_, ": ",
+                                  parts...);
   }
 
  private:

@@ -34,7 +34,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 
 std::string name_problem(std::string_view name, const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return "";
-  return "'" + std::string(name) + "' is not one of " + autograd::join(names, " or ") +
+  return "'" + std::string(name) + "' is not one of " + heed::join(names, " or ") +
          "; did you mean '" + nearest(name, names) + "'?";
 }
 

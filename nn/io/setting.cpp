@@ -8,8 +8,6 @@
 
 namespace heed::nn {
 
-using autograd::parse_number;
-
 namespace {
 
 std::string number_problem(const std::string& where, const std::string& text, const Range& range,
@@ -105,7 +103,7 @@ Setting::Setting(std::string key_, std::vector<std::string>& value, std::vector<
                  std::string help_)
     : Setting(std::move(key_), Kind::kList, std::move(help_)) {
   unit = "NAME", names = std::move(names_);
-  get = [&value] { return autograd::join(value, ", "); };
+  get = [&value] { return heed::join(value, ", "); };
   set_checked = [&value](const std::string& text) { value.push_back(text); };
 }
 
@@ -151,9 +149,9 @@ std::string Setting::description() const {
   std::string text = help;
   if (const std::string allowed = range.text(); !allowed.empty()) text += "; " + allowed;
   if (kind == Kind::kNameOrReal)
-    text += ", or " + autograd::join(names, " or ");
+    text += ", or " + heed::join(names, " or ");
   else if (!names.empty())
-    text += ": " + autograd::join(names, kind == Kind::kList ? ", " : " or ");
+    text += ": " + heed::join(names, kind == Kind::kList ? ", " : " or ");
   const std::string none = kind == Kind::kSwitch ? "no" : "none";
   return text + " (default: " + (shown.empty() ? none : shown) + ")";
 }

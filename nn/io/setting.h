@@ -116,7 +116,7 @@ struct Setting {
       return named ? enum_name(*named) : real_text(std::get<double>(value));
     };
     set_checked = [&value](const std::string& text) {
-      const auto number = autograd::parse_number<double>(text);
+      const auto number = heed::parse_number<double>(text);
       if (number)
         value = *number;
       else

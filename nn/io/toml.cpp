@@ -15,8 +15,6 @@
 
 namespace heed::nn {
 
-using autograd::check;
-using autograd::fail;
 using autograd::ValueError;
 
 namespace {
@@ -136,7 +134,7 @@ const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& s
 std::string toml_line(const Setting& setting) {
   using Kind = Setting::Kind;
   const std::string value = setting.get();
-  const bool number = setting.kind == Kind::kNameOrReal && autograd::parse_number<double>(value);
+  const bool number = setting.kind == Kind::kNameOrReal && heed::parse_number<double>(value);
   const bool text = setting.kind == Kind::kText || setting.kind == Kind::kChoice ||
                     setting.kind == Kind::kSpan || setting.kind == Kind::kNameOrReal;
   if (!text || number) return setting.key + " = " + value + "\n";

@@ -16,8 +16,8 @@ constexpr std::string_view kBlocks = "blocks.";
 std::optional<HeadIndex> read_head(std::string_view text) {
   const std::size_t h = text.find('H');
   if (!text.starts_with('L') || h == std::string_view::npos) return {};
-  const auto layer = autograd::parse_number<std::int64_t>(text.substr(1, h - 1)),
-             head = autograd::parse_number<std::int64_t>(text.substr(h + 1));
+  const auto layer = heed::parse_number<std::int64_t>(text.substr(1, h - 1)),
+             head = heed::parse_number<std::int64_t>(text.substr(h + 1));
   if (!layer || !head) return {};
   return HeadIndex{*layer, *head};
 }
@@ -33,7 +33,7 @@ std::string head_range(const HeadIndex& first, std::int64_t count) {
 
 void check_head(std::string_view what, const HeadIndex& h, std::int64_t layers,
                 std::int64_t heads) {
-  autograd::check<autograd::ValueError>(
+  heed::check<autograd::ValueError>(
       h.layer >= 0 && h.layer < layers && h.head >= 0 && h.head < heads, what, "'", head_name(h),
       "' is no head of this model, which has L0H0 to ", head_name({layers - 1, heads - 1}));
 }
@@ -44,12 +44,11 @@ std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& tex
   std::istringstream words(text + ",");
   for (std::string word; std::getline(words, word, ',');) {
     const std::optional<HeadIndex> head = read_head(word);
-    autograd::check<autograd::ValueError>(head.has_value(), what, "'", word,
-                                          "' names no head; write them as L0H0,L0H1");
+    heed::check<autograd::ValueError>(head.has_value(), what, "'", word,
+                                      "' names no head; write them as L0H0,L0H1");
     check_head(what, *head, layers, heads);
-    autograd::check<autograd::ValueError>(
-        std::find(found.begin(), found.end(), *head) == found.end(), what, "names ", word,
-        " twice");
+    heed::check<autograd::ValueError>(std::find(found.begin(), found.end(), *head) == found.end(),
+                                      what, "names ", word, " twice");
     found.push_back(*head);
   }
   return found;
@@ -71,7 +70,7 @@ std::string block_site(std::int64_t layer, std::string_view site) {
 std::optional<std::int64_t> layer_of_site(std::string_view name) {
   if (!name.starts_with(kBlocks)) return {};
   name.remove_prefix(kBlocks.size());
-  return autograd::parse_number<std::int64_t>(name.substr(0, name.find('.')));
+  return heed::parse_number<std::int64_t>(name.substr(0, name.find('.')));
 }
 
 }  // namespace heed::nn

@@ -6,8 +6,9 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/map.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
+#include "autograd/tensor/create.h"
 #include "nn/optim/first_non_finite.h"
 
 namespace heed::nn {

@@ -22,8 +22,8 @@ int open_directory(const std::filesystem::path& folder) {
 
 FolderLock::FolderLock(const std::filesystem::path& folder) : directory_(open_directory(folder)) {
   if (directory_ < 0)
-    autograd::fail<autograd::IoError>("out", "cannot open ", folder.string(), ": ",
-                                      std::error_code(errno, std::generic_category()).message());
+    heed::fail<autograd::IoError>("out", "cannot open ", folder.string(), ": ",
+                                  std::error_code(errno, std::generic_category()).message());
   for (int tries = 0; ::flock(directory_, LOCK_EX | LOCK_NB) != 0; ++tries) {
     state_ = errno == EWOULDBLOCK ? State::kTaken : State::kNoLocks;
     if (state_ == State::kNoLocks || tries == 5) return;

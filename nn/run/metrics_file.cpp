@@ -14,7 +14,6 @@
 
 namespace heed::nn {
 
-using autograd::check;
 using autograd::IoError;
 
 namespace {

@@ -13,8 +13,6 @@
 namespace heed::nn {
 
 namespace fs = std::filesystem;
-using autograd::check;
-using autograd::fail;
 using autograd::IoError;
 
 namespace {

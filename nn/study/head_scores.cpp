@@ -63,10 +63,10 @@ std::span<const HeadQuantity> head_quantities() { return kQuantities; }
 HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens,
                        std::span<const std::int64_t> visible) {
   const std::size_t n = tokens.size();
-  autograd::check(pattern.size() == n * n, "head_scores", "needs ", n, " x ", n, " weights, got ",
-                  pattern.size());
-  autograd::check(visible.empty() || visible.size() == n, "head_scores", "needs ", n,
-                  " numbers of visible keys, got ", visible.size());
+  heed::check(pattern.size() == n * n, "head_scores", "needs ", n, " x ", n, " weights, got ",
+              pattern.size());
+  heed::check(visible.empty() || visible.size() == n, "head_scores", "needs ", n,
+              " numbers of visible keys, got ", visible.size());
   double entropy = 0, relative = 0, largest = 0, total = 0;
   double previous = 0, duplicate = 0, induction = 0;
   std::int64_t repeats = 0, choices = 0;

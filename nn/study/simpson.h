@@ -12,10 +12,10 @@ struct Simpson {
 
   /// ValueError, which begins with `who`, unless points is odd and at least 3.
   Simpson(std::int64_t count, const char* who) : points(count) {
-    autograd::check<autograd::ValueError>(points >= 3 && points % 2 == 1, who,
-                                          "Simpson's rule needs an odd number of points, 3 or "
-                                          "more, got ",
-                                          points);
+    heed::check<autograd::ValueError>(points >= 3 && points % 2 == 1, who,
+                                      "Simpson's rule needs an odd number of points, 3 or "
+                                      "more, got ",
+                                      points);
   }
   double at(std::int64_t i) const { return double(i) / double(points - 1); }
   double weight(std::int64_t i) const {

@@ -14,8 +14,8 @@ namespace heed::nn {
 /// min <= n <= 52.
 inline Vocabulary letters(std::int64_t n, const std::string& task, std::int64_t min,
                           const std::string& special) {
-  autograd::check<autograd::ValueError>(n >= min && n <= 52, task, "needs a vocabulary of ", min,
-                                        " to 52 tokens (a-z A-Z), got ", n);
+  heed::check<autograd::ValueError>(n >= min && n <= 52, task, "needs a vocabulary of ", min,
+                                    " to 52 tokens (a-z A-Z), got ", n);
   std::vector<std::string> symbols;
   for (std::int64_t i = 0; i < n; ++i)
     symbols.emplace_back(1, char(i < 26 ? 'a' + i : 'A' + (i - 26)));

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "autograd/ops/map.h"
+#include "autograd/ops/ops.h"
+#include "autograd/tensor/copy.h"
 
 namespace heed::nn {
 
@@ -19,7 +20,7 @@ namespace {
 double norm_of(const Tensor& x, const Tensor& y = {}) {
   double squares = 0;
   dispatch_parameter(x, [&]<class T> {
-    const Tensor a = row_major(x), b = y.defined() ? row_major(y) : Tensor();
+    const Tensor a = contiguous(x.detach()), b = y.defined() ? contiguous(y.detach()) : Tensor();
     const T *left = a.data<T>(), *right = b.defined() ? b.data<T>() : nullptr;
     for (std::int64_t i = 0; i < a.numel(); ++i) {
       const double e = double(left[i]) - (right ? double(right[i]) : 0);

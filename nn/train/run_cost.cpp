@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "autograd/engine/engine.h"
-#include "autograd/ops/map.h"
+#include "autograd/tensor/copy.h"
 #include "nn/train/invariants.h"
 #include "nn/train/memory.h"
 #include "nn/train/timing.h"

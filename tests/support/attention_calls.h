@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/graphs.h"
 #include "tests/support/layouts.h"
 
 namespace heed::autograd::testing {
@@ -235,13 +235,6 @@ inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, c
   return reshape(out, with_rows(lead, tq, v_in.size(-1)));
 }
 
-/// Whether an output is the kernel's, under the axes it was given back.
-inline bool is_fused(const Tensor& y) {
-  auto node = y.node();
-  while (node->op() && node->op()->name() == "reshape") node = node->inputs()[0].node;
-  return node->op() && node->op()->name() == "attention";
-}
-
 /// The output, the gradients of all inputs and, if wanted, second derivatives in a random
 /// direction.
 inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second = false) {
@@ -257,7 +250,7 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
   const Tensor y = way == Way::kFused       ? attention(x[0], x[1], x[2], o)
                    : way == Way::kComposite ? attention_with_weights(x[0], x[1], x[2], o).output
                                             : by_einsum(c, x[0], x[1], x[2], o);
-  CHECK(is_fused(y) == (way == Way::kFused && c.fits_kernel()));
+  CHECK(came_from(y, "attention") == (way == Way::kFused && c.fits_kernel()));
   const auto direction = [&](const Tensor& like) {
     return to(randn(like.shape(), float32, g), dtype);
   };

@@ -11,7 +11,6 @@
 namespace heed {
 
 namespace fs = std::filesystem;
-using autograd::fail;
 using autograd::IoError;
 using nn::RunFolder;
 
@@ -34,7 +33,7 @@ void check_weights(const RunFolder& run, const std::string& weights) {
   const std::vector<std::string> others = run.weights();
   fail<IoError>("weights", run.text(), " has no ", weights,
                 others.empty() ? "; heed train --resume " + run.text() + " writes them again"
-                               : "; it has " + autograd::join(others) +
+                               : "; it has " + heed::join(others) +
                                      ", for --weights of heed eval, generate, study and verify");
 }
 

@@ -21,13 +21,13 @@ Launcher launcher() {
   for (const auto& [rank_name, size_name, here_name] : kVariables) {
     const char *rank_text = std::getenv(rank_name), *size_text = std::getenv(size_name);
     if (!rank_text || !size_text) continue;
-    const auto rank = autograd::parse_number<int>(rank_text);
-    const auto size = autograd::parse_number<int>(size_text);
+    const auto rank = heed::parse_number<int>(rank_text);
+    const auto size = heed::parse_number<int>(size_text);
     if (!rank || !size || *size < 1 || *rank < 0 || *rank >= *size)
       usage_error("{}={} and {}={} name no rank; start heed by mpirun, or unset them", rank_name,
                   rank_text, size_name, size_text);
     const char* here_text = std::getenv(here_name);
-    const auto here = autograd::parse_number<int>(here_text ? here_text : "");
+    const auto here = heed::parse_number<int>(here_text ? here_text : "");
     return {*rank, *size, here && *here >= 1 && *here <= *size ? *here : 1};
   }
   return {};

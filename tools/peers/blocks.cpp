@@ -37,8 +37,7 @@ nn::RunConfig config_of(const std::string& model, bool train) {
   const std::vector<std::string> words = split(model, ',');
   const auto presets = bench_presets();
   if (std::find(presets.begin(), presets.end(), words[0]) == presets.end())
-    usage_error("blocks: '{}' is not a speed preset; these are: {}", words[0],
-                autograd::join(presets));
+    usage_error("blocks: '{}' is not a speed preset; these are: {}", words[0], heed::join(presets));
   nn::RunConfig config = nn::preset(words[0]);
   std::vector<nn::Setting> settings = config.settings();
   // Of a run's schedule, data and evaluations a step has nothing.
@@ -64,7 +63,7 @@ nn::RunConfig config_of(const std::string& model, bool train) {
 Call attention_call(const std::string& shape) {
   std::vector<std::int64_t> sizes;
   for (const std::string& word : split(shape, 'x'))
-    sizes.push_back(autograd::parse_number<std::int64_t>(word).value_or(0));
+    sizes.push_back(heed::parse_number<std::int64_t>(word).value_or(0));
   if (sizes.size() != 4 || std::any_of(sizes.begin(), sizes.end(), [](auto n) { return n < 1; }))
     usage_error("attention needs a shape BxHxTxD such as 8x6x256x64, got '{}'", shape);
   autograd::Generator g(1);
@@ -91,7 +90,7 @@ int blocks(const std::vector<std::string>& arguments) {
   if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
   if (!arguments.empty()) {
     const auto threads = arguments.size() == 2 && arguments[0] == "--threads"
-                             ? autograd::parse_number<int>(arguments[1]).value_or(0)
+                             ? heed::parse_number<int>(arguments[1]).value_or(0)
                              : 0;
     if (threads < 1) usage_error("usage: heed_blocks [--threads N]");
     autograd::set_num_threads(threads);

@@ -57,7 +57,6 @@ struct Area {
 };
 
 void check_stack(const ChartStack& stack) {
-  using autograd::check;
   using autograd::ValueError;
   check<ValueError>(!stack.panels.empty(), "chart", "has no panel");
   check<ValueError>(stack.dashes.size() <= std::size_t(kDashPatterns), "chart", "has ",

@@ -21,7 +21,6 @@ extern "C" __attribute__((visibility("hidden"))) const unsigned char heed_font_f
 namespace heed::plot {
 namespace {
 
-using autograd::check;
 using autograd::ValueError;
 
 constexpr float kCapitalUnits = 1493;  // the height of H, in units of the font

@@ -10,7 +10,6 @@
 namespace heed::plot {
 namespace {
 
-using autograd::check;
 using autograd::ShapeError;
 using autograd::ValueError;
 using Layout = HeatmapLayout;

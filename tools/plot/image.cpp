@@ -8,7 +8,6 @@
 
 namespace heed::plot {
 
-using autograd::check;
 using autograd::ValueError;
 
 Rgb mix(Rgb a, Rgb b, double share) {

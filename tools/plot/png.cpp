@@ -37,9 +37,9 @@ void append_u32(std::string& out, std::uint32_t value) {  // big endian, as all 
 
 std::string text_chunk(std::string_view keyword, std::string_view text) {
   using namespace std::string_view_literals;
-  autograd::check<autograd::ValueError>(!keyword.empty() && keyword.size() <= kLongestKeyword,
-                                        "png", "the keyword '", keyword, "' has ", keyword.size(),
-                                        " letters, needs 1 to ", kLongestKeyword);
+  heed::check<autograd::ValueError>(!keyword.empty() && keyword.size() <= kLongestKeyword, "png",
+                                    "the keyword '", keyword, "' has ", keyword.size(),
+                                    " letters, needs 1 to ", kLongestKeyword);
   std::string body = "iTXt";
   body += keyword;
   body += "\0"sv;    // its end

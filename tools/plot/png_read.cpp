@@ -44,7 +44,7 @@ class PngReader {
  private:
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    autograd::fail<autograd::IoError>("png", "cannot read ", file_.path(), ": ", parts...);
+    heed::fail<autograd::IoError>("png", "cannot read ", file_.path(), ": ", parts...);
   }
 
   // Of a length that the file is known to have.

@@ -2,8 +2,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/elementwise.h"
-#include "autograd/ops/map.h"
+#include "autograd/ops/elementwise.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -42,12 +43,11 @@ template <class Value, class Slope, class Definition>
 Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition definition,
              SimdMap forward = nullptr, SimdZip backward = nullptr) {
   return record(
-      op, {x}, forward ? map(op, x, value, forward) : map(op, x, value),
+      op, {x}, elementwise(op, x, value, forward),
       [definition](Args t) { return definition(t[0]); },
       [&op, slope, backward](const Vjp& v) -> Grads {
         const auto f = [slope](auto g, auto u) { return decltype(g)(g * slope(u)); };
-        return {backward ? zip(op, v.grad, v.input(0), f, backward)
-                         : zip(op, v.grad, v.input(0), f)};
+        return {elementwise(op, v.grad, v.input(0), f, backward)};
       });
 }
 
@@ -55,7 +55,7 @@ Tensor fused(const Op& op, const Tensor& x, Value value, Slope slope, Definition
 
 Tensor relu(const Tensor& x) {
   const auto f = [](auto v) { return v < decltype(v)(0) ? decltype(v)(0) : v; };  // NaN stays
-  return record(kRelu, {x}, map(kRelu, x, f), [](const Vjp& v) -> Grads {
+  return record(kRelu, {x}, elementwise(kRelu, x, f), [](const Vjp& v) -> Grads {
     return {masked_fill(v.grad, le(v.input(0), 0.0), 0)};
   });
 }

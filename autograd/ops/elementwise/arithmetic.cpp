@@ -1,9 +1,17 @@
 // + - * / maximum minimum, with broadcasting.
+#include <functional>
+
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/elementwise.h"
-#include "autograd/ops/map.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
+
+using detail::scalar_like;
+using detail::wrapping;
+
 namespace {
 
 // The samples that every broadcasting op of two operands shares. The second is kept away from 0.
@@ -70,21 +78,22 @@ Tensor share(const Tensor& grad, const Tensor& loses, const Tensor& ties) {
 }  // namespace
 
 Tensor operator+(const Tensor& a, const Tensor& b) {
-  return record(kAdd, {a, b}, zip_numeric(kAdd, a, b, wrapping(std::plus<>()), kernels::simd::add),
+  return record(kAdd, {a, b},
+                elementwise<NumericDomain>(kAdd, a, b, wrapping(std::plus<>()), kernels::simd::add),
                 [](const Vjp& v) -> Grads {
                   return {v.grad, v.grad};
                 });
 }
 
 Tensor operator-(const Tensor& a, const Tensor& b) {
-  return record(kSub, {a, b}, zip_numeric(kSub, a, b, wrapping(std::minus<>())),
+  return record(kSub, {a, b}, elementwise<NumericDomain>(kSub, a, b, wrapping(std::minus<>())),
                 [](const Vjp& v) -> Grads {
                   return {v.grad, v.needs(1) ? -v.grad : Tensor()};
                 });
 }
 
 Tensor operator*(const Tensor& a, const Tensor& b) {
-  return record(kMul, {a, b}, zip_numeric(kMul, a, b, wrapping(std::multiplies<>())),
+  return record(kMul, {a, b}, elementwise<NumericDomain>(kMul, a, b, wrapping(std::multiplies<>())),
                 [](const Vjp& v) -> Grads {
                   return {v.needs(0) ? v.grad * v.input(1) : Tensor(),
                           v.needs(1) ? v.grad * v.input(0) : Tensor()};
@@ -93,7 +102,7 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
 
 Tensor operator/(const Tensor& a, const Tensor& b) {
   check<DTypeError>(a.dtype() != int64, kDiv, "int64 tensors do not divide; convert with to()");
-  return record(kDiv, {a, b}, zip(kDiv, a, b, [](auto x, auto y) { return x / y; }),
+  return record(kDiv, {a, b}, elementwise(kDiv, a, b, [](auto x, auto y) { return x / y; }),
                 [](const Vjp& v) -> Grads {
                   const Tensor ga = v.grad / v.input(1);
                   return {ga, v.needs(1) ? -(ga * v.output()) : Tensor()};
@@ -101,17 +110,17 @@ Tensor operator/(const Tensor& a, const Tensor& b) {
 }
 
 Tensor operator-(const Tensor& x) {
-  return record(kNeg, {x}, map(kNeg, x, [](auto v) { return -v; }),
+  return record(kNeg, {x}, elementwise(kNeg, x, [](auto v) { return -v; }),
                 [](const Vjp& v) -> Grads { return {-v.grad}; });
 }
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return record(kMaximum, {a, b},
-                zip_numeric(kMaximum, a, b,
-                            [](auto x, auto y) {
-                              // NaN wins from either side, as in PyTorch.
-                              return x > y || x != x ? x : y;
-                            }),
+                elementwise<NumericDomain>(kMaximum, a, b,
+                                           [](auto x, auto y) {
+                                             // NaN wins from either side, as in PyTorch.
+                                             return x > y || x != x ? x : y;
+                                           }),
                 [](const Vjp& v) -> Grads {
                   const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
                   return {share(v.grad, lt(x, y), ties), share(v.grad, gt(x, y), ties)};
@@ -120,7 +129,8 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
 
 Tensor minimum(const Tensor& a, const Tensor& b) {
   return record(kMinimum, {a, b},
-                zip_numeric(kMinimum, a, b, [](auto x, auto y) { return x < y || x != x ? x : y; }),
+                elementwise<NumericDomain>(kMinimum, a, b,
+                                           [](auto x, auto y) { return x < y || x != x ? x : y; }),
                 [](const Vjp& v) -> Grads {
                   const Tensor &x = v.input(0), &y = v.input(1), ties = eq(x, y);
                   return {share(v.grad, gt(x, y), ties), share(v.grad, lt(x, y), ties)};

@@ -1,10 +1,15 @@
 // Comparisons and logic: bool8, no gradients.
 #include <cmath>
 
-#include "autograd/ops/map.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
+
+using detail::scalar_like;
+
 namespace {
 
 void check_bool(std::string_view op, const Tensor& x) {
@@ -16,23 +21,23 @@ Tensor zip_logical(std::string_view op, const Tensor& a, const Tensor& b, F f) {
   check_bool(op, a);
   check_bool(op, b);
   Tensor out = empty(broadcast(op, a.shape(), b.shape()), bool8);
-  map_into<bool, bool, bool>(out, f, a, b);
+  elementwise_into<bool, bool, bool>(out, f, a, b);
   return out;
 }
 
 }  // namespace
 
 Tensor eq(const Tensor& a, const Tensor& b) {
-  return zip_to_bool("eq", a, b, [](auto x, auto y) { return x == y; });
+  return elementwise<ComparisonDomain>("eq", a, b, [](auto x, auto y) { return x == y; });
 }
 Tensor ne(const Tensor& a, const Tensor& b) {
-  return zip_to_bool("ne", a, b, [](auto x, auto y) { return x != y; });
+  return elementwise<ComparisonDomain>("ne", a, b, [](auto x, auto y) { return x != y; });
 }
 Tensor lt(const Tensor& a, const Tensor& b) {
-  return zip_to_bool("lt", a, b, [](auto x, auto y) { return x < y; });
+  return elementwise<ComparisonDomain>("lt", a, b, [](auto x, auto y) { return x < y; });
 }
 Tensor le(const Tensor& a, const Tensor& b) {
-  return zip_to_bool("le", a, b, [](auto x, auto y) { return x <= y; });
+  return elementwise<ComparisonDomain>("le", a, b, [](auto x, auto y) { return x <= y; });
 }
 Tensor gt(const Tensor& a, const Tensor& b) { return lt(b, a); }
 Tensor ge(const Tensor& a, const Tensor& b) { return le(b, a); }
@@ -46,7 +51,7 @@ Tensor ge(const Tensor& a, double b) { return ge(a, scalar_like("ge", a, b)); }
 Tensor isfinite(const Tensor& x) {
   Tensor y = empty(x.shape(), bool8);
   dispatch_floating(x.dtype(), "isfinite", [&]<class T> {
-    map_into<bool, T>(
+    elementwise_into<bool, T>(
         y, [](T v) { return std::isfinite(real(v)); }, x);
   });
   return y;
@@ -61,7 +66,7 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
 Tensor logical_not(const Tensor& x) {
   check_bool("logical_not", x);
   Tensor y = empty(x.shape(), bool8);
-  map_into<bool, bool>(
+  elementwise_into<bool, bool>(
       y, [](bool v) { return !v; }, x);
   return y;
 }
@@ -73,7 +78,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
     // Equal infinities are close; an infinite v alone would make its own tolerance infinite.
     return u == v || (std::isfinite(v) && std::abs(u - v) <= atol + rtol * std::abs(v));
   };
-  return all(zip_to_bool("allclose", a, b, close)).item() != 0;
+  return all(elementwise<ComparisonDomain>("allclose", a, b, close)).item<bool>();
 }
 
 const Tensor& expect_shape(const Tensor& x, const Shape& shape) {

@@ -3,9 +3,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/elementwise.h"
-#include "autograd/ops/map.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {
@@ -68,7 +71,7 @@ Tensor pow(const Tensor& x, double exponent) {
     using T = decltype(v);
     return T(pow(v, T(exponent)));
   };
-  return record(kPow, {x}, map(kPow, x, f), [exponent](const Vjp& v) -> Grads {
+  return record(kPow, {x}, elementwise(kPow, x, f), [exponent](const Vjp& v) -> Grads {
     if (exponent == 0) return {zeros_like(v.grad)};
     return {v.grad * (pow(v.input(0), exponent - 1) * exponent)};
   });
@@ -79,7 +82,7 @@ Tensor exp(const Tensor& x) {
     using std::exp;
     return exp(v);
   };
-  return record(kExp, {x}, map(kExp, x, f, kernels::simd::exp),
+  return record(kExp, {x}, elementwise(kExp, x, f, kernels::simd::exp),
                 [](const Vjp& v) -> Grads { return {v.grad * v.output()}; });
 }
 
@@ -88,7 +91,7 @@ Tensor log(const Tensor& x) {
     using std::log;
     return log(v);
   };
-  return record(kLog, {x}, map(kLog, x, f),
+  return record(kLog, {x}, elementwise(kLog, x, f),
                 [](const Vjp& v) -> Grads { return {v.grad / v.input(0)}; });
 }
 
@@ -97,7 +100,7 @@ Tensor sqrt(const Tensor& x) {
     using std::sqrt;
     return sqrt(v);
   };
-  return record(kSqrt, {x}, map(kSqrt, x, f),
+  return record(kSqrt, {x}, elementwise(kSqrt, x, f),
                 [](const Vjp& v) -> Grads { return {v.grad * 0.5 / v.output()}; });
 }
 
@@ -106,7 +109,7 @@ Tensor rsqrt(const Tensor& x) {
     using std::sqrt;
     return decltype(v)(1) / sqrt(v);
   };
-  return record(kRsqrt, {x}, map(kRsqrt, x, f), [](const Vjp& v) -> Grads {
+  return record(kRsqrt, {x}, elementwise(kRsqrt, x, f), [](const Vjp& v) -> Grads {
     const Tensor y = v.output();
     return {v.grad * (y * y * y) * -0.5};
   });
@@ -117,10 +120,11 @@ Tensor tanh(const Tensor& x) {
     using std::tanh;
     return tanh(v);
   };
-  return record(kTanh, {x}, map(kTanh, x, f, kernels::simd::tanh), [](const Vjp& v) -> Grads {
-    const Tensor y = v.output();
-    return {v.grad * (1.0 - y * y)};
-  });
+  return record(kTanh, {x}, elementwise(kTanh, x, f, kernels::simd::tanh),
+                [](const Vjp& v) -> Grads {
+                  const Tensor y = v.output();
+                  return {v.grad * (1.0 - y * y)};
+                });
 }
 
 Tensor sigmoid(const Tensor& x) {
@@ -131,7 +135,7 @@ Tensor sigmoid(const Tensor& x) {
     const T e = exp(v);  // no overflow for large negative v
     return e / (T(1) + e);
   };
-  return record(kSigmoid, {x}, map(kSigmoid, x, f), [](const Vjp& v) -> Grads {
+  return record(kSigmoid, {x}, elementwise(kSigmoid, x, f), [](const Vjp& v) -> Grads {
     const Tensor y = v.output();
     return {v.grad * (y * (1.0 - y))};
   });
@@ -142,7 +146,7 @@ Tensor erf(const Tensor& x) {
     using std::erf;
     return erf(v);
   };
-  return record(kErf, {x}, map(kErf, x, f, kernels::simd::erf), [](const Vjp& v) -> Grads {
+  return record(kErf, {x}, elementwise(kErf, x, f, kernels::simd::erf), [](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
     return {v.grad * (exp(-(u * u)) * (2 * std::numbers::inv_sqrtpi))};
   });
@@ -153,7 +157,7 @@ Tensor abs(const Tensor& x) {
     using std::abs;
     return abs(v);
   };
-  return record(kAbs, {x}, map(kAbs, x, f), [](const Vjp& v) -> Grads {
+  return record(kAbs, {x}, elementwise(kAbs, x, f), [](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
     return {masked_fill(where(lt(u, 0.0), -v.grad, v.grad), eq(u, 0.0), 0)};
   });
@@ -165,7 +169,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
     using T = decltype(v);
     return v < T(low) ? T(low) : v > T(high) ? T(high) : v;
   };
-  return record(kClamp, {x}, map(kClamp, x, f), [low, high](const Vjp& v) -> Grads {
+  return record(kClamp, {x}, elementwise(kClamp, x, f), [low, high](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
     return {masked_fill(v.grad, logical_or(lt(u, low), gt(u, high)), 0)};
   });
@@ -189,11 +193,11 @@ Tensor to(const Tensor& x, DType dtype) {
           else
             return To(real(v));
         };
-        map_into<To, From>(y, convert, x);
+        elementwise_into<To, From>(y, convert, x);
       }
     });
   });
-  if (is_dual(dtype)) y = lift(kTo, y, zeros({}, dtype));
+  if (is_dual(dtype)) y = detail::lift(kTo, y, zeros({}, dtype));
   if (!is_floating(dtype)) return y;
   return record(kTo, {x}, y,
                 [from = x.dtype()](const Vjp& v) -> Grads { return {to(v.grad, from)}; });

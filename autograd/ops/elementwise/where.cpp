@@ -1,6 +1,9 @@
 // where, masked_fill, tril, triu. They select and never multiply: 0 * inf would be NaN.
-#include "autograd/ops/map.h"
+#include "autograd/graph/graph.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 namespace {
@@ -49,11 +52,11 @@ const Check kTriu(
 Tensor where(const Tensor& condition, const Tensor& a_in, const Tensor& b_in) {
   check_mask(kWhere, condition);
   Tensor a = a_in, b = b_in;
-  const DType dtype = unify(kWhere, a, b);
+  const DType dtype = detail::unify(kWhere, a, b);
   const Shape shape = broadcast(kWhere, broadcast(kWhere, a.shape(), b.shape()), condition.shape());
   Tensor out = empty(shape, dtype);
   dispatch_any(dtype, [&]<class T> {
-    map_into<T, bool, T, T>(
+    elementwise_into<T, bool, T, T>(
         out, [](bool c, T x, T y) { return c ? x : y; }, condition, a, b);
   });
   if (!is_floating(dtype)) return out;
@@ -71,7 +74,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   Tensor y = empty_like(x);
   dispatch_any(x.dtype(), [&]<class T> {
     const T fill = checked_cast<T>(kMaskedFill, value);
-    map_into<T, T, bool>(
+    elementwise_into<T, T, bool>(
         y, [fill](T v, bool m) { return m ? fill : v; }, x, mask);
   });
   if (!is_floating(x.dtype())) return y;

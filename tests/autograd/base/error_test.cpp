@@ -11,7 +11,9 @@
 using namespace heed::autograd;
 
 TEST_CASE("an error's text reads as a stream would print its parts") {
-  const auto error = [](const auto&... parts) { return error_text("op", {Part(parts)...}); };
+  const auto error = [](const auto&... parts) {
+    return heed::error_text("op", {heed::Part(parts)...});
+  };
   const std::string text = "text";
   const std::string_view view(text);
   const double numbers[] = {0,         -0.0,           1,        0.1,     1e5,   123456,
@@ -28,8 +30,8 @@ TEST_CASE("an error's text reads as a stream would print its parts") {
       << std::int64_t{-9} << ~std::uint64_t{0} << Shape{2, 3} << Shape() << float32;
   CHECK(error(text, view, "literal", 'c', true, -1, 7u, std::size_t(8), std::int64_t{-9},
               ~std::uint64_t{0}, Shape{2, 3}, Shape(), float32) == out.str());
-  CHECK_THROWS_WITH(fail("op", "parts ", 1), "op: parts 1");
-  CHECK_THROWS_AS(fail<IoError>("op"), IoError);
-  CHECK_NOTHROW(check(true, "op", "never"));
-  CHECK_THROWS_AS(check<ValueError>(false, "op", "now"), ValueError);
+  CHECK_THROWS_WITH(heed::fail("op", "parts ", 1), "op: parts 1");
+  CHECK_THROWS_AS(heed::fail<IoError>("op"), IoError);
+  CHECK_NOTHROW(heed::check(true, "op", "never"));
+  CHECK_THROWS_AS(heed::check<ValueError>(false, "op", "now"), ValueError);
 }

@@ -4,8 +4,8 @@
 
 namespace {
 
-using heed::autograd::join;
-using heed::autograd::parse_number;
+using heed::join;
+using heed::parse_number;
 
 TEST_CASE("a number is the whole text, or none") {
   CHECK(parse_number<std::int64_t>("-12") == -12);

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "autograd/check/gradcheck.h"
-#include "autograd/graph/mutation.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 

@@ -57,7 +57,7 @@ Samples enlarged(const Check& check, std::int64_t factor) {
     return check.samples([factor](Shape shape) {
       for (int i = 0; i < shape.rank(); ++i)
         if (shape[i] > 1) shape[i] *= factor;
-      heed::autograd::check<ValueError>(shape.numel() <= kMost, "enlarged", "too large");
+      heed::check<ValueError>(shape.numel() <= kMost, "enlarged", "too large");
       return shape;
     });
   } catch (const Error&) {

@@ -245,7 +245,7 @@ TEST_CASE("more than two leading axes are the bits of two") {
                                             .dropout = 0.2,
                                             .generator = &same}),
                                  five);
-        CHECK(is_fused(y));
+        CHECK(came_from(y, "attention"));
         CHECK(same_bits(y, z));
         const Tensor direction = randn(five, float32, g);
         const auto got = grad(y, {q, k, v}, {.grad_output = direction});

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
 #include "nn/layers/attention.h"
 #include "tests/support/catch.h"
+#include "tests/support/graphs.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
 
@@ -187,17 +187,7 @@ TEST_CASE("what is replaced is the pattern without the sink's column") {
 }
 
 // Whether the op that trains attention is in y's history.
-bool has_fused_attention(const Tensor& y) {
-  std::vector<Ref<Node>> open = {y.node()};
-  while (!open.empty()) {
-    const Ref<Node> node = open.back();
-    open.pop_back();
-    if (!node) continue;
-    if (node->op() && node->op()->name() == "attention") return true;
-    for (const auto& input : node->inputs()) open.push_back(input.node);
-  }
-  return false;
-}
+bool has_fused_attention(const Tensor& y) { return came_from(y, "attention"); }
 
 TEST_CASE("a layer says whether its attention is fused") {
   Transformer::Options size{.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6};

@@ -128,9 +128,9 @@ TEST_CASE("an empty prompt is refused where the task adds no token to it", "[tas
 TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(error_of([] { make_task("indution"); }) ==
           "task: there is no task 'indution', the nearest is 'induction'. All: " +
-              join(task_names(), ", "));
+              heed::join(task_names(), ", "));
   REQUIRE(error_of([] { make_task("text"); }) ==
-          "task: 'text' needs the path of a file. Without one: " + join(task_names(), ", "));
+          "task: 'text' needs the path of a file. Without one: " + heed::join(task_names(), ", "));
   REQUIRE_THROWS_AS(make_task(""), ValueError);
 }
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "autograd/check/mutants.h"
 #include "autograd/engine/engine.h"
-#include "autograd/graph/mutation.h"
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

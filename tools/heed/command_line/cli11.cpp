@@ -119,7 +119,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
     std::vector<std::string> names;
     for (const auto& c : commands) names.push_back(c->name);
     usage_error("there is no command '{}'; did you mean heed {}? Commands: {}", argument,
-                nn::nearest(argument, names), autograd::join(names));
+                nn::nearest(argument, names), heed::join(names));
   }
 }
 

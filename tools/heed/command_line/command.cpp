@@ -57,7 +57,7 @@ void Command::add_common(int which) {
 
 std::string Mode::name() const {
   return !label.empty()    ? label
-         : !values.empty() ? autograd::join(values, " or ")
+         : !values.empty() ? heed::join(values, " or ")
          : key.empty()     ? ""
                            : "--" + key;
 }
@@ -96,7 +96,7 @@ const Mode& Command::mode() const {
   if (chosen == modes.end()) {
     std::vector<std::string> names;
     for (const Mode& m : modes) names.push_back(m.name());
-    usage_error("{0} needs {1}; try heed {0} {2}", name, autograd::join(names, " or "), names[0]);
+    usage_error("{0} needs {1}; try heed {0} {2}", name, heed::join(names, " or "), names[0]);
   }
   for (const auto& [key, given_values] : values)
     if (!takes(*chosen, key)) refuse(*this, *chosen, key, given_values.back().where);

@@ -137,7 +137,7 @@ std::string chosen_against(const CompareArguments& a, const RunComparison& c) {
     usage_error("--against {}: the runs differ in nothing but their seeds", a.against);
   if (std::find(differ.begin(), differ.end(), a.against) == differ.end())
     usage_error("--against {}: the runs do not differ in it; did you mean '{}'? They differ in {}",
-                a.against, nn::nearest(a.against, differ), autograd::join(differ));
+                a.against, nn::nearest(a.against, differ), heed::join(differ));
   return a.against;
 }
 

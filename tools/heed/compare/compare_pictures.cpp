@@ -73,7 +73,7 @@ std::vector<std::string> values_of_option(const RunComparison& c, const std::str
 
 bool all_numbers(const std::vector<std::string>& values) {
   return std::all_of(values.begin(), values.end(), [](const std::string& value) {
-    const auto number = autograd::parse_number<double>(value);
+    const auto number = heed::parse_number<double>(value);
     return number && std::isfinite(*number);
   });
 }
@@ -143,7 +143,7 @@ plot::LineChart against_chart(const RunComparison& c, const std::string& option,
     if (series == chart.series.end())
       series = chart.series.insert(series, {.name = name, .points = !numbers});
     const auto place = std::find(values.begin(), values.end(), value) - values.begin();
-    const double x = numbers ? *autograd::parse_number<double>(value) : double(place);
+    const double x = numbers ? *heed::parse_number<double>(value) : double(place);
     points.push_back({std::size_t(series - chart.series.begin()), x,
                       steps && !all_reached(g) ? nn::MeanError() : g.*number});
   }

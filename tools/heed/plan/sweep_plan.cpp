@@ -118,8 +118,7 @@ std::vector<Axis> axes_of(const SweepFile& sweep, const std::vector<std::string>
       usage_error("{}: pairs names '{}', which [sweep] does not list; the nearest is '{}'", file,
                   key, nn::nearest(key, keys));
   if (pairs.size() == 1 || std::set(pairs.begin(), pairs.end()).size() < pairs.size())
-    usage_error("{}: pairs needs two options or more, each once, got {}", file,
-                autograd::join(pairs));
+    usage_error("{}: pairs needs two options or more, each once, got {}", file, heed::join(pairs));
   std::vector<Axis> axes;
   std::optional<std::size_t> together;
   for (const nn::TomlItem& list : sweep.lists) {
@@ -206,7 +205,7 @@ std::string pairs_text(std::vector<std::string> pairs) {
 
 std::string plain_value(const nn::Setting& setting, const std::string& text) {
   const bool real = setting.kind == Kind::kReal || setting.kind == Kind::kNameOrReal;
-  const auto number = real ? autograd::parse_number<double>(text) : std::nullopt;
+  const auto number = real ? heed::parse_number<double>(text) : std::nullopt;
   return number ? fmt::format("{}", *number) : text;
 }
 
@@ -260,7 +259,7 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
   const auto keys = [](const SweepPlan& plan) {
     std::vector<std::string> list;
     for (const SweptOption& option : plan.options) list.push_back(option.key);
-    return autograd::join(list);
+    return heed::join(list);
   };
   if (keys(before) != keys(now)) return fmt::format("it swept {}, not {}", keys(before), keys(now));
   for (std::size_t i = 0; i < now.options.size(); ++i)

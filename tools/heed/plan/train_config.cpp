@@ -45,7 +45,7 @@ void make_config(nn::RunConfig& config, const std::string& preset_name, const Co
     const std::vector<std::string> names = nn::task_names();
     if (std::find(names.begin(), names.end(), task) == names.end())
       usage_error("there is no task '{}'; did you mean '{}'? Tasks: {}; your own text: --text FILE",
-                  task, nn::nearest(task, names), autograd::join(names));
+                  task, nn::nearest(task, names), heed::join(names));
   }
   if (!file.empty() && file != task)
     usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);

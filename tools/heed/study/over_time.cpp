@@ -149,7 +149,7 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 int study_over_time(const OverTimeArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
-  autograd::check<autograd::IoError>(
+  heed::check<autograd::IoError>(
       !checkpoints.empty(), "over-time", folder.string(),
       " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
   const auto first = std::filesystem::relative(checkpoints[0].file, folder);

@@ -25,7 +25,7 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
   std::vector<std::int64_t> positions;
   std::istringstream list(text);
   for (std::string one; std::getline(list, one, ',');) {
-    const auto position = autograd::parse_number<std::int64_t>(one);
+    const auto position = heed::parse_number<std::int64_t>(one);
     if (!position || *position < 0 || *position >= length)
       usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
     if (std::find(positions.begin(), positions.end(), *position) != positions.end())

@@ -52,9 +52,9 @@ std::string study_cells(const nn::Study& study) {
   const std::vector<Cells> all = cells_of(study);
   std::int64_t rows = 0;
   for (const Cells& cells : all) rows += cells.values.numel();
-  autograd::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
-                                        " cells is more than ", kMostRows,
-                                        "; take --export npy, or fewer tokens");
+  heed::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
+                                    " cells is more than ", kMostRows,
+                                    "; take --export npy, or fewer tokens");
   std::string table = "quantity,layer,head,query,key,value\n";
   for (const Cells& cells : all) append_cells(table, cells);
   return table;

@@ -35,7 +35,7 @@ std::map<std::string, std::string> StudyWords::metadata() const {
 std::string places_text(const std::vector<std::int64_t>& positions) {
   std::vector<std::string> words;
   for (const std::int64_t p : positions) words.push_back(std::to_string(p));
-  return autograd::join(words);
+  return heed::join(words);
 }
 
 StudyWords study_words(const PictureSource& source, const nn::Objective& objective,

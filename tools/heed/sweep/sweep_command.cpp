@@ -32,7 +32,7 @@ Share share_of(const std::string& part) {
   if (!part.empty()) {
     const std::size_t slash = part.find('/');
     const auto number = [](const std::string& text) {
-      return autograd::parse_number<std::int64_t>(text).value_or(0);
+      return heed::parse_number<std::int64_t>(text).value_or(0);
     };
     const std::int64_t index = number(part.substr(0, slash)),
                        count = slash < part.size() ? number(part.substr(slash + 1)) : 0;

@@ -74,7 +74,7 @@ Worker::Worker(const std::vector<std::string>& arguments) {
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
   if (process_ > 0) return;
   close_files();
-  autograd::fail<autograd::IoError>("sweep", "the system starts no more processes: ", reason);
+  heed::fail<autograd::IoError>("sweep", "the system starts no more processes: ", reason);
 }
 
 Worker::~Worker() {

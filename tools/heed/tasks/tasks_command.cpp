@@ -62,7 +62,7 @@ Report list_tasks() {
   report.set("text_expected_seconds", kTextSeconds);
   report.line("\nheed tasks NAME explains one; heed train NAME learns it.");
   report.line("Your own text: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
-  report.line("Presets: {}", autograd::join(nn::preset_names()));
+  report.line("Presets: {}", heed::join(nn::preset_names()));
   return report;
 }
 

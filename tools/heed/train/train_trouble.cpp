@@ -21,14 +21,14 @@ void check_causality(const nn::Trainer& t, const std::filesystem::path& folder) 
 std::string keep_audit(const std::vector<nn::ParameterAudit>& audit,
                        const std::filesystem::path& folder) {
   autograd::write_file(nn::RunFolder(folder).file(nn::RunFolder::kAudit).string(),
-                       nn::audit_table(audit));
+                   nn::audit_table(audit));
   return nn::audit_line(audit);
 }
 
 std::string missing_gradients(const nn::Trainer& t) {
   const std::vector<std::string> names = t.parameters_without_gradient();
   if (names.empty()) return "";
-  return fmt::format("no gradient reaches {} in step {}: {}", autograd::join(names), t.steps_done,
+  return fmt::format("no gradient reaches {} in step {}: {}", heed::join(names), t.steps_done,
                      t.why_no_gradient(names));
 }
 

@@ -24,12 +24,12 @@ class TemporaryFolder {
     std::error_code error;
     const fs::path top = fs::temp_directory_path(error);
     if (error)
-      autograd::fail<autograd::IoError>("verify", "TMPDIR names no folder: ", error.message(),
-                                        "; set it to one for temporary files");
+      heed::fail<autograd::IoError>("verify", "TMPDIR names no folder: ", error.message(),
+                                    "; set it to one for temporary files");
     std::string name = (top / "heed-verify-XXXXXX").string();
     if (!::mkdtemp(name.data()))
-      autograd::fail<autograd::IoError>("verify", "cannot make ", name, ": ",
-                                        std::generic_category().message(errno));
+      heed::fail<autograd::IoError>("verify", "cannot make ", name, ": ",
+                                    std::generic_category().message(errno));
     path_ = name;
   }
   ~TemporaryFolder() {

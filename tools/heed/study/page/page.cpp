@@ -45,7 +45,7 @@ void fill_in(std::string& page, std::string_view mark, std::string_view text) {
 nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangle,
                     std::span<const std::uint8_t> hidden) {
   const auto size = std::size_t(n), cells = size * size;
-  autograd::check<autograd::ShapeError>(
+  heed::check<autograd::ShapeError>(
       values.size() == cells && (hidden.empty() || hidden.size() == cells), "encode_map", "needs ",
       cells, " values and as many hidden, or none; got ", values.size(), " and ", hidden.size());
   const auto shown = [&](std::size_t i) {

@@ -1,10 +1,8 @@
 // Mutations of gradients: scopes nest, and an exception in one loses none.
-#include "autograd/graph/mutation.h"
-
 #include <stdexcept>
 
+#include "autograd/check/mutants.h"
 #include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 

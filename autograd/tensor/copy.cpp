@@ -1,0 +1,74 @@
+#include "autograd/tensor/copy.h"
+
+#include <array>
+#include <cstring>
+
+#include "autograd/base/strided.h"
+#include "autograd/tensor/create.h"
+#include "autograd/tensor/tensor_access.h"
+
+namespace heed::autograd {
+namespace detail {
+namespace {
+
+// n elements of Size bytes, strides in elements.
+template <std::size_t Size>
+void copy_sized(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
+                std::int64_t n) {
+  constexpr auto size = std::int64_t(Size);
+  if (x_stride == 0) {
+    std::array<std::byte, Size> value;
+    std::memcpy(value.data(), x, Size);
+    for (std::int64_t i = 0; i < n; ++i) std::memcpy(y + i * y_stride * size, value.data(), Size);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i)
+      std::memcpy(y + i * y_stride * size, x + i * x_stride * size, Size);
+  }
+}
+
+}  // namespace
+
+Elements::Elements(const Tensor& x)
+    : size(element_size(x.dtype())),
+      first(TensorAccess::storage(x)->data() + x.layout().offset * size) {}
+
+void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
+                   std::int64_t n, std::int64_t size) {
+  if (y_stride == 1 && x_stride == 1)
+    std::memcpy(y, x, std::size_t(n * size));
+  else if (size == 1)
+    copy_sized<1>(y, y_stride, x, x_stride, n);
+  else if (size == 4)
+    copy_sized<4>(y, y_stride, x, x_stride, n);
+  else if (size == 8)
+    copy_sized<8>(y, y_stride, x, x_stride, n);
+  else if (size == sizeof(Dual))
+    copy_sized<sizeof(Dual)>(y, y_stride, x, x_stride, n);
+  else
+    copy_sized<sizeof(Tracked)>(y, y_stride, x, x_stride, n);
+}
+
+void copy_into(const Tensor& y, const Tensor& x) {
+  const Elements to(y), from(x);
+  const std::int64_t size = from.size;
+  if (x.numel() <= 64 && x.is_contiguous() && y.is_contiguous()) {  // not worth a loop's setup
+    std::memcpy(to.at(0), from.at(0), std::size_t(x.numel() * size));
+    return;
+  }
+  for_each_run(StridedLoop<2>(x.shape(), {&y.strides(), &x.strides()}),
+               [&](const auto& at, std::int64_t n, const auto& s) {
+                 copy_elements(to.at(at[0]), s[0], from.at(at[1]), s[1], n, size);
+               });
+}
+
+Tensor row_major(const Tensor& x) { return x.is_contiguous() ? x : detached_copy(x); }
+
+}  // namespace detail
+
+Tensor detached_copy(const Tensor& x) {
+  Tensor y = empty_like(x);
+  detail::copy_into(y, x);
+  return y;
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,28 @@
+// The only element of a tensor: as double, and as it is stored.
+#include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed::autograd;
+
+TEST_CASE("item<T>() is the element as it is stored") {
+  constexpr std::int64_t kLarge = (std::int64_t(1) << 53) + 1;  // the first that double rounds
+  const Tensor x = from_data(std::vector{kLarge, -kLarge}, {2});
+  CHECK(select(x, 0, 0).item<std::int64_t>() == kLarge);
+  CHECK(select(x, 0, 1).item<std::int64_t>() == -kLarge);
+  CHECK(select(x, 0, 0).item() == double(kLarge - 1));
+  CHECK(x.at({0}) == double(kLarge - 1));
+  CHECK(full({1, 1}, 0.1, float32).item<float>() == 0.1f);
+  CHECK(full({}, 0.1, float64).item<double>() == 0.1);
+  CHECK(eq(zeros({}), zeros({})).item<bool>());
+}
+
+TEST_CASE("item<T>() of another dtype or of several elements is an error") {
+  CHECK_THROWS_WITH(ones({}).item<double>(), "item: asked for float64 of a float32 tensor");
+  CHECK_THROWS_AS(ones({}).item<std::int64_t>(), DTypeError);
+  CHECK_THROWS_WITH(ones({2}).item<float>(), "item: needs one element, got shape [2]");
+  CHECK_THROWS_AS(Tensor().item<float>(), ValueError);
+}
+
+}  // namespace

@@ -53,8 +53,7 @@ int main() {
   std::printf("0 exactly where the dot-product weights are: %s\n", same_zeros ? "yes" : "NO");
 
   const auto f = [&](Args t) { return additive(t[0], t[1], t[2], t[3], t[4], keep).output; };
-  const GradcheckReport report =
-      gradcheck(f, std::vector{queries, memory, w_q, w_k, v}, {.order = 2});
+  const CheckReport report = gradcheck(f, std::vector{queries, memory, w_q, w_k, v}, {.order = 2});
   std::cout << report << "\n\n";
 
   // NaN in the padding; then the same, cleared before use: what no query may read becomes 0.
@@ -84,5 +83,5 @@ int main() {
   std::printf(
       "\nNotice: a mask on the scores is not enough. 0 * NaN is NaN, in weights times memory and\n"
       "in every product of the backward pass; attention() clears unread keys and values itself.\n");
-  return same_zeros && report.ok && unchanged && spoilt ? 0 : 1;
+  return same_zeros && report.ok() && unchanged && spoilt ? 0 : 1;
 }

@@ -81,7 +81,7 @@ int main() {
   std::cout << "as it should be: " << right << "\n\n";
   const CheckReport wrong = check_vjp(forward, backward_by(cross_entropy_backward_wrong), logits);
   std::cout << "with the bug:    " << wrong << "\n\n";
-  const auto row = wrong.worst.at / kClasses, column = wrong.worst.at % kClasses;
+  const auto row = wrong.worst().at / kClasses, column = wrong.worst().at % kClasses;
   std::cout << "That is logit " << column << " of row " << row << ", whose target is "
             << kTargets[row] << ".\n";
 

@@ -32,7 +32,7 @@ Tensor softsign(const Tensor& x) {
 int main() {
   manual_seed(1);
   const Tensor x = randn({2, 3}, float64);
-  const GradcheckReport right =
+  const CheckReport right =
       gradcheck([](Args t) { return softsign(t[0]); }, std::vector{x}, {.order = 2});
   std::cout << "softsign: " << right << "\n";
 
@@ -41,7 +41,7 @@ int main() {
     return record(kSoftsign, {t[0]}, softsign(t[0].detach()),
                   [](const Vjp& v) -> Grads { return {v.grad / pow(1.0 - abs(v.input(0)), 2)}; });
   };
-  const GradcheckReport caught = gradcheck(wrong, std::vector{x});
+  const CheckReport caught = gradcheck(wrong, std::vector{x});
   std::cout << "with a wrong sign: " << caught << "\n";
-  return right.ok && !caught.ok ? 0 : 1;
+  return right.ok() && !caught.ok() ? 0 : 1;
 }

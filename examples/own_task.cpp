@@ -50,9 +50,9 @@ class Sorting : public Task {
 }  // namespace
 
 int main() {
-  RunConfig
-      config;  // two layers of two heads, as heed train alone; all of it is in nn/train/config.h
-  config.context = 2 * kDigits, config.mlp = true;
+  // The default is two layers of two heads, as in heed train; nn/train/config.h lists everything.
+  RunConfig config;
+  config.model.context = 2 * kDigits, config.model.mlp = true;
   config.batch = 64, config.steps = 500, config.schedule = Decay::kCosine;
   Trainer trainer(config, std::make_unique<Sorting>());
 

@@ -26,7 +26,7 @@ int main() {
   std::cout << "d|dL/dw1|^2/dw1 has shape " << penalty_grad.shape() << "\n";
 
   // Differences and dual numbers, orders 1 and 2: names the worst entry, or agrees.
-  const GradcheckReport report = gradcheck(compute_loss, std::vector{w1, w2}, {.order = 2});
+  const CheckReport report = gradcheck(compute_loss, std::vector{w1, w2}, {.order = 2});
   std::cout << report << "\n";
-  return report.ok ? 0 : 1;
+  return report.ok() ? 0 : 1;
 }

@@ -2,44 +2,38 @@
 
 #include <cmath>
 
-#include "autograd/check/oracles.h"
+#include "autograd/check/tensor_function.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
-namespace {
-
-using namespace oracles;
-
-// (<v, f>(x + h u) - <v, f>(x - h u)) / 2h
-double two_point_difference(const Line& f, const Values& v, double h) {
-  Values change = f(h);
-  const Values left = f(-h);
-  for (std::size_t o = 0; o < v.size(); ++o) change[o] -= left[o];
-  return dot(v, change) / (2 * h);
-}
-
-}  // namespace
 
 std::vector<StepError> step_errors(const DifferentiableFunction& f, Args inputs,
                                    std::uint64_t seed) {
   constexpr int kSteps = 34;
   Generator random(seed);
-  const Tensor y = call(f, inputs);
-  const Point point{.f = f,
-                    .xs = Tensors(inputs.begin(), inputs.end()),
-                    .v = randn(y.shape(), float64, random),
-                    .value = y.to_vector<double>()};
-  Direction along{.input = -1, .tangents = {}};
+  const CheckedFunction c = checked_function(f, inputs, true);
+  const Values v = randn(c.output, float64, random).to_vector<double>();
+  Direction along;
+  Values tangent;
   for (const Tensor& x : inputs)
-    along.tangents.push_back(x * (2.0 * rand(x.shape(), float64, random) - 1.0));
-  GradientEntry entry = engine_entry(along, engine_gradients(f, inputs, point.v));
-  entry.terms = point.dual(along).terms;
-  const Values v = point.v.to_vector<double>();
-  std::vector<double> differences;  // at steps 1, 1/2, ... 2^-(kSteps + 1)
+    for (const double u : rand(x.shape(), float64, random).to_vector<double>())
+      tangent.push_back(c.x[tangent.size()] * (2.0 * u - 1.0));
+  for (std::size_t k = 0; k < tangent.size(); ++k) along.moves.emplace_back(k, tangent[k]);
+  CheckedEntry entry;
+  entry.given = along.dot(c.backward(c.x, v));
+  const ExactDerivative exact = c.exact(c.x, tangent);
+  for (std::size_t o = 0; o < v.size(); ++o) entry.terms += std::abs(v[o] * exact.terms[o]);
+  const auto two_point_difference = [&](double h) {  // (<v, f>(x + h u) - <v, f>(x - h u)) / 2h
+    const Values right = c.forward(along.from(c.x, h)), left = c.forward(along.from(c.x, -h));
+    double change = 0;
+    for (std::size_t o = 0; o < v.size(); ++o) change += v[o] * (right[o] - left[o]);
+    return change / (2 * h);
+  };
+  Values differences;  // at steps 1, 1/2, ... 2^-(kSteps + 1)
   for (int k = 0; k <= kSteps + 1; ++k)
-    differences.push_back(two_point_difference(point.line(along), v, std::ldexp(1.0, -k)));
+    differences.push_back(two_point_difference(std::ldexp(1.0, -k)));
   const auto error = [&](double difference) {
-    entry.oracle = difference;
+    entry.expected = difference;
     return entry.error();
   };
   std::vector<StepError> errors;

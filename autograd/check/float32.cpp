@@ -5,7 +5,7 @@
 #include <limits>
 #include <sstream>
 
-#include "autograd/check/oracles.h"
+#include "autograd/check/tensor_function.h"
 #include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/simd.h"
@@ -108,7 +108,7 @@ double float32_ulp(double x) {
 std::vector<Tracked> entries_of(const Tensors& answer) {
   std::vector<Tracked> all;
   for (const Tensor& t : answer)
-    for (const Tracked& entry : oracles::tracked_values(t)) all.push_back(entry);
+    for (const Tracked& entry : tracked_values(t)) all.push_back(entry);
   return all;
 }
 

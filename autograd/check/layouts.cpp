@@ -15,8 +15,8 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 // f on image(0, leaves), image(1, leaves), ...
-LaidOut seen_through(const Sample& s, Tensors leaves,
-                     const std::function<Tensor(std::size_t, Args)>& image) {
+SampleInLayout seen_through(const Sample& s, Tensors leaves,
+                            const std::function<Tensor(std::size_t, Args)>& image) {
   const auto f = [f = s.f, image, n = s.inputs.size()](Args t) {
     Tensors seen;
     for (std::size_t i = 0; i < n; ++i) seen.push_back(image(i, t));
@@ -35,9 +35,9 @@ Tensor with_axes_reversed(const Tensor& x) {
   return permute(x, reversed);
 }
 
-LaidOut contiguous_layout(const Sample& s) { return {s}; }
+SampleInLayout contiguous_layout(const Sample& s) { return {s}; }
 
-LaidOut transposed_layout(const Sample& s) {
+SampleInLayout transposed_layout(const Sample& s) {
   if (!any_input(s, [](const Tensor& x) { return x.numel() > 0 && x.rank() >= 2; }))
     return {{}, SkipReason::kNothingToTranspose};
   Tensors leaves;
@@ -46,7 +46,7 @@ LaidOut transposed_layout(const Sample& s) {
 }
 
 // Interleaved with NaN along each axis, then sliced out again.
-LaidOut sliced_layout(const Sample& s) {
+SampleInLayout sliced_layout(const Sample& s) {
   if (!any_input(s, [](const Tensor& x) { return x.numel() > 0 && x.rank() >= 1; }))
     return {{}, SkipReason::kNothingToSlice};
   return seen_through(s, s.inputs, [](std::size_t i, Args t) {
@@ -63,7 +63,7 @@ LaidOut sliced_layout(const Sample& s) {
 
 bool can_expand(const Tensor& x) { return x.rank() >= 1 && x.numel() > 0 && x.size(-1) > 1; }
 
-LaidOut expanded_layout(const Sample& s) {
+SampleInLayout expanded_layout(const Sample& s) {
   if (!any_input(s, can_expand)) return {{}, SkipReason::kNothingToExpand};
   Tensors leaves;
   std::vector<Shape> shapes;
@@ -76,7 +76,7 @@ LaidOut expanded_layout(const Sample& s) {
 }
 
 // Every input of the last input's shape is that same tensor, leaf 0.
-LaidOut aliased_layout(const Sample& s) {
+SampleInLayout aliased_layout(const Sample& s) {
   const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
   if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)
     return {{}, SkipReason::kNothingToAlias};
@@ -93,7 +93,7 @@ struct Row {
   CheckLayout layout;
   std::string_view name;
   bool repeats;
-  LaidOut (*make)(const Sample&);
+  SampleInLayout (*make)(const Sample&);
 };
 constexpr Row kTable[] = {{CheckLayout::kContiguous, "contiguous", false, contiguous_layout},
                           {CheckLayout::kTransposed, "transposed", false, transposed_layout},
@@ -111,7 +111,7 @@ const Row& row(CheckLayout layout) {
 std::string_view layout_name(CheckLayout layout) { return row(layout).name; }
 bool repeats_elements(CheckLayout layout) { return row(layout).repeats; }
 
-LaidOut with_layout(const Sample& sample, CheckLayout layout) {
+SampleInLayout with_layout(const Sample& sample, CheckLayout layout) {
   const NoGrad guard;
   return row(layout).make(sample);
 }

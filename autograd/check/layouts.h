@@ -20,12 +20,12 @@ std::string_view layout_name(CheckLayout layout);
 bool repeats_elements(CheckLayout layout);
 
 /// A sample in one layout, or why there is none.
-struct LaidOut {
+struct SampleInLayout {
   std::optional<Sample> sample;
   SkipReason why_not = {};  ///< empty if there is a sample
 };
 /// The sample with its inputs laid out so, where that has a meaning (a rank-0 input cannot be
 /// transposed, one input cannot be aliased). kSliced surrounds the inputs with NaN.
-LaidOut with_layout(const Sample& sample, CheckLayout layout);
+SampleInLayout with_layout(const Sample& sample, CheckLayout layout);
 
 }  // namespace heed::autograd

@@ -4,99 +4,14 @@
 #include <set>
 
 #include "autograd/check/float32.h"
-#include "autograd/check/oracles.h"
+#include "autograd/check/gradcheck.h"
+#include "autograd/check/mutations.h"
+#include "autograd/check/tensor_function.h"
 #include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
 namespace {
-
-// g with the entries at which `mask` is false set to 0.
-Tensor kept(const Tensor& g, const Tensor& mask) { return masked_fill(g, logical_not(mask), 0); }
-
-Tensor without_first(const Tensor& g, const Shape&) {
-  Tensor keep = full(g.shape(), 1, bool8);
-  if (g.numel() > 0) *keep.mutable_data<bool>() = false;
-  return kept(g, keep);
-}
-
-// One step along an axis, round the end.
-Tensor rolled(const Tensor& g, int axis) {
-  if (g.rank() == 0 || g.size(axis) < 2) return g;
-  return cat({slice(g, axis, 1, g.size(axis)), slice(g, axis, 0, 1)}, axis);
-}
-
-Tensor without_last_row(const Tensor& g, const Shape&) {
-  if (g.rank() == 0 || g.size(0) == 0) return g;
-  const std::int64_t last = g.size(0) - 1;
-  return cat({slice(g, 0, 0, last), 0.0 * slice(g, 0, last, last + 1)}, 0);
-}
-
-Tensor transposed(const Tensor& g, const Shape&) {
-  return g.rank() < 2 ? g : reshape(transpose(g, -1, -2), g.shape());
-}
-
-Tensor without_mean(const Tensor& g, const Shape&) {
-  return g.numel() == 0 ? g : g - (g.rank() == 0 ? g : mean(g, -1, true));
-}
-
-Tensor zeros_filled(const Tensor& g, const Shape&) {
-  return g.numel() == 0 ? g : where(eq(g, 0.0), mean(abs(g)), g);
-}
-
-// Of the gradients that are to be summed over a broadcast axis, only those at one place of it.
-Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
-  Tensor result = g;
-  const int lead = g.rank() - input.rank();
-  for (int a = 0; a < g.rank(); ++a) {
-    const std::int64_t n = g.size(a);
-    if (n < 2 || (a >= lead && input[a - lead] == n)) continue;
-    Shape along = Dims::filled(g.rank(), 1);
-    along[a] = n;
-    const Tensor place = reshape(arange(n), along);
-    result = kept(result, expand(eq(place, double(last ? n - 1 : 0)), g.shape()));
-  }
-  return result;
-}
-
-// What a kind makes wrong. Both oracles of gradcheck can see it, but for float32.
-enum class Spoils { kGradients, kFloat32Gradients, kSavedInputs };
-
-struct Kind {
-  std::string_view name;
-  Tensor (*apply)(const Tensor& g, const Shape& input);
-  int order = 1;
-  CheckLayout layout = CheckLayout::kContiguous;
-  Spoils spoils = Spoils::kGradients;
-};
-
-Tensor doubled(const Tensor& g, const Shape&) { return g * 2.0; }
-
-constexpr Kind kKinds[] = {
-    {"opposite sign", [](const Tensor& g, const Shape&) { return -g; }},
-    {"doubled", doubled},
-    {"zero", [](const Tensor& g, const Shape&) { return g * 0.0; }},
-    {"a millionth too large", [](const Tensor& g, const Shape&) { return g * (1 + 1e-6); }},
-    {"sign lost", [](const Tensor& g, const Shape&) { return abs(g); }},
-    {"first entry dropped", without_first},
-    {"last row dropped", without_last_row},
-    {"one column off", [](const Tensor& g, const Shape&) { return rolled(g, -1); }},
-    {"one row off", [](const Tensor& g, const Shape&) { return rolled(g, 0); }},
-    {"transposed", transposed},
-    {"reversed", [](const Tensor& g, const Shape&) { return g.rank() == 0 ? g : flip(g, -1); }},
-    {"mean term dropped", without_mean},
-    {"mask forgotten", zeros_filled},
-    {"missing un-broadcast", [](const Tensor& g, const Shape& x) { return unsummed(g, x, false); }},
-    {"assigned, not accumulated",
-     [](const Tensor& g, const Shape& x) { return unsummed(g, x, true); }},
-    // The value is g.
-    {"wrong at order 2 only",
-     [](const Tensor& g, const Shape&) { return g + 0.5 * (g - g.detach()); }, 2},
-    {"wrong if transposed only", doubled, 1, CheckLayout::kTransposed},
-    {"wrong in float32 only", [](const Tensor& g, const Shape&) { return g * (1 + 0x1p-10); }, 1,
-     CheckLayout::kContiguous, Spoils::kFloat32Gradients},
-    // Of one of the sample's inputs.
-    {"stale saved value", nullptr, 1, CheckLayout::kContiguous, Spoils::kSavedInputs}};
 
 double largest(const Tensor& x) { return x.numel() == 0 ? 0 : max(abs(x)).item(); }
 
@@ -106,16 +21,16 @@ constexpr double kRounding = 0x1p-43;
 // One mutant at work: what it did so far.
 class Mutant {
  public:
-  Mutant(std::string_view op, std::size_t input, const Kind& kind)
-      : op_(op), input_(input), kind_(kind) {}
+  Mutant(std::string_view op, std::size_t input, const Mutation& kind)
+      : op_(op), input_(input), mutation_(kind) {}
 
   Tensor operator()(const Op& op, std::size_t input, const Tensor& g, const Shape& shape) {
-    if (!kind_.apply || op.name() != op_ || input != input_) return g;
-    if (kind_.spoils == Spoils::kFloat32Gradients && g.dtype() != float32) return g;
-    Tensor wrong = kind_.apply(g, shape);
+    if (!mutation_.apply || op.name() != op_ || input != input_) return g;
+    if (mutation_.spoils == Spoils::kFloat32Gradients && g.dtype() != float32) return g;
+    Tensor wrong = mutation_.apply(g, shape);
     const NoGrad guard;
     compare(sum_to(g, shape), sum_to(wrong, shape));  // as the input gets them
-    if (kind_.order == 2 && g.requires_grad()) largest_difference_ = largest_gradient_;
+    if (mutation_.order == 2 && g.requires_grad()) largest_difference_ = largest_gradient_;
     return wrong;
   }
 
@@ -132,9 +47,9 @@ class Mutant {
       return f(now) + (y - y.detach());
     };
     Generator random(1);
-    const Tensor v = randn(oracles::call(s.f, s.inputs).shape(), float64, random);
-    compare(oracles::engine_gradients(s.f, s.inputs, v)[input_],
-            oracles::engine_gradients(stale.f, s.inputs, v)[input_]);
+    const Tensor v = randn(call_unrecorded(s.f, s.inputs).shape(), float64, random);
+    compare(engine_gradients(s.f, s.inputs, v)[input_],
+            engine_gradients(stale.f, s.inputs, v)[input_]);
     return stale;
   }
 
@@ -154,18 +69,18 @@ class Mutant {
 
   std::string_view op_;
   std::size_t input_;
-  const Kind& kind_;
+  const Mutation& mutation_;
   double largest_difference_ = 0, largest_gradient_ = 0;  // of all mutated gradients
 };
 
 // Whether the oracle, alone, kills a mutant at one of the samples.
-bool kills(Oracle oracle, const Samples& samples, const Kind& kind) {
+bool kills(Oracle oracle, const Samples& samples, const Mutation& kind) {
   const GradcheckOptions options{.order = kind.order,
                                  .use_differences = oracle == Oracle::kDifferences,
                                  .use_dual = oracle == Oracle::kDual};
   for (const Sample& sample : samples) {
-    const LaidOut laid_out = with_layout(sample, kind.layout);
-    if (laid_out.sample && !gradcheck(laid_out.sample->f, laid_out.sample->inputs, options).ok)
+    const SampleInLayout laid_out = with_layout(sample, kind.layout);
+    if (laid_out.sample && !gradcheck(laid_out.sample->f, laid_out.sample->inputs, options).ok())
       return true;
   }
   return false;
@@ -178,7 +93,7 @@ bool float32_kills(const Samples& samples) {
 }
 
 // The name of the oracle that lets the mutant live; empty if all kill it that can see it.
-std::string_view survived(const Samples& samples, const Kind& kind, Mutant& mutant) {
+std::string_view survived(const Samples& samples, const Mutation& kind, Mutant& mutant) {
   const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g,
                                   const Shape& shape) { return mutant(op, input, g, shape); });
   if (kind.spoils == Spoils::kFloat32Gradients)
@@ -201,7 +116,7 @@ std::set<std::size_t> differentiable_inputs(const Check& check, const Samples& s
 }
 
 MutantResult run_mutant(const Check& check, const Samples& samples, std::size_t input,
-                        const Kind& kind) {
+                        const Mutation& kind) {
   Mutant mutant(check.name(), input, kind);
   Samples stale;
   if (kind.spoils == Spoils::kSavedInputs)
@@ -237,16 +152,10 @@ std::vector<MutantResult> run_mutants(const Check& check) {
   std::set<std::size_t> of_samples;
   for (const Sample& s : samples)
     for (std::size_t i = 0; i < s.inputs.size(); ++i) of_samples.insert(i);
-  for (const Kind& kind : kKinds)
+  for (const Mutation& kind : mutations())
     for (const std::size_t input : kind.spoils == Spoils::kSavedInputs ? of_samples : of_op)
       results.push_back(run_mutant(check, samples, input, kind));
   return results;
-}
-
-std::vector<std::string_view> mutant_kinds() {
-  std::vector<std::string_view> names;
-  for (const Kind& kind : kKinds) names.push_back(kind.name);
-  return names;
 }
 
 }  // namespace heed::autograd

@@ -44,7 +44,4 @@ struct MutantResult {
 /// float32 for one that is wrong there only. A layer's check has none.
 std::vector<MutantResult> run_mutants(const Check& check);
 
-/// The names of all kinds.
-std::vector<std::string_view> mutant_kinds();
-
 }  // namespace heed::autograd

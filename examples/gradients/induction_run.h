@@ -16,7 +16,7 @@
 inline heed::nn::Trainer induction_run(std::int64_t seed, const std::string& periods = "3..24") {
   heed::nn::RunConfig config;
   config.task_parameters = {{"periods", periods}};
-  config.form = heed::nn::AttentionForm::kSeparate;
+  config.model.attention.form = heed::nn::AttentionForm::kSeparate;
   config.seed = seed;
   return heed::nn::Trainer(config);
 }

@@ -142,7 +142,7 @@ void Setting::set(const std::string& where, const std::string& text) const {
 std::string Setting::unmet_need(const std::string& where) const {
   if (!need.is_met || need.is_met()) return "";
   return where + " needs " + need.what +
-         ", without which it has no effect; add that, or leave out " + key;
+         ", without which it has no effect; add that, or leave out `" + key + "`";
 }
 
 std::string Setting::description() const {

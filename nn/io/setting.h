@@ -13,34 +13,9 @@
 #include <vector>
 
 #include "autograd/base/text.h"
+#include "nn/io/enum_names.h"
 
 namespace heed::nn {
-
-/// The values of an enum and their names, specialized where the enum is a setting:
-///   static constexpr std::pair<E, const char*> kTable[] = {...};
-template <class E>
-struct EnumNames;
-
-template <class E>
-std::vector<std::string> enum_names() {
-  std::vector<std::string> names;
-  for (const auto& [value, name] : EnumNames<E>::kTable) names.emplace_back(name);
-  return names;
-}
-
-template <class E>
-std::optional<E> enum_value(std::string_view name) {
-  for (const auto& [value, known] : EnumNames<E>::kTable)
-    if (known == name) return value;
-  return {};
-}
-
-template <class E>
-std::string enum_name(E value) {
-  for (const auto& [known, name] : EnumNames<E>::kTable)
-    if (known == value) return name;
-  return "";
-}
 
 /// The numbers from low to high; without low itself where `above`, without high where `below`.
 struct Range {

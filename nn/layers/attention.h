@@ -18,6 +18,14 @@ enum class AttentionForm {
   kPackedHeads,  ///< in_proj_weight [H, 2 d_head + d_value, D]: q, k, v of head after head
   kPerHead,      ///< W_Q [H, D, d_head], W_K, W_V, W_O [H, d_value, D]: TransformerLens
 };
+template <>
+struct EnumNames<AttentionForm> {
+  static constexpr std::pair<AttentionForm, const char*> kTable[] = {
+      {AttentionForm::kPackedQKV, "packed_qkv"},
+      {AttentionForm::kSeparate, "separate"},
+      {AttentionForm::kPackedHeads, "packed_heads"},
+      {AttentionForm::kPerHead, "per_head"}};
+};
 /// What q k^T is multiplied by.
 enum class ScaleRule {
   kInvSqrtHead,   ///< 1/sqrt(d_head): scores of N(0, 1) entries have variance 1
@@ -26,12 +34,26 @@ enum class ScaleRule {
   kInvSqrtModel,  ///< 1/sqrt(d_model)
   kLearned,       ///< a parameter per head, which starts at 1/sqrt(d_head)
 };
+template <>
+struct EnumNames<ScaleRule> {
+  static constexpr std::pair<ScaleRule, const char*> kTable[] = {
+      {ScaleRule::kInvSqrtHead, "1/sqrt-d-head"},
+      {ScaleRule::kNone, "none"},
+      {ScaleRule::kInvHead, "1/d-head"},
+      {ScaleRule::kInvSqrtModel, "1/sqrt-d-model"},
+      {ScaleRule::kLearned, "learned"}};
+};
 /// One place more in each softmax's denominator, with a value of 0: a head that finds nothing to
 /// look at looks there. Rows of the pattern, which leaves it out, sum to less than 1.
 enum class Sink {
   kNone,
   kZero,     ///< with the score 0: exp(s_i) / (1 + sum exp(s_j)), "softmax-one" (Miller 2023)
   kLearned,  ///< with a parameter per head, which starts at 0 (gpt-oss)
+};
+template <>
+struct EnumNames<Sink> {
+  static constexpr std::pair<Sink, const char*> kTable[] = {
+      {Sink::kNone, "none"}, {Sink::kZero, "zero"}, {Sink::kLearned, "learned"}};
 };
 
 /// The parameters of one layer, under the names of its form; all others are undefined.
@@ -62,7 +84,7 @@ struct MultiHeadAttention : Module {
     std::int64_t d_value = 0;   ///< 0: d_head
     std::int64_t kv_heads = 0;  ///< 0: heads; divides heads: head h reads k, v h / (heads/kv_heads)
     AttentionForm form = AttentionForm::kPackedQKV;
-    bool bias = true;  ///< of all projections, unless said for one of them:
+    bool bias = true;  ///< of all projections, except those that have their own value:
     std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {};  ///< all or none where packed
     std::optional<bool> out_bias = {};
     std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
@@ -78,13 +100,17 @@ struct MultiHeadAttention : Module {
     bool rope = false;   ///< rotate q and k by their positions, queries where causality has them
     double dropout = 0;  ///< on the weights
     DType dtype = float32;
-  } options;  ///< as given, with every 0 and unset bias filled in
+
+    /// Returns these options with every 0 and unset bias filled in. ValueError (DTypeError) that
+    /// names the options, in backquotes, which are out of range or contradict each other.
+    Options checked() const;
+  } options;  ///< as checked() returns them
   AttentionWeights weights;
   std::optional<RMSNorm> q_norm, k_norm;
   Tensor head_scale, sink_logit;  ///< [heads], where learned
 
-  /// Weights as torch.nn.MultiheadAttention draws them, whatever the form. ValueError naming the
-  /// options that do not fit each other.
+  /// Weights as torch.nn.MultiheadAttention draws them, whatever the form. Throws as
+  /// Options::checked() does.
   explicit MultiHeadAttention(const Options& o, Generator& g = default_generator());
   /// query [B, Tq, d_model] attends to key [B, Tk, d_model] and gets value [B, Tk, d_model]
   /// -> [B, Tq, d_model]. With ctx.cache, which takes causal self-attention outside training, Tk

@@ -136,43 +136,6 @@ AttentionWeights write(const Projections& p, const Options& o) {
   return w;
 }
 
-// Fills in what was left open, and says what does not fit.
-Options checked(Options o) {
-  constexpr std::string_view kName = "MultiHeadAttention";
-  check<ValueError>(o.d_model > 0 && o.heads > 0 && o.d_head >= 0 && o.d_value >= 0, kName,
-                    "needs d_model > 0, heads > 0, d_head >= 0 and d_value >= 0, got ", o.d_model,
-                    ", ", o.heads, ", ", o.d_head, ", ", o.d_value);
-  check<ValueError>(o.d_head > 0 || o.d_model % o.heads == 0, kName, "d_model ", o.d_model,
-                    " is not divisible by heads ", o.heads, "; choose a multiple, or set d_head");
-  if (o.d_head == 0) o.d_head = o.d_model / o.heads;
-  if (o.d_value == 0) o.d_value = o.d_head;
-  if (o.kv_heads == 0) o.kv_heads = o.heads;
-  check<ValueError>(o.kv_heads > 0 && o.heads % o.kv_heads == 0, kName, "kv_heads ", o.kv_heads,
-                    " does not divide heads ", o.heads);
-  check<ValueError>(o.form != kPackedHeads || o.kv_heads == o.heads, kName,
-                    "packed_heads stores q, k and v of each head together, got heads ", o.heads,
-                    " and kv_heads ", o.kv_heads, "; choose another form");
-  const auto has = [](std::optional<bool> bias) { return *bias ? "true" : "false"; };
-  for (std::optional<bool>* bias : {&o.q_bias, &o.k_bias, &o.v_bias, &o.out_bias})
-    *bias = bias->value_or(o.bias);
-  check<ValueError>((o.form != kPackedQKV && o.form != kPackedHeads) ||
-                        (o.q_bias == o.k_bias && o.k_bias == o.v_bias),
-                    kName, "a packed bias is all or none, got q ", has(o.q_bias), ", k ",
-                    has(o.k_bias), ", v ", has(o.v_bias), "; choose the form separate or per_head");
-  check<DTypeError>(o.dtype == float32 || o.dtype == float64, kName,
-                    "needs dtype float32 or float64, got ", o.dtype);
-  check<ValueError>(!o.rope || o.d_head % 2 == 0, kName, "RoPE needs an even d_head, got ",
-                    o.d_head);
-  check<ValueError>(o.dropout >= 0 && o.dropout < 1, kName, "needs dropout in [0, 1), got ",
-                    o.dropout);
-  check<ValueError>(o.window >= 0, kName, "needs window >= 0, got ", o.window);
-  check<ValueError>(o.soft_cap >= 0 && std::isfinite(o.soft_cap), kName,
-                    "needs a finite soft_cap >= 0, got ", o.soft_cap);
-  check<ValueError>(o.sink == Sink::kNone || o.fully_masked == autograd::FullyMasked::kZero, kName,
-                    "with a sink no row is fully masked; leave fully_masked at kZero");
-  return o;
-}
-
 // Says which of the weights is not what a layer of these options has.
 void check_fits(AttentionWeights got, const Options& o) {
   Generator scratch;  // only the shapes are looked at
@@ -198,9 +161,50 @@ void check_fits(AttentionWeights got, const Options& o) {
 
 }  // namespace
 
-MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options(checked(o)) {
-  check<ValueError>(std::isfinite(scale()), "MultiHeadAttention", "needs a finite scale, got ",
-                    scale());
+MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
+  constexpr std::string_view kName = "MultiHeadAttention";
+  Options o = *this;
+  check<ValueError>(o.d_model > 0 && o.heads > 0 && o.d_head >= 0 && o.d_value >= 0, kName,
+                    "needs `d_model` > 0, `heads` > 0, `d_head` >= 0 and `d_value` >= 0, got ",
+                    o.d_model, ", ", o.heads, ", ", o.d_head, ", ", o.d_value);
+  check<ValueError>(o.d_head > 0 || o.d_model % o.heads == 0, kName, "`d_model` ", o.d_model,
+                    " is not divisible by `heads` ", o.heads,
+                    "; choose a multiple, or set `d_head`");
+  if (o.d_head == 0) o.d_head = o.d_model / o.heads;
+  if (o.d_value == 0) o.d_value = o.d_head;
+  if (o.kv_heads == 0) o.kv_heads = o.heads;
+  check<ValueError>(o.kv_heads > 0 && o.heads % o.kv_heads == 0, kName, "`kv_heads` ", o.kv_heads,
+                    " does not divide `heads` ", o.heads, "; choose a divisor");
+  check<ValueError>(o.form != kPackedHeads || o.kv_heads == o.heads, kName,
+                    "`form` packed_heads stores q, k and v of each head together, got `heads` ",
+                    o.heads, " and `kv_heads` ", o.kv_heads, "; choose another form");
+  const auto has = [](std::optional<bool> b) { return *b ? "yes" : "no"; };
+  for (std::optional<bool>* b : {&o.q_bias, &o.k_bias, &o.v_bias, &o.out_bias})
+    *b = b->value_or(o.bias);
+  check<ValueError>((o.form != kPackedQKV && o.form != kPackedHeads) ||
+                        (o.q_bias == o.k_bias && o.k_bias == o.v_bias),
+                    kName, "`form` ", enum_name(o.form),
+                    " has biases of q, k and v all or none, got `q_bias` ", has(o.q_bias),
+                    ", `k_bias` ", has(o.k_bias), ", `v_bias` ", has(o.v_bias),
+                    "; choose the form separate or per_head");
+  check<DTypeError>(o.dtype == float32 || o.dtype == float64, kName,
+                    "needs `dtype` float32 or float64, got ", o.dtype);
+  check<ValueError>(!o.rope || o.d_head % 2 == 0, kName,
+                    "RoPE needs an even `d_head` (by default `d_model` / `heads`), got ", o.d_head);
+  check<ValueError>(o.dropout >= 0 && o.dropout < 1, kName, "needs `dropout` in [0, 1), got ",
+                    o.dropout);
+  check<ValueError>(o.window >= 0, kName, "needs `window` >= 0, got ", o.window);
+  check<ValueError>(o.soft_cap >= 0 && std::isfinite(o.soft_cap), kName,
+                    "needs a finite `soft_cap` >= 0, got ", o.soft_cap);
+  const double* factor = std::get_if<double>(&o.scale);
+  check<ValueError>(!factor || std::isfinite(*factor), kName, "needs a finite `scale`, got ",
+                    factor ? *factor : 0);
+  check<ValueError>(o.sink == Sink::kNone || o.fully_masked == autograd::FullyMasked::kZero, kName,
+                    "with a sink no row is fully masked; leave fully_masked at kZero");
+  return o;
+}
+
+MultiHeadAttention::MultiHeadAttention(const Options& o, Generator& g) : options(o.checked()) {
   const auto [q, k, v] = rows(options);
   // PyTorch's order: out_proj as a Linear, its bias drawn and set to 0, then q, k, v.
   Linear out({.in = options.heads * options.d_value,
@@ -259,10 +263,10 @@ Tensor MultiHeadAttention::merge_heads(const Tensor& z) const {
 
 AttentionWeights convert(const AttentionWeights& weights, const Options& options,
                          AttentionForm to) {
-  const Options from = checked(options);
+  const Options from = options.checked();
   Options wanted = from;
   wanted.form = to;
-  wanted = checked(wanted);
+  wanted = wanted.checked();
   check_fits(weights, from);
   const NoGrad guard;
   Projections p = read_in(weights, from);

@@ -222,7 +222,7 @@ const Check kBlock(
                                  g.apart({1, 3, 4}), kCall));
       Block::Options o{.attention = attention_options(A::kSeparate)};
       o.attention.q_bias = false;
-      o.hidden = 5, o.activation = Activation::kSwiglu, o.residual_scale = 0.4;
+      o.mlp_ratio = 1.25, o.activation = Activation::kSwiglu, o.residual_scale = 0.4;
       for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost}) {
         o.norm = norm, o.norm_kind = NormKind::kRMSNorm;
         samples.push_back(module_sample<Block>(norm == NormPlacement::kPre
@@ -242,8 +242,10 @@ const Check kTransformer(
         const Tensor targets = from_data(std::vector<std::int64_t>{2, 1, -100}, {1, 3});
         return cross_entropy(m.forward(ids) + 0.0 * sum(x), targets);
       };
-      Transformer::Options o{
-          .vocab = 3, .d_model = 4, .heads = 2, .layers = 1, .context = 3, .dtype = float64};
+      Transformer::Options o{.vocab = 3,
+                             .layers = 1,
+                             .context = 3,
+                             .attention = {.d_model = 4, .heads = 2, .dtype = float64}};
       Samples samples{module_sample<Transformer>("GPT", o, g.apart({1, 3, 4}), run)};
       o.tied = true;
       samples.push_back(module_sample<Transformer>("tied head, loss", o, g.normal({1}), loss));

@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "nn/io/enum_names.h"
 #include "nn/layers/module.h"
 
 namespace heed::nn {
@@ -86,6 +87,11 @@ struct RMSNorm : Module {
 
 /// What a Norm is.
 enum class NormKind { kLayerNorm, kRMSNorm };
+template <>
+struct EnumNames<NormKind> {
+  static constexpr std::pair<NormKind, const char*> kTable[] = {{NormKind::kLayerNorm, "layernorm"},
+                                                                {NormKind::kRMSNorm, "rmsnorm"}};
+};
 
 /// One of the two over the last axis, under their parameters' names.
 struct Norm : Module {
@@ -114,6 +120,15 @@ enum class Activation {
   kRelu,
   kSilu,
   kSwiglu,  ///< silu(gate(x)) * up(x): a third matrix (Shazeer 2020)
+};
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::pair<Activation, const char*> kTable[] = {
+      {Activation::kGelu, "gelu"},
+      {Activation::kGeluTanh, "gelu-tanh"},
+      {Activation::kRelu, "relu"},
+      {Activation::kSilu, "silu"},
+      {Activation::kSwiglu, "swiglu"}};
 };
 
 /// down(activation(up(x))), [..., dim] -> [..., dim] through [..., hidden].

@@ -10,33 +10,6 @@ using namespace autograd;
 
 namespace {
 
-// Range checks of every size, before anything is allocated.
-Transformer::Options checked(const Transformer::Options& o) {
-  const auto in_range = [](std::string_view option, std::int64_t value, std::int64_t most) {
-    check<ValueError>(value >= 1 && value <= most, "Transformer", "needs ", option, " from 1 to ",
-                      most, ", got ", value);
-  };
-  in_range("vocab", o.vocab, 1 << 24);
-  in_range("d_model", o.d_model, 1 << 16);
-  in_range("heads", o.heads, 1 << 12);
-  in_range("layers", o.layers, 1 << 10);
-  in_range("context", o.context, 1 << 20);
-  check<ValueError>(o.d_head > 0 || o.d_model % o.heads == 0, "Transformer", "d_model ", o.d_model,
-                    " is not divisible by heads ", o.heads, "; choose a multiple, or set d_head");
-  check<ValueError>(std::round(o.mlp_ratio * double(o.d_model)) >= 1 && o.mlp_ratio <= 1 << 10,
-                    "Transformer", "needs mlp_ratio times d_model from 1 to 1024 d_model, got ",
-                    o.mlp_ratio, " times ", o.d_model);
-  check<ValueError>(o.dropout >= 0 && o.dropout < 1, "Transformer", "needs dropout in [0, 1), got ",
-                    o.dropout);
-  Transformer::Options full = o;
-  if (full.classes == 0) full.classes = o.vocab;
-  in_range("classes", full.classes, 1 << 24);
-  check<ValueError>(!o.tied || full.classes == o.vocab, "Transformer",
-                    "a tied head has one column per input token: ", o.vocab, " tokens, ",
-                    full.classes, " classes");
-  return full;
-}
-
 Tensor dropped(const Tensor& x, double p, const ForwardContext& ctx) {
   if (!ctx.training || p == 0) return x;
   return dropout(x, p, ctx.generator ? *ctx.generator : default_generator());
@@ -57,7 +30,7 @@ std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
   return cached;
 }
 
-std::optional<Norm> block_norm(const Block::Options& o) {
+std::optional<Norm> norm_of(const TransformerOptions& o) {
   if (o.norm == NormPlacement::kNone) return std::nullopt;
   return Norm({.dim = o.attention.d_model,
                .kind = o.norm_kind,
@@ -65,40 +38,9 @@ std::optional<Norm> block_norm(const Block::Options& o) {
                .dtype = o.attention.dtype});
 }
 
-double residual_scale(const Transformer::Options& o) {
+double residual_scale_of(const TransformerOptions& o) {
   if (const double* number = std::get_if<double>(&o.residual_scale)) return *number;
   return 1 / std::sqrt(2 * double(o.layers));
-}
-
-Block::Options block_options(const Transformer::Options& o) {
-  return {.attention = {.d_model = o.d_model,
-                        .heads = o.heads,
-                        .d_head = o.d_head,
-                        .d_value = o.d_value,
-                        .kv_heads = o.kv_heads,
-                        .form = o.form,
-                        .bias = o.bias,
-                        .q_bias = o.q_bias,
-                        .k_bias = o.k_bias,
-                        .v_bias = o.v_bias,
-                        .out_bias = o.out_bias,
-                        .scale = o.scale,
-                        .qk_norm = o.qk_norm,
-                        .soft_cap = o.soft_cap,
-                        .sink = o.sink,
-                        .window = o.window,
-                        .causal = true,
-                        .rope = o.positions == Positions::kRope,
-                        .dropout = o.dropout,
-                        .dtype = o.dtype},
-          .mlp = o.mlp,
-          .hidden = std::int64_t(std::round(o.mlp_ratio * double(o.d_model))),
-          .activation = o.activation,
-          .norm = o.norm,
-          .norm_kind = o.norm_kind,
-          .norm_bias = o.norm_bias,
-          .dropout = o.dropout,
-          .residual_scale = residual_scale(o)};
 }
 
 }  // namespace
@@ -119,14 +61,41 @@ Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
   return to(table, dtype);
 }
 
+TransformerOptions TransformerOptions::checked() const {
+  const auto in_range = [](std::string_view option, std::int64_t value, std::int64_t most) {
+    check<ValueError>(value >= 1 && value <= most, "Transformer", "needs `", option, "` from 1 to ",
+                      most, ", got ", value);
+  };
+  TransformerOptions o = *this;
+  if (o.classes == 0) o.classes = o.vocab;
+  in_range("vocab", o.vocab, 1 << 24);
+  in_range("classes", o.classes, 1 << 24);
+  in_range("d_model", o.attention.d_model, 1 << 16);
+  in_range("heads", o.attention.heads, 1 << 12);
+  in_range("layers", o.layers, 1 << 10);
+  in_range("context", o.context, 1 << 20);
+  o.attention.causal = true, o.attention.rope = o.positions == Positions::kRope;
+  o.attention = o.attention.checked();
+  check<ValueError>(
+      std::round(o.mlp_ratio * double(o.attention.d_model)) >= 1 && o.mlp_ratio <= 1 << 10,
+      "Transformer", "needs `mlp_ratio` times `d_model` from 1 to 1024 `d_model`, got ",
+      o.mlp_ratio, " times ", o.attention.d_model);
+  check<ValueError>(!o.tied || o.classes == o.vocab, "Transformer",
+                    "a `tied` head has one column per input token: ", o.vocab, " tokens, ",
+                    o.classes, " classes");
+  return o;
+}
+
 Block::Block(const Options& o, Generator& g)
-    : options(o),
-      ln1(block_norm(o)),
-      ln2(o.mlp ? block_norm(o) : std::nullopt),
+    : norm(o.norm),
+      residual_scale(residual_scale_of(o)),
+      ln1(norm_of(o)),
+      ln2(o.mlp ? norm_of(o) : std::nullopt),
       attn(o.attention, g) {
+  const std::int64_t d_model = o.attention.d_model;
   if (o.mlp)
-    mlp.emplace(MLP::Options{.dim = o.attention.d_model,
-                             .hidden = o.hidden,
+    mlp.emplace(MLP::Options{.dim = d_model,
+                             .hidden = std::int64_t(std::round(o.mlp_ratio * double(d_model))),
                              .activation = o.activation,
                              .bias = o.attention.bias,
                              .dtype = o.attention.dtype},
@@ -134,13 +103,12 @@ Block::Block(const Options& o, Generator& g)
 }
 
 Tensor Block::operator()(const Tensor& x, const ForwardContext& ctx) const {
-  const bool pre = options.norm == NormPlacement::kPre, post = options.norm == NormPlacement::kPost;
-  const double scale = options.residual_scale;
-  const auto sublayer = [&](const Tensor& in, const std::optional<Norm>& norm,
-                            std::string_view site, auto layer) {
-    const Tensor kept = dropped(layer(pre ? (*norm)(in) : in), options.dropout, ctx);
-    const Tensor out = in + ctx.at(site, scale == 1 ? kept : kept * scale);
-    return post ? (*norm)(out) : out;
+  const bool pre = norm == NormPlacement::kPre, post = norm == NormPlacement::kPost;
+  const auto sublayer = [&](const Tensor& in, const std::optional<Norm>& ln, std::string_view site,
+                            auto layer) {
+    const Tensor kept = dropped(layer(pre ? (*ln)(in) : in), attn.options.dropout, ctx);
+    const Tensor out = in + ctx.at(site, residual_scale == 1 ? kept : kept * residual_scale);
+    return post ? (*ln)(out) : out;
   };
   Tensor h = ctx.at("hook_resid_pre", x);
   h = sublayer(h, ln1, "hook_attn_out", [&](const Tensor& u) {
@@ -157,18 +125,24 @@ Tensor Block::operator()(const Tensor& x, const ForwardContext& ctx) const {
   return h;
 }
 
-Transformer::Transformer(const Options& o, Generator& g)
-    : options(checked(o)), tok({.count = o.vocab, .dim = o.d_model, .dtype = o.dtype}, g) {
+Transformer::Transformer(const Options& given, Generator& g)
+    : options(given.checked()),
+      tok({.count = options.vocab,
+           .dim = options.attention.d_model,
+           .dtype = options.attention.dtype},
+          g) {
+  const Options& o = options;
+  const std::int64_t d_model = o.attention.d_model;
+  const DType dtype = o.attention.dtype;
   if (o.positions == Positions::kLearned)
-    pos.emplace(Embedding::Options{.count = o.context, .dim = o.d_model, .dtype = o.dtype}, g);
+    pos.emplace(Embedding::Options{.count = o.context, .dim = d_model, .dtype = dtype}, g);
   if (o.positions == Positions::kSinusoidal)
-    sinusoid = sinusoidal_positions(o.context, o.d_model, o.dtype);
-  for (std::int64_t i = 0; i < o.layers; ++i) blocks.emplace_back(block_options(o), g);
-  if (o.norm == NormPlacement::kPre) ln = block_norm(blocks[0].options);
+    sinusoid = sinusoidal_positions(o.context, d_model, dtype);
+  for (std::int64_t i = 0; i < o.layers; ++i) blocks.emplace_back(o, g);
+  if (o.norm == NormPlacement::kPre) ln = norm_of(o);
   if (!o.tied)
-    head.emplace(
-        Linear::Options{.in = o.d_model, .out = options.classes, .bias = false, .dtype = o.dtype},
-        g);
+    head.emplace(Linear::Options{.in = d_model, .out = o.classes, .bias = false, .dtype = dtype},
+                 g);
 }
 
 std::string Block::parameter_name(std::string_view attention) {
@@ -187,14 +161,14 @@ Transformer convert(Transformer model, AttentionForm to) {
   for (Block& block : model.blocks) {
     MultiHeadAttention& attn = block.attn;
     attn.weights = convert(attn.weights, attn.options, to);
-    attn.options.form = block.options.attention.form = to;
+    attn.options.form = to;
   }
-  model.options.form = to;
+  model.options.attention.form = to;
   return model;
 }
 
 KVCache Transformer::cache(std::int64_t batch, std::int64_t spare) const {
-  const MultiHeadAttention::Options& o = blocks[0].attn.options;
+  const MultiHeadAttention::Options& o = options.attention;
   return KVCache({.layers = options.layers,
                   .batch = batch,
                   .heads = o.kv_heads,
@@ -213,9 +187,9 @@ Tensor Transformer::forward(const Tensor& ids, const ForwardContext& ctx) const 
 
 Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContext& ctx) const {
   check(embedded.rank() == 3 && embedded.size(1) <= options.context &&
-            embedded.size(2) == options.d_model,
-        "Transformer", "needs embeddings [B, T <= ", options.context, ", ", options.d_model,
-        "], got ", embedded.shape());
+            embedded.size(2) == options.attention.d_model,
+        "Transformer", "needs embeddings [B, T <= ", options.context, ", ",
+        options.attention.d_model, "], got ", embedded.shape());
   const MatmulPrecision precision(options.matmul);
   const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, ctx);
   Tensor x = embedded;  // [B, T, d_model]
@@ -223,8 +197,9 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
   if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
   ForwardContext whole = ctx;
   if (options.positions == Positions::kAlibi)
-    whole.bias = ctx.bias + ScoreBias::alibi(options.heads, n, first + n, options.dtype);
-  x = dropped(x, options.dropout, ctx);
+    whole.bias =
+        ctx.bias + ScoreBias::alibi(options.attention.heads, n, first + n, options.attention.dtype);
+  x = dropped(x, options.attention.dropout, ctx);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::string name = block_name(std::int64_t(i));
     const NameScope scope(name);

@@ -11,6 +11,11 @@ namespace heed::nn {
 /// Where a block normalizes: before each sublayer (GPT-2), after the residual sum (Vaswani et al.
 /// 2017), or nowhere.
 enum class NormPlacement { kPre, kPost, kNone };
+template <>
+struct EnumNames<NormPlacement> {
+  static constexpr std::pair<NormPlacement, const char*> kTable[] = {
+      {NormPlacement::kPre, "pre"}, {NormPlacement::kPost, "post"}, {NormPlacement::kNone, "none"}};
+};
 
 /// How a model knows where a token stands.
 enum class Positions {
@@ -19,6 +24,15 @@ enum class Positions {
   kRope,        ///< q and k rotated (Su et al. 2021)
   kAlibi,       ///< scores fall with the distance (Press et al. 2022)
   kNone,        ///< only by causality
+};
+template <>
+struct EnumNames<Positions> {
+  static constexpr std::pair<Positions, const char*> kTable[] = {
+      {Positions::kLearned, "learned"},
+      {Positions::kSinusoidal, "sinusoidal"},
+      {Positions::kRope, "rope"},
+      {Positions::kAlibi, "alibi"},
+      {Positions::kNone, "none"}};
 };
 
 /// Whether tokens are placed against each other alone, so that those before them may go: rope,
@@ -33,20 +47,43 @@ Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = 
 enum class ResidualRule {
   kInvSqrtDepth,  ///< 1/sqrt(2 layers): the stream's variance does not grow with depth
 };
+template <>
+struct EnumNames<ResidualRule> {
+  static constexpr std::pair<ResidualRule, const char*> kTable[] = {
+      {ResidualRule::kInvSqrtDepth, "1/sqrt-2-layers"}};
+};
+
+/// Options of a Transformer; a Block reads those that concern it.
+struct TransformerOptions {
+  std::int64_t vocab = 0;    ///< input tokens; has to be given
+  std::int64_t classes = 0;  ///< output columns; 0: vocab
+  std::int64_t layers = 2;
+  std::int64_t context = 64;  ///< longest T; learned positions have this many rows
+  /// Attention of every block. d_model and dtype are the whole model's; bias is that of all linears
+  /// except the head; dropout is also applied to the embeddings and to what each sublayer adds. A
+  /// Transformer sets `causal` to true and `rope` by `positions`.
+  MultiHeadAttention::Options attention = {.d_model = 64, .heads = 4};
+  bool mlp = true;
+  double mlp_ratio = 4;  ///< width of the MLP / d_model
+  Activation activation = Activation::kGelu;
+  bool norm_bias = true;
+  bool tied = false;  ///< the head is tok.weight and owns no parameter
+  Positions positions = Positions::kLearned;
+  NormPlacement norm = NormPlacement::kPre;
+  NormKind norm_kind = NormKind::kLayerNorm;
+  std::variant<ResidualRule, double> residual_scale = 1.0;  ///< of each sublayer's output
+  Precision matmul = Precision::kFloat32;  ///< of all linears (ops.h), where dtype is float32
+
+  /// Returns these options with everything filled in that was left open, attention's too. Throws
+  /// as MultiHeadAttention::Options::checked() does. Allocates nothing.
+  TransformerOptions checked() const;
+};
 
 /// Attention and, unless attention-only, an MLP, each added to the stream [B, T, d_model].
 struct Block : Module {
-  struct Options {
-    MultiHeadAttention::Options attention;
-    bool mlp = true;
-    std::int64_t hidden = 0;  ///< of the MLP; 0: 4 d_model
-    Activation activation = Activation::kGelu;
-    NormPlacement norm = NormPlacement::kPre;
-    NormKind norm_kind = NormKind::kLayerNorm;
-    bool norm_bias = true;
-    double dropout = 0;  ///< on what each sublayer adds
-    double residual_scale = 1;
-  } options;
+  using Options = TransformerOptions;
+  NormPlacement norm;
+  double residual_scale;  ///< what each sublayer adds, times this
   std::optional<Norm> ln1, ln2;
   MultiHeadAttention attn;
   std::optional<MLP> mlp;
@@ -72,34 +109,8 @@ struct Block : Module {
 };
 
 struct Transformer : Module {
-  struct Options {
-    std::int64_t vocab;        ///< input tokens
-    std::int64_t classes = 0;  ///< output columns; 0: vocab
-    std::int64_t d_model = 64, heads = 4, layers = 2;
-    std::int64_t context = 64;  ///< longest T; learned positions have this many rows
-    std::int64_t d_head = 0, d_value = 0, kv_heads = 0;  ///< as MultiHeadAttention's
-    bool mlp = true;
-    double mlp_ratio = 4;  ///< width of the MLP / d_model
-    Activation activation = Activation::kGelu;
-    bool bias = true;  ///< in linears (never in the head), unless said for a projection:
-    std::optional<bool> q_bias = {}, k_bias = {}, v_bias = {}, out_bias = {};
-    bool norm_bias = true;
-    bool tied = false;  ///< the head is tok.weight and owns no parameter
-    Positions positions = Positions::kLearned;
-    NormPlacement norm = NormPlacement::kPre;
-    NormKind norm_kind = NormKind::kLayerNorm;
-    AttentionForm form = AttentionForm::kPackedQKV;
-    std::variant<ScaleRule, double> scale =
-        ScaleRule::kInvSqrtHead;  ///< these to window: its options
-    bool qk_norm = false;
-    double soft_cap = 0;
-    Sink sink = Sink::kNone;
-    std::int64_t window = 0;                                  ///< tokens
-    std::variant<ResidualRule, double> residual_scale = 1.0;  ///< of each sublayer's output
-    double dropout = 0;
-    DType dtype = float32;
-    Precision matmul = Precision::kFloat32;  ///< of all linears (ops.h), where dtype is float32
-  } options;
+  using Options = TransformerOptions;
+  Options options;  ///< as checked() returns them
   Embedding tok;
   std::optional<Embedding> pos;
   Tensor sinusoid;  ///< [context, d_model], no parameter; undefined unless kSinusoidal
@@ -107,7 +118,7 @@ struct Transformer : Module {
   std::optional<Norm> ln;
   std::optional<Linear> head;  ///< no bias
 
-  /// ValueError naming the option that does not fit.
+  /// Throws as Options::checked() does.
   explicit Transformer(const Options& o, Generator& g = default_generator());
   /// int64 ids [B, T], T <= context -> logits [B, T, classes]. ctx.keep masks padding; the causal
   /// mask is always there. With ctx.cache ids are the n tokens after the cached ones, with which

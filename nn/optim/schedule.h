@@ -7,9 +7,18 @@
 #include <cstdint>
 #include <numbers>
 
+#include "nn/io/enum_names.h"
+
 namespace heed::nn {
 
 enum class Decay { kConstant, kLinear, kCosine, kWsd };
+template <>
+struct EnumNames<Decay> {
+  static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
+                                                             {Decay::kLinear, "linear"},
+                                                             {Decay::kCosine, "cosine"},
+                                                             {Decay::kWsd, "wsd"}};
+};
 
 /// The learning rate as a function of the step, nanoGPT's rule. Steps count updates from 0.
 ///   step < warmup_steps:  lr * (step + 1) / (warmup_steps + 1)

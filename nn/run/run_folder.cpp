@@ -218,8 +218,8 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
 Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings) const {
   RunConfig config = this->config();
   if (!moved.empty()) {
-    check<ValueError>(learns_file(config), "text", "the run in ", text(),
-                      " learns no text; leave it out");
+    check<ValueError>(learns_file(config), "`text`", "the run in ", text(),
+                      " learns no text; leave out `text`");
     (config.lines.empty() ? config.text : config.lines) = fs::absolute(moved).lexically_normal();
   }
   const SafeTensors tensors = load_safetensors(file(kState).string());

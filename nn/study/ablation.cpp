@@ -49,7 +49,7 @@ std::vector<double> changes_without(const Transformer& model, const Batch& batch
                                     Ablation how, const CleanRun& clean) {
   Probe probe;
   for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
-    std::vector<bool> cut(std::size_t(model.options.heads), false);
+    std::vector<bool> cut(std::size_t(model.options.attention.heads), false);
     bool any_cut = false;
     for (const HeadIndex& h : heads)
       if (h.layer == layer) cut[std::size_t(h.head)] = any_cut = true;
@@ -78,7 +78,7 @@ std::vector<double> ablation_changes(const Transformer& model, const Batch& batc
   const NoGrad guard;
   check<ValueError>(!heads.empty(), kAblate, "needs a head at least, got none");
   for (const HeadIndex& h : heads)
-    check_head(kAblate, h, model.options.layers, model.options.heads);
+    check_head(kAblate, h, model.options.layers, model.options.attention.heads);
   return changes_without(model, batch, objective, heads, how,
                          run_clean(model, batch, objective, how));
 }
@@ -93,7 +93,7 @@ std::vector<Effect> ablate_each(const Transformer& model, const Batch& batch,
   const NoGrad guard;
   const CleanRun clean = run_clean(model, batch, objective, how);
   std::vector<Effect> effects;
-  for (const HeadIndex& h : all_heads(model.options.layers, model.options.heads))
+  for (const HeadIndex& h : all_heads(model.options.layers, model.options.attention.heads))
     effects.push_back(effect_of(changes_without(model, batch, objective, {h}, how, clean)));
   return effects;
 }

@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "autograd/engine/engine.h"
-#include "nn/layers/probe.h"
-#include "nn/layers/sites.h"
 #include "nn/study/copies.h"
 #include "nn/study/simpson.h"
 
@@ -107,23 +105,10 @@ Tensor attention_relevance(std::span<const Tensor> patterns, std::span<const Ten
   return relevance;
 }
 
-AttentionFlow attention_flow(const Transformer& model, const Batch& one,
-                             const Objective& objective) {
-  check(one.inputs.rank() == 2 && one.inputs.size(0) == 1, "attention_flow",
-        "needs one sequence [1, T], got ", one.inputs.shape());
-  const GradMode recording(true);
-  Probe probe;
-  const auto site = [](std::int64_t layer) { return block_site(layer, "attn.hook_pattern"); };
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) probe.record(site(layer));
-  const Tensor embedded = model.tok(one.inputs).detach().requires_grad_();  // the walk goes there
-  const Tensor logits = model.forward_embedded(embedded, {.probe = &probe});
-  grad(sum(objective_values(logits, one, objective)), embedded);
-  std::vector<Tensor> patterns, gradients;
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
-    patterns.push_back(probe.value(site(layer)));
-    gradients.push_back(probe.value(site(layer) + "_grad"));
-  }
-  return {attention_rollout(patterns), attention_relevance(patterns, gradients)};
+AttentionFlow attention_flow(const Study& study) {
+  const auto patterns = study.by_layer(&LayerStudy::pattern);
+  return {attention_rollout(patterns),
+          attention_relevance(patterns, study.by_layer(&LayerStudy::pattern_grad))};
 }
 
 }  // namespace heed::nn

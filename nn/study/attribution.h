@@ -7,6 +7,7 @@
 
 #include "nn/layers/transformer.h"
 #include "nn/study/objective.h"
+#include "nn/study/study.h"
 
 namespace heed::nn {
 
@@ -44,8 +45,7 @@ Tensor attention_relevance(std::span<const Tensor> patterns, std::span<const Ten
 struct AttentionFlow {
   Tensor rollout, relevance;  ///< [T, T], float64
 };
-/// Both of `one` sequence [1, T].
-AttentionFlow attention_flow(const Transformer& model, const Batch& one,
-                             const Objective& objective);
+/// Both of the study of one sequence [1, T].
+AttentionFlow attention_flow(const Study& study);
 
 }  // namespace heed::nn

@@ -67,7 +67,7 @@ std::vector<double> copying_scores(const Transformer& model, std::int64_t seed,
     probe.record(block_site(layer, "attn.hook_z")).record(block_site(layer, "attn.hook_pattern"));
   model(tokens, {.probe = &probe});
   std::vector<double> scores;
-  for (const HeadIndex& h : all_heads(o.layers, o.heads)) {
+  for (const HeadIndex& h : all_heads(o.layers, o.attention.heads)) {
     const MultiHeadAttention& attn = model.blocks[std::size_t(h.layer)].attn;
     const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
     const Tensor z = select(probe.value(block_site(h.layer, "attn.hook_z")), 2, h.head);

@@ -24,8 +24,9 @@ Gated run_gated(const Transformer& model, const Batch& copies, const Objective& 
                 const HeadIndex& h, const std::vector<double>& gates) {
   const GradMode recording(true);
   const std::int64_t count = copies.inputs.size(0);
-  const Tensor leaf = to(from_data(gates, {count, 1, 1, 1}), model.options.dtype).requires_grad_();
-  const Tensor here = reshape(eq(arange(model.options.heads), double(h.head)), {-1, 1});
+  const Tensor leaf =
+      to(from_data(gates, {count, 1, 1, 1}), model.options.attention.dtype).requires_grad_();
+  const Tensor here = reshape(eq(arange(model.options.attention.heads), double(h.head)), {-1, 1});
   Probe probe;
   probe.replace(block_site(h.layer, "attn.hook_z"),
                 [&](const Tensor& z) { return where(here, z * leaf, z); });
@@ -78,7 +79,7 @@ std::vector<HeadImportance> head_importance(const Transformer& model, const Batc
                                             const Objective& objective, std::int64_t points) {
   const Simpson rule(points, "head_importance");
   std::vector<HeadImportance> all;
-  for (const HeadIndex& head : all_heads(model.options.layers, model.options.heads))
+  for (const HeadIndex& head : all_heads(model.options.layers, model.options.attention.heads))
     all.push_back(importance_of(model, batch, objective, head, rule));
   return all;
 }

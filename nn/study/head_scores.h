@@ -20,12 +20,29 @@ struct HeadReport {
   double dW_Q, dW_K, dW_V, dW_O;
 };
 
-/// A number per head under the name that every front end uses.
+/// A number per head: its name in files, JSON and CSV, and how front ends show it.
 struct HeadQuantity {
   std::string_view name, unit, what;
   double HeadReport::*value;
+
+  /// Text beside the table of a sequence that shows it, a sum of these.
+  enum Text { kNowhere, kSequences = 1, kComparison = 2 };
+  int text = kNowhere;
+
+  /// Heading and fmt format of its column in text; wide tables drop the columns of the largest
+  /// `drop` first. Without a heading it is not there.
+  struct Column {
+    std::string_view heading, format = "{:.3f}";
+    int drop = 0;
+  } column = {};
+
+  /// Its panel in the picture over training steps; none without a title.
+  struct Panel {
+    std::string_view title;
+    enum Axis { kSigned, kFromZero, kShare, kLog } axis = kSigned;
+  } panel = {};
 };
-/// All of HeadReport's.
+/// All of HeadReport's, in the order in which every front end shows them.
 std::span<const HeadQuantity> head_quantities();
 
 /// The report's numbers that need no gradient, from weights [T, T] (row-major, query by key) and

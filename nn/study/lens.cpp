@@ -144,12 +144,12 @@ std::vector<Contribution> logit_attribution(const Transformer& model, const Batc
     const AttentionWeights w =
         convert(block.attn.weights, block.attn.options, AttentionForm::kPerHead);
     const Tensor z = probe.value(block_site(layer, "attn.hook_z"));  // [B, T, H, d_value]
-    for (std::int64_t h = 0; h < o.heads; ++h)
+    for (std::int64_t h = 0; h < o.attention.heads; ++h)
       add(head_name({layer, h}),
-          matmul(select(z, 2, h), select(w.W_O, 0, h)) * block.options.residual_scale);
+          matmul(select(z, 2, h), select(w.W_O, 0, h)) * block.residual_scale);
     const std::string name = "L" + std::to_string(layer);
     if (w.b_O.defined())
-      add(name + " bias", expand(w.b_O * block.options.residual_scale, embedded.shape()));
+      add(name + " bias", expand(w.b_O * block.residual_scale, embedded.shape()));
     if (o.mlp) add(name + " MLP", probe.value(block_site(layer, "hook_mlp_out")));
   }
   if (reader.has_bias())

@@ -1,7 +1,5 @@
 #include "nn/study/over_time.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -65,7 +63,8 @@ Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t m
   if (task.facts().stop) return without_padding(task.evaluation(0, 1));  // they end anywhere
   constexpr double kBytes = 256e6;
   const auto T = double(task.facts().context);
-  const double maps = 8 * double(model.options.layers * model.options.heads);  // S, A, gradients
+  const double maps =
+      8 * double(model.options.layers * model.options.attention.heads);  // S, A, gradients
   most = std::min(most, task.evaluation_size());
   const double fit = kBytes / (4 * T * (T * maps + double(task.facts().classes)));
   return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));
@@ -109,27 +108,6 @@ std::optional<std::int64_t> first_reached(const OverTime& study, double HeadRepo
     for (const HeadReport& h : m.heads)
       if (h.layer == layer && h.*score >= least) return m.step;
   return {};
-}
-
-std::string over_time_csv(const OverTime& study) {
-  std::string text = "step,layer,head,quantity,value\n";
-  const auto row = [&](std::int64_t step, std::string_view where, std::string_view name, double x) {
-    text += fmt::format("{},{},{},{}\n", step, where, name,
-                        std::isfinite(x) ? fmt::format("{:.17g}", x) : "");
-  };
-  for (const Moment& m : study.moments) {
-    row(m.step, ",", "loss", m.loss);
-    row(m.step, ",", "counted_loss", m.counted_loss);
-    row(m.step, ",", "optimal_loss", study.optimal);
-    for (const LayerFlow& f : m.flow) {
-      row(m.step, fmt::format("{},", f.layer), "resid_pre_grad", f.resid_pre_grad);
-      row(m.step, fmt::format("{},", f.layer), "resid_post_grad", f.resid_post_grad);
-    }
-    for (const HeadReport& h : m.heads)
-      for (const HeadQuantity& q : head_quantities())
-        row(m.step, fmt::format("{},{}", h.layer, h.head), q.name, h.*q.value);
-  }
-  return text;
 }
 
 }  // namespace heed::nn

@@ -52,9 +52,4 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study);
 std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
                                           std::int64_t layer, double least);
 
-/// A row per number: step,layer,head,quantity,value. Quantities are head_quantities(); with a layer
-/// and no head those of LayerFlow; with neither loss, counted_loss and optimal_loss. A value that
-/// is not finite is empty.
-std::string over_time_csv(const OverTime& study);
-
 }  // namespace heed::nn

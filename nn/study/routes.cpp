@@ -25,7 +25,7 @@ struct BlockPass {
   const LayerStudy& at;
   std::int64_t layer;
 
-  bool has(NormPlacement placement) const { return block.options.norm == placement; }
+  bool has(NormPlacement placement) const { return block.norm == placement; }
   // What attention reads, of the stream x.
   Tensor attention_input(const Tensor& x) const {
     return has(NormPlacement::kPre) ? (*block.ln1)(x) : x;
@@ -44,7 +44,7 @@ Stream behind_attention(const BlockPass& b) {
   if (b.block.mlp) {
     const Tensor h = b.at.resid_mid;
     if (post) s.residual = g = vjp_at(*b.block.ln2, h + b.at.mlp_out, g);
-    const double scale = b.block.options.residual_scale;
+    const double scale = b.block.residual_scale;
     const auto mlp = [&](const Tensor& x) {
       return (*b.block.mlp)(b.has(NormPlacement::kPre) ? (*b.block.ln2)(x) : x) * scale;
     };
@@ -82,11 +82,11 @@ Tensor from_queries(const BlockPass& b, const Tensor& total) {
   ForwardContext ctx{.probe = &probe};
   const std::int64_t tokens = x.size(1);
   if (b.model.options.positions == Positions::kAlibi)
-    ctx.bias = ScoreBias::alibi(b.model.options.heads, tokens, tokens, x.dtype());
+    ctx.bias = ScoreBias::alibi(b.model.options.attention.heads, tokens, tokens, x.dtype());
   b.block.attn(b.attention_input(x), b.attention_input(by_keys), b.attention_input(by_values), ctx);
   const Tensor moved_scores = jvp(scores, by_keys, direction);    // [B, H, Tq, Tk]
   const Tensor moved_values = jvp(values, by_values, direction);  // [B, Tk, Hkv, d]
-  const std::int64_t heads = b.model.options.heads, own = moved_values.size(2);
+  const std::int64_t heads = b.model.options.attention.heads, own = moved_values.size(2);
   const Tensor v = permute(moved_values, {0, 2, 1, 3});  // [B, Hkv, Tk, d]
   const Tensor repeated =
       reshape(expand(unsqueeze(v, 2), {v.size(0), own, heads / own, v.size(2), v.size(3)}),
@@ -128,7 +128,7 @@ Routes block_routes(const BlockPass& b) {
 Tensor head_outputs(const BlockPass& b) {
   const MultiHeadAttention& attn = b.block.attn;
   const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
-  return einsum("bthd, hdm -> hbtm", {b.at.z, w.W_O.detach()}) * b.block.options.residual_scale;
+  return einsum("bthd, hdm -> hbtm", {b.at.z, w.W_O.detach()}) * b.block.residual_scale;
 }
 
 void add_edges(RouteStudy& s, const std::vector<Tensor>& outputs, const Routes& r) {

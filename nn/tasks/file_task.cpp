@@ -38,20 +38,20 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   if (o.answer_after.empty()) return {};
   std::size_t at = 0;
   const auto c = next_code_point(o.answer_after, at);
-  check<ValueError>(c && at == o.answer_after.size(), "answer-after", "needs one character, got '",
-                    o.answer_after, "'");
-  check<ValueError>(o.by_line, "answer-after", "what follows '", o.answer_after,
-                    "' counts in a line of a file: give one as --lines");
+  check<ValueError>(c && at == o.answer_after.size(), "`answer-after`",
+                    "needs one character, got '", o.answer_after, "'");
+  check<ValueError>(o.by_line, "`answer-after`", "what follows '", o.answer_after,
+                    "' counts in a line of a file: give one as `lines`");
   std::vector<bool> marks;
   // Inside a word the mark would leave a part of the answer in the same token.
   for (const std::string& symbol : vocabulary.symbols())
     marks.push_back(symbol != kUnknown && symbol.ends_with(o.answer_after));
   if (std::find(marks.begin(), marks.end(), true) != marks.end()) return marks;
-  check<ValueError>(o.unit == Unit::kChar, "answer-after", "no word that is a token ends in '",
+  check<ValueError>(o.unit == Unit::kChar, "`answer-after`", "no word that is a token ends in '",
                     o.answer_after, "' in '", o.path,
-                    "'; put a space behind it there, or leave out --unit word; the words: ",
+                    "'; put a space behind it there, or leave out `unit` word; the words: ",
                     vocabulary.summary());
-  fail<ValueError>("answer-after", "'", o.answer_after, "' never occurs in '", o.path,
+  fail<ValueError>("`answer-after`", "'", o.answer_after, "' never occurs in '", o.path,
                    "'; its characters: ", vocabulary.summary());
 }
 

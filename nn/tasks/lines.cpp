@@ -122,11 +122,11 @@ std::string left_out(const TextOptions& o, const Choice& choice, std::int64_t un
   };
   const std::string of = " of " + std::to_string(choice.all()) + " lines ";
   add(choice.too_long, of + "are longer than " + std::to_string(o.context - 1) +
-                           " tokens (context less the stop) and left out; --context " +
+                           " tokens (context less the stop) and left out; `context` " +
                            std::to_string(choice.longest + 1) + " takes all");
   add(choice.no_answer, of + "have no " + (o.unit == Unit::kWord ? "word that ends in '" : "'") +
                             o.answer_after + "' and are left out");
-  add(unknown, " words are <unk>; --max-words takes more");
+  add(unknown, " words are <unk>; `max-words` takes more");
   return note;
 }
 

@@ -62,14 +62,15 @@ TaskParameters complete_parameters(const std::string& task, const TaskParameters
   for (const auto& [key, value] : given)
     if (!find_setting(maker.parameters, key)) {
       const std::vector<std::string> tasks = tasks_with(key);
-      check<ValueError>(!tasks.empty(), kPrefix + key, "no task has it");
-      fail<ValueError>(kPrefix + key, "the task ", task, " does not have it; ", join(tasks),
+      const std::string name = "`" + (kPrefix + key) + "`";
+      check<ValueError>(!tasks.empty(), name, "no task has it");
+      fail<ValueError>(name, "the task ", task, " does not have it; ", join(tasks),
                        tasks.size() == 1 ? " has" : " have");
     }
   TaskParameters all;
   for (const Setting& parameter : maker.parameters) {
     const auto found = given.find(parameter.key);
-    if (found != given.end()) parameter.set(kPrefix + parameter.key, found->second);
+    if (found != given.end()) parameter.set("`" + (kPrefix + parameter.key) + "`", found->second);
     all[parameter.key] = parameter.get();
   }
   return all;

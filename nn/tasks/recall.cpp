@@ -31,7 +31,7 @@ TaskFacts make_recall_facts(const RecallOptions& o) {
           .accuracy = "values right",
           .prompt = k +
                     " pairs such as aXbY..., then dots and a key: its value comes next "
-                    "(--tokens 1)",
+                    "(`tokens` 1)",
           .vocabulary = Vocabulary::of(std::string(".") + kKeys + kValues),
           .classes = kTokens,
           .context = o.context,

@@ -21,7 +21,7 @@ std::string unknown_note(const Corpus& corpus) {
   if (corpus.unknown == 0) return "";
   return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.tokens.size()) +
          " words are <unk>: beyond the " + std::to_string(corpus.vocabulary.size() - 1) +
-         " most frequent; --max-words takes more";
+         " most frequent; `max-words` takes more";
 }
 
 class TextTask : public FileTask {

@@ -59,7 +59,7 @@ std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
 // What to do about a word that is no symbol.
 std::string Vocabulary::advice(const std::string& word) const {
   if (word.find("<unk>") != std::string::npos)
-    return "; <unk> stands for words that --max-words left out, and spells none: leave it out";
+    return "; <unk> stands for words that `max-words` left out, and spells none: leave it out";
   if (find(" " + word)) return "; with a space before it, it is: write ' " + word + "'";
   if (word.starts_with(' ') && find(word.substr(1)))
     return "; without the space before it, it is: write '" + word.substr(1) + "'";

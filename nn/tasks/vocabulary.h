@@ -10,12 +10,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "nn/io/enum_names.h"
+
 namespace heed::nn {
 
 /// What one token spells. A word is a run of characters that are no white space, with the single
 /// space before it if there is one; every other white-space character is a token of its own. So the
 /// symbols of a text, one after the other, are the text.
 enum class Unit { kChar, kWord };
+template <>
+struct EnumNames<Unit> {
+  static constexpr std::pair<Unit, const char*> kTable[] = {{Unit::kChar, "char"},
+                                                            {Unit::kWord, "word"}};
+};
 
 /// Token id <-> one code point, or one word.
 class Vocabulary {

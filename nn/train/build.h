@@ -23,8 +23,8 @@ inline std::string simd_target_text() { return autograd::kernels::simd_target();
 
 /// The same of a run, which may multiply bfloat16: "AVX3, bfloat16 by amx".
 inline std::string simd_target_text(const RunConfig& config) {
-  if (config.matmul == Precision::kFloat32) return simd_target_text();
-  return simd_target_text() + ", " + enum_name(config.matmul) + " by " +
+  if (config.model.matmul == Precision::kFloat32) return simd_target_text();
+  return simd_target_text() + ", " + enum_name(config.model.matmul) + " by " +
          autograd::kernels::bf16_way();
 }
 

@@ -1,7 +1,6 @@
 #include "nn/train/config.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/base/text.h"
 #include "autograd/base/utf8.h"
@@ -29,7 +28,7 @@ std::vector<Setting> own_settings(RunConfig& c) {
   std::erase_if(list, [&](const Setting& s) {
     if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
     if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
-    if (s.key == "matmul") return c.matmul == Precision::kFloat32;
+    if (s.key == "matmul") return c.model.matmul == Precision::kFloat32;
     if (s.key == "check-invariants") return c.check_invariants == 0;
     return s.key.starts_with("task-") && s.get().empty();
   });
@@ -40,15 +39,15 @@ std::vector<Setting> own_settings(RunConfig& c) {
 void check_file(const RunConfig& c) {
   const RunConfig none;
   for (const std::string& text : {c.text, c.lines, c.answer_after})
-    check<ValueError>(is_utf8(text), "text", "'", text,
+    check<ValueError>(is_utf8(text), "`text`", "'", text,
                       "' is not UTF-8, which a configuration cannot contain; rename it");
-  check<ValueError>(c.text.empty() || c.lines.empty(), "text", "'", c.text, "' and lines '",
-                    c.lines, "': a run learns one file, as text or as lines");
-  check<ValueError>(c.answer_after.empty() || c.task == "lines", "answer-after", "what follows '",
-                    c.answer_after, "' counts in a line of a file: give one as --lines");
+  check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
+                    c.lines, "': a run learns one file, as `text` or as `lines`");
+  check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "what follows '",
+                    c.answer_after, "' counts in a line of a file: give one as `lines`");
   check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words),
-                    c.unit == none.unit ? "max-words" : "unit", "the task ", c.task,
-                    " reads no file; --text or --lines name one");
+                    c.unit == none.unit ? "`max-words`" : "`unit`", "the task ", c.task,
+                    " reads no file; give one as `text` or `lines`");
 }
 
 // Settings as config.toml and help have them, a group at a time.
@@ -59,12 +58,12 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
       {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
       {"answer-after", c.answer_after, "CHAR",
-       "of --lines: only what follows the first CHAR (of words: the first that ends in it) counts"},
-      {"unit", c.unit, "of --text, --lines: what a token is"},
+       "of `lines`: only what follows the first CHAR (of words: the first that ends in it) counts"},
+      {"unit", c.unit, "of `text`, `lines`: what a token is"},
       {"max-words",
        c.max_words,
        {1, 65534},
-       "of --unit word: the most frequent are tokens, the rest <unk>"}};
+       "of `unit` word: the most frequent are tokens, the rest <unk>"}};
   for (Setting& s : list)
     s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   const std::vector<Setting> parameters = task_settings(c.task_parameters);
@@ -73,48 +72,50 @@ std::vector<Setting> data_settings(RunConfig& c) {
 }
 
 std::vector<Setting> model_settings(RunConfig& c) {
+  Transformer::Options& m = c.model;
+  MultiHeadAttention::Options& a = m.attention;
   return {
-      {"layers", c.layers, {1, 256}, "blocks"},
+      {"layers", m.layers, {1, 256}, "blocks"},
       {"heads",
-       c.heads,
+       a.heads,
        {1, 1024},
        "attention heads per block; divides d-model, unless d-head is set"},
-      {"d-model", c.d_model, {1, 16384}, "width of the residual stream"},
-      {"context", c.context, {1, 65536}, "longest sequence, tokens"},
-      {"d-head", c.d_head, {0, 16384}, "width of a head's queries and keys; 0: d-model / heads"},
-      {"d-value", c.d_value, {0, 16384}, "width of a head's values; 0: as d-head"},
+      {"d-model", a.d_model, {1, 16384}, "width of the residual stream"},
+      {"context", m.context, {1, 65536}, "longest sequence, tokens"},
+      {"d-head", a.d_head, {0, 16384}, "width of a head's queries and keys; 0: d-model / heads"},
+      {"d-value", a.d_value, {0, 16384}, "width of a head's values; 0: as d-head"},
       {"kv-heads",
-       c.kv_heads,
+       a.kv_heads,
        {0, 1024},
        "heads of keys and values, shared by groups of heads; 0: heads"},
-      {"scale", c.scale, {0, 1000}, "q k^T times this"},
-      {"qk-norm", c.qk_norm, "RMSNorm of q and k, before the rotation"},
-      {"soft-cap", c.soft_cap, {0, 10000}, "scores S become C tanh(S / C); 0: as they are"},
-      {"sink", c.sink, "a score of no token in each softmax: 0, or learned per head"},
-      {"window", c.window, {0, 65536}, "tokens a query sees, its own included; 0: all before it"},
-      {"mlp", c.mlp, "an MLP after each attention"},
-      {"mlp-act", c.mlp_act, "its activation; swiglu has a third matrix"},
-      {"mlp-ratio", c.mlp_ratio, {0, 64, true}, "its width, times d-model"},
-      {"bias", c.bias, "biases in linear layers"},
-      {"q-bias", c.q_bias, "as-bias", "bias of queries"},
-      {"k-bias", c.k_bias, "as-bias", "bias of keys"},
-      {"v-bias", c.v_bias, "as-bias", "bias of values"},
-      {"o-bias", c.o_bias, "as-bias", "bias of attention's output"},
-      {"norm-bias", c.norm_bias, "biases in LayerNorms"},
-      {"tied", c.tied, "the output layer is the token embedding"},
-      {"positions", c.positions, "how the model knows where a token stands"},
-      {"norm", c.norm, "normalize before (pre) or after (post) each sublayer"},
-      {"norm-kind", c.norm_kind, "what normalizes"},
-      {"residual-scale", c.residual_scale, {0, 100, true}, "what each sublayer adds, times this"},
-      {"form", c.form, "how q, k, v are stored"},
+      {"scale", a.scale, {0, 1000}, "q k^T times this"},
+      {"qk-norm", a.qk_norm, "RMSNorm of q and k, before the rotation"},
+      {"soft-cap", a.soft_cap, {0, 10000}, "scores S become C tanh(S / C); 0: as they are"},
+      {"sink", a.sink, "a score of no token in each softmax: 0, or learned per head"},
+      {"window", a.window, {0, 65536}, "tokens a query sees, its own included; 0: all before it"},
+      {"mlp", m.mlp, "an MLP after each attention"},
+      {"mlp-act", m.activation, "its activation; swiglu has a third matrix"},
+      {"mlp-ratio", m.mlp_ratio, {0, 64, true}, "its width, times d-model"},
+      {"bias", a.bias, "biases in linear layers"},
+      {"q-bias", a.q_bias, "as-bias", "bias of queries"},
+      {"k-bias", a.k_bias, "as-bias", "bias of keys"},
+      {"v-bias", a.v_bias, "as-bias", "bias of values"},
+      {"o-bias", a.out_bias, "as-bias", "bias of attention's output"},
+      {"norm-bias", m.norm_bias, "biases in LayerNorms"},
+      {"tied", m.tied, "the output layer is the token embedding"},
+      {"positions", m.positions, "how the model knows where a token stands"},
+      {"norm", m.norm, "normalize before (pre) or after (post) each sublayer"},
+      {"norm-kind", m.norm_kind, "what normalizes"},
+      {"residual-scale", m.residual_scale, {0, 100, true}, "what each sublayer adds, times this"},
+      {"form", a.form, "how q, k, v are stored"},
       {"init", c.init, "how weights are drawn"},
       {"q-init", c.q_init, "as-init", "weights of queries"},
       {"k-init", c.k_init, "as-init", "weights of keys"},
       {"v-init", c.v_init, "as-init", "weights of values"},
       {"o-init", c.o_init, "as-init", "weights of attention's output"},
-      {"dropout", c.dropout, kShare, "probability"},
-      {"dtype", c.dtype, "of weights and arithmetic"},
-      {"matmul", c.matmul,
+      {"dropout", a.dropout, kShare, "probability"},
+      {"dtype", a.dtype, "of weights and arithmetic"},
+      {"matmul", m.matmul,
        "operands of linear layers' products, rounded to it as they are multiplied; sums and "
        "weights "
        "stay float32"}};
@@ -178,13 +179,13 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
     for (Setting& s : list)
       if (std::find(keys.begin(), keys.end(), s.key) != keys.end()) s.need = {what, is_met};
   };
-  need({"beta1", "beta2", "eps"}, "--optimizer adamw",
+  need({"beta1", "beta2", "eps"}, "`optimizer` adamw",
        [&c] { return c.optimizer == OptimizerKind::kAdamW; });
-  need({"momentum"}, "--optimizer sgd", [&c] { return c.optimizer == OptimizerKind::kSGD; });
-  need({"min-lr", "schedule-steps"}, "--schedule linear, cosine or wsd",
+  need({"momentum"}, "`optimizer` sgd", [&c] { return c.optimizer == OptimizerKind::kSGD; });
+  need({"min-lr", "schedule-steps"}, "`schedule` linear, cosine or wsd",
        [&c] { return c.schedule != Decay::kConstant; });
-  need({"decay-steps"}, "--schedule wsd", [&c] { return c.schedule == Decay::kWsd; });
-  need({"max-words"}, "--unit word", [&c] { return c.unit == Unit::kWord; });
+  need({"decay-steps"}, "`schedule` wsd", [&c] { return c.schedule == Decay::kWsd; });
+  need({"max-words"}, "`unit` word", [&c] { return c.unit == Unit::kWord; });
 }
 
 }  // namespace
@@ -208,40 +209,23 @@ std::vector<Setting> RunConfig::settings() {
 
 namespace {
 
-// Options of the model that do not fit each other.
+// What the recipe of a model adds to its constructor's check; the vocabulary comes with the task.
 void check_model(const RunConfig& c) {
-  check<ValueError>(c.d_head > 0 || c.d_model % c.heads == 0, "d-model", c.d_model,
-                    " is not divisible by heads ", c.heads,
-                    "; choose d-model as a multiple of heads, or give d-head");
-  const std::int64_t d_head = c.d_head > 0 ? c.d_head : c.d_model / c.heads;
-  check<ValueError>(c.positions != Positions::kRope || d_head % 2 == 0, "positions",
-                    "rope needs an even ", c.d_head > 0 ? "d-head" : "d-model / heads", ", got ",
-                    d_head);
-  check<ValueError>(c.kv_heads == 0 || c.heads % c.kv_heads == 0, "kv-heads", c.kv_heads,
-                    " does not divide heads ", c.heads, "; choose a divisor");
-  check<ValueError>(
-      c.form != AttentionForm::kPackedHeads || c.kv_heads == 0 || c.kv_heads == c.heads, "kv-heads",
-      "the form packed_heads stores q, k and v of each head together; choose another form");
-  const bool packed = c.form == AttentionForm::kPackedQKV || c.form == AttentionForm::kPackedHeads;
-  const bool q = c.q_bias.value_or(c.bias), k = c.k_bias.value_or(c.bias),
-             v = c.v_bias.value_or(c.bias);
-  check<ValueError>(!packed || (q == k && k == v), "form", enum_name(c.form),
-                    " has biases of q, k and v all or none, got q-bias ", enum_name(q), ", k-bias ",
-                    enum_name(k), ", v-bias ", enum_name(v), "; choose the form separate");
-  check<ValueError>(c.mlp || (c.mlp_act == Activation::kGelu && c.mlp_ratio == 4),
-                    c.mlp_act == Activation::kGelu ? "mlp-ratio" : "mlp-act",
-                    "there is no MLP; add mlp");
-  check<ValueError>(std::round(c.mlp_ratio * double(c.d_model)) >= 1, "mlp-ratio", c.mlp_ratio,
-                    " times d-model ", c.d_model, " is no width; choose more");
-  check<ValueError>(c.norm != NormPlacement::kNone || c.norm_kind == NormKind::kLayerNorm,
-                    "norm-kind", enum_name(c.norm_kind),
-                    " has no place with norm none; choose norm pre or post");
-  check<ValueError>(c.matmul == Precision::kFloat32 || c.dtype == float32, "matmul",
-                    enum_name(c.matmul), " rounds float32 numbers, got dtype ", enum_name(c.dtype),
+  Transformer::Options m = c.model;
+  m.vocab = m.classes = 1;
+  m.checked();
+  check<ValueError>(m.mlp || (m.activation == Activation::kGelu && m.mlp_ratio == 4),
+                    m.activation == Activation::kGelu ? "`mlp-ratio`" : "`mlp-act`",
+                    "there is no MLP; add `mlp`");
+  check<ValueError>(m.norm != NormPlacement::kNone || m.norm_kind == NormKind::kLayerNorm,
+                    "`norm-kind`", enum_name(m.norm_kind),
+                    " has no place with `norm` none; choose `norm` pre or post");
+  check<ValueError>(m.matmul == Precision::kFloat32 || m.attention.dtype == float32, "`matmul`",
+                    enum_name(m.matmul), " rounds float32 numbers, got `dtype` ", m.attention.dtype,
                     "; leave out one of them");
-  check<ValueError>(c.init != Init::kMuP || !c.tied, "init",
-                    "mup draws the output layer smaller than the embedding that tied makes it; "
-                    "leave out tied");
+  check<ValueError>(c.init != Init::kMuP || !m.tied, "`init`",
+                    "mup draws the output layer smaller than the embedding that `tied` makes it; "
+                    "leave out `tied`");
 }
 
 }  // namespace
@@ -249,19 +233,19 @@ void check_model(const RunConfig& c) {
 void validate(const RunConfig& c) {
   RunConfig copy = completed(c);
   for (const Setting& s : own_settings(copy))
-    if (const std::string problem = s.problem(s.key, s.get()); !problem.empty())
+    if (const std::string problem = s.problem("`" + s.key + "`", s.get()); !problem.empty())
       throw ValueError(problem);
   check_model(c);
   check<ValueError>(c.batch % c.accumulate == 0 && (c.accumulate & (c.accumulate - 1)) == 0,
-                    "accumulate", "needs a power of two that divides batch ", c.batch, ", got ",
+                    "`accumulate`", "needs a power of two that divides `batch` ", c.batch, ", got ",
                     c.accumulate);
   check<ValueError>(
       c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0 && c.target_accuracy == 0),
-      c.patience > 0      ? "patience"
-      : c.target_loss > 0 ? "target-loss"
-                          : "target-accuracy",
-      "is looked at after each evaluation; give eval-every above 0");
-  check<ValueError>(c.min_lr <= c.lr, "min-lr", "needs 0 to lr = ", c.lr, ", got ", c.min_lr);
+      c.patience > 0      ? "`patience`"
+      : c.target_loss > 0 ? "`target-loss`"
+                          : "`target-accuracy`",
+      "is tested after each evaluation; give `eval-every` above 0");
+  check<ValueError>(c.min_lr <= c.lr, "`min-lr`", "needs 0 to `lr` = ", c.lr, ", got ", c.min_lr);
   check_file(c);
 }
 
@@ -300,7 +284,7 @@ bool learns_file(const RunConfig& c) { return c.task == "text" || c.task == "lin
 TextOptions text_options(const RunConfig& c) {
   const bool lines = c.task == "lines";
   return {.path = lines ? c.lines : c.text,
-          .context = c.context,
+          .context = c.model.context,
           .ngrams = 5,
           .by_line = lines,
           .unit = c.unit,

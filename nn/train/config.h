@@ -40,90 +40,11 @@ template <>
 struct EnumNames<bool> {
   static constexpr std::pair<bool, const char*> kTable[] = {{true, "yes"}, {false, "no"}};
 };
-template <>
-struct EnumNames<ScaleRule> {
-  static constexpr std::pair<ScaleRule, const char*> kTable[] = {
-      {ScaleRule::kInvSqrtHead, "1/sqrt-d-head"},
-      {ScaleRule::kNone, "none"},
-      {ScaleRule::kInvHead, "1/d-head"},
-      {ScaleRule::kInvSqrtModel, "1/sqrt-d-model"},
-      {ScaleRule::kLearned, "learned"}};
-};
-template <>
-struct EnumNames<Sink> {
-  static constexpr std::pair<Sink, const char*> kTable[] = {
-      {Sink::kNone, "none"}, {Sink::kZero, "zero"}, {Sink::kLearned, "learned"}};
-};
-template <>
-struct EnumNames<NormKind> {
-  static constexpr std::pair<NormKind, const char*> kTable[] = {{NormKind::kLayerNorm, "layernorm"},
-                                                                {NormKind::kRMSNorm, "rmsnorm"}};
-};
-template <>
-struct EnumNames<Activation> {
-  static constexpr std::pair<Activation, const char*> kTable[] = {
-      {Activation::kGelu, "gelu"},
-      {Activation::kGeluTanh, "gelu-tanh"},
-      {Activation::kRelu, "relu"},
-      {Activation::kSilu, "silu"},
-      {Activation::kSwiglu, "swiglu"}};
-};
-template <>
-struct EnumNames<ResidualRule> {
-  static constexpr std::pair<ResidualRule, const char*> kTable[] = {
-      {ResidualRule::kInvSqrtDepth, "1/sqrt-2-layers"}};
-};
-template <>
-struct EnumNames<Positions> {
-  static constexpr std::pair<Positions, const char*> kTable[] = {
-      {Positions::kLearned, "learned"},
-      {Positions::kSinusoidal, "sinusoidal"},
-      {Positions::kRope, "rope"},
-      {Positions::kAlibi, "alibi"},
-      {Positions::kNone, "none"}};
-};
-template <>
-struct EnumNames<NormPlacement> {
-  static constexpr std::pair<NormPlacement, const char*> kTable[] = {
-      {NormPlacement::kPre, "pre"}, {NormPlacement::kPost, "post"}, {NormPlacement::kNone, "none"}};
-};
-template <>
-struct EnumNames<AttentionForm> {
-  static constexpr std::pair<AttentionForm, const char*> kTable[] = {
-      {AttentionForm::kPackedQKV, "packed_qkv"},
-      {AttentionForm::kSeparate, "separate"},
-      {AttentionForm::kPackedHeads, "packed_heads"},
-      {AttentionForm::kPerHead, "per_head"}};
-};
-template <>
-struct EnumNames<DType> {  // those that a model can have
-  static constexpr std::pair<DType, const char*> kTable[] = {{float32, "float32"},
-                                                             {float64, "float64"}};
-};
-template <>
-struct EnumNames<Precision> {
-  static constexpr std::pair<Precision, const char*> kTable[] = {
-      {Precision::kFloat32, "float32"}, {Precision::kBfloat16, "bfloat16"}};
-};
-template <>
-struct EnumNames<Decay> {
-  static constexpr std::pair<Decay, const char*> kTable[] = {{Decay::kConstant, "constant"},
-                                                             {Decay::kLinear, "linear"},
-                                                             {Decay::kCosine, "cosine"},
-                                                             {Decay::kWsd, "wsd"}};
-};
-
 enum class OptimizerKind { kAdamW, kSGD };
 template <>
 struct EnumNames<OptimizerKind> {
   static constexpr std::pair<OptimizerKind, const char*> kTable[] = {
       {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
-};
-
-template <>
-struct EnumNames<Unit> {
-  static constexpr std::pair<Unit, const char*> kTable[] = {{Unit::kChar, "char"},
-                                                            {Unit::kWord, "word"}};
 };
 
 /// What each value means, its unit and range: settings(), in config.cpp.
@@ -136,27 +57,14 @@ struct RunConfig {
   std::int64_t max_words = 8192;
   std::string answer_after;
   TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
-  // the model
-  std::int64_t layers = 2, heads = 2, d_model = 64, context = 48;
-  std::int64_t d_head = 0, d_value = 0, kv_heads = 0, window = 0;  ///< 0: Transformer's own
-  std::variant<ScaleRule, double> scale = ScaleRule::kInvSqrtHead;
-  bool qk_norm = false;
-  double soft_cap = 0;
-  Sink sink = Sink::kNone;
-  bool mlp = false, bias = false, norm_bias = true, tied = false;
-  Activation mlp_act = Activation::kGelu;
-  double mlp_ratio = 4;
-  std::optional<bool> q_bias, k_bias, v_bias, o_bias;  ///< unset: as `bias`
-  Positions positions = Positions::kRope;
-  NormPlacement norm = NormPlacement::kPre;
-  NormKind norm_kind = NormKind::kLayerNorm;
-  std::variant<ResidualRule, double> residual_scale = 1.0;
-  AttentionForm form = AttentionForm::kPackedQKV;
+  /// The model; the task decides vocab and classes.
+  Transformer::Options model = {.layers = 2,
+                                .context = 48,
+                                .attention = {.d_model = 64, .heads = 2, .bias = false},
+                                .mlp = false,
+                                .positions = Positions::kRope};
   Init init = Init::kFanIn;
   std::optional<Init> q_init, k_init, v_init, o_init;  ///< unset: as `init`
-  double dropout = 0;
-  DType dtype = float32;
-  Precision matmul = Precision::kFloat32;
   // the optimizer
   std::int64_t batch = 32, accumulate = 1, steps = 400, warmup = 20;
   std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run

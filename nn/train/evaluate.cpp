@@ -117,7 +117,8 @@ bool leaks(const Evaluation& e) {
 std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts) {
   constexpr double kBytes = 256e6, kMost = 64;
   const auto T = double(facts.context);
-  const double each = 3 * 8 * T * (T * double(model.options.heads) + double(facts.classes));
+  const double each =
+      3 * 8 * T * (T * double(model.options.attention.heads) + double(facts.classes));
   return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
 }
 

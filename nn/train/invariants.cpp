@@ -145,7 +145,7 @@ std::string invariant_site(std::int64_t layer, const char* name) {
   return block_site(layer, "attn." + std::string(name));
 }
 const char* invariant_weights(const Transformer& model) {
-  return model.options.dropout > 0 ? "hook_pattern_dropped" : "hook_pattern";
+  return model.options.attention.dropout > 0 ? "hook_pattern_dropped" : "hook_pattern";
 }
 
 }  // namespace
@@ -175,8 +175,8 @@ std::string broken_invariant(const Probe& probe, const Transformer& model) {
                             .z_grad = value("hook_z_grad"),
                             .v = value("hook_v"),
                             .v_grad = value("hook_v_grad")};
-    const std::string text =
-        broken_invariant(x, {.layer = layer, .window = o.window, .sink = o.sink != Sink::kNone});
+    const std::string text = broken_invariant(
+        x, {.layer = layer, .window = o.attention.window, .sink = o.attention.sink != Sink::kNone});
     if (!text.empty()) return text;
   }
   return "";

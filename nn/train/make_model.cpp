@@ -24,7 +24,8 @@ void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Gen
       return place == Place::kIntoStream ? init::linear(w, {}, g) : init::xavier_uniform(w, g);
     case Init::kGPT2:
       return init::normal(
-          w, 0, place == Place::kIntoStream ? 0.02 / std::sqrt(2 * double(c.layers)) : 0.02, g);
+          w, 0, place == Place::kIntoStream ? 0.02 / std::sqrt(2 * double(c.model.layers)) : 0.02,
+          g);
     case Init::kOnes:
       return init::ones(w);
     case Init::kNormal:
@@ -73,7 +74,7 @@ void draw_block(const Block& block, const RunConfig& c, Generator& g) {
 // number for all, and attention's scale is --scale, 1/d-head there.
 void draw_all(const Transformer& model, const RunConfig& c, Generator& g) {
   if (c.init == Init::kTorch) return;  // built so, from g
-  if (c.init == Init::kGPT2) return init::gpt2(parameters(model), c.layers, g);
+  if (c.init == Init::kGPT2) return init::gpt2(parameters(model), c.model.layers, g);
   init::normal(model.tok.weight, 0, embedding_std(c.init), g);
   if (model.pos) init::normal(model.pos->weight, 0, embedding_std(c.init), g);
   for (const Block& block : model.blocks) draw_block(block, c, g);
@@ -83,55 +84,22 @@ void draw_all(const Transformer& model, const RunConfig& c, Generator& g) {
     if (is_bias(p.name)) init::zeros(p.tensor);
 }
 
-Transformer::Options model_options(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  using enum AttentionForm;
-  return {.vocab = vocab,
-          .classes = classes,
-          .d_model = c.d_model,
-          .heads = c.heads,
-          .layers = c.layers,
-          .context = c.context,
-          .d_head = c.d_head,
-          .d_value = c.d_value,
-          .kv_heads = c.kv_heads,
-          .mlp = c.mlp,
-          .mlp_ratio = c.mlp_ratio,
-          .activation = c.mlp_act,
-          .bias = c.bias,
-          .q_bias = c.q_bias,
-          .k_bias = c.k_bias,
-          .v_bias = c.v_bias,
-          .out_bias = c.o_bias,
-          .norm_bias = c.norm_bias,
-          .tied = c.tied,
-          .positions = c.positions,
-          .norm = c.norm,
-          .norm_kind = c.norm_kind,
-          // Drawn as matrices, then stored as asked for: the form does not change the model.
-          .form = c.form == kPackedHeads ? kPackedQKV
-                  : c.form == kPerHead   ? kSeparate
-                                         : c.form,
-          .scale = c.scale,
-          .qk_norm = c.qk_norm,
-          .soft_cap = c.soft_cap,
-          .sink = c.sink,
-          .window = c.window,
-          .residual_scale = c.residual_scale,
-          .dropout = c.dropout,
-          .dtype = c.dtype,
-          .matmul = c.matmul};
-}
-
 }  // namespace
 
 Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
-  check<ValueError>(!c.tied || vocab == classes, "tied", "the model reads ", vocab,
+  using enum AttentionForm;
+  check<ValueError>(!c.model.tied || vocab == classes, "`tied`", "the model reads ", vocab,
                     " tokens and predicts ", classes,
                     " (not what starts or parts a sequence), so its output layer is no embedding; "
-                    "leave out tied");
+                    "leave out `tied`");
   check_model_memory(c, vocab, classes);
+  Transformer::Options options = c.model;
+  options.vocab = vocab, options.classes = classes;
+  // Drawn as matrices, then stored as asked for: the form does not change the model.
+  AttentionForm& form = options.attention.form;
+  form = form == kPackedHeads ? kPackedQKV : form == kPerHead ? kSeparate : form;
   Generator replaced;  // all inits but torch's draw every matrix anew: once, in order, from g
-  Transformer model(model_options(c, vocab, classes), c.init == Init::kTorch ? g : replaced);
+  Transformer model(options, c.init == Init::kTorch ? g : replaced);
   draw_all(model, c, g);
   const std::optional<Init> chosen[] = {c.q_init, c.k_init, c.v_init, c.o_init};
   for (const Block& block : model.blocks) {
@@ -140,7 +108,8 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
       if (chosen[i])
         draw_matrix(matrices[i], *chosen[i], i == 3 ? Place::kIntoStream : Place::kInside, c, g);
   }
-  return c.form == model.options.form ? std::move(model) : convert(std::move(model), c.form);
+  return c.model.attention.form == form ? std::move(model)
+                                        : convert(std::move(model), c.model.attention.form);
 }
 
 }  // namespace heed::nn

@@ -41,18 +41,22 @@ double left_in(fs::path group, const fs::path& top, const char* limit, const cha
   }
 }
 
-double weight_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  const auto d = double(c.d_model), layers = double(c.layers), heads = double(c.heads);
-  const double d_head = c.d_head > 0 ? double(c.d_head) : d / heads;
-  const double d_value = c.d_value > 0 ? double(c.d_value) : d_head;
-  const double kv_heads = c.kv_heads > 0 ? double(c.kv_heads) : heads;
-  const double attention =
-      (heads + kv_heads) * (d_head + d_value);  // rows of q, k, v, columns of o
-  const double matrices = c.mlp_act == Activation::kSwiglu ? 3 : 2;
-  const double mlp = c.mlp ? matrices * c.mlp_ratio * d : 0;
-  const double learned = c.positions == Positions::kLearned ? double(c.context) : 0;
-  return double(element_size(c.dtype)) * d *
-         ((attention + mlp) * layers + learned + double(vocab) + (c.tied ? 0 : double(classes)));
+double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int64_t classes) {
+  const MultiHeadAttention::Options a = m.attention.checked();
+  const double rows = double((a.heads + a.kv_heads) * (a.d_head + a.d_value));  // of q, k, v, o
+  const double matrices = m.activation == Activation::kSwiglu ? 3 : 2;
+  const double mlp = m.mlp ? matrices * m.mlp_ratio * double(a.d_model) : 0;
+  const double learned = m.positions == Positions::kLearned ? double(m.context) : 0;
+  return double(element_size(a.dtype)) * double(a.d_model) *
+         ((rows + mlp) * double(m.layers) + learned + double(vocab) +
+          (m.tied ? 0 : double(classes)));
+}
+
+// "a model of 2 layers of `d-model` 64 with 33 tokens needs about 1.2 GB"
+std::string model_text(const Transformer::Options& m, std::int64_t vocab, double bytes) {
+  return "a model of " + std::to_string(m.layers) + " layers of d-model " +
+         std::to_string(m.attention.d_model) + " with " + std::to_string(vocab) +
+         " tokens needs about " + gigabytes(bytes);
 }
 
 }  // namespace
@@ -76,31 +80,31 @@ double available_memory(const fs::path& root) {
 }
 
 void check_model_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  const double limit = available_memory(), weights = weight_bytes(c, vocab, classes);
-  check<ValueError>(weights < limit, "d-model", "a model of ", c.layers, " layers of d-model ",
-                    c.d_model, " with ", vocab, " tokens needs about ", gigabytes(weights), "; ",
-                    gigabytes(limit), " of memory are free here. Lower d-model or layers");
+  const double limit = available_memory(), weights = weight_bytes(c.model, vocab, classes);
+  check<ValueError>(weights < limit, "`d-model`", model_text(c.model, vocab, weights), "; ",
+                    gigabytes(limit), " of memory are free here. Lower `d-model` or `layers`");
 }
 
 void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
-  const double limit = available_memory(), bytes = double(element_size(c.dtype));
-  const double tokens = double(c.batch / c.accumulate) * double(c.context);
-  const double weights = 4 * weight_bytes(c, vocab, classes);
-  check<ValueError>(weights < limit, "d-model", "a model of ", c.layers, " layers of d-model ",
-                    c.d_model, " with ", vocab, " tokens needs about ", gigabytes(weights),
+  const Transformer::Options& m = c.model;
+  const auto layers = double(m.layers), context = double(m.context);
+  const double limit = available_memory(), bytes = double(element_size(m.attention.dtype));
+  const double tokens = double(c.batch / c.accumulate) * context;
+  const double weights = 4 * weight_bytes(m, vocab, classes);
+  check<ValueError>(weights < limit, "`d-model`", model_text(m, vocab, weights),
                     " with its gradients and moments; ", gigabytes(limit),
-                    " of memory are free here. Lower d-model or layers");
-  const double stream = 8 * bytes * tokens * double(c.d_model) * double(c.layers);
+                    " of memory are free here. Lower `d-model` or `layers`");
+  const double stream = 8 * bytes * tokens * double(m.attention.d_model) * layers;
   const double logits = 3 * bytes * tokens * double(classes);
   // Scores and weights with their gradients, of steps whose invariants are looked at.
-  const double squares = c.check_invariants == 0 ? 0 : c.dropout > 0 ? 6 : 4;
-  const double recorded =
-      squares * bytes * tokens * double(c.context) * double(c.heads) * double(c.layers);
+  const double squares = c.check_invariants == 0 ? 0 : m.attention.dropout > 0 ? 6 : 4;
+  const double recorded = squares * bytes * tokens * context * double(m.attention.heads) * layers;
   const double all = weights + stream + logits + recorded;
-  check<ValueError>(
-      all < limit, "context", "batch ", c.batch, " x context ", c.context, " x ", c.layers,
-      " layers of d-model ", c.d_model, " needs about ", gigabytes(all), "; ", gigabytes(limit),
-      " of memory are free here. Lower batch, context or layers, or raise accumulate");
+  check<ValueError>(all < limit, "`context`", "batch ", c.batch, " x context ", m.context, " x ",
+                    m.layers, " layers of d-model ", m.attention.d_model, " needs about ",
+                    gigabytes(all), "; ", gigabytes(limit),
+                    " of memory are free here. Lower `batch`, `context` or `layers`, or raise "
+                    "`accumulate`");
 }
 
 double resident_peak(const fs::path& root) {

@@ -15,9 +15,10 @@ RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std
               std::int64_t batch) {
   RunConfig c;
   c.task = "text";
-  c.layers = layers, c.heads = heads, c.d_model = d_model, c.context = context, c.batch = batch;
-  c.mlp = c.bias = true;
-  c.positions = Positions::kLearned, c.init = Init::kGPT2;
+  c.model.layers = layers, c.model.attention.heads = heads, c.model.attention.d_model = d_model,
+  c.model.context = context, c.batch = batch;
+  c.model.mlp = c.model.attention.bias = true;
+  c.model.positions = Positions::kLearned, c.init = Init::kGPT2;
   c.steps = 2000, c.warmup = 100, c.schedule = Decay::kCosine;
   c.lr = 1e-3, c.min_lr = 1e-4, c.beta2 = 0.95, c.weight_decay = 0.1;
   c.eval_every = 250, c.eval_batch = 240;
@@ -27,7 +28,7 @@ RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std
 // nanoGPT's CPU recipe for tiny shakespeare (its README; tied head, no biases, beta2 0.99).
 RunConfig shakespeare_cpu() {
   RunConfig c = gpt(4, 4, 128, 64, 12);
-  c.bias = c.norm_bias = false, c.tied = true, c.beta2 = 0.99;
+  c.model.attention.bias = c.model.norm_bias = false, c.model.tied = true, c.beta2 = 0.99;
   return c;
 }
 
@@ -35,9 +36,10 @@ RunConfig shakespeare_cpu() {
 RunConfig names() {
   RunConfig c;
   c.task = "lines";
-  c.layers = 4, c.heads = 4, c.d_model = 64, c.context = 16;
-  c.mlp = c.bias = true, c.mlp_act = Activation::kGeluTanh;
-  c.positions = Positions::kLearned, c.init = Init::kTorch;
+  c.model.layers = 4, c.model.attention.heads = 4, c.model.attention.d_model = 64,
+  c.model.context = 16;
+  c.model.mlp = c.model.attention.bias = true, c.model.activation = Activation::kGeluTanh;
+  c.model.positions = Positions::kLearned, c.init = Init::kTorch;
   c.batch = 32, c.steps = 3000, c.warmup = 0;
   c.lr = 5e-4, c.beta2 = 0.99, c.weight_decay = 0.01, c.clip = 0;
   c.eval_every = 500, c.eval_batch = 1000;
@@ -49,9 +51,10 @@ RunConfig induction() { return {}; }  // the defaults of RunConfig are its recip
 RunConfig urn() {
   RunConfig c;
   c.task = "urn";
-  c.layers = 1, c.heads = 1, c.d_model = 32, c.context = 64;
-  c.mlp = c.bias = true;
-  c.positions = Positions::kNone, c.init = Init::kTorch;
+  c.model.layers = 1, c.model.attention.heads = 1, c.model.attention.d_model = 32,
+  c.model.context = 64;
+  c.model.mlp = c.model.attention.bias = true;
+  c.model.positions = Positions::kNone, c.init = Init::kTorch;
   c.batch = 64, c.steps = 600, c.schedule = Decay::kCosine, c.lr = 4e-3, c.min_lr = 2e-4;
   c.eval_batch = 512;
   return c;
@@ -60,7 +63,7 @@ RunConfig urn() {
 RunConfig recall() {
   RunConfig c;
   c.task = "recall";
-  c.heads = 4;  // with two, some seeds stay on the plateau of values unbound
+  c.model.attention.heads = 4;  // with two, some seeds stay on the plateau of values unbound
   c.batch = 64, c.steps = 500;
   return c;
 }
@@ -68,7 +71,7 @@ RunConfig recall() {
 RunConfig markov() {
   RunConfig c;
   c.task = "markov";
-  c.heads = 1, c.d_model = 32, c.context = 100;
+  c.model.attention.heads = 1, c.model.attention.d_model = 32, c.model.context = 100;
   c.steps = 1000, c.schedule = Decay::kCosine, c.lr = 5e-3;
   return c;
 }
@@ -77,7 +80,7 @@ RunConfig markov() {
 RunConfig markov_phases() {
   RunConfig c = markov();
   c.task_parameters = {{"symbols", "3"}};
-  c.d_model = 16, c.init = Init::kGPT2;
+  c.model.attention.d_model = 16, c.init = Init::kGPT2;
   c.steps = 1500, c.schedule = Decay::kConstant, c.lr = 2e-3;
   return c;
 }
@@ -85,7 +88,7 @@ RunConfig markov_phases() {
 RunConfig dyck() {
   RunConfig c;
   c.task = "dyck";
-  c.mlp = c.bias = true;
+  c.model.mlp = c.model.attention.bias = true;
   c.steps = 1300, c.schedule = Decay::kCosine;
   return c;
 }
@@ -96,9 +99,9 @@ RunConfig dyck() {
 RunConfig modadd() {
   RunConfig c;
   c.task = "modadd";
-  c.layers = 1, c.heads = 4, c.context = 3;
-  c.mlp = c.bias = true;
-  c.positions = Positions::kLearned, c.init = Init::kGPT2;
+  c.model.layers = 1, c.model.attention.heads = 4, c.model.context = 3;
+  c.model.mlp = c.model.attention.bias = true;
+  c.model.positions = Positions::kLearned, c.init = Init::kGPT2;
   c.batch = 1404, c.steps = 2500, c.warmup = 10;
   c.lr = 2e-3, c.weight_decay = 0.4;
   c.eval_every = 100, c.eval_batch = 1405;
@@ -108,7 +111,7 @@ RunConfig modadd() {
 RunConfig modadd_paper() {
   RunConfig c = modadd();
   c.task_parameters = {{"modulus", "113"}, {"train-share", "0.3"}};
-  c.d_model = 128, c.lr = 1e-3, c.weight_decay = 1;
+  c.model.attention.d_model = 128, c.lr = 1e-3, c.weight_decay = 1;
   c.batch = 3830, c.steps = 12000, c.eval_every = 500, c.eval_batch = 8939;
   return c;
 }
@@ -116,9 +119,9 @@ RunConfig modadd_paper() {
 RunConfig reverse() {
   RunConfig c;
   c.task = "reverse";
-  c.layers = 1, c.heads = 1, c.context = 32;
-  c.mlp = c.bias = true;
-  c.positions = Positions::kLearned, c.init = Init::kGPT2;
+  c.model.layers = 1, c.model.attention.heads = 1, c.model.context = 32;
+  c.model.mlp = c.model.attention.bias = true;
+  c.model.positions = Positions::kLearned, c.init = Init::kGPT2;
   c.batch = 64, c.steps = 200;
   return c;
 }

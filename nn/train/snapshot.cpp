@@ -4,7 +4,7 @@
 #include <span>
 #include <sstream>
 
-#include "autograd/ops/map.h"
+#include "autograd/base/dtype.h"
 #include "nn/io/crc32c.h"
 #include "nn/train/trainer.h"
 
@@ -75,7 +75,7 @@ std::optional<RecipeDifference> recipe_difference(const std::string& a, const st
 std::unique_ptr<Task> saved_task(const RunConfig& config,
                                  const std::map<std::string, std::string>& data,
                                  const std::string& origin, std::unique_ptr<Task> own) {
-  const std::string advice = "resume the run once with " + config.task + " set to its new path";
+  const std::string advice = "resume the run once with `" + config.task + "` set to its new path";
   std::unique_ptr<Task> task = std::move(own);
   try {
     if (!task) task = make_task(config);

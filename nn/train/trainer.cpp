@@ -82,7 +82,7 @@ RunConfig effective(RunConfig config, const Task* own) {
 }
 
 std::unique_ptr<Task> make_task(const RunConfig& c) {
-  if (!learns_file(c)) return make_task(c.task, c.context, c.task_parameters);
+  if (!learns_file(c)) return make_task(c.task, c.model.context, c.task_parameters);
   const TextOptions options = text_options(c);
   check<ValueError>(!options.path.empty(), c.task, "the task ", c.task,
                     " needs the path of a file");
@@ -92,8 +92,8 @@ std::unique_ptr<Task> make_task(const RunConfig& c) {
 Transformer make_model(const RunConfig& config, const Task& task) {
   Generator g = stream(config.seed, Stream::kInit);
   const TaskFacts& facts = task.facts();
-  check<ValueError>(facts.context == config.context, "context", "the task ", facts.name,
-                    " has sequences of ", facts.context, " tokens, not ", config.context);
+  check<ValueError>(facts.context == config.model.context, "context", "the task ", facts.name,
+                    " has sequences of ", facts.context, " tokens, not ", config.model.context);
   return make_model(config, std::int64_t(facts.vocabulary.size()), facts.classes, g);
 }
 

@@ -16,7 +16,7 @@ M random_module(const typename M::Options& o, std::int64_t seed = 3) {
   M module(o, g);
   const autograd::NoGrad guard;
   for (const NamedTensor& p : parameters(module))
-    copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), o.dtype, g));
+    copy_(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), p.tensor.dtype(), g));
   return module;
 }
 inline MultiHeadAttention random_layer(const MultiHeadAttention::Options& o) {
@@ -40,22 +40,25 @@ inline std::vector<NamedModel> variant_models(const Transformer::Options& base) 
     models.push_back({name, o});
   };
   using O = Transformer::Options;
-  add("learned scale", [](O& o) { o.scale = ScaleRule::kLearned; });
-  add("shared keys", [](O& o) { o.kv_heads = 1, o.d_head = 6, o.d_value = 3; });
-  add("window", [](O& o) { o.window = 2, o.positions = Positions::kAlibi; });
-  add("QK-norm", [](O& o) { o.qk_norm = true, o.positions = Positions::kRope; });
-  add("soft cap", [](O& o) { o.soft_cap = 0.9, o.positions = Positions::kAlibi; });
-  add("softmax-one", [](O& o) { o.sink = Sink::kZero; });
-  add("sink", [](O& o) { o.sink = Sink::kLearned, o.positions = Positions::kAlibi; });
+  add("learned scale", [](O& o) { o.attention.scale = ScaleRule::kLearned; });
+  add("shared keys",
+      [](O& o) { o.attention.kv_heads = 1, o.attention.d_head = 6, o.attention.d_value = 3; });
+  add("window", [](O& o) { o.attention.window = 2, o.positions = Positions::kAlibi; });
+  add("QK-norm", [](O& o) { o.attention.qk_norm = true, o.positions = Positions::kRope; });
+  add("soft cap", [](O& o) { o.attention.soft_cap = 0.9, o.positions = Positions::kAlibi; });
+  add("softmax-one", [](O& o) { o.attention.sink = Sink::kZero; });
+  add("sink", [](O& o) { o.attention.sink = Sink::kLearned, o.positions = Positions::kAlibi; });
   add("RMSNorm", [](O& o) { o.norm_kind = NormKind::kRMSNorm; });
   add("SwiGLU", [](O& o) { o.activation = Activation::kSwiglu, o.mlp_ratio = 1.5; });
   add("scaled residual", [](O& o) { o.residual_scale = ResidualRule::kInvSqrtDepth; });
   add("everything", [](O& o) {
-    o.d_head = 6, o.d_value = 3, o.kv_heads = 1, o.form = AttentionForm::kPerHead;
-    o.q_bias = false, o.out_bias = false, o.norm_kind = NormKind::kRMSNorm;
+    o.attention.d_head = 6, o.attention.d_value = 3, o.attention.kv_heads = 1,
+    o.attention.form = AttentionForm::kPerHead;
+    o.attention.q_bias = false, o.attention.out_bias = false, o.norm_kind = NormKind::kRMSNorm;
     o.activation = Activation::kSwiglu, o.mlp_ratio = 1.5, o.positions = Positions::kRope;
-    o.scale = ScaleRule::kLearned, o.qk_norm = true, o.soft_cap = 3, o.sink = Sink::kLearned;
-    o.window = 4, o.residual_scale = 0.7;
+    o.attention.scale = ScaleRule::kLearned, o.attention.qk_norm = true, o.attention.soft_cap = 3,
+    o.attention.sink = Sink::kLearned;
+    o.attention.window = 4, o.residual_scale = 0.7;
   });
   return models;
 }

@@ -49,8 +49,8 @@ inline Trained trained(const RunConfig& config, const Goal& goal = {}) {
     reached = goal && short_form() && trainer.steps_done % 50 == 0 && goal(trainer.evaluate(true));
   }
   Evaluation result = trainer.evaluate(true);
-  std::cout << config.task << ", seed " << config.seed << ", layers " << config.layers << ", step "
-            << trainer.steps_done << ": loss " << result.loss << ", optimal "
+  std::cout << config.task << ", seed " << config.seed << ", layers " << config.model.layers
+            << ", step " << trainer.steps_done << ": loss " << result.loss << ", optimal "
             << result.optimal.value_or(-1) << ", accuracy " << result.accuracy.value_or(-1)
             << std::endl;
   if (goal) CHECK(goal(result));

@@ -12,8 +12,9 @@ namespace heed::nn::testing {
 /// 12 steps with everything that a resumed run must keep: moments, a schedule, dropout.
 inline RunConfig tiny_run(const char* task = "reverse") {
   RunConfig c = preset(task);
-  c.d_model = 16, c.heads = 2, c.context = 8, c.batch = 8, c.eval_batch = 16;
-  c.steps = 12, c.warmup = 2, c.schedule = Decay::kCosine, c.dropout = 0.1;
+  c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 8, c.batch = 8,
+  c.eval_batch = 16;
+  c.steps = 12, c.warmup = 2, c.schedule = Decay::kCosine, c.model.attention.dropout = 0.1;
   return c;
 }
 

@@ -33,8 +33,8 @@ inline const Batch& one_sequence() {
 
 inline Transformer::Options small_options() {
   Transformer::Options o;
-  o.vocab = 7, o.context = 8, o.d_model = 12, o.heads = 3, o.layers = 2;
-  o.dtype = float64;
+  o.vocab = 7, o.context = 8, o.attention.d_model = 12, o.attention.heads = 3, o.layers = 2;
+  o.attention.dtype = float64;
   return o;
 }
 

@@ -10,8 +10,10 @@ namespace heed::nn::testing {
 inline constexpr std::int64_t kContext = 9, kVocab = 11;
 
 inline Transformer::Options tiny(DType dtype = autograd::float64) {
-  return {
-      .vocab = kVocab, .d_model = 8, .heads = 2, .layers = 2, .context = kContext, .dtype = dtype};
+  return {.vocab = kVocab,
+          .layers = 2,
+          .context = kContext,
+          .attention = {.d_model = 8, .heads = 2, .dtype = dtype}};
 }
 
 inline Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {

@@ -38,7 +38,7 @@ Answer check_by_heed(const GradientCase& c) {
                          return convert<T>(c.backward(convert<double>(x), convert<double>(v)));
                        },
                        convert<T>(c.x));
-  return {report.ok(), report.digits};
+  return {report.ok(), report.digits()};
 }
 
 #ifdef HEED_CERES

@@ -85,11 +85,11 @@ struct GPT {
 
   explicit GPT(const Case& in)
       : model({.vocab = in.number("vocab"),
-               .d_model = in.number("d_model"),
-               .heads = in.number("heads"),
                .layers = in.number("layers"),
                .context = in.file.find("ids").size(-1),
-               .dtype = in.dtype()}) {}
+               .attention = {.d_model = in.number("d_model"),
+                             .heads = in.number("heads"),
+                             .dtype = in.dtype()}}) {}
 
   Forward run(const Case& in, std::int64_t step) const {
     const Tensor logits = model.forward(in.at("ids", step));

@@ -127,9 +127,9 @@ GradcheckOptions options(SampleSize size) {
 std::size_t check_samples(const Check& check, const Samples& samples, SampleSize size) {
   for (const Sample& s : samples) {
     CAPTURE(check.name(), size_name(size), s.name);
-    const GradcheckReport report = gradcheck(s.f, s.inputs, options(size));
+    const CheckReport report = gradcheck(s.f, s.inputs, options(size));
     CAPTURE(report.message);
-    CHECK(report.ok);
+    CHECK(report.ok());
   }
   return samples.size();
 }

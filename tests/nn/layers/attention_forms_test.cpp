@@ -157,10 +157,10 @@ TEST_CASE("a bias for each projection or not; where packed, q, k and v alike") {
       CHECK_THROWS_AS(converted(layer, kPackedHeads), ValueError);
     }
   }
-  CHECK_THROWS_WITH(
-      MultiHeadAttention({.d_model = 4, .heads = 2, .k_bias = false}),
-      "MultiHeadAttention: a packed bias is all or none, got q true, k false, v true; "
-      "choose the form separate or per_head");
+  CHECK_THROWS_WITH(MultiHeadAttention({.d_model = 4, .heads = 2, .k_bias = false}),
+                    "MultiHeadAttention: `form` packed_qkv has biases of q, k and v all or none, "
+                    "got `q_bias` yes, "
+                    "`k_bias` no, `v_bias` yes; choose the form separate or per_head");
 }
 
 TEST_CASE("heads that share keys and values are heads with equal ones") {
@@ -184,11 +184,12 @@ TEST_CASE("heads that share keys and values are heads with equal ones") {
     for (std::size_t i = 0; i < want.size(); ++i) CHECK(close(got[i], want[i]));
   }
   CHECK_THROWS_WITH(MultiHeadAttention({.d_model = 8, .heads = 4, .kv_heads = 3}),
-                    "MultiHeadAttention: kv_heads 3 does not divide heads 4");
+                    "MultiHeadAttention: `kv_heads` 3 does not divide `heads` 4; choose a divisor");
   CHECK_THROWS_WITH(
       MultiHeadAttention({.d_model = 8, .heads = 4, .kv_heads = 2, .form = kPackedHeads}),
-      "MultiHeadAttention: packed_heads stores q, k and v of each head together, got heads 4 and "
-      "kv_heads 2; choose another form");
+      "MultiHeadAttention: `form` packed_heads stores q, k and v of each head together, got "
+      "`heads` "
+      "4 and `kv_heads` 2; choose another form");
 }
 
 TEST_CASE("a layer in any form draws the same function from the same seed as its base form") {
@@ -235,7 +236,8 @@ TEST_CASE("the form that a run asks for does not change its model") {
   const Tensor ids = randint(0, 33, {2, 9}, draws);
   const auto logits = [&](AttentionForm form, Init init) {
     RunConfig c;
-    c.form = form, c.init = init, c.bias = true, c.dtype = float64;
+    c.model.attention.form = form, c.init = init, c.model.attention.bias = true,
+    c.model.attention.dtype = float64;
     Generator g(1);
     return make_model(c, 33, 32, g).forward(ids);
   };

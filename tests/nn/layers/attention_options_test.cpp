@@ -47,7 +47,7 @@ TEST_CASE("the scale rules") {
     CHECK(close(probe.value("hook_attn_scores"), matmul(q, k) * number));
   }
   CHECK_THROWS_WITH(MultiHeadAttention({.d_model = 4, .heads = 2, .scale = std::nan("")}),
-                    "MultiHeadAttention: needs a finite scale, got nan");
+                    "MultiHeadAttention: needs a finite `scale`, got nan");
 }
 
 TEST_CASE("cross attention under causality, padding and a learned bias") {

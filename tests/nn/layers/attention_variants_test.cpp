@@ -77,7 +77,7 @@ TEST_CASE("a window keeps the last keys, or those around the query") {
     }
   Options o = base();
   o.window = -1;
-  CHECK_THROWS_WITH(MultiHeadAttention(o), "MultiHeadAttention: needs window >= 0, got -1");
+  CHECK_THROWS_WITH(MultiHeadAttention(o), "MultiHeadAttention: needs `window` >= 0, got -1");
 }
 
 TEST_CASE("QK-norm makes rows of q and k of size sqrt(d_head), times a gain, before they rotate") {
@@ -108,7 +108,7 @@ TEST_CASE("a soft cap bounds scores before bias and mask") {
   CHECK(alike(s.scores, KeepMask::causal(kTokens, kTokens).apply(capped)));
   o.soft_cap = -1;
   CHECK_THROWS_WITH(MultiHeadAttention(o),
-                    "MultiHeadAttention: needs a finite soft_cap >= 0, got -1");
+                    "MultiHeadAttention: needs a finite `soft_cap` >= 0, got -1");
   const Tensor q = draw({2, 3}, 1);
   CHECK_THROWS_WITH(attention(q, q, q, {.soft_cap = -2}), "attention: needs soft_cap >= 0, got -2");
 }
@@ -190,12 +190,13 @@ TEST_CASE("what is replaced is the pattern without the sink's column") {
 bool has_fused_attention(const Tensor& y) { return came_from(y, "attention"); }
 
 TEST_CASE("a layer says whether its attention is fused") {
-  Transformer::Options size{.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6};
+  Transformer::Options size{
+      .vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}};
   for (const auto& [name, o] : variant_models(size)) {
     const Transformer model(o);
     const MultiHeadAttention& layer = model.blocks[0].attn;
     CAPTURE(name, layer.composite_reason());
-    CHECK(layer.composite_reason() == (o.soft_cap > 0 ? "soft cap" : ""));
+    CHECK(layer.composite_reason() == (o.attention.soft_cap > 0 ? "soft cap" : ""));
     CHECK(has_fused_attention(layer(randn({1, 6, 8}))) == layer.composite_reason().empty());
   }
   const MultiHeadAttention wide({.d_model = 4, .heads = 1, .d_head = 258});
@@ -204,12 +205,14 @@ TEST_CASE("a layer says whether its attention is fused") {
 }
 
 TEST_CASE("variants with every option, in float32, agree with float64") {
-  for (const auto& [name, o] : variant_models(
-           {.vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = 6, .dtype = float64})) {
+  for (const auto& [name, o] : variant_models({.vocab = 5,
+                               .layers = 2,
+                               .context = 6,
+                               .attention = {.d_model = 8, .heads = 2, .dtype = float64}})) {
     CAPTURE(name);
     const Transformer model = heed::nn::testing::random_model(o);
     Transformer::Options single = o;
-    single.dtype = float32;
+    single.attention.dtype = float32;
     const Transformer narrow(single);
     const auto from = parameters(model), into = parameters(narrow);
     REQUIRE(from.size() == into.size());

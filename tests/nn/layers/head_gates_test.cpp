@@ -24,13 +24,11 @@ struct Gated {
   Tensor ids, targets;
 
   explicit Gated(AttentionForm form = AttentionForm::kPackedQKV, DType dtype = float32)
-      : model(random_model({.vocab = 5,
-                            .d_model = 12,
-                            .heads = 3,
-                            .context = 6,
-                            .d_head = 5,
-                            .form = form,
-                            .dtype = dtype})) {
+      : model(random_model(
+            {.vocab = 5,
+             .context = 6,
+             .attention = {
+                 .d_model = 12, .heads = 3, .d_head = 5, .form = form, .dtype = dtype}})) {
     Generator g(4);
     ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
   }

@@ -68,7 +68,7 @@ TEST_CASE("cached logits are those of the full pass, for every kind of model") {
             for (const std::int64_t batch : {1, 3}) {
               CAPTURE(dtype, int(positions), int(form), int(norm), tied, batch);
               Transformer::Options o = tiny(dtype);
-              o.positions = positions, o.form = form, o.norm = norm, o.tied = tied;
+              o.positions = positions, o.attention.form = form, o.norm = norm, o.tied = tied;
               const Transformer model = random_model(o);
               const Tensor ids = random_ids(batch), full = model.forward(ids);
               KVCache cache = model.cache(batch);
@@ -109,7 +109,7 @@ TEST_CASE("no kernel's sum depends on the other rows: cached logits have the ful
   const NoGrad guard;
   const std::int64_t context = 400;  // more keys than attention's kernel takes at a time
   const Transformer model =
-      random_model({.vocab = kVocab, .d_model = 48, .heads = 2, .context = context});
+      random_model({.vocab = kVocab, .context = context, .attention = {.d_model = 48, .heads = 2}});
   const Tensor ids = random_ids(1, context), full = model.forward(ids);
   KVCache cache = model.cache();
   const Tensor got = chunked(model, ids, cache, {370, 13, 1, 1, 1, 1, 13});

@@ -13,7 +13,8 @@ using heed::autograd::testing::same_bits;
 
 TEST_CASE("a model is called like a function") {
   Generator g(3);
-  const Transformer model({.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6}, g);
+  const Transformer model(
+      {.vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}}, g);
   const Tensor ids = randint(0, 5, {2, 6}, g);
   CHECK(same_bits(model(ids), model.forward(ids)));
   Probe probe;

@@ -125,14 +125,12 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
 // A model, one batch, its loss and the gradients of all parameters.
 struct Trained {
   Generator g{7};
-  Transformer model{{.vocab = 5,
-                     .d_model = 8,
-                     .heads = 2,
-                     .layers = 2,
-                     .context = 6,
-                     .dropout = 0.2,
-                     .dtype = autograd::float64},
-                    g};
+  Transformer model{
+      {.vocab = 5,
+       .layers = 2,
+       .context = 6,
+       .attention = {.d_model = 8, .heads = 2, .dropout = 0.2, .dtype = autograd::float64}},
+      g};
   Tensor ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
 
   Tensor loss(Probe* probe) const {
@@ -198,10 +196,9 @@ TEST_CASE("what sublayers add is what the stream gains, scaled and dropped out")
     for (const bool mlp : {true, false}) {
       CAPTURE(int(norm), mlp);
       Generator g(3), dropout(5);
-      const Block block({.attention = {.d_model = 8, .heads = 2, .causal = true},
+      const Block block({.attention = {.d_model = 8, .heads = 2, .causal = true, .dropout = 0.4},
                          .mlp = mlp,
                          .norm = norm,
-                         .dropout = 0.4,
                          .residual_scale = 0.5},
                         g);
       Probe probe;

@@ -53,14 +53,15 @@ TEST_CASE("a cache that drops its oldest token has the logits of one pass under 
     if (are_relative(variant.options.positions)) models.push_back(variant);
   CHECK(models.size() >= 11);
   for (const auto& [name, o] : models) {
-    CAPTURE(name, o.dtype, int(o.positions));
+    CAPTURE(name, o.attention.dtype, int(o.positions));
     const Transformer model = random_model(o);
     const Tensor ids = random_ids(2, kText), want = windowed(longer(o, kText), ids);
-    const double bound = o.dtype == float64 ? 1e-12 : 1e-5;
+    const double bound = o.attention.dtype == float64 ? 1e-12 : 1e-5;
     for (const std::int64_t spare : {0, 1, 4, 100})
       CHECK(relative_distance(sliding(model, ids, spare), want) <= bound);
     // And the mask matters, unless the model has a narrower one: a pass without it is another.
-    CHECK((o.window > 0 || relative_distance(longer(o, kText).forward(ids), want) > 1e-4));
+    CHECK(
+        (o.attention.window > 0 || relative_distance(longer(o, kText).forward(ids), want) > 1e-4));
   }
 }
 

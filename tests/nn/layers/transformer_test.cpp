@@ -42,14 +42,12 @@ TEST_CASE("the causal model's gradient to later inputs is exactly 0, to others i
         for (const NormPlacement norm :
              {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone}) {
           CAPTURE(dtype, int(positions), int(form), int(norm));
-          const Transformer model = random_model({.vocab = 5,
-                                                  .d_model = 8,
-                                                  .heads = 2,
-                                                  .context = 6,
-                                                  .positions = positions,
-                                                  .norm = norm,
-                                                  .form = form,
-                                                  .dtype = dtype});
+          const Transformer model =
+              random_model({.vocab = 5,
+                            .context = 6,
+                            .attention = {.d_model = 8, .heads = 2, .form = form, .dtype = dtype},
+                            .positions = positions,
+                            .norm = norm});
           Generator g(5);
           const Tensor x = randn({2, 6, 8}, dtype, g).requires_grad_();
           check_causal([&](const Tensor& e) { return model.forward_embedded(e); }, x);
@@ -58,7 +56,8 @@ TEST_CASE("the causal model's gradient to later inputs is exactly 0, to others i
 
 TEST_CASE("a later token changes no bit of an earlier logit") {
   const NoGrad guard;
-  const Transformer model = random_model({.vocab = 5, .d_model = 32, .context = 70});
+  const Transformer model =
+      random_model({.vocab = 5, .context = 70, .attention = {.d_model = 32, .heads = 4}});
   Generator g(5);
   const Tensor ids = randint(0, 5, {1, 70}, g), logits = model.forward(ids);
   for (const std::int64_t s : {1, 33, 69}) {
@@ -87,13 +86,12 @@ TEST_CASE("sinusoidal positions are Vaswani's") {
 TEST_CASE("every kind of position tells places apart, and none at all does not") {
   for (const Positions positions : kAllPositions) {
     CAPTURE(int(positions));
-    const Transformer model = random_model({.vocab = 5,
-                                            .d_model = 8,
-                                            .heads = 2,
-                                            .layers = 1,
-                                            .context = 6,
-                                            .positions = positions,
-                                            .dtype = float64});
+    const Transformer model =
+        random_model({.vocab = 5,
+                      .layers = 1,
+                      .context = 6,
+                      .attention = {.d_model = 8, .heads = 2, .dtype = float64},
+                      .positions = positions});
     const NoGrad guard;
     // The last of six tokens, after the same five in two orders.
     const auto last = [&](const std::vector<std::int64_t>& ids) {
@@ -150,8 +148,10 @@ TEST_CASE("norms before, after or nowhere; LayerNorm and RMSNorm make rows of si
 }
 
 TEST_CASE("a tied head's gradient is the sum of both uses") {
-  const Transformer model = random_model(
-      {.vocab = 5, .d_model = 8, .heads = 2, .context = 6, .tied = true, .dtype = float64});
+  const Transformer model = random_model({.vocab = 5,
+                                          .context = 6,
+                                          .attention = {.d_model = 8, .heads = 2, .dtype = float64},
+                                          .tied = true});
   for (const NamedTensor& p : parameters(model)) CHECK(p.name.find("head") == std::string::npos);
   Transformer::Options untied_options = model.options;
   untied_options.tied = false;

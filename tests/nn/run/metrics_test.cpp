@@ -60,7 +60,7 @@ TEST_CASE("while a run trains its rows are in the files; saving rewrites them; r
   const fs::path folder = made.path();
   const auto csv = [&] { return read_file((folder / "metrics.csv").string()); };
   RunConfig c = preset("reverse");
-  c.d_model = 16, c.context = 8, c.batch = 4, c.eval_batch = 8, c.steps = 6;
+  c.model.attention.d_model = 16, c.model.context = 8, c.batch = 4, c.eval_batch = 8, c.steps = 6;
   {
     Trainer t(c);
     RunFolder(folder).save(t.snapshot());

@@ -118,7 +118,8 @@ constexpr long kMostKilobytes = 200'000;
 TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
   const Folder folder;
   RunConfig c = preset("reverse");
-  c.d_model = 8, c.heads = 1, c.context = 8, c.batch = 2, c.eval_batch = 2, c.layers = 1;
+  c.model.attention.d_model = 8, c.model.attention.heads = 1, c.model.context = 8, c.batch = 2,
+  c.eval_batch = 2, c.model.layers = 1;
   c.steps = 8, c.warmup = 2, c.schedule = Decay::kCosine;
   std::string good_image;
   {

@@ -111,7 +111,7 @@ TEST_CASE(
     "a run of bfloat16 products goes on with the same bits, or says that its way is another") {
   const heed::autograd::testing::Threads restored_at_the_end;
   RunConfig c = tiny_run();
-  c.matmul = Precision::kBfloat16;
+  c.model.matmul = Precision::kBfloat16;
   Folder straight, folder;
   Trainer whole(c);
   run_to(whole, 12, 3);
@@ -122,7 +122,7 @@ TEST_CASE(
   heed::autograd::set_num_threads(3);
   {
     Trainer second = RunFolder(folder.path()).resume();
-    CHECK(second.config().matmul == Precision::kBfloat16);
+    CHECK(second.config().model.matmul == Precision::kBfloat16);
     run_to(second, 12, 3);
     RunFolder(folder.path()).save(second.snapshot());
   }

@@ -92,12 +92,12 @@ TEST_CASE("an effect is the mean, its standard error and the mean magnitude") {
 
 TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched") {
   Transformer::Options o = small_options();
-  o.dtype = float32;
+  o.attention.dtype = float32;
   const Transformer model = random_model(o);
   const Batch batch = three_prompts();
   for (const Ablation how : {Ablation::kZero, Ablation::kMean, Ablation::kResample}) {
     const auto each = ablate_each(model, batch, {}, how);
-    const auto heads = all_heads(o.layers, o.heads);
+    const auto heads = all_heads(o.layers, o.attention.heads);
     REQUIRE(each.size() == 6);
     for (std::size_t i = 0; i < 6; ++i) {
       const Effect one = ablate(model, batch, {}, {heads[i]}, how);
@@ -111,16 +111,17 @@ TEST_CASE("every head alone, in order, of float32, too, and no .grad is touched"
 
 TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
   const Transformer::Options o = small_options();
-  CHECK(parse_heads("x", "L1H0,L0H2", o.layers, o.heads) == std::vector<HeadIndex>{{1, 0}, {0, 2}});
+  CHECK(parse_heads("x", "L1H0,L0H2", o.layers, o.attention.heads) ==
+        std::vector<HeadIndex>{{1, 0}, {0, 2}});
   for (const char* text : {"", "L", "L1", "H0", "L1H0,", "l1h0", "L1H0 ", "L1H0 L0H0", "LH", "L1H",
                            "L1H0.5", "1H0", "L1H99999999999999999999"}) {
     CAPTURE(text);
-    CHECK_THROWS_WITH(parse_heads("x", text, o.layers, o.heads),
+    CHECK_THROWS_WITH(parse_heads("x", text, o.layers, o.attention.heads),
                       Contains("' names no head; write them as L0H0,L0H1"));
   }
   for (const char* text : {"L1H3", "L2H0", "L-1H0"})
     CHECK_THROWS_WITH(
-        parse_heads("x", text, o.layers, o.heads),
+        parse_heads("x", text, o.layers, o.attention.heads),
         "x: '" + std::string(text) + "' is no head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
   CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {}, Ablation::kZero),

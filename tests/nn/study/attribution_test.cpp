@@ -65,7 +65,7 @@ TEST_CASE("input x gradient is the embeddings' gradient, token by token") {
 
 TEST_CASE("float32 works, and what cannot be integrated is refused") {
   Transformer::Options o = small_options();
-  o.dtype = float32;
+  o.attention.dtype = float32;
   const Transformer model = random_model(o);
   const TokenAttribution t = token_attribution(model, one_sequence(), {}, Baseline::kMean, 65);
   CHECK(t.completeness_error <= 1e-3);
@@ -130,7 +130,7 @@ TEST_CASE("a model's flow is of its own patterns and their gradients") {
   for (const auto& [name, o] : studied_models()) {
     CAPTURE(name);
     const Transformer model = random_model(o);
-    const AttentionFlow flow = attention_flow(model, one_sequence(), kDiff);
+    const AttentionFlow flow = attention_flow(study(model, one_sequence(), kDiff));
     Probe probe;
     for (const char* site : {"blocks.0.attn.hook_pattern", "blocks.1.attn.hook_pattern"})
       probe.record(site);

@@ -44,14 +44,13 @@ TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dt
   for (const Positions positions : kAllPositions)
     for (const DType dtype : {float32, float64})
       for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost}) {
-        const Transformer model = random_model({.vocab = 7,
-                                                .d_model = 8,
-                                                .heads = 2,
-                                                .layers = 2,
-                                                .context = 12,
-                                                .positions = positions,
-                                                .norm = norm,
-                                                .dtype = dtype});
+        const Transformer model =
+            random_model({.vocab = 7,
+                          .layers = 2,
+                          .context = 12,
+                          .attention = {.d_model = 8, .heads = 2, .dtype = dtype},
+                          .positions = positions,
+                          .norm = norm});
         const Causality c = causality(model);
         REQUIRE(c.runs.size() == 4);
         for (const Reach& r : c.runs) {
@@ -67,24 +66,23 @@ TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dt
 }
 
 TEST_CASE("every variant of attention is causal, and a window ends where it says") {
-  for (const auto& [name, o] : variant_models({.vocab = 7,
-                               .d_model = 8,
-                               .heads = 2,
-                               .layers = 2,
-                               .context = 12,
-                               .dtype = heed::autograd::float64})) {
+  for (const auto& [name, o] :
+       variant_models({.vocab = 7,
+       .layers = 2,
+       .context = 12,
+       .attention = {.d_model = 8, .heads = 2, .dtype = heed::autograd::float64}})) {
     const Causality c = causality(random_model(o));
     for (const Reach& r : c.runs) {
       CAPTURE(name, r.name, r.text());
       CHECK(r.ok());
     }
-    if (o.window == 0) continue;
+    if (o.attention.window == 0) continue;
     // Two layers see two windows' worth of tokens, without padding or a cache and with one.
     for (const Reach* r : {&c.runs[0], &c.runs[3]})
       for (std::int64_t t = 0; t < 12; ++t)
         for (std::int64_t s = 0; s <= t; ++s) {
           CAPTURE(name, r->name, t, s, r->text());
-          CHECK((r->at(t, s) != 0) == (t - s <= 2 * (o.window - 1)));
+          CHECK((r->at(t, s) != 0) == (t - s <= 2 * (o.attention.window - 1)));
         }
   }
 }
@@ -128,7 +126,8 @@ TEST_CASE("the certificate is made of several batches where x is long") {
   REQUIRE(places.size() == 1);
   CHECK(places[0].output == 40);
   CHECK(places[0].input == 69);
-  const Transformer model({.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 70}, g);
+  const Transformer model(
+      {.vocab = 5, .layers = 1, .context = 70, .attention = {.d_model = 8, .heads = 2}}, g);
   const Causality c = causality(model, 70);
   CHECK(c.ok());
   for (const Reach& r : c.runs) {
@@ -138,7 +137,8 @@ TEST_CASE("the certificate is made of several batches where x is long") {
 }
 
 TEST_CASE("three outputs show a leak before a run starts, whatever the seed") {
-  Transformer model = random_model({.vocab = 5, .d_model = 8, .heads = 2, .context = 40});
+  Transformer model =
+      random_model({.vocab = 5, .context = 40, .attention = {.d_model = 8, .heads = 2}});
   for (int seed = 1; seed <= 5; ++seed) CHECK(spot_leaks(model, seed).empty());
   const Tensor kept = contiguous(model.head->weight.detach() * 1.0);
   {
@@ -159,7 +159,8 @@ TEST_CASE("three outputs show a leak before a run starts, whatever the seed") {
 }
 
 TEST_CASE("the certificate tells how far it is") {
-  const Transformer model = random_model({.vocab = 3, .d_model = 4, .heads = 1, .context = 40});
+  const Transformer model =
+      random_model({.vocab = 3, .context = 40, .attention = {.d_model = 4, .heads = 1}});
   std::vector<std::int64_t> told;
   causality(model, 40, [&](std::int64_t done, std::int64_t total) {
     CHECK(total == 4 * 40);
@@ -174,7 +175,8 @@ TEST_CASE("the certificate says what it cannot be asked") {
                     "causality: needs an x of [1, T, ...], got [2, 3]");
   CHECK_THROWS_WITH(reach([](const Tensor& t) { return sum(t); }, x),
                     "causality: f needs to map [3, 3, 2] to [3, 3, ...], got []");
-  const Transformer model = random_model({.vocab = 3, .d_model = 4, .heads = 1, .context = 8});
+  const Transformer model =
+      random_model({.vocab = 3, .context = 8, .attention = {.d_model = 4, .heads = 1}});
   CHECK_THROWS_WITH(causality(model, 9),
                     "causality: needs a length of 2 to 8, the model's context, got 9");
 }

@@ -18,10 +18,12 @@ using heed::autograd::float64;
 // head writes `factor` times what it reads. With `shift`, that of the token after it.
 Transformer hand_made(double factor, bool shift, bool uniform) {
   constexpr std::int64_t kTokens = 6;
-  Transformer::Options o{
-      .vocab = kTokens, .d_model = kTokens, .heads = 1, .layers = 1, .context = kTokens};
-  o.mlp = o.bias = false, o.norm = NormPlacement::kNone, o.positions = Positions::kNone;
-  o.form = AttentionForm::kPerHead, o.dtype = float64;
+  Transformer::Options o{.vocab = kTokens,
+                         .layers = 1,
+                         .context = kTokens,
+                         .attention = {.d_model = kTokens, .heads = 1}};
+  o.mlp = o.attention.bias = false, o.norm = NormPlacement::kNone, o.positions = Positions::kNone;
+  o.attention.form = AttentionForm::kPerHead, o.attention.dtype = float64;
   Transformer model(o);
   const NoGrad guard;
   const Tensor one = eye(kTokens, -1, float64);
@@ -51,8 +53,10 @@ TEST_CASE("a head that writes what it reads copies wholly, one that writes anoth
 }
 
 TEST_CASE("copying does not depend on the form of the weights, and refuses post-norm") {
-  for (const auto& [name, o] : heed::nn::testing::variant_models(
-           {.vocab = 7, .d_model = 8, .heads = 4, .layers = 2, .context = 6, .dtype = float64})) {
+  for (const auto& [name, o] : heed::nn::testing::variant_models({.vocab = 7,
+                               .layers = 2,
+                               .context = 6,
+                               .attention = {.d_model = 8, .heads = 4, .dtype = float64}})) {
     CAPTURE(name);
     const Transformer model = heed::nn::testing::random_model(o);
     const std::vector<double> scores = copying_scores(model);
@@ -63,9 +67,10 @@ TEST_CASE("copying does not depend on the form of the weights, and refuses post-
     }
     CHECK(copying_scores(model, 2) != scores);
   }
-  CHECK_THROWS_WITH(copying_scores(heed::nn::testing::random_model(
-                        {.vocab = 5, .d_model = 8, .heads = 2, .norm = NormPlacement::kPost})),
-                    Contains("after each sum"));
+  CHECK_THROWS_WITH(
+      copying_scores(heed::nn::testing::random_model(
+          {.vocab = 5, .attention = {.d_model = 8, .heads = 2}, .norm = NormPlacement::kPost})),
+      Contains("after each sum"));
 }
 
 }  // namespace

@@ -24,11 +24,11 @@ const Batch& two_prompts() {
 
 // L of each sequence with head h at gate g.
 std::vector<double> gated(const Transformer& model, const HeadIndex& h, double g) {
-  std::vector<double> gates(std::size_t(model.options.heads), 1);
+  std::vector<double> gates(std::size_t(model.options.attention.heads), 1);
   gates[std::size_t(h.head)] = g;
   Probe probe;
   probe.scale_heads("blocks." + std::to_string(h.layer) + ".attn.hook_z",
-                    from_data(gates, {model.options.heads}));
+                    from_data(gates, {model.options.attention.heads}));
   return objective_values(model(two_prompts().inputs, {.probe = &probe}), two_prompts(), {})
       .to_vector<double>();
 }
@@ -41,11 +41,11 @@ TEST_CASE("a gate's gradient is the slope of L in it; its integral is the ablati
     const bool steep = o.norm == NormPlacement::kNone;
     const int points = (steep ? 2048 : 256) / (kSanitized ? 16 : 1) + 1;
     const auto all = head_importance(model, two_prompts(), {}, points);
-    REQUIRE(all.size() == std::size_t(o.layers * o.heads));
+    REQUIRE(all.size() == std::size_t(o.layers * o.attention.heads));
     const auto ablations = ablate_each(model, two_prompts(), {}, Ablation::kZero);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const HeadImportance& h = all[i];
-      CHECK(h.head == all_heads(o.layers, o.heads)[i]);
+      CHECK(h.head == all_heads(o.layers, o.attention.heads)[i]);
       const double step = 1e-4;
       const auto above = gated(model, h.head, 1 + step), below = gated(model, h.head, 1 - step);
       double slope = 0, magnitude = 0;
@@ -79,7 +79,8 @@ TEST_CASE("fewer points integrate worse") {
 // x = 1 + written * g, and logit 0 is x - 2 relu(x - bend) if there is a bend.
 Transformer known_model(double written, std::optional<double> bend) {
   Transformer::Options o;
-  o.vocab = 2, o.context = 2, o.d_model = 2, o.heads = 1, o.layers = 1, o.dtype = float64;
+  o.vocab = 2, o.context = 2, o.attention.d_model = 2, o.attention.heads = 1, o.layers = 1,
+  o.attention.dtype = float64;
   o.norm = NormPlacement::kNone, o.positions = Positions::kNone;
   o.mlp = bend.has_value(), o.mlp_ratio = 0.5, o.activation = Activation::kRelu;
   Transformer model(o);

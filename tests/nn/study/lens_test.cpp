@@ -63,7 +63,7 @@ TEST_CASE("the parts' contributions sum to the logit, or the difference of logit
   const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {2, 6, 5, 4, 0, 3}});
   for (const DType dtype : {float64, float32})
     for (auto [name, o] : studied_models()) {
-      o.dtype = dtype;
+      o.attention.dtype = dtype;
       const Transformer model = random_model(o);
       for (const Objective& wanted : {Objective{Objective::kDifference, 4, 2, {}},
                                       Objective{Objective::kLogit, 4, 0, {1, 4}}}) {
@@ -97,7 +97,7 @@ TEST_CASE("without norms a head's contribution to its last layer's logit is its 
   std::size_t seen = 0;
   for (const Contribution& part : logit_attribution(model, one_sequence(), wanted)) {
     if (!part.name.starts_with("L1H")) continue;
-    const auto head = parse_heads("x", part.name, o.layers, o.heads);
+    const auto head = parse_heads("x", part.name, o.layers, o.attention.heads);
     CHECK(
         part.effect.mean ==
         Approx(-ablate(model, one_sequence(), wanted, head, Ablation::kZero).mean).epsilon(1e-11));

@@ -22,7 +22,8 @@ using heed::testing::Folder;
 
 Transformer::Options cycle_reader() {
   Transformer::Options o;
-  o.vocab = 6, o.d_model = 8, o.heads = 2, o.layers = 2, o.context = 6, o.dtype = float64;
+  o.vocab = 6, o.attention.d_model = 8, o.attention.heads = 2, o.layers = 2, o.context = 6,
+  o.attention.dtype = float64;
   return o;
 }
 
@@ -193,19 +194,6 @@ TEST_CASE("a score is reached by a head of the layer asked for, first of all") {
   CHECK(first_reached(study, &HeadReport::induction, 1, 0.5) == 110);
   CHECK_FALSE(first_reached(study, &HeadReport::induction, 1, 0.9));
   CHECK_FALSE(first_reached(study, &HeadReport::induction, 0, 0.5));
-}
-
-TEST_CASE("over_time.csv has a row per number, empty where it is none") {
-  OverTime study = with_losses({{0, 4}});
-  study.moments[0].flow = {{1, 0.125, 0.5}};
-  const std::string csv = over_time_csv(study);
-  CHECK(
-      csv.starts_with("step,layer,head,quantity,value\n0,,,loss,1\n0,,,counted_loss,4\n"
-                      "0,,,optimal_loss,\n0,1,,resid_pre_grad,0.125\n"
-                      "0,1,,resid_post_grad,0.5\n"));
-  CHECK(has(csv, "\n0,1,0,induction,0\n"));
-  const auto rows = std::count(csv.begin(), csv.end(), '\n');
-  CHECK(std::size_t(rows) == 1 + 3 + 2 + 2 * head_quantities().size());
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST_CASE("agreement of estimates that are known") {
 
 TEST_CASE("more places than copies at a time, and float32") {
   Transformer::Options o = small_options();
-  o.context = 40, o.layers = 1, o.dtype = float32;
+  o.context = 40, o.layers = 1, o.attention.dtype = float32;
   const Transformer model = random_model(o);
   std::vector<std::int64_t> clean, corrupt;
   for (std::int64_t i = 0; i < 40; ++i) clean.push_back(i * i % 7), corrupt.push_back(i * i % 7);

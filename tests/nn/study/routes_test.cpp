@@ -58,7 +58,7 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
   const Tensor nothing = le(length, 0.0);                    // after the last target
   CHECK(largest(masked_fill(sum(r.shares(), {0}) - 1.0, nothing, 0)) <= 1e-10);
   const Block& block = model.blocks[std::size_t(r.layer)];
-  const std::int64_t heads = model.options.heads, own = block.attn.options.kv_heads;
+  const std::int64_t heads = model.options.attention.heads, own = block.attn.options.kv_heads;
   const auto part = [&](const std::string& name) {
     const auto found = std::find(r.parts.begin(), r.parts.end(), name);
     REQUIRE(found != r.parts.end());
@@ -95,8 +95,11 @@ void check_block(const Transformer& model, const Batch& batch, const Objective& 
 TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut") {
   const Batch batch = two_sequences();
   for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
-    for (const auto& [name, options] : heed::nn::testing::variant_models(
-             {.vocab = 5, .d_model = 8, .heads = 4, .layers = 2, .context = 6, .dtype = float64})) {
+    for (const auto& [name, options] :
+         heed::nn::testing::variant_models({.vocab = 5,
+         .layers = 2,
+         .context = 6,
+         .attention = {.d_model = 8, .heads = 4, .dtype = float64}})) {
       Transformer::Options o = options;
       o.norm = norm;
       CAPTURE(name, int(norm));
@@ -112,8 +115,9 @@ TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut")
 
 TEST_CASE("head-to-head edges are a head's output times the part that reads it") {
   const Batch batch = two_sequences();
-  Transformer::Options o{.vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = 6};
-  o.dtype = float64;
+  Transformer::Options o{
+      .vocab = 5, .layers = 2, .context = 6, .attention = {.d_model = 8, .heads = 2}};
+  o.attention.dtype = float64;
   const Transformer model = heed::nn::testing::random_model(o);
   const RouteStudy s = routes(model, study(model, batch, {}));
   CHECK(s.edges.size() == 2 * 6);  // two heads, then Q, K and V of two
@@ -145,7 +149,7 @@ TEST_CASE("head-to-head edges are a head's output times the part that reads it")
 
 TEST_CASE("routes leave .grad alone") {
   const Transformer model = heed::nn::testing::random_model(
-      {.vocab = 5, .d_model = 8, .heads = 2, .layers = 1, .context = 6});
+      {.vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   routes(model, study(model, two_sequences(), {}));
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
 }

@@ -27,14 +27,15 @@ const Sequence kFirst = sequence({0, 3, 1, 3, 4, 2}, {3, 1, 3, 4, 2, 1});
 const Sequence kSecond = sequence({1, 1, 4, 0, 2, 3}, {1, 4, kIgnored, 2, kIgnored, 0});
 
 Transformer::Options small() {
-  Transformer::Options o{.vocab = 5, .d_model = 8, .heads = 4, .layers = 2, .context = 6};
-  o.dtype = float64;
+  Transformer::Options o{
+      .vocab = 5, .layers = 2, .context = 6, .attention = {.d_model = 8, .heads = 4}};
+  o.attention.dtype = float64;
   return o;
 }
 
 TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the objective") {
   Transformer::Options o = small();
-  o.kv_heads = 2, o.sink = Sink::kLearned, o.window = 4;
+  o.attention.kv_heads = 2, o.attention.sink = Sink::kLearned, o.attention.window = 4;
   const Transformer model = heed::nn::testing::random_model(o);
   for (const Objective& objective :
        {Objective{}, Objective{.positions = {1, 3}}, Objective{Objective::kLogit, 2, 0, {}},
@@ -126,7 +127,7 @@ TEST_CASE(
 TEST_CASE("norms of a head's blocks of the weights are those of their gradients") {
   for (const std::int64_t kv_heads : {4, 2}) {
     Transformer::Options o = small();
-    o.form = AttentionForm::kPerHead, o.kv_heads = kv_heads;
+    o.attention.form = AttentionForm::kPerHead, o.attention.kv_heads = kv_heads;
     const Transformer model = heed::nn::testing::random_model(o);
     const Batch both = make_batch({kFirst, kSecond});
     const Study s = study(model, both, {});

@@ -61,8 +61,10 @@ TEST_CASE(
 }
 
 TEST_CASE("every head of a variant is scored, with the keys and values that it reads") {
-  for (const auto& [name, o] : heed::nn::testing::variant_models(
-           {.vocab = 5, .d_model = 8, .heads = 4, .layers = 1, .context = 6, .dtype = float64})) {
+  for (const auto& [name, o] : heed::nn::testing::variant_models({.vocab = 5,
+                               .layers = 1,
+                               .context = 6,
+                               .attention = {.d_model = 8, .heads = 4, .dtype = float64}})) {
     CAPTURE(name);
     const Transformer model = heed::nn::testing::random_model(o);
     const Tensor ids = from_data(std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}, {1, 6});
@@ -164,7 +166,7 @@ TEST_CASE("a constant added to a row of scores changes no output and no gradient
 
 TEST_CASE("permuted heads have permuted gradients") {
   Transformer::Options o = small_options();
-  o.form = AttentionForm::kPerHead;
+  o.attention.form = AttentionForm::kPerHead;
   o.positions = Positions::kRope;  // or the gradient of b_K is rounding alone, see below
   Studied t(o), permuted(o);
   const std::vector<std::int64_t> order{2, 0, 1};

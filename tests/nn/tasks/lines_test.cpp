@@ -109,7 +109,7 @@ TEST_CASE("after the mark only the answer counts, and whole answers are right or
   CHECK(task->facts().whole_answers);
   CHECK(task->facts().accuracy == "whole answers right");
   CHECK(task->facts().note ==
-        "1 of 27 lines are longer than 9 tokens (context less the stop) and left out; --context "
+        "1 of 27 lines are longer than 9 tokens (context less the stop) and left out; `context` "
         "21 takes all; 1 of 27 lines have no '=' and are left out");
   Generator g(2);
   for (const Row& row : rows_of(task->sample(100, g))) {
@@ -206,15 +206,15 @@ TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
   CHECK(text_error({.path = longer.path(), .context = 16, .by_line = true}) ==
         "lines: '" + longer.path() +
             "' has 9 lines to use (2 of 11 lines are longer than 15 tokens (context less the stop) "
-            "and left out; --context 31 takes all): needs 10 or more, of which a tenth is held "
+            "and left out; `context` 31 takes all): needs 10 or more, of which a tenth is held "
             "out");
   const File many(numbers(100));
   const auto error = [&](bool lines, const std::string& mark) {
     return text_error({.path = many.path(), .by_line = lines, .answer_after = mark});
   };
-  CHECK(error(true, "=").starts_with("answer-after: '=' never occurs in"));
-  CHECK(error(true, "==").starts_with("answer-after: needs one character"));
-  CHECK(error(false, "1").find("give one as --lines") != std::string::npos);
+  CHECK(error(true, "=").starts_with("`answer-after`: '=' never occurs in"));
+  CHECK(error(true, "==").starts_with("`answer-after`: needs one character"));
+  CHECK(error(false, "1").find("give one as `lines`") != std::string::npos);
 }
 
 TEST_CASE("among words the mark ends one, and <unk> is none", "[lines]") {
@@ -245,7 +245,7 @@ TEST_CASE("among words the mark ends one, and <unk> is none", "[lines]") {
           std::string::npos);
   }
   options.answer_after = "k", options.max_words = 10;  // of <unk> alone
-  CHECK(text_error(options).starts_with("answer-after: no word that is a token ends in 'k' in"));
+  CHECK(text_error(options).starts_with("`answer-after`: no word that is a token ends in 'k' in"));
 }
 
 TEST_CASE("a text may have 65,536 different characters, and no more", "[lines][text]") {

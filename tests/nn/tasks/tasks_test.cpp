@@ -155,7 +155,7 @@ TEST_CASE("a task's parameters are settings of one table", "[tasks]") {
     return error_of([&] { complete_parameters(task, values); });
   };
   REQUIRE(refusal("urn", {{"periods", "3..4"}}) ==
-          "task-periods: the task urn does not have it; induction has");
+          "`task-periods`: the task urn does not have it; induction has");
   REQUIRE(refusal("text", {{"colors", "3"}}) ==
           "task-colors: the task text does not have it; urn has");
   REQUIRE(refusal("urn", {{"colors", "1"}}) ==

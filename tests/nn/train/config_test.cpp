@@ -15,7 +15,7 @@ using heed::autograd::testing::is_zero;
 
 TEST_CASE("config.toml keeps every value") {
   RunConfig c = preset("reverse");
-  c.task = "text", c.lr = 0.1 + 0.2, c.form = AttentionForm::kPerHead;
+  c.task = "text", c.lr = 0.1 + 0.2, c.model.attention.form = AttentionForm::kPerHead;
   for (const char* path :
        {"/a b/it's [one], 2 = 3;ä.txt", "a#b", "a\"b", "c:\\new\\text", "a\nb\x7f"}) {
     c.text = path;
@@ -49,14 +49,14 @@ TEST_CASE("config.toml is written as it always was") {
 
 TEST_CASE("matmul is in config.toml where it is not float32, and reaches the model") {
   RunConfig c;
-  c.matmul = Precision::kBfloat16;
+  c.model.matmul = Precision::kBfloat16;
   CHECK_THAT(to_toml(c), Contains("dtype = \"float32\"\nmatmul = \"bfloat16\"\n"));
-  CHECK(from_toml(to_toml(c)).matmul == Precision::kBfloat16);
-  CHECK(from_toml(to_toml(RunConfig())).matmul == Precision::kFloat32);
+  CHECK(from_toml(to_toml(c)).model.matmul == Precision::kBfloat16);
+  CHECK(from_toml(to_toml(RunConfig())).model.matmul == Precision::kFloat32);
   Generator g(1);
   CHECK(make_model(c, 8, 8, g).options.matmul == Precision::kBfloat16);
-  c.dtype = float64;
-  CHECK_THROWS_WITH(validate(c), Contains("matmul: bfloat16 rounds float32 numbers, got dtype "
+  c.model.attention.dtype = float64;
+  CHECK_THROWS_WITH(validate(c), Contains("`matmul`: bfloat16 rounds float32 numbers, got `dtype` "
                                           "float64; leave out one of them"));
 }
 
@@ -100,21 +100,21 @@ TEST_CASE("config.toml keeps the parameters of its own task") {
   CHECK(make_task(back)->facts().classes == 7);
   c.task = "reverse";
   CHECK_THROWS_WITH(validate(c), Catch::Matchers::Equals(
-                                     "task-colors: the task reverse does not have it; urn has"));
+                                     "`task-colors`: the task reverse does not have it; urn has"));
   c.task_parameters = {{"vocabulary", "0"}};
-  CHECK_THROWS_WITH(validate(c), Contains("task-vocabulary needs a whole number, 1 to 52"));
+  CHECK_THROWS_WITH(validate(c), Contains("`task-vocabulary` needs a whole number, 1 to 52"));
 }
 
 TEST_CASE("validate names what is out of range") {
   RunConfig c;
-  c.dropout = 1;
-  CHECK_THROWS_WITH(validate(c), Contains("dropout needs a number, 0 to below 1, got '1'"));
-  c.dropout = 0, c.lr = 0;
-  CHECK_THROWS_WITH(validate(c), Contains("lr needs a number, above 0 to 10, got '0'"));
+  c.model.attention.dropout = 1;
+  CHECK_THROWS_WITH(validate(c), Contains("`dropout` needs a number, 0 to below 1, got '1'"));
+  c.model.attention.dropout = 0, c.lr = 0;
+  CHECK_THROWS_WITH(validate(c), Contains("`lr` needs a number, above 0 to 10, got '0'"));
   c.lr = 1e-3, c.min_lr = 2e-3;
   CHECK_THROWS_WITH(validate(c), Contains("min-lr"));
   c.min_lr = 0, c.clip = HUGE_VAL;
-  CHECK_THROWS_WITH(validate(c), Contains("clip needs a number, at least 0"));
+  CHECK_THROWS_WITH(validate(c), Contains("`clip` needs a number, at least 0"));
 }
 
 // Options that contradict each other, and what says so.
@@ -130,41 +130,52 @@ TEST_CASE("validate names the options that do not fit, and the way out") {
     }
   };
   using C = RunConfig;
-  CHECK(problem([](C& c) { c.heads = 3, c.d_head = 10; }).empty());
-  CHECK(problem([](C& c) { c.heads = 3; }) ==
-        "d-model: 64 is not divisible by heads 3; choose d-model as a multiple of heads, or give "
-        "d-head");
-  CHECK(problem([](C& c) { c.d_head = 7; }) == "positions: rope needs an even d-head, got 7");
-  CHECK(problem([](C& c) { c.heads = 4, c.kv_heads = 3; }) ==
-        "kv-heads: 3 does not divide heads 4; choose a divisor");
-  CHECK(problem([](C& c) { c.kv_heads = 1, c.form = AttentionForm::kPackedHeads; }) ==
-        "kv-heads: the form packed_heads stores q, k and v of each head together; choose another "
-        "form");
-  CHECK(problem([](C& c) { c.k_bias = true; }) ==
-        "form: packed_qkv has biases of q, k and v all or none, got q-bias no, k-bias yes, v-bias "
-        "no; choose the form separate");
-  CHECK(problem([](C& c) { c.k_bias = true, c.form = AttentionForm::kSeparate; }).empty());
-  CHECK(problem([](C& c) { c.o_bias = true; }).empty());
-  CHECK(problem([](C& c) { c.mlp_act = Activation::kSilu; }) ==
-        "mlp-act: there is no MLP; add mlp");
-  CHECK(problem([](C& c) { c.mlp_ratio = 2; }) == "mlp-ratio: there is no MLP; add mlp");
-  CHECK(problem([](C& c) { c.mlp = true, c.mlp_ratio = 0.001; }) ==
-        "mlp-ratio: 0.001 times d-model 64 is no width; choose more");
-  CHECK(problem([](C& c) { c.norm = NormPlacement::kNone, c.norm_kind = NormKind::kRMSNorm; }) ==
-        "norm-kind: rmsnorm has no place with norm none; choose norm pre or post");
-  CHECK(problem([](C& c) { c.tied = true, c.init = Init::kMuP; }) ==
-        "init: mup draws the output layer smaller than the embedding that tied makes it; leave out "
-        "tied");
+  using A = MultiHeadAttention::Options;
+  const auto attention_problem = [&](auto change) {
+    return problem([&](C& c) { change(c.model.attention); });
+  };
+  CHECK(attention_problem([](A& a) { a.heads = 3, a.d_head = 10; }).empty());
+  CHECK(attention_problem([](A& a) { a.heads = 3; }) ==
+        "MultiHeadAttention: `d_model` 64 is not divisible by `heads` 3; choose a multiple, or set "
+        "`d_head`");
+  CHECK(attention_problem([](A& a) { a.d_head = 7; }) ==
+        "MultiHeadAttention: RoPE needs an even `d_head` (by default `d_model` / `heads`), got 7");
+  CHECK(attention_problem([](A& a) { a.heads = 4, a.kv_heads = 3; }) ==
+        "MultiHeadAttention: `kv_heads` 3 does not divide `heads` 4; choose a divisor");
+  CHECK(attention_problem([](A& a) { a.kv_heads = 1, a.form = AttentionForm::kPackedHeads; }) ==
+        "MultiHeadAttention: `form` packed_heads stores q, k and v of each head together, got "
+        "`heads` 2 and `kv_heads` 1; choose another form");
+  CHECK(attention_problem([](A& a) { a.k_bias = true; }) ==
+        "MultiHeadAttention: `form` packed_qkv has biases of q, k and v all or none, got `q_bias` "
+        "no, `k_bias` yes, `v_bias` no; choose the form separate or per_head");
+  CHECK(
+      attention_problem([](A& a) { a.k_bias = true, a.form = AttentionForm::kSeparate; }).empty());
+  CHECK(attention_problem([](A& a) { a.out_bias = true; }).empty());
+  CHECK(problem([](C& c) { c.model.activation = Activation::kSilu; }) ==
+        "`mlp-act`: there is no MLP; add `mlp`");
+  CHECK(problem([](C& c) { c.model.mlp_ratio = 2; }) == "`mlp-ratio`: there is no MLP; add `mlp`");
+  CHECK(problem([](C& c) { c.model.mlp = true, c.model.mlp_ratio = 0.001; }) ==
+        "Transformer: needs `mlp_ratio` times `d_model` from 1 to 1024 `d_model`, got 0.001 times "
+        "64");
+  CHECK(problem([](C& c) {
+          c.model.norm = NormPlacement::kNone, c.model.norm_kind = NormKind::kRMSNorm;
+        }) == "`norm-kind`: rmsnorm has no place with `norm` none; choose `norm` pre or post");
+  CHECK(problem([](C& c) { c.model.tied = true, c.init = Init::kMuP; }) ==
+        "`init`: mup draws the output layer smaller than the embedding that `tied` makes it; leave "
+        "out `tied`");
 }
 
 // 2 layers of d-model 10, 4 heads of 6 and 5, one of keys and values, no bias in q, MLP 15 wide.
 RunConfig everything_unusual() {
   RunConfig c;
-  c.d_model = 10, c.heads = 4, c.d_head = 6, c.d_value = 5, c.kv_heads = 1, c.window = 7;
-  c.scale = ScaleRule::kLearned, c.qk_norm = true, c.soft_cap = 20, c.sink = Sink::kLearned;
-  c.mlp = true, c.mlp_act = Activation::kSwiglu, c.mlp_ratio = 1.5, c.bias = true, c.q_bias = false;
-  c.positions = Positions::kLearned, c.norm_kind = NormKind::kRMSNorm, c.norm = NormPlacement::kPre;
-  c.residual_scale = ResidualRule::kInvSqrtDepth, c.form = AttentionForm::kSeparate;
+  Transformer::Options& m = c.model;
+  MultiHeadAttention::Options& a = m.attention;
+  a.d_model = 10, a.heads = 4, a.d_head = 6, a.d_value = 5, a.kv_heads = 1, a.window = 7;
+  a.scale = ScaleRule::kLearned, a.qk_norm = true, a.soft_cap = 20, a.sink = Sink::kLearned;
+  a.bias = true, a.q_bias = false, a.form = AttentionForm::kSeparate;
+  m.mlp = true, m.activation = Activation::kSwiglu, m.mlp_ratio = 1.5;
+  m.positions = Positions::kLearned, m.norm_kind = NormKind::kRMSNorm, m.norm = NormPlacement::kPre;
+  m.residual_scale = ResidualRule::kInvSqrtDepth;
   c.init = Init::kOrthogonal, c.q_init = Init::kOnes, c.o_init = Init::kGPT2;
   return c;
 }
@@ -183,13 +194,13 @@ TEST_CASE("config.toml keeps the model's options, and the model has the paramete
         33 * 10 + 48 * 10 + 2 * (attention + mlp + norms) + 10 + 32 * 10);
   const MultiHeadAttention::Options& a = model.blocks[1].attn.options;
   CHECK((a.soft_cap == 20 && a.window == 7 && a.sink == Sink::kLearned && a.qk_norm));
-  CHECK(model.blocks[0].options.residual_scale == 0.5);
+  CHECK(model.blocks[0].residual_scale == 0.5);
 }
 
 TEST_CASE("projections are drawn as they are told, in every form; the rest as if they were not") {
   for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kSeparate}) {
     RunConfig c;
-    c.form = form;
+    c.model.attention.form = form;
     Generator g(1), again(1);
     const Transformer plain = make_model(c, 33, 32, g);
     c.k_init = Init::kOnes, c.o_init = Init::kOrthogonal;
@@ -231,7 +242,8 @@ TEST_CASE("every init has the standard deviations that it states, and zero biase
         Row{Init::kKaiming, 0.5, std::sqrt(2.0) * in, std::sqrt(2.0) * wide, std::sqrt(2.0) * in},
         Row{Init::kOrthogonal, 0.5, in, wide, 0.1}, Row{Init::kMuP, 1, in, wide, 1 / 64.0}}) {
     RunConfig c;
-    c.init = r.init, c.mlp = c.bias = true, c.context = 256, c.positions = Positions::kLearned;
+    c.init = r.init, c.model.mlp = c.model.attention.bias = true, c.model.context = 256,
+    c.model.positions = Positions::kLearned;
     Generator g(1);
     const Transformer m = make_model(c, 100, 100, g);
     CAPTURE(enum_name(r.init));

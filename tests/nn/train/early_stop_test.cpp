@@ -11,7 +11,8 @@ using namespace heed::nn;
 
 RunConfig tiny() {
   RunConfig c = preset("reverse");
-  c.d_model = 16, c.context = 8, c.batch = 16, c.eval_batch = 16, c.steps = 60, c.eval_every = 2;
+  c.model.attention.d_model = 16, c.model.context = 8, c.batch = 16, c.eval_batch = 16,
+  c.steps = 60, c.eval_every = 2;
   return c;
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("an early end needs evaluations") {
   RunConfig c = tiny();
   c.eval_every = 0;
   c.patience = 1;
-  CHECK_THROWS_WITH(validate(c), Contains("is looked at after each evaluation"));
+  CHECK_THROWS_WITH(validate(c), Contains("is tested after each evaluation"));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class Bits : public Task {
 
 TEST_CASE("accuracy is of positions, or of whole answers where there are some") {
   const Transformer model = heed::nn::testing::random_model(
-      {.vocab = 2, .d_model = 8, .heads = 2, .layers = 1, .context = 4});
+      {.vocab = 2, .layers = 1, .context = 4, .attention = {.d_model = 8, .heads = 2}});
   const Bits by_position(false), by_answer(true);
   const Batch all = by_answer.evaluation(0, 100);
   const auto guesses = argmax(model(all.inputs), -1).to_vector<std::int64_t>();

@@ -89,8 +89,10 @@ void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
 
 RunConfig tiny_shared(heed::autograd::DType dtype = heed::autograd::float32) {
   RunConfig c = preset("urn");
-  c.d_model = 16, c.heads = 2, c.context = 12, c.batch = 16, c.eval_batch = 16;
-  c.steps = 6, c.warmup = 2, c.dtype = dtype, c.accumulate = 8, c.dropout = 0.2;
+  c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 16,
+  c.eval_batch = 16;
+  c.steps = 6, c.warmup = 2, c.model.attention.dtype = dtype, c.accumulate = 8,
+  c.model.attention.dropout = 0.2;
   return c;
 }
 

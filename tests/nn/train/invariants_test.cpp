@@ -29,7 +29,8 @@ using heed::nn::testing::random_model;
 
 RunConfig tiny_watched() {
   RunConfig c = preset("reverse");
-  c.layers = 2, c.d_model = 16, c.heads = 4, c.context = 8, c.batch = 4, c.eval_batch = 8;
+  c.model.layers = 2, c.model.attention.d_model = 16, c.model.attention.heads = 4,
+  c.model.context = 8, c.batch = 4, c.eval_batch = 8;
   c.steps = 4;
   return c;
 }
@@ -42,31 +43,43 @@ const std::vector<Variant>& variants() {
   using C = RunConfig;
   static const std::vector<Variant> list = {
       {"as it is", [](C&) {}},
-      {"no scale", [](C& c) { c.scale = ScaleRule::kNone; }},
-      {"1/d-head", [](C& c) { c.scale = ScaleRule::kInvHead; }},
-      {"1/sqrt-d-model", [](C& c) { c.scale = ScaleRule::kInvSqrtModel; }},
-      {"learned scale", [](C& c) { c.scale = ScaleRule::kLearned; }},
-      {"scores of hundreds", [](C& c) { c.scale = 300.0; }},
-      {"shared keys and values", [](C& c) { c.kv_heads = 2, c.d_head = 6, c.d_value = 3; }},
-      {"one head of keys", [](C& c) { c.kv_heads = 1; }},
-      {"window", [](C& c) { c.window = 3; }},
-      {"window of one", [](C& c) { c.window = 1; }},
-      {"QK-norm", [](C& c) { c.qk_norm = true; }},
-      {"soft cap", [](C& c) { c.soft_cap = 0.5; }},
-      {"softmax-one", [](C& c) { c.sink = Sink::kZero; }},
-      {"sink", [](C& c) { c.sink = Sink::kLearned; }},
+      {"no scale", [](C& c) { c.model.attention.scale = ScaleRule::kNone; }},
+      {"1/d-head", [](C& c) { c.model.attention.scale = ScaleRule::kInvHead; }},
+      {"1/sqrt-d-model", [](C& c) { c.model.attention.scale = ScaleRule::kInvSqrtModel; }},
+      {"learned scale", [](C& c) { c.model.attention.scale = ScaleRule::kLearned; }},
+      {"scores of hundreds", [](C& c) { c.model.attention.scale = 300.0; }},
+      {"shared keys and values",
+       [](C& c) {
+         c.model.attention.kv_heads = 2, c.model.attention.d_head = 6,
+         c.model.attention.d_value = 3;
+       }},
+      {"one head of keys", [](C& c) { c.model.attention.kv_heads = 1; }},
+      {"window", [](C& c) { c.model.attention.window = 3; }},
+      {"window of one", [](C& c) { c.model.attention.window = 1; }},
+      {"QK-norm", [](C& c) { c.model.attention.qk_norm = true; }},
+      {"soft cap", [](C& c) { c.model.attention.soft_cap = 0.5; }},
+      {"softmax-one", [](C& c) { c.model.attention.sink = Sink::kZero; }},
+      {"sink", [](C& c) { c.model.attention.sink = Sink::kLearned; }},
       {"sink, soft cap, shared values",
-       [](C& c) { c.sink = Sink::kLearned, c.soft_cap = 2, c.kv_heads = 1; }},
-      {"dropout", [](C& c) { c.dropout = 0.3; }},
-      {"dropout, sink, window", [](C& c) { c.dropout = 0.5, c.sink = Sink::kZero, c.window = 4; }},
-      {"dropout, soft cap", [](C& c) { c.dropout = 0.3, c.soft_cap = 1; }},
-      {"RoPE", [](C& c) { c.positions = Positions::kRope; }},
-      {"ALiBi", [](C& c) { c.positions = Positions::kAlibi; }},
-      {"learned positions", [](C& c) { c.positions = Positions::kLearned; }},
-      {"MLP, norm after", [](C& c) { c.mlp = true, c.norm = NormPlacement::kPost; }},
-      {"per head", [](C& c) { c.form = AttentionForm::kPerHead; }},
-      {"parts", [](C& c) { c.accumulate = 2, c.dropout = 0.2; }},
-      {"float64", [](C& c) { c.dtype = float64, c.dropout = 0.2; }},
+       [](C& c) {
+         c.model.attention.sink = Sink::kLearned, c.model.attention.soft_cap = 2,
+         c.model.attention.kv_heads = 1;
+       }},
+      {"dropout", [](C& c) { c.model.attention.dropout = 0.3; }},
+      {"dropout, sink, window",
+       [](C& c) {
+         c.model.attention.dropout = 0.5, c.model.attention.sink = Sink::kZero,
+         c.model.attention.window = 4;
+       }},
+      {"dropout, soft cap",
+       [](C& c) { c.model.attention.dropout = 0.3, c.model.attention.soft_cap = 1; }},
+      {"RoPE", [](C& c) { c.model.positions = Positions::kRope; }},
+      {"ALiBi", [](C& c) { c.model.positions = Positions::kAlibi; }},
+      {"learned positions", [](C& c) { c.model.positions = Positions::kLearned; }},
+      {"MLP, norm after", [](C& c) { c.model.mlp = true, c.model.norm = NormPlacement::kPost; }},
+      {"per head", [](C& c) { c.model.attention.form = AttentionForm::kPerHead; }},
+      {"parts", [](C& c) { c.accumulate = 2, c.model.attention.dropout = 0.2; }},
+      {"float64", [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }},
   };
   return list;
 }
@@ -90,15 +103,15 @@ TEST_CASE("invariants hold over several blocks of keys, and with large and tiny 
       for (const double cap : {0.0, 20.0}) {
         CAPTURE(scale, int(sink), cap);
         const Transformer model = random_model({.vocab = 5,
-                                                .d_model = 16,
-                                                .heads = 2,
                                                 .layers = 1,
                                                 .context = 900,
-                                                .mlp = false,
-                                                .scale = scale,
-                                                .soft_cap = cap,
-                                                .sink = sink,
-                                                .dropout = 0.1});
+                                                .attention = {.d_model = 16,
+                                                              .heads = 2,
+                                                              .scale = scale,
+                                                              .soft_cap = cap,
+                                                              .sink = sink,
+                                                              .dropout = 0.1},
+                                                .mlp = false});
         Generator g(2);
         Probe probe;
         record_invariants(probe, model);
@@ -208,8 +221,8 @@ TEST_CASE("NaN and infinities fail where they stand") {
 }
 
 TEST_CASE("what a probe replaces in a pass is seen") {
-  const Transformer model =
-      random_model({.vocab = 5, .d_model = 16, .heads = 2, .context = 8, .mlp = false});
+  const Transformer model = random_model(
+      {.vocab = 5, .context = 8, .attention = {.d_model = 16, .heads = 2}, .mlp = false});
   Generator g(2);
   const Tensor ids = randint(0, 5, {2, 8}, g);
   const auto broken = [&](const std::string& site, const Probe::Replace& f) {
@@ -248,7 +261,7 @@ std::string error_of(Trainer& t) {
 
 TEST_CASE("a step that breaks an invariant throws, and leaves weights and streams as they were") {
   RunConfig c = tiny_watched();
-  c.window = 3, c.check_invariants = 2, c.dropout = 0.1;
+  c.model.attention.window = 3, c.check_invariants = 2, c.model.attention.dropout = 0.1;
   Trainer t(c), twin(c);
   t.step(), twin.step();
   t.model.blocks[1].attn.options.window = 0;  // the layer looks further than the model says
@@ -278,7 +291,7 @@ TEST_CASE("a wrong backward of attention ends the step") {
   CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
   c.accumulate = 2;
   CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
-  c.soft_cap = 3;
+  c.model.attention.soft_cap = 3;
   CHECK_THAT(with_mutation(c, "softmax", 0, [](const Tensor& g) { return g + 1e-4; }),
              Contains("dL/dS of key 1, which is masked, is 0.0001"));
 }
@@ -296,7 +309,7 @@ TEST_CASE("a resumed run may be looked at in another rhythm") {
   RunFolder(folder.path()).save(resumed.snapshot());
   CHECK(RunFolder(folder.path()).resume().config().check_invariants == 1);
   changed.check_invariants = -1;
-  CHECK_THROWS_WITH(resumed.set(changed), Contains("check-invariants needs a whole number, 0 to "));
+  CHECK_THROWS_WITH(resumed.set(changed), Contains("`check-invariants` needs a whole number, 0 to "));
 }
 
 }  // namespace

@@ -50,29 +50,34 @@ TEST_CASE("available memory is the machine's, or what a cgroup leaves") {
 
 TEST_CASE("sizes that this machine cannot hold are refused before memory is taken") {
   RunConfig c;
-  c.mlp = true, c.layers = 256, c.d_model = 16384, c.heads = 1, c.batch = 1;
+  c.model.mlp = true, c.model.layers = 256, c.model.attention.d_model = 16384,
+  c.model.attention.heads = 1, c.batch = 1;
   Generator g(1);
   CHECK_THROWS_WITH(check_run_memory(c, 32, 32), Contains("with its gradients and moments; "));
   CHECK_THROWS_WITH(make_model(c, 32, 32, g), Contains("of memory are free here"));
   CHECK_THROWS_AS(Trainer(c), ValueError);
   RunConfig wide;
-  wide.heads = 1024, wide.d_head = 16384, wide.layers = 256;
+  wide.model.attention.heads = 1024, wide.model.attention.d_head = 16384, wide.model.layers = 256;
   CHECK_THROWS_AS(check_run_memory(wide, 32, 32), ValueError);
   RunConfig ratio;
-  ratio.mlp = true, ratio.d_model = 16384, ratio.mlp_ratio = 64, ratio.layers = 16;
+  ratio.model.mlp = true, ratio.model.attention.d_model = 16384, ratio.model.mlp_ratio = 64,
+  ratio.model.layers = 16;
   CHECK_THROWS_AS(check_run_memory(ratio, 32, 32), ValueError);
-  ratio.mlp_ratio = 1e-4, ratio.kv_heads = 1, ratio.d_head = ratio.d_value = 1;
+  ratio.model.mlp_ratio = 1e-4, ratio.model.attention.kv_heads = 1,
+  ratio.model.attention.d_head = ratio.model.attention.d_value = 1;
   CHECK_NOTHROW(check_run_memory(ratio, 32, 32));
   RunConfig logits;
-  logits.layers = 1, logits.d_model = 2, logits.batch = 65536, logits.context = 65536;
-  CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("context: batch 65536"));
+  logits.model.layers = 1, logits.model.attention.d_model = 2, logits.batch = 65536,
+  logits.model.context = 65536;
+  CHECK_THROWS_WITH(check_run_memory(logits, 32, 65536), Contains("`context`: batch 65536"));
   logits.accumulate = 65536;  // one row at a time
   check_run_memory(logits, 32, 64);
 }
 
 TEST_CASE("scores are never stored, so long contexts are not refused") {
   RunConfig c;
-  c.layers = 2, c.heads = 64, c.d_model = 64, c.context = 16384, c.batch = 1;
+  c.model.layers = 2, c.model.attention.heads = 64, c.model.attention.d_model = 64,
+  c.model.context = 16384, c.batch = 1;
   check_run_memory(c, 32, 32);  // its scores would be 270 GB
 }
 

@@ -1,4 +1,5 @@
 // A task of one's own, from outside of the library.
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -55,7 +56,7 @@ TEST_CASE("a task of one's own trains, and resumes where it is given again") {
   RunFolder(folder.path()).save(t.snapshot());
   for (const char* file : {"model.safetensors", "state.safetensors", "config.toml"})
     CHECK(bytes_of(folder / file) == bytes_of(straight / file));
-  c.context = 10;
+  c.model.context = 10;
   CHECK_THROWS_WITH(Trainer(c, std::make_unique<Counting>()),
                     Contains("counting has sequences of 8 tokens, not 10"));
 }

@@ -43,10 +43,10 @@ const Recipe kRecipes[] = {
        return *e.accuracy >= 0.10 && *e.accuracy <= 0.16 && e.loss >= 2.05 &&
               (short_form() || e.loss <= 2.17);
      },
-     [](RunConfig& c) { c.layers = 1, c.steps = short_form() ? 300 : 1000; }, true},
+     [](RunConfig& c) { c.model.layers = 1, c.steps = short_form() ? 300 : 1000; }, true},
     {"induction with one layer stays at or below 0.25", "induction", 3,
      [](const Evaluation& e) { return *e.accuracy <= 0.25 && gap(e) > 1; },
-     [](RunConfig& c) { c.layers = 1; }, true},
+     [](RunConfig& c) { c.model.layers = 1; }, true},
     {"sort: all of the quarter held out is right", "sort", 3,
      [](const Evaluation& e) { return *e.accuracy == 1 && e.loss < 0.01 && e.sequences == 182; }},
     {"adder: 97 % of the sums held out", "adder", 3,

@@ -85,7 +85,7 @@ TEST_CASE("induction with bfloat16 products ends within 0.01 nats of float32, me
   for (const std::int64_t seed : seeds) {
     RunConfig config = seeded("induction", seed);
     const double whole = trained(config).result.loss;
-    config.matmul = Precision::kBfloat16;
+    config.model.matmul = Precision::kBfloat16;
     const Trained t = trained(config);
     CHECK(*t.result.accuracy >= 0.99);
     CHECK(t.result.loss != whole);

@@ -85,7 +85,7 @@ TEST_CASE("without a mark of memory to reset, bytes are still those of a whole b
   // A sanitizer has memory of another kind; a container may hide the mark.
   if (kSanitized || !reset_resident_peak()) return;
   RunConfig c = tiny_run();
-  c.d_model = 64, c.context = 64, c.batch = 256, c.eval_batch = 1;
+  c.model.attention.d_model = 64, c.model.context = 64, c.batch = 256, c.eval_batch = 1;
   Trainer t(c);
   const double drawn_on = FakeRoot("1 kB\n", true).bytes(t);
   // The mark is now that of half a batch, and no difference is left to be seen.

@@ -27,8 +27,10 @@ Batch uneven(const Task& task, std::int64_t size) {
 
 RunConfig tiny_in_shards(std::int64_t accumulate) {
   RunConfig c = preset("urn");  // every position is a target
-  c.d_model = 16, c.heads = 2, c.context = 12, c.batch = 8, c.eval_batch = 16;
-  c.steps = 6, c.warmup = 2, c.dtype = heed::autograd::float64, c.accumulate = accumulate;
+  c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 8,
+  c.eval_batch = 16;
+  c.steps = 6, c.warmup = 2, c.model.attention.dtype = heed::autograd::float64,
+  c.accumulate = accumulate;
   // AdamW divides by the root of v: it makes much of the rounding of gradients that are near 0.
   c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9, c.lr = 0.3, c.min_lr = 0;
   return c;
@@ -93,7 +95,7 @@ TEST_CASE("a shard's dropout depends on seed, step and shard alone") {
 
 TEST_CASE("a run in parts resumes bit for bit, dropout included") {
   RunConfig c = tiny_in_shards(4);
-  c.dropout = 0.2;
+  c.model.attention.dropout = 0.2;
   Trainer straight(c), cut(c);
   for (int i = 0; i < 6; ++i) straight.step();
   for (int i = 0; i < 3; ++i) cut.step();
@@ -107,7 +109,7 @@ TEST_CASE("a run in parts resumes bit for bit, dropout included") {
 TEST_CASE("accumulate is a power of two that divides the batch") {
   for (const std::int64_t bad : {3, 5, 16}) {
     RunConfig c = tiny_in_shards(bad);
-    CHECK_THROWS_WITH(validate(c), Contains("needs a power of two that divides batch 8, got"));
+    CHECK_THROWS_WITH(validate(c), Contains("needs a power of two that divides `batch` 8, got"));
   }
   RunConfig c = tiny_in_shards(3);
   c.batch = 9;

@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 TEST_CASE("a tiny model learns one batch by heart") {
   RunConfig c = tiny_run();
-  c.d_model = 32, c.dropout = 0, c.lr = 1e-2, c.schedule = Decay::kConstant, c.batch = 4,
-  c.steps = 400;
+  c.model.attention.d_model = 32, c.model.attention.dropout = 0, c.lr = 1e-2,
+  c.schedule = Decay::kConstant, c.batch = 4, c.steps = 400;
   Trainer t(c);
   Generator g(3);
   const Batch batch = t.task->sample(c.batch, g);
@@ -39,8 +39,8 @@ TEST_CASE("a tiny model learns one batch by heart") {
 TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
   const auto matmul = GENERATE(Precision::kFloat32, Precision::kBfloat16);
   RunConfig c;  // induction, large enough that every op and product is shared out
-  c.mlp = c.bias = true;
-  c.dropout = 0.1, c.matmul = matmul;
+  c.model.mlp = c.model.attention.bias = true;
+  c.model.attention.dropout = 0.1, c.model.matmul = matmul;
   c.batch = 48, c.steps = kSanitized ? 1 : 3, c.eval_batch = 16;
   const auto trained = [&] {
     Trainer t(c);

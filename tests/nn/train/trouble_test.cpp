@@ -16,8 +16,9 @@ using heed::autograd::NumericError;
 
 RunConfig tiny_run() {
   RunConfig c = preset("reverse");
-  c.d_model = 16, c.heads = 2, c.context = 8, c.batch = 8, c.eval_batch = 16, c.mlp = true;
-  c.steps = 4, c.dropout = 0.1;
+  c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 8, c.batch = 8,
+  c.eval_batch = 16, c.model.mlp = true;
+  c.steps = 4, c.model.attention.dropout = 0.1;
   return c;
 }
 

@@ -12,8 +12,9 @@ using namespace heed::autograd;
 
 nn::Study studied(std::int64_t heads, std::int64_t layers, std::int64_t seed) {
   nn::Transformer::Options o;
-  o.vocab = 5, o.d_model = 12, o.heads = heads, o.layers = layers, o.context = 4;
-  o.dtype = float64;
+  o.vocab = 5, o.attention.d_model = 12, o.attention.heads = heads, o.layers = layers,
+  o.context = 4;
+  o.attention.dtype = float64;
   nn::Sequence s;
   s.inputs = {0, 1, 2, 0}, s.targets = {1, 2, 0, 1}, s.counted.assign(4, true);
   return study(nn::testing::random_module<nn::Transformer>(o, seed), nn::make_batch({s}), {});

@@ -15,7 +15,8 @@ RunRecord record(std::int64_t seed, std::int64_t kv_heads, std::vector<double> l
   RunRecord run;
   run.folder = fmt::format("runs/{}-{}", kv_heads, seed);
   run.config = nn::preset("induction");
-  run.config.seed = seed, run.config.heads = 4, run.config.kv_heads = kv_heads;
+  run.config.seed = seed, run.config.model.attention.heads = 4,
+  run.config.model.attention.kv_heads = kv_heads;
   for (std::size_t i = 0; i < losses.size(); ++i) {
     nn::MetricsRow row(std::int64_t(i) * 10);
     row.eval_loss = losses[i], row.eval_optimal = 0.5, row.eval_accuracy = 1 - losses[i] / 10;
@@ -52,8 +53,9 @@ TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   CHECK(g.steps_to_target.mean == 10);
   const std::string table = to_text(comparison_report(c));
   INFO(table);
-  CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  0.8500 ± 0.0500") !=
+  CHECK(table.find("kv-heads=2  2  1.5000 ± 0.5000  1.0000  1.0000 ± 0.5000  10 (1/2)") !=
         std::string::npos);
+  CHECK(table.find("Also in --json: accuracy\n") != std::string::npos);  // 80 columns
   CHECK(table.find("10 (1/2)") != std::string::npos);
   CHECK(table.find("never (0/1)") != std::string::npos);
   CHECK(table.find("seconds") == std::string::npos);  // none recorded
@@ -77,7 +79,7 @@ TEST_CASE("steps that are not whole have a decimal in the table") {
 TEST_CASE("a setting's numbers have the digits that a user writes") {
   std::vector<RunRecord> runs = {record(1, 2, {3}), record(1, 2, {3})};
   runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;
-  runs[0].config.scale = 0.1;
+  runs[0].config.model.attention.scale = 0.1;
   CHECK(group_runs(runs)[0].name() == "scale=0.1, lr=0.003");
   CHECK(group_runs(runs)[1].value("lr") == "0.001");
 }
@@ -237,7 +239,7 @@ TEST_CASE("values that are names stand beside each other, as points") {
   for (const auto rule : {nn::ScaleRule::kNone, nn::ScaleRule::kInvHead})
     for (const std::int64_t kv : {1, 2}) {
       runs.push_back(record(1, kv, {2, double(kv)}));
-      runs.back().config.scale = rule;
+      runs.back().config.model.attention.scale = rule;
     }
   const RunComparison c = compare(runs);
   const plot::LineChart chart = against_chart(c, "scale", &ComparedGroup::final);

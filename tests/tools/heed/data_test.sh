@@ -88,8 +88,8 @@ for task in text lines; do
   expect 0 tasks $task; out_has "heed train --$task FILE"
   expect 0 tasks $task --json; is_json_line; out_has "\"task\":\"$task\""
 done
-refuses 2 "tied: the model reads 17 tokens and predicts 16" train reverse --tied "${small[@]}"
-err_has "leave out tied"
+refuses 2 "--tied: the model reads 17 tokens and predicts 16" train reverse --tied "${small[@]}"
+err_has "leave out --tied"
 expect 0 train reverse "${small[@]}" --out trein
 sed -i 's/\[train\]/[trein]/' trein/config.toml
 refuses 4 "there is no section [trein]; that of a run is [train]" eval trein

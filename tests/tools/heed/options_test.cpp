@@ -39,7 +39,7 @@ class Place {
     fs::create_directories(folder_ / "directory");
     fs::current_path(folder_.path());
     nn::RunConfig c = nn::preset("reverse");
-    c.d_model = 16, c.steps = 2, c.batch = 4, c.eval_batch = 8;
+    c.model.attention.d_model = 16, c.steps = 2, c.batch = 4, c.eval_batch = 8;
     nn::Trainer t(c);
     t.step();
     fs::create_directories("runs/reverse-1");
@@ -310,7 +310,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
-      {"study A B", {kRun, kRun}},
+      {"study --other", {kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},
       {"verify resume", {"resume", kRun}},
       {"info ", {kRun}},

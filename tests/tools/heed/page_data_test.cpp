@@ -22,12 +22,12 @@ struct Paged {
 
   explicit Paged(std::int64_t length, std::int64_t window = 0) {
     nn::Transformer::Options o{
-        .vocab = 5, .d_model = 8, .heads = 2, .layers = 2, .context = length};
-    o.dtype = autograd::float64;
-    o.window = window;
+        .vocab = 5, .layers = 2, .context = length, .attention = {.d_model = 8, .heads = 2}};
+    o.attention.dtype = autograd::float64;
+    o.attention.window = window;
     const nn::Transformer model = nn::testing::random_model(o);
     nn::Sequence s;
-    PagePane page{"run", "hash", "the loss", {}};
+    PagePane page{"run", "hash", "the loss", {}, 2, 2};
     for (std::int64_t t = 0; t < length; ++t) {
       s.inputs.push_back(t % 5), s.targets.push_back((t + 1) % 5), s.counted.push_back(true);
       page.tokens.push_back(std::to_string(t));
@@ -40,7 +40,7 @@ struct Paged {
     for (std::size_t i = 0; i < 4; ++i) cuts[i].mean = -study.heads[i].importance;
     cuts[1].mean *= -1;
     page.add_moment(8, study, routes, true, cuts);
-    pane = page.json(2, 2);
+    pane = page.json();
   }
   const nn::Json& moment(std::size_t i) const { return pane.find("moments")->items()[i]; }
 };

@@ -122,7 +122,7 @@ printf '1e39,1\n' > large.csv; refuses 2 "1e+39 is no float32" plot large.csv
 
 # --- a study over a run's checkpoints
 expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"
-out_has "    step    loss counted            L0H0       L0H0"
+out_has "step   loss  counted  L0H0"
 for file in over_time.csv over_time.json over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
 ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
 expect 0 study runs/reverse-1 --over-time --json; is_json_line; out_has '"steps":[0,4,8]'
@@ -151,7 +151,7 @@ for file in compare.csv weights.png weights_difference.png dA_difference.png dS_
 done
 expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
 expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
-out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "L0H1          -"
+out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "L0H1  previous_token"
 ok awk -F, 'NR > 1 && $6 != "" { n++; d = $5 - $4 - $6; if (d > 1e-9 || d < -1e-9) n = -1000 } END { exit n < 10 }' heads/compare.csv
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
 expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet

@@ -19,7 +19,7 @@
 #include "tests/support/disk.h"
 #include "tests/support/models.h"
 #include "tests/support/pictures.h"
-#include "tools/heed/study/study_export.h"
+#include "tools/heed/study/study_files.h"
 #include "tools/plot/color_range.h"
 
 #define STB_IMAGE_IMPLEMENTATION
@@ -49,13 +49,12 @@ constexpr std::int64_t kLength = 6, kWindow = 3;
 // A study of two layers of two heads that see the last three tokens.
 const nn::Study& windowed_study() {
   static const nn::Study study = [] {
-    const nn::Transformer model = nn::testing::random_model({.vocab = 5,
-                                                             .classes = 5,
-                                                             .d_model = 8,
-                                                             .heads = 2,
-                                                             .layers = 2,
-                                                             .context = 8,
-                                                             .window = kWindow});
+    const nn::Transformer model =
+        nn::testing::random_model({.vocab = 5,
+                                   .classes = 5,
+                                   .layers = 2,
+                                   .context = 8,
+                                   .attention = {.d_model = 8, .heads = 2, .window = kWindow}});
     const Tensor tokens = autograd::tensor({{0, 1, 2, 3, 4, 0}}, autograd::int64);
     nn::Batch one;
     one.inputs = one.targets = tokens;

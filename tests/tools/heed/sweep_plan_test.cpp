@@ -44,9 +44,9 @@ TEST_CASE("every combination is a run, the last list changes fastest, in the fil
                                  "scale=0.5,kv-heads=2,seed=3", "scale=0.5,kv-heads=2,seed=1"});
   const PlannedRun& run = plan.runs[6];
   CHECK(run.config.steps == 7);
-  CHECK(run.config.kv_heads == 2);
+  CHECK(run.config.model.attention.kv_heads == 2);
   CHECK(run.config.seed == 3);
-  CHECK(std::get<double>(run.config.scale) == 0.5);
+  CHECK(std::get<double>(run.config.model.attention.scale) == 0.5);
   CHECK(run.recipe ==
         "[train]\ntask = \"induction\"\nkv-heads = 2\nscale = 0.5\nsteps = 7\nseed = 3\n");
 }
@@ -182,7 +182,7 @@ TEST_CASE("work grows as a run's size") {
   const double work = work_of(c);
   c.steps *= 3;
   CHECK(work_of(c) == Approx(3 * work));
-  c.layers *= 2;
+  c.model.layers *= 2;
   CHECK(work_of(c) > 4 * work);
 }
 

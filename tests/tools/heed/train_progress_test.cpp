@@ -57,9 +57,9 @@ TEST_CASE("what a run says once fits into 80 columns, for every preset") {
   for (const std::string& name : nn::preset_names()) {
     nn::RunConfig c = nn::preset(name);
     if (nn::learns_file(c)) c.task = "induction", c.answer_after.clear();
-    c.seed = 0xffffffff, c.tied = false;
-    if (c.context < 8 || name == "small") continue;  // small: seconds to draw
-    c.context = nn::make_task(c.task)->facts().context;
+    c.seed = 0xffffffff, c.model.tied = false;
+    if (c.model.context < 8 || name == "small") continue;  // small: seconds to draw
+    c.model.context = nn::make_task(c.task)->facts().context;
     nn::Trainer t(c);
     for (const std::string& line : start_lines(t)) {
       INFO(line);

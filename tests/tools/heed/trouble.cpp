@@ -31,9 +31,10 @@ class Boastful final : public nn::Task {
 
 int train(std::string_view which, const char* folder) {
   nn::RunConfig config = nn::preset("reverse");
-  config.d_model = 16, config.heads = 2, config.context = 8, config.batch = 8;
+  config.model.attention.d_model = 16, config.model.attention.heads = 2, config.model.context = 8,
+  config.batch = 8;
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
-  if (which == "invariants") config.window = 3, config.check_invariants = 2;
+  if (which == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
   std::unique_ptr<nn::Task> task = nn::make_task(config);
   if (which == "task") task = std::make_unique<Boastful>(std::move(task));
   nn::Trainer t(config, std::move(task));

@@ -35,7 +35,8 @@ std::vector<Product> products() {
   };
   for (const std::string& name : bench_presets()) {
     const nn::RunConfig p = nn::preset(name);
-    const std::int64_t rows = p.batch * p.context, d = p.d_model, t = p.context, h = d / p.heads;
+    const std::int64_t rows = p.batch * p.model.context, d = p.model.attention.d_model,
+                       t = p.model.context, h = d / p.model.attention.heads;
     for (const auto& [out, in] :
          {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}, {bench_vocabulary(name), d}}) {
       add({rows, out, in, false, true});   // y = x W^T

@@ -21,7 +21,7 @@ struct StepRow {
 StepRow measure(const std::string& preset, autograd::Precision matmul, int threads) {
   autograd::reset_peak_bytes();
   nn::RunConfig config = nn::preset(preset);
-  config.matmul = matmul;
+  config.model.matmul = matmul;
   TrainingStep step(config, bench_vocabulary(preset));
   const double flop = step.flop();
   step(), step();

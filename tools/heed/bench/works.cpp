@@ -29,7 +29,7 @@ TrainingStep::TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary)
       optimizer_(nn::make_optimizer(config, model_)) {
   autograd::Generator g(2);
   for (autograd::Tensor* ids : {&x_, &y_})
-    *ids = autograd::randint(0, vocabulary, {config.batch, config.context}, g);
+    *ids = autograd::randint(0, vocabulary, {config.batch, config.model.context}, g);
 }
 
 double TrainingStep::operator()() {

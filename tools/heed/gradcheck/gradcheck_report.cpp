@@ -35,7 +35,7 @@ std::int64_t total(const Reasons& reasons) {
 struct Place {
   std::string sample;
   CheckLayout layout = CheckLayout::kContiguous;
-  autograd::GradientEntry entry;
+  autograd::CheckedEntry entry;
 };
 
 // One check's results, both orders.
@@ -61,7 +61,7 @@ bool fewer(double a, double b) { return !(a >= b) && !std::isnan(b); }
 void take_entries(Row& row, const CheckResult& r) {
   for (int order = 1; order <= r.report.order; ++order)
     for (const Oracle oracle : autograd::kAllOracles) {
-      const autograd::Agreement& found = r.report.agreement(order, oracle);
+      const autograd::OracleReport& found = r.report.by(order, oracle);
       if (found.checked == 0) continue;
       row.asked[int(oracle)] += found.checked;
       row.entries[int(oracle)] += r.report.entries[order - 1];
@@ -80,33 +80,30 @@ std::string repeat(std::string_view check, int order, const GradcheckRequest& re
                      request.seed, oracle);
 }
 
-std::string entry_text(const autograd::GradientEntry& e) {
-  const std::string place = e.input < 0
-                                ? "all inputs in a random direction"
-                                : fmt::format("input {} at [{}]", e.input, fmt::join(e.at, ", "));
+std::string entry_text(const autograd::CheckedEntry& e) {
   return fmt::format(
-      "{}: engine {:.10g}, oracle {:.10g}, terms {:.2g}, tolerance {:.1g}{}, {} digits", place,
-      e.engine, e.oracle, e.terms, e.tolerance,
+      "{}: engine {:.10g}, oracle {:.10g}, terms {:.2g}, tolerance {:.1g}{}, {} digits", e.name(),
+      e.given, e.expected, e.terms, e.tolerance,
       e.step > 0 ? fmt::format(", step {:.2g}", e.step) : "", digits_text(e.digits()));
 }
 
-bool agrees(const autograd::GradientEntry& e) {
-  return std::abs(e.engine - e.oracle) <= e.tolerance;
+bool agrees(const autograd::CheckedEntry& e) {
+  return std::abs(e.given - e.expected) <= e.tolerance;
 }
 
 // What the oracles found at one order, each in a line, and how to find it again.
 std::string findings(const CheckResult& r, int order, const GradcheckRequest& request) {
   std::string text;
   for (const Oracle oracle : autograd::kAllOracles) {
-    const autograd::Agreement& found = r.report.agreement(order, oracle);
+    const autograd::OracleReport& found = r.report.by(order, oracle);
     if (found.checked > 0)
       text += fmt::format("  {}, {} of {} entries asked, the worst: {}\n", oracle_name(oracle),
                           found.checked, r.report.entries[order - 1], entry_text(found.worst));
-    if (agrees(found.worst) && !agrees(found.together))
-      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.together));
+    if (agrees(found.worst) && !agrees(found.direction))
+      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.direction));
   }
   if (const auto& moved = r.report.moved; !moved.empty())
-    text += fmt::format("  kinks moved: {}, the first {}\n", moved.size(), moved[0]);
+    text += fmt::format("  kinks moved: {}, the first {}\n", moved.size(), moved[0].text());
   return text + repeat(r.check, order, request) + " --layouts " + setting_name(r.layout);
 }
 
@@ -119,7 +116,7 @@ void take_cases(Row& row, const CheckResult& r, const GradcheckRequest& request)
     if (!r.skipped.empty()) continue;
     if (order > r.report.order)
       c.skipped = "order 1 failed";
-    else if (order == r.report.order && !r.report.ok)
+    else if (order == r.report.order && !r.report.ok())
       c.failure = r.report.message;
     if (c.skipped.empty()) c.output = findings(r, order, request);
   }
@@ -139,7 +136,7 @@ void take(Row& row, const CheckResult& r, const GradcheckRequest& request) {
     const double error = r.report.error(order);
     if (!largest || !(error <= *largest)) largest = error;
   }
-  if (r.report.ok) return;
+  if (r.report.ok()) return;
   ++row.failed;
   row.failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample,
                                      autograd::layout_name(r.layout), r.report.message,
@@ -205,13 +202,13 @@ Totals sum_of(const std::vector<Row>& rows) {
 }
 
 Value place_value(const Place& place) {
-  const autograd::GradientEntry& e = place.entry;
+  const autograd::CheckedEntry& e = place.entry;
   return Value::object({{"sample", place.sample},
                         {"layout", setting_name(place.layout)},
                         {"input", e.input},
-                        {"at", e.at},
-                        {"engine", e.engine},
-                        {"oracle", e.oracle},
+                        {"at", e.index},
+                        {"engine", e.given},
+                        {"oracle", e.expected},
                         {"terms", e.terms},
                         {"tolerance", e.tolerance},
                         {"step", e.step},

@@ -27,27 +27,28 @@ struct Parameter {
   std::string failure = {};              // empty: none
 };
 
-void take(Parameter& p, const autograd::GradcheckReport& report, const GradcheckRequest& request) {
+void take(Parameter& p, const autograd::CheckReport& report, const GradcheckRequest& request) {
   for (const Oracle oracle : autograd::kAllOracles) {
     if (!(oracle == Oracle::kDual ? request.dual : request.differences)) continue;
     double fewest = p.digits[int(oracle)].value_or(16);
     for (int order = 1; order <= report.order; ++order) {
-      const autograd::Agreement& found = report.agreement(order, oracle);
+      const autograd::OracleReport& found = report.by(order, oracle);
       if (order == 1) p.entries += found.checked;
-      for (const autograd::GradientEntry* e : {&found.worst, &found.together})
+      for (const autograd::CheckedEntry* e : {&found.worst, &found.direction})
         if (!(e->digits() >= fewest)) fewest = e->digits();
     }
     p.digits[int(oracle)] = fewest;
   }
-  if (!report.ok && p.failure.empty()) p.failure = report.message;
+  if (!report.ok() && p.failure.empty()) p.failure = report.message;
 }
 
 // The model's mean loss on two sequences as a function of its parameters, in their dtype.
 autograd::DifferentiableFunction loss_function(const nn::LoadedRun& run) {
   nn::Transformer::Options options = run.model.options;
-  options.dropout = 0;
+  options.attention.dropout = 0;
   return [options, batch = run.task->evaluation(0, 2)](autograd::Args t) mutable {
-    options.dtype = t[0].dtype() == autograd::float32 ? autograd::float32 : autograd::float64;
+    options.attention.dtype =
+        t[0].dtype() == autograd::float32 ? autograd::float32 : autograd::float64;
     autograd::Generator scratch;  // the draws are replaced by the values
     nn::Transformer model(options, scratch);
     std::size_t next = 0;
@@ -106,7 +107,7 @@ std::int64_t float32_seconds(const nn::LoadedRun& run) {
 // was float64, or if it costs more than --seconds.
 std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run,
                                                             const GradcheckRequest& request) {
-  if (run.model.options.dtype != autograd::float32) return {};
+  if (run.model.options.attention.dtype != autograd::float32) return {};
   Progress progress(false);
   if (float32_seconds(run) > request.seconds) {
     progress.line(fmt::format("not checked in float32, which takes long; --seconds {} does it",

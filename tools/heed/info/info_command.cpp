@@ -18,15 +18,17 @@ Report info_on_run(const std::filesystem::path& folder) {
   nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
-  report.line(
-      "{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}", folder.string(),
-      c.layers, c.heads, c.d_model, c.context, run.model.options.vocab, run.task->facts().classes,
-      nn::enum_name(c.dtype),
-      c.matmul == autograd::Precision::kFloat32 ? "" : ", products of " + nn::enum_name(c.matmul));
+  report.line("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}",
+              folder.string(), c.model.layers, c.model.attention.heads, c.model.attention.d_model,
+              c.model.context, run.model.options.vocab, run.task->facts().classes,
+              nn::enum_name(c.model.attention.dtype),
+              c.model.matmul == autograd::Precision::kFloat32
+                  ? ""
+                  : ", products of " + nn::enum_name(c.model.matmul));
   report.set("run", folder.string());
   report.set("task", c.task);
-  report.set("dtype", nn::enum_name(c.dtype));
-  report.set("matmul", nn::enum_name(c.matmul));
+  report.set("dtype", nn::enum_name(c.model.attention.dtype));
+  report.set("matmul", nn::enum_name(c.model.matmul));
   add_model(report, report_on(run.model));
   report.set("weights", nn::hash_of_tensors(parameters(run.model)));
   return report;

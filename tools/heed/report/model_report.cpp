@@ -38,11 +38,11 @@ ModelReport report_on(nn::Transformer& model) {
   const nn::Transformer::Options& o = model.options;
   const nn::MultiHeadAttention& attn = model.blocks[0].attn;
   r.flops_per_token =
-      6.0 * double(in_products) +
-      6.0 * double(o.layers * o.context * o.heads * (attn.options.d_head + attn.options.d_value));
+      6.0 * double(in_products) + 6.0 * double(o.layers * o.context * o.attention.heads *
+                                               (attn.options.d_head + attn.options.d_value));
   const std::string_view reason = attn.composite_reason();
   r.attention = reason.empty() ? "fused" : "composite because of " + std::string(reason);
-  r.parameter_bytes = double(r.count) * (o.dtype == autograd::float64 ? 8 : 4);
+  r.parameter_bytes = double(r.count) * (o.attention.dtype == autograd::float64 ? 8 : 4);
   r.training_bytes = 4 * r.parameter_bytes;
 
   const nn::Tensor inputs = autograd::zeros({1, o.context}, autograd::int64);

@@ -16,11 +16,27 @@ std::string& error_prefix() {
 }
 }  // namespace
 
+std::string with_options(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t begin = text.find('`');
+    const std::size_t end = begin == text.npos ? begin : text.find('`', begin + 1);
+    if (end == text.npos) return out + std::string(text);
+    const std::string_view key = text.substr(begin + 1, end - begin - 1);
+    const bool is_key =
+        key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == key.npos && !key.empty();
+    out += text.substr(0, begin);
+    out += is_key ? "--" : "`";
+    for (const char c : key) out += is_key && c == '_' ? '-' : c;
+    text.remove_prefix(is_key ? end + 1 : end);  // a backquote that ended no key may begin one
+  }
+}
+
 void set_error_prefix(const std::string& prefix) { error_prefix() = prefix; }
 
 void print_error(std::string_view text) {
   std::string line = "heed: " + error_prefix();  // an error is one line, whatever it quotes
-  for (const char c : text) line += c == '\n' || c == '\r' ? ' ' : c;
+  for (const char c : with_options(text)) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
   std::fputs((line + "\n").c_str(), stderr);  // fmt::print throws where stderr is gone
 }

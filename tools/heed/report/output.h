@@ -60,7 +60,11 @@ void print(fmt::format_string<Args...> text, Args&&... args) {
 }
 /// --json: the object on one line. What is not finite becomes null, what is not UTF-8 U+FFFD.
 void print_json(const nn::Json& object);
-/// One line on stderr, "heed: " in front, and the prefix, if one was set ("rank 3: ").
+/// Returns a text of the libraries, which name a setting by its key in backquotes (`d_model`), with
+/// the program's option in its place (--d-model).
+std::string with_options(std::string_view text);
+/// One line on stderr, "heed: " in front, and the prefix, if one was set ("rank 3: "). Keys in
+/// backquotes become options.
 void print_error(std::string_view text);
 void set_error_prefix(const std::string& prefix);
 

@@ -12,8 +12,9 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/study/report.h"
-#include "tools/heed/study/study_folder.h"
+#include "tools/heed/study/causes.h"
+#include "tools/heed/study/page_data.h"
+#include "tools/heed/study/study_files.h"
 #include "tools/plot/plot.h"
 
 namespace heed {
@@ -156,43 +157,21 @@ std::string draw_difference(const std::filesystem::path& out, const Comparison& 
   return draw_grid(out / fmt::format("{}_difference.png", quantity.picture.file), grid, s);
 }
 
-std::string compare_csv(const StudiedPair& s) {
-  std::string text = "layer,head,quantity,a,b,difference\n";
-  const auto cell = [](double x) { return std::isfinite(x) ? fmt::format("{:.17g}", x) : ""; };
+constexpr Column kHeadDifferences[] = {{"layer"},
+                                       {"head"},
+                                       {"", "head"},
+                                       {"quantity", "score"},
+                                       {"a", "A", "", "{:.3f}"},
+                                       {"b", "B", "", "{:.3f}"},
+                                       {"difference", "B-A", "", "{:.3f}"}};
+// A row for each head and number: those of compare.csv, or the few that the text shows.
+void add_pairs(Table& table, const StudiedPair& s, bool all) {
   for (const HeadPair& h : s.heads)
     for (const nn::HeadQuantity& q : nn::head_quantities()) {
+      if (!all && !(q.text & q.kComparison)) continue;
       const double a = h.a ? h.a->*q.value : NAN, b = h.b ? h.b->*q.value : NAN;
-      text += fmt::format("{},{},{},{},{},{}\n", h.layer, h.head, q.name, cell(a), cell(b),
-                          cell(b - a));
+      table.add({h.layer, h.head, nn::head_name({h.layer, h.head}), q.name, a, b, b - a});
     }
-  return text;
-}
-
-void print_pairs(const StudiedPair& s) {
-  struct Column {
-    const char* name;
-    double nn::HeadReport::*value;
-  };
-  static constexpr Column kColumns[] = {{"entropy, nats", &nn::HeadReport::entropy},
-                                        {"previous token", &nn::HeadReport::previous_token},
-                                        {"induction", &nn::HeadReport::induction}};
-  print("{:6}", "");
-  for (const Column& column : kColumns) print("  {:^22}", column.name);
-  print("\n{:6}", "head");
-  for (std::size_t i = 0; i < std::size(kColumns); ++i) print("  {:>7}{:>7}{:>8}", "A", "B", "B-A");
-  print("\n");
-  const auto cell = [](double x, int width) {
-    return std::isfinite(x) ? fmt::format("{:>{}.3f}", x, width)
-                            : fmt::format("{:>{}}", "-", width);
-  };
-  for (const HeadPair& h : s.heads) {
-    print("{:6}", nn::head_name({h.layer, h.head}));
-    for (const Column& column : kColumns) {
-      const double a = h.a ? h.a->*column.value : NAN, b = h.b ? h.b->*column.value : NAN;
-      print("  {}{}{}", cell(a, 7), cell(b, 7), cell(b - a, 8));
-    }
-    print("\n");
-  }
 }
 
 std::string place_text(const nn::WeightDifference& d) {
@@ -215,47 +194,55 @@ std::string weights_text(const std::optional<nn::RunsDifference>& weights) {
                      steps.size(), steps.front(), steps.back());
 }
 
-nn::Json comparison_json(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,
-                         const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
-  const auto report = [](const nn::HeadReport* h) {
-    if (!h) return nn::Json();
-    nn::Json json = nn::Json::object();
+constexpr Column kHeadPair[] = {{"layer"}, {"head"}, {"a"}, {"b"}};
+constexpr Column kFirstDifference[] = {{"step"}, {"tensor"}, {"index"}, {"a"}, {"b"}};
+constexpr Column kComparison[] = {{"runs"},
+                                  {"objective"},
+                                  {"values"},
+                                  {"config"},
+                                  fields("heads", kHeadPair),
+                                  {"equal"},
+                                  fields("first_difference", kFirstDifference),
+                                  {"files"}};
+
+Value heads_json(const StudiedPair& s) {
+  const auto numbers = [](const nn::HeadReport* h) {
+    if (!h) return Value();
+    Value json = Value::object();
     for (const nn::HeadQuantity& q : nn::head_quantities())
       json.append(std::string(q.name), h->*q.value);
     return json;
   };
-  nn::Json heads = nn::Json::array();
-  for (const HeadPair& h : s.heads)
-    heads.push_back(nn::Json::object(
-        {{"layer", h.layer}, {"head", h.head}, {"a", report(h.a)}, {"b", report(h.b)}}));
-  nn::Json first;
-  if (weights && weights->first) {
-    const nn::WeightDifference& d = *weights->first;
-    first = nn::Json::object({{"step", weights->steps.back()},
-                              {"tensor", d.tensor},
-                              {"index", std::vector<std::int64_t>(d.index.begin(), d.index.end())},
-                              {"a", d.a},
-                              {"b", d.b}});
-  }
-  return nn::Json::object(
-      {{"runs", std::vector<std::string>{c.folder.string(), b_folder}},
-       {"objective", c.of},
-       {"values", std::vector<double>{s.a.value, s.b.value}},
-       {"config", std::vector<std::vector<std::string>>{lines_without(c.run.config, b.config),
-                                                        lines_without(b.config, c.run.config)}},
-       {"heads", heads},
-       {"equal", weights && !weights->steps.empty() && !weights->first},
-       {"first_difference", first}});
+  Table heads(kHeadPair);
+  for (const HeadPair& h : s.heads) heads.add({h.layer, h.head, numbers(h.a), numbers(h.b)});
+  return list_of(heads);
 }
 
-void print_comparison(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,
-                      const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
-  print("A {}: {} = {:.6f}\nB {}: {} = {:.6f}\n", c.folder.string(), c.of, s.a.value, b_folder,
-        c.of, s.b.value);
-  for (const std::string& line : lines_without(c.run.config, b.config)) print("only A: {}\n", line);
-  for (const std::string& line : lines_without(b.config, c.run.config)) print("only B: {}\n", line);
-  print("{}\n\n", weights_text(weights));
-  print_pairs(s);
+Report comparison_report(const Comparison& c, const nn::LoadedRun& b, const std::string& b_folder,
+                         const StudiedPair& s, const std::optional<nn::RunsDifference>& weights) {
+  const auto only_a = lines_without(c.run.config, b.config),
+             only_b = lines_without(b.config, c.run.config);
+  Report report(kComparison);
+  report.set("runs", std::vector<std::string>{c.folder.string(), b_folder});
+  report.set("objective", c.of);
+  report.set("values", std::vector<double>{s.a.value, s.b.value});
+  report.set("config", std::vector<std::vector<std::string>>{only_a, only_b});
+  report.set("heads", heads_json(s));
+  report.set("equal", weights && !weights->steps.empty() && !weights->first);
+  if (weights && weights->first) {
+    const nn::WeightDifference& d = *weights->first;
+    report.set("first_difference",
+               object_of(kFirstDifference,
+                         {weights->steps.back(), d.tensor,
+                          std::vector<std::int64_t>(d.index.begin(), d.index.end()), d.a, d.b}));
+  }
+  report.line("A {}: {} = {:.6f}", c.folder.string(), c.of, s.a.value);
+  report.line("B {}: {} = {:.6f}", b_folder, c.of, s.b.value);
+  for (const std::string& line : only_a) report.line("only A: {}", line);
+  for (const std::string& line : only_b) report.line("only B: {}", line);
+  report.line("{}", weights_text(weights));
+  add_pairs(report.text_table(kHeadDifferences), s, false);
+  return report;
 }
 
 }  // namespace
@@ -274,7 +261,9 @@ plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
   return p.a;
 }
 
-int compare_runs(const Comparison& c) {
+Columns comparison_keys() { return kComparison; }
+
+Report compare_runs(const Comparison& c) {
   const std::filesystem::path other = find_run(c.other);
   const std::string b_folder = other.string();
   const nn::LoadedRun b = open_run(other, c.weights, nn::Use::kPrompts);
@@ -295,7 +284,9 @@ int compare_runs(const Comparison& c) {
   progress.at_work("compares the weights");
   if (same_parameters(c.run.model, b.model)) weights = nn::compare_weights(c.folder, other);
   progress.at_work("draws");
-  autograd::write_file((out / kCompareFile).string(), std::string_view(compare_csv(s)));
+  Table pairs(kHeadDifferences);
+  add_pairs(pairs, s, true);
+  autograd::write_file((out / kCompareFile).string(), std::string_view(to_csv(pairs)));
   std::vector<std::filesystem::path> made = {out / kCompareFile, draw_both(out, c, s, b_folder)};
   for (const nn::MapQuantity& q : nn::map_quantities())
     if (!q.picture.file.empty()) made.push_back(draw_difference(out, c, s, b_folder, q));
@@ -305,25 +296,14 @@ int compare_runs(const Comparison& c) {
   const auto page = write_report(
       out,
       fmt::format("{} and {}: {}", s.source_a.run_name(), s.source_b.run_name(), words.objective),
-      {pane_now({s.source_a, words, c.one, c.objective}, c.run.model, s.a, c.run.step,
-                cut_heads(c.run.model, c.one, c.objective)),
-       pane_now({s.source_b, words, c.one, c.objective}, b.model, s.b, b.step,
-                cut_heads(b.model, c.one, c.objective))},
-      nn::Json::array());
+      {pane_of(s.source_a, words, c.run.model, c.run.step, s.a,
+               cut_heads(c.run.model, c.one, c.objective)),
+       pane_of(s.source_b, words, b.model, b.step, s.b, cut_heads(b.model, c.one, c.objective))});
   made.push_back(page);
-  std::vector<std::string> files;
-  for (const auto& file : folder->publish(made)) files.push_back(file.string());
   progress.clear();
-  if (c.json) {
-    nn::Json json = comparison_json(c, b, b_folder, s, weights);
-    json.append("files", nn::Json(files));
-    print_json(json);
-    return kOk;
-  }
-  print_comparison(c, b, b_folder, s, weights);
-  print("\n");
-  for (const std::string& name : files) print("{}\n", name);
-  return kOk;
+  Report report = comparison_report(c, b, b_folder, s, weights);
+  report.files(folder->publish(made));
+  return report;
 }
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 
 #include "nn/run/run_folder.h"
 #include "nn/study/study.h"
+#include "tools/heed/report/report.h"
 #include "tools/plot/heatmap.h"
 
 namespace heed {
@@ -18,12 +19,14 @@ struct Comparison {
   const nn::Objective& objective;
   std::string of;                   ///< the objective in words
   std::string other, weights, out;  ///< B, the file of weights in both, --out
-  bool overwrite = false, json = false;
+  bool overwrite = false;
 };
 
-/// Prints what differs and draws it: returns kOk whatever it is. UsageError where run B cannot read
+/// Finds what differs and draws it. UsageError where run B cannot read
 /// the sequence: another vocabulary, or a shorter context.
-int compare_runs(const Comparison& c);
+Report compare_runs(const Comparison& c);
+/// The keys of its result.
+Columns comparison_keys();
 
 /// The maps of a quantity of run B minus those of run A, for each head that both have; both studies
 /// are of one sequence.

@@ -2,28 +2,24 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "nn/study/over_time.h"
 #include "nn/tasks/task.h"
+#include "tools/heed/report/report.h"
 #include "tools/plot/chart.h"
 
 namespace heed {
 
-struct OverTimeArguments {
-  std::string run, out;
-  bool overwrite = false, json = false;
-};
+/// Studies the checkpoints of a run, and writes over_time.csv, .json and .png and the page.
+Report study_over_time(const std::string& run, const std::string& out, bool overwrite);
+/// The keys of its result.
+Columns over_time_keys();
 
-/// Prints a table, or JSON, and writes over_time.csv, .json and .png. Returns the exit code.
-int study_over_time(const OverTimeArguments& arguments);
-
+/// A row for each number: step, layer, head, quantity, value. Quantities are nn::head_quantities();
+/// with a layer and no head those of LayerFlow; with neither loss, counted_loss and optimal_loss.
+Table over_time_table(const nn::OverTime& study);
 /// The panels of over_time.png: losses, scores, gradients over steps, the steepest fall marked.
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts,
                                  const std::string& run);
-
-/// Says what colors and dashes stand for where a series is a head: colors are layers, dashes are
-/// heads modulo kDashPatterns.
-void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& heads);
 
 }  // namespace heed

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/base/files.h"
 #include "nn/study/blocks.h"
-#include "nn/study/head_importance.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
+#include "tools/heed/study/study_tables.h"
 
 namespace heed {
 namespace {
@@ -38,20 +39,19 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& study,
                           const nn::RouteStudy& routes, bool all,
                           const std::vector<nn::Effect>& cuts) {
-  nn::Json heads = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
+  nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
            edges = nn::Json::array();
   for (std::size_t i = 0; i < study.heads.size(); ++i) {
     const nn::HeadReport& h = study.heads[i];
     std::vector<double> values;
     for (const nn::HeadQuantity& q : nn::head_quantities()) values.push_back(h.*q.value);
-    heads.push_back(nn::Json::object(
-        {{"layer", h.layer},
-         {"head", h.head},
-         {"values", values},
-         {"cut", cuts.empty() ? nn::Json() : nn::Json(cuts[i].mean)},
-         {"saturated",
-          cuts.empty() ? nn::Json() : nn::Json(nn::is_saturated(h.importance, cuts[i].mean))},
-         {"importance", h.importance}}));
+    const auto [cut, saturated] = cut_of(study, cuts, i);
+    rows.push_back(nn::Json::object({{"layer", h.layer},
+                                     {"head", h.head},
+                                     {"values", values},
+                                     {"cut", cut},
+                                     {"saturated", saturated},
+                                     {"importance", h.importance}}));
   }
   for (const nn::MapQuantity& m : nn::map_quantities()) {
     if (!all && !m.of_checkpoints) continue;
@@ -68,13 +68,13 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
         {{"from", nn::head_name({e.layer, e.head})}, {"to", e.to}, {"value", e.value}}));
   moments.push_back(nn::Json::object({{"step", step},
                                       {"value", study.value},
-                                      {"heads", heads},
+                                      {"heads", rows},
                                       {"maps", maps},
                                       {"routes", blocks},
                                       {"edges", edges}}));
 }
 
-nn::Json PagePane::json(std::int64_t layers, std::int64_t heads) const {
+nn::Json PagePane::json() const {
   const auto length = std::int64_t(tokens.size()), block = nn::block_length(length);
   std::vector<std::string> labels;
   for (std::int64_t t = 0; t < length; t += block)
@@ -97,10 +97,30 @@ nn::Json PagePane::json(std::int64_t layers, std::int64_t heads) const {
   return pane;
 }
 
+PagePane make_pane(const PictureSource& source, const StudyWords& words,
+                   const nn::Transformer& model, const std::string& what) {
+  const std::string run = source.run_name();
+  return {what.empty() ? run : run + ", " + what,
+          source.weights,
+          words.objective,
+          words.tokens,
+          model.options.layers,
+          model.options.attention.heads};
+}
+
+PagePane pane_of(const PictureSource& source, const StudyWords& words, const nn::Transformer& model,
+                 std::optional<std::int64_t> step, const nn::Study& study,
+                 const std::vector<nn::Effect>& cuts, const std::string& what) {
+  PagePane pane = make_pane(source, words, model, what);
+  pane.add_moment(step, study, nn::routes(model, study), true, cuts);
+  return pane;
+}
+
 nn::Json page_data(const std::string& title, const std::string& command,
-                   const std::vector<nn::Json>& panes, const nn::Json& tables,
+                   const std::vector<PagePane>& panes, const nn::Json& tables,
                    std::optional<nn::HeadIndex> chosen) {
-  nn::Json quantities = nn::Json::array(), columns = nn::Json::array();
+  nn::Json quantities = nn::Json::array(), columns = nn::Json::array(), shown = nn::Json::array();
+  for (const PagePane& pane : panes) shown.push_back(pane.json());
   for (const nn::MapQuantity& m : nn::map_quantities())
     quantities.push_back(nn::Json::object({{"name", m.name},
                                            {"title", m.title},
@@ -115,10 +135,19 @@ nn::Json page_data(const std::string& title, const std::string& command,
        {"command", command},
        {"quantities", quantities},
        {"head_columns", columns},
-       {"panes", panes},
+       {"panes", shown},
        {"tables", tables},
        {"chosen", chosen ? nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}})
                          : nn::Json()}});
+}
+
+std::filesystem::path write_report(const std::filesystem::path& folder, const std::string& title,
+                                   const std::vector<PagePane>& panes, const nn::Json& tables,
+                                   std::optional<nn::HeadIndex> chosen) {
+  const std::filesystem::path file = folder / "report.html";
+  autograd::write_file(file.string(),
+                       study_page(page_data(title, typed_command(), panes, tables, chosen)));
+  return file;
 }
 
 }  // namespace heed

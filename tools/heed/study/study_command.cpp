@@ -1,8 +1,11 @@
 // heed study: attention and its gradients on one sequence, as pictures, arrays and numbers.
+#include <algorithm>
 #include <filesystem>
 #include <future>
 #include <map>
+#include <sstream>
 
+#include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
 #include "nn/run/run_folder.h"
 #include "nn/study/study.h"
@@ -10,24 +13,101 @@
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/heed/study/causes.h"
 #include "tools/heed/study/compare_runs.h"
 #include "tools/heed/study/over_time.h"
-#include "tools/heed/study/report.h"
-#include "tools/heed/study/study_arguments.h"
-#include "tools/heed/study/study_folder.h"
+#include "tools/heed/study/page_data.h"
+#include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_pictures.h"
-#include "tools/heed/study/study_text.h"
+#include "tools/heed/study/study_tables.h"
 
 namespace heed {
 namespace {
 
-constexpr const char* kArrays = "arrays.safetensors";
+// ---- what is asked: a sequence, a scalar L of it, and what else to make of them
 
-// What has no effect beside --`what`.
-void refuse_beside(const char* what, std::initializer_list<const char*> others, const Command& c) {
-  for (const char* other : others)
-    if (c.given(other)) usage_error("--{} has no effect with --{}; leave out one", other, what);
+struct StudyArguments {
+  std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "loss", out, head;
+  std::optional<StudyExport> form;
+  std::string at;
+  std::int64_t sample = 0;
+  bool ascii = false, overwrite = false, over_time = false;
+  CauseArguments causes;
+};
+
+std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
+  const auto& all = facts.vocabulary.symbols();
+  const std::vector<std::string> predicted(all.begin(), all.begin() + facts.classes);
+  const auto found = std::find(predicted.begin(), predicted.end(), symbol);
+  if (found == predicted.end())
+    usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
+                nn::Vocabulary(predicted, facts.vocabulary.unit()).summary());
+  return found - predicted.begin();
 }
+
+// Of "3" or "3,5".
+std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
+  std::vector<std::int64_t> positions;
+  std::istringstream list(text);
+  for (std::string one; std::getline(list, one, ',');) {
+    const auto position = heed::parse_number<std::int64_t>(one);
+    if (!position || *position < 0 || *position >= length)
+      usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
+    if (std::find(positions.begin(), positions.end(), *position) != positions.end())
+      usage_error("--at: names {} twice", *position);
+    positions.push_back(*position);
+  }
+  return positions;
+}
+
+// loss, logit:C or diff:A-B; a token may be '-' itself.
+nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskFacts& facts,
+                               std::int64_t length) {
+  nn::Objective o;
+  if (!a.at.empty()) o.positions = positions_of(a.at, length);
+  if (a.of == "loss") return o;
+  if (a.at.empty()) o.positions = {length - 1};
+  if (a.of.starts_with("logit:")) {
+    o.kind = nn::Objective::kLogit;
+    o.a = token_of(facts, a.of.substr(6));
+    return o;
+  }
+  const std::string pair = a.of.starts_with("diff:") ? a.of.substr(5) : "";
+  const std::size_t dash = pair.size() > 1 ? pair.find('-', 1) : std::string::npos;
+  if (dash == std::string::npos || dash + 1 >= pair.size())
+    usage_error("--of: '{}' is not loss, logit:C or diff:A-B; try --of diff:a-b", a.of);
+  o.kind = nn::Objective::kDifference;
+  o.a = token_of(facts, pair.substr(0, dash));
+  o.b = token_of(facts, pair.substr(dash + 1));
+  if (o.a == o.b)
+    usage_error("--of: {} is 0 whatever the model does; name two different tokens", a.of);
+  return o;
+}
+
+// The sequence that was asked for, checked.
+nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::Task& task) {
+  if (c.given("sample") && a.sample >= task.evaluation_size())
+    usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
+  nn::Generator generator(1);
+  nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
+                  : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
+                                      : task.example(generator);
+  const std::int64_t length = one.inputs.numel();
+  if (length > task.facts().context)
+    usage_error("--prompt: {} tokens, the model reads {}", length, task.facts().context);
+  return one;
+}
+
+// The head that --head names, if any.
+std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
+                                         const nn::Transformer& model) {
+  if (!c.given("head")) return {};
+  if (a.head == "all" || a.head.find(',') != std::string::npos)
+    usage_error("--head: draws one head, as L1H0, got '{}'", a.head);
+  return nn::parse_heads("--head", a.head, model.options.layers, model.options.attention.heads)[0];
+}
+
+// ---- the study of one sequence
 
 // A run on one sequence, and what was found there.
 struct Found {
@@ -53,18 +133,18 @@ nn::Json schema() {
 std::filesystem::path write_page(const std::filesystem::path& out, const Found& f,
                                  const PictureSource& source, const StudyWords& words,
                                  const std::string& corrupt, std::optional<nn::HeadIndex> head) {
-  std::vector<nn::Json> panes{
-      pane_now({source, words, f.one, f.objective, corrupt.empty() ? "" : "clean prompt"},
-               f.run.model, f.study, f.run.step, f.cuts)};
+  const nn::Transformer& model = f.run.model;
+  std::vector<PagePane> panes{pane_of(source, words, model, f.run.step, f.study, f.cuts,
+                                      corrupt.empty() ? "" : "clean prompt")};
   if (!corrupt.empty()) {
     nn::Batch other = f.run.task->prompt(corrupt);
     other.targets = f.one.targets;  // as patching: one function of the logits
     StudyWords its_words = words;
     its_words.tokens =
         f.run.task->facts().vocabulary.labels(other.inputs.to_vector<std::int64_t>());
-    panes.push_back(pane_now({source, its_words, other, f.objective, "corrupt prompt"}, f.run.model,
-                             nn::study(f.run.model, other, f.objective), f.run.step,
-                             cut_heads(f.run.model, other, f.objective)));
+    panes.push_back(pane_of(source, its_words, model, f.run.step,
+                            nn::study(model, other, f.objective),
+                            cut_heads(model, other, f.objective), "corrupt prompt"));
   }
   return write_report(out, fmt::format("{}: {}", source.run_name(), words.objective), panes,
                       tables_json(f.causes.tables), head);
@@ -75,7 +155,7 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
                                                std::optional<nn::HeadIndex> head) {
   const nn::TaskFacts& facts = f.run.task->facts();
   const StudyWords words = study_words(source, f.objective, f.labels, facts);
-  const std::filesystem::path arrays = out / kArrays;
+  const std::filesystem::path arrays = out / "arrays.safetensors";
   // Hundreds of megabytes at 8 layers of T = 512: written while the
   // page is made and the pictures are drawn.
   std::future<void> saved = std::async(std::launch::async, [&] {
@@ -90,7 +170,11 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
     return write_page(out, f, source, words, a.causes.corrupt, head);
   });
   std::vector<std::filesystem::path> files = draw_study(out, f.study, words, source, head);
-  for (const auto& file : draw_causes(out, f.causes, source)) files.push_back(file);
+  if (f.causes.batch) files.push_back(draw_by_distance(out, *f.causes.batch, source));
+  if (f.causes.patching) {
+    files.push_back(out / "patching.png");
+    draw_patching(files.back(), *f.causes.patching, f.causes.labels, source);
+  }
   files.push_back(page.get());
   saved.get();
   files.push_back(arrays);
@@ -99,73 +183,109 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
   return files;
 }
 
-void tell(const std::filesystem::path& folder, const Found& f, const StudyArguments& a,
-          const std::vector<std::filesystem::path>& files, bool json) {
-  const nn::TaskFacts& facts = f.run.task->facts();
-  const std::string of = objective_text(f.objective, facts);
-  nn::Json names = nn::Json::array();
-  for (const auto& file : files) names.push_back(file.string());
-  if (json) {
-    const auto ids = f.one.inputs.to_vector<std::int64_t>();
-    print_json(nn::Json::object({{"run", folder.string()},
-                                 {"objective", of},
-                                 {"value", f.study.value},
-                                 {"tokens", facts.vocabulary.decode(ids)},
-                                 {"heads", heads_json(f.study, f.cuts)},
-                                 {"tables", tables_json(f.causes.tables)},
-                                 {"files", names}}));
-    return;
+// The weights as ten shades, query by key.
+std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
+  static constexpr char kShades[] = " .:-=+*#%@";
+  std::string text;
+  for (std::size_t layer = 0; layer < s.layers.size(); ++layer) {
+    const nn::Tensor x = to(s.layers[layer].pattern, autograd::float32);
+    const auto values = x.to_vector<float>();
+    const auto n = std::size_t(x.size(2));
+    for (std::size_t head = 0; head < std::size_t(x.size(1)); ++head) {
+      text += fmt::format("{}{}: each row a query, each column a key; darkest is 1\n",
+                          text.empty() ? "" : "\n",
+                          nn::head_name({std::int64_t(layer), std::int64_t(head)}));
+      for (std::size_t i = 0; i < n; ++i) {
+        std::string line;
+        for (std::size_t j = 0; j <= i; ++j) {
+          const float weight = values[(head * n + i) * n + j];
+          line += kShades[std::clamp(int(weight * 10), 0, 9)];
+        }
+        text += fmt::format("{:>4} {}\n", labels[i], line);
+      }
+    }
   }
-  print("{}: {} = {:.6f} on {} tokens\n\n", folder.string(), of, f.study.value, f.labels.size());
-  print_heads(f.study, f.cuts);
-  if (a.ascii) print_ascii(f.study, f.labels);
-  for (const StudyTable& table : f.causes.tables) print("\n{}", table_text(table));
-  print("\n");
-  for (const auto& name : names.items()) print("{}\n", name.text());
+  return text;
 }
 
-int run_study(const StudyArguments& a, const Command& c) {
-  if (a.over_time) {
-    refuse_beside("over-time",
-                  {"other", "prompt", "sample", "of", "at", "weights", "head", "export", "ascii",
-                   "ablate", "ablation", "samples", "corrupt", "attribute"},
-                  c);
-    return study_over_time({a.run, a.out, a.overwrite, c.json});
+Columns study_keys() {
+  static const Column all[] = {{"run"},
+                               {"objective"},
+                               {"value"},
+                               {"tokens"},
+                               rows("heads", head_columns()),
+                               fields("tables", kTableKeys),
+                               {"files"}};
+  return all;
+}
+
+Report study_report(const std::filesystem::path& folder, const Found& f, const StudyArguments& a,
+                    const std::vector<std::filesystem::path>& files) {
+  const nn::TaskFacts& facts = f.run.task->facts();
+  const std::string of = objective_text(f.objective, facts);
+  Report report(study_keys());
+  report.set("run", folder.string());
+  report.set("objective", of);
+  report.set("value", f.study.value);
+  report.set("tokens", facts.vocabulary.decode(f.one.inputs.to_vector<std::int64_t>()));
+  report.set("tables", tables_json(f.causes.tables));
+  report.line("{}: {} = {:.6f} on {} tokens", folder.string(), of, f.study.value, f.labels.size());
+  add_heads(report.table("heads"), f.study, f.cuts);
+  if (a.ascii) report.block(drawn_weights(f.study, f.labels));
+  for (const Table& table : f.causes.tables) report.text_table(table.columns) = table;
+  report.files(files);
+  return report;
+}
+
+// The run, the sequence and L that are asked for.
+struct Question {
+  std::filesystem::path folder;
+  nn::LoadedRun run;
+  std::optional<nn::HeadIndex> head;
+  nn::Batch one;
+  nn::Objective objective;
+
+  Question(const StudyArguments& a, const Command& c)
+      : folder(find_run(a.run)),
+        run(open_run(
+            folder, a.weights,
+            !c.given("prompt") || c.given("samples") ? nn::Use::kSequences : nn::Use::kPrompts)) {
+    if (c.given("prompt") && c.given("sample"))
+      usage_error("--prompt and --sample both name a sequence; give one");
+    head = chosen_head(a, c, run.model);
+    one = chosen_sequence(a, c, *run.task);
+    objective = chosen_objective(a, run.task->facts(), one.inputs.numel());
   }
-  if (c.given("other"))
-    refuse_beside(
-        "other",
-        {"head", "export", "ascii", "ablate", "ablation", "samples", "corrupt", "attribute"}, c);
-  if (a.ascii && c.json) usage_error("--json prints one JSON object; --ascii goes without it");
-  if (c.given("prompt") && c.given("sample"))
-    usage_error("--prompt and --sample both name a sequence; give one");
-  const std::filesystem::path folder = find_run(a.run);
-  const bool sequences = !c.given("prompt") || c.given("samples");
-  const nn::LoadedRun run =
-      open_run(folder, a.weights, sequences ? nn::Use::kSequences : nn::Use::kPrompts);
-  const nn::TaskFacts& facts = run.task->facts();
-  const std::optional<nn::HeadIndex> head = chosen_head(a, c, run.model);
-  const nn::Batch one = chosen_sequence(a, c, *run.task);
-  const nn::Objective objective = chosen_objective(a, facts, one.inputs.numel());
-  if (c.given("other"))
-    return compare_runs({folder, run, one, objective, objective_text(objective, facts), a.other,
-                         a.weights, a.out, a.overwrite, c.json});
-  const auto out = open_study_folder(a.out, folder / "study", a.overwrite);  // before the work
+};
+
+Report study_one(const StudyArguments& a, const Command& c) {
+  if (a.ascii && (c.json || c.csv))
+    usage_error("--json and --csv print data alone; --ascii goes without them");
+  const Question q(a, c);
+  const nn::Batch& one = q.one;
+  const nn::Objective& objective = q.objective;
+  const auto out = open_study_folder(a.out, q.folder / "study", a.overwrite);
   Progress progress(false);
   progress.at_work("runs the model forward and backward");
-  Found found{run, one, objective, nn::study(run.model, one, objective), {}, {}, {}};
+  Found found{q.run, one, objective, nn::study(q.run.model, one, objective), {}, {}, {}};
   if (!std::isfinite(found.study.value))
     throw autograd::NumericError("study: the objective is not finite");
   progress.at_work("looks for causes");
-  found.cuts = cut_heads(run.model, one, objective);
-  found.causes = study_causes(a.causes, c, run, one, objective);
-  found.labels = facts.vocabulary.labels(one.inputs.to_vector<std::int64_t>());
+  found.cuts = cut_heads(q.run.model, one, objective);
+  found.causes = study_causes(a.causes, c, q.run, one, objective, found.study);
+  found.labels = q.run.task->facts().vocabulary.labels(one.inputs.to_vector<std::int64_t>());
   progress.at_work("draws, and writes the arrays");
   const auto files =
-      out->publish(write_study(out->staging(), found, a, source_of(folder, run.model), head));
+      out->publish(write_study(out->staging(), found, a, source_of(q.folder, q.run.model), q.head));
   progress.clear();
-  tell(folder, found, a, files, c.json);
-  return kOk;
+  return study_report(q.folder, found, a, files);
+}
+
+Report study_two(const StudyArguments& a, const Command& c) {
+  const Question q(a, c);
+  return compare_runs({q.folder, q.run, q.one, q.objective,
+                       objective_text(q.objective, q.run.task->facts()), a.other, a.weights, a.out,
+                       a.overwrite});
 }
 
 constexpr const char* kExamples =
@@ -214,19 +334,6 @@ constexpr const char* kNotes =
 
 void study_command(Command& c) {
   c.name = "study", c.what = "attention and its gradients, head by head, on one sequence";
-  c.json_keys[""] =
-      "run objective value tokens heads (layer head entropy relative_entropy largest_weight "
-      "previous_token duplicate_token induction detect_induction saturation importance "
-      "absolute_importance dq dk dv dz dW_Q dW_K dW_V dW_O cut saturated) tables "
-      "(title what columns (name unit) rows) files";
-  c.json_keys["--over-time"] =
-      "run sequences optimal_loss steps loss counted_loss heads (layer head entropy "
-      "relative_entropy largest_weight previous_token duplicate_token induction detect_induction "
-      "saturation importance absolute_importance dq dk dv dz dW_Q dW_K dW_V dW_O) layers (layer "
-      "resid_pre_grad resid_post_grad) steepest_fall files";
-  c.json_keys["A B"] =
-      "runs objective values config heads (layer head a b) equal first_difference (step tensor "
-      "index a b) files";
   c.examples = kExamples, c.notes = kNotes;
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 2;
@@ -250,8 +357,19 @@ void study_command(Command& c) {
          {"ascii", a->ascii, "draw the weights in the terminal, too"}});
   c.settings[2].may_be_empty = true;
   c.add("Causes", cause_settings(a->causes));
-  c.add_common(Command::kAll);
-  c.run = [a](const Command& command) { return run_study(*a, command); };
+  c.add_common(Command::kAll | Command::kCsv);
+  c.modes = {{.key = "over-time",
+              .accepts = c.only({"run", "out", "overwrite"}),
+              .result = over_time_keys(),
+              .run = [a](const Command&) { return study_over_time(a->run, a->out, a->overwrite); }},
+             {.key = "other",
+              .accepts = c.all_but({"over-time", "head", "export", "ascii", "ablate", "ablation",
+                                    "samples", "corrupt", "attribute"}),
+              .result = comparison_keys(),
+              .run = [a](const Command& command) { return study_two(*a, command); }},
+             {.accepts = c.all_but({"over-time"}),
+              .result = study_keys(),
+              .run = [a](const Command& command) { return study_one(*a, command); }}};
 }
 
 }  // namespace heed

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "nn/study/patching.h"
 #include "nn/study/study.h"
 #include "tools/heed/heads_grid.h"
 #include "tools/heed/pictures.h"
+#include "tools/plot/chart.h"
 
 namespace heed {
 
@@ -22,8 +24,8 @@ struct StudyWords {
 
   std::map<std::string, std::string> metadata() const;
 };
-/// Positions as words: "3", "3 and 5".
-std::string places_text(const std::vector<std::int64_t>& positions);
+/// L as --of and --at say it: "diff:c-d at 5".
+std::string objective_text(const nn::Objective& o, const nn::TaskFacts& facts);
 StudyWords study_words(const PictureSource& source, const nn::Objective& objective,
                        const std::vector<std::string>& tokens, const nn::TaskFacts& facts);
 
@@ -38,5 +40,16 @@ std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folde
                                               const nn::Study& study, const StudyWords& words,
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only);
+
+/// by_distance.png: each head's mean weight, and dL/dS, by how far the key is before the query.
+/// Returns the file.
+std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
+                                       const PictureSource& source);
+/// Layer by position, a panel for each site; `tokens` are labels of the positions.
+void draw_patching(const std::filesystem::path& file, const nn::Patching& patching,
+                   const std::vector<std::string>& tokens, const PictureSource& source);
+/// Says what colors and dashes stand for where a series is a head: colors are layers, dashes are
+/// heads modulo kDashPatterns.
+void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& heads);
 
 }  // namespace heed

@@ -12,10 +12,11 @@ namespace heed {
 // the time that is left.
 double work_of(const nn::RunConfig& c) {
   constexpr double kVocabulary = 64;
-  const double width = double(c.d_model), tokens = double(c.batch) * double(c.context);
-  const double of_mlp = c.mlp ? 2 * c.mlp_ratio : 0;
-  const double of_layer = width * width * (4 + of_mlp) + 2 * double(c.context) * width;
-  return double(c.steps) * tokens * (double(c.layers) * of_layer + kVocabulary * width);
+  const double width = double(c.model.attention.d_model),
+               tokens = double(c.batch) * double(c.model.context);
+  const double of_mlp = c.model.mlp ? 2 * c.model.mlp_ratio : 0;
+  const double of_layer = width * width * (4 + of_mlp) + 2 * double(c.model.context) * width;
+  return double(c.steps) * tokens * (double(c.model.layers) * of_layer + kVocabulary * width);
 }
 
 double SweepPace::left(double waiting, const std::vector<RunningWork>& running,

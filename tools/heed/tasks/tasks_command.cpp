@@ -94,8 +94,8 @@ std::string recipe_text(const std::string& preset, const std::string& task) {
     how += fmt::format(" (--task-{} {})", key, value);
   return fmt::format(
       "{}: {} on 2 cores\n    {} layers, {} heads, d-model {}; {} steps of {} x {} tokens, lr {:g}",
-      how, about(nn::preset_seconds(preset)), c.layers, c.heads, c.d_model, c.steps, c.batch,
-      c.context, c.lr);
+      how, about(nn::preset_seconds(preset)), c.model.layers, c.model.attention.heads,
+      c.model.attention.d_model, c.steps, c.batch, c.model.context, c.lr);
 }
 
 constexpr Column kExampleKeys[] = {{"inputs"}, {"targets"}, {"counted"}};
@@ -123,7 +123,7 @@ void explain_in_words(Report& report, const std::string& name, const nn::Task& t
   for (const auto& [reference, share] : facts.accuracy_references)
     report.line("  {}: {:.2f} %", reference, 100 * share);
   report.line("source    {}", facts.source);
-  report.line("prompt    {}\n\nparameters", facts.prompt);
+  report.line("prompt    {}\n\nparameters", with_options(facts.prompt));
   for (const nn::Setting& p : nn::task_maker(name).parameters)
     report.line("  --task-{} {}\n      {}", p.key, p.unit, p.description());
   report.line("  --context N\n      tokens of a sequence (default: {})\n\nrecipes", facts.context);
@@ -139,7 +139,7 @@ Report explain_task(const std::string& name) {
   for (std::size_t i = 0; i < values.size(); ++i) report.set(kTaskColumns[i].key, values[i]);
   report.set("optimum", facts.optimum);
   report.set("source", facts.source);
-  report.set("prompt", facts.prompt);
+  report.set("prompt", with_options(facts.prompt));
   report.set("accuracy_references", facts.accuracy_references);
   report.set("example",
              object_of(kExampleKeys, {example.inputs, example.targets, example.counted}));

@@ -106,7 +106,7 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
   nn::Trainer t(config);
   const nn::RunConfig& c = t.config();
   const nn::Schedule schedule = nn::schedule(c);
-  const double tokens = double(c.batch * c.context);
+  const double tokens = double(c.batch * c.model.context);
   const nn::RunCost cost = past_input_checks([&] {
     return nn::run_cost(t, [&] {
       try {
@@ -157,7 +157,7 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
 }
 
 int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
-  config.dropout = 0;  // what is forgotten at random cannot be learned by heart
+  config.model.attention.dropout = 0;  // what is forgotten at random cannot be learned by heart
   nn::Trainer t(config);
   Progress progress(options.quiet);
   const Stopwatch clock;

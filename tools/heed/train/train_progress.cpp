@@ -74,7 +74,7 @@ std::vector<std::string> start_lines(nn::Trainer& t) {
   const nn::RunConfig& c = t.config();
   const int threads = autograd::num_threads();
   return {fitted({fmt::format("  {} parameters", with_commas(nn::count_parameters(t.model))),
-                  fmt::format("{} steps of {} x {} tokens", c.steps, c.batch, c.context),
+                  fmt::format("{} steps of {} x {} tokens", c.steps, c.batch, c.model.context),
                   fmt::format("seed {}", c.seed),
                   fmt::format("{} thread{}", threads, threads == 1 ? "" : "s")})};
 }

@@ -14,7 +14,7 @@ namespace heed {
 class Pace {
  public:
   explicit Pace(const nn::RunConfig& config)
-      : tokens_per_step_(double(config.batch) * double(config.context)) {}
+      : tokens_per_step_(double(config.batch) * double(config.model.context)) {}
   void add(double seconds) {
     seconds_ += seconds;
     ++steps_;

@@ -21,7 +21,7 @@ void check_causality(const nn::Trainer& t, const std::filesystem::path& folder) 
 std::string keep_audit(const std::vector<nn::ParameterAudit>& audit,
                        const std::filesystem::path& folder) {
   autograd::write_file(nn::RunFolder(folder).file(nn::RunFolder::kAudit).string(),
-                   nn::audit_table(audit));
+                       nn::audit_table(audit));
   return nn::audit_line(audit);
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "nn/io/json.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 

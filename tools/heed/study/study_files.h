@@ -1,13 +1,24 @@
-// A study's arrays in forms that other programs read without a library for safetensors.
+// The files of a study: their directory, and the arrays in forms that other programs read.
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "nn/io/setting.h"
+#include "nn/run/staged_folder.h"
 #include "nn/study/study.h"
 
 namespace heed {
+
+/// Opens the directory `out` or, if that is empty, the first of `usual`, `usual`-2, ... that holds
+/// no study and is not in use. With `overwrite` it may hold a study, and is `out` or `usual`
+/// itself. UsageError if the directory holds a study of any kind, or is in use. Its staging()
+/// exists.
+std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out,
+                                                    const std::filesystem::path& usual,
+                                                    bool overwrite);
 
 enum class StudyExport {
   kNpy,  ///< npy/NAME.npy, an array each: numpy.load reads it

@@ -1,17 +1,43 @@
-#include "tools/heed/study/study_export.h"
+#include "tools/heed/study/study_files.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
-#include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/npy.h"
 #include "tools/heed/pictures.h"
+#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {
+
+namespace fs = std::filesystem;
+
+// Studies of one sequence, of two runs and over time have one of the first four.
+const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
+                                              "report.html"};
+const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "over_time.png",
+                                                   "patching.png", "cells.csv", "by_distance.png"};
+
+// "dS.png", "dS_L0H1.png" or "dS_difference.png".
+bool is_study_picture(const std::string& name) {
+  return std::ranges::any_of(nn::map_quantities(), [&](const nn::MapQuantity& q) {
+    const std::string view(q.picture.file);
+    return !view.empty() && (name == view + ".png" || name == view + "_difference.png" ||
+                             (name.starts_with(view + "_L") && name.ends_with(".png")));
+  });
+}
+
+bool is_study_file(const std::string& name) {
+  const auto is_in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return is_in(kStudyMarks) || is_in(kOtherStudyFiles) || is_study_picture(name) ||
+         (name.starts_with("npy/") && name.ends_with(".npy"));
+}
 
 // An array with queries and keys, and where it is from.
 struct Cells {
@@ -46,6 +72,29 @@ void append_cells(std::string& table, const Cells& cells) {
 }
 
 }  // namespace
+
+std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out, const fs::path& usual,
+                                                    bool overwrite) {
+  fs::path folder = out.empty() ? usual : fs::path(out);
+  const bool only_this_one = overwrite || !out.empty();
+  for (int n = 2;; ++n) {
+    try {
+      auto study = std::make_unique<nn::StagedFolder>(
+          folder, nn::ResultFiles{kStudyMarks, is_study_file, "npy"});
+      if (overwrite || !study->holds_result()) {
+        study->staging();
+        return study;
+      }
+      if (only_this_one)
+        usage_error(
+            "--out {} holds a study already; choose another folder, or replace it with --overwrite",
+            out);
+    } catch (const nn::FolderInUse& e) {
+      if (only_this_one) throw UsageError(e.what());
+    }
+    folder = usual.string() + fmt::format("-{}", n);
+  }
+}
 
 std::string study_cells(const nn::Study& study) {
   constexpr std::int64_t kMostRows = 20'000'000;

@@ -1,0 +1,399 @@
+#include "autograd/check/checker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
+
+namespace heed::autograd {
+namespace {
+
+constexpr int kCotangents = 2, kMostMoves = 4;
+constexpr std::int64_t kMostEntries = 2000;  // that are compared to find what a direction saw
+constexpr std::size_t kMostOutputs = 4096;   // that are searched for the one that is wrong
+constexpr double kRoundings = 0x1p10;        // in a sum of terms: each side adds in its own order
+constexpr double kSharp = 0x1p-16;           // a tolerance, of the terms, that needs no wider step
+
+double roundoff(const CheckedFunction& f) { return f.single ? 0x1p-24 : 0x1p-53; }
+// measure_noise reads points 2^-26 apart, of which float has only a few.
+double noise_spread(const CheckedFunction& f) { return f.single ? 0x1p9 : 1; }
+
+// The power of two next above |x|.
+double power_of_two_above(double x) {
+  int exponent;
+  std::frexp(x, &exponent);
+  return std::ldexp(1, exponent);
+}
+
+double dot(const Values& a, const Values& b) {
+  double total = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
+  return total;
+}
+
+double absolute_dot(const Values& a, const Values& b) {
+  double total = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) total += std::abs(a[i] * b[i]);
+  return total;
+}
+
+bool is_not_finite(double x) { return !std::isfinite(x); }
+bool is_not_zero(double x) { return x != 0; }
+
+// Of any step that difference() tries in float the error may seem small by luck: it is at least
+// twice how far the derivative is from those of other steps. In double the first step is mostly
+// exact enough.
+Difference careful_difference(const Line& line, const Values& v, const Values& noise, bool single) {
+  Difference d = difference(line, v, noise, 1);
+  if (single)
+    for (const double scale : {0.75, 0.625})
+      d.error = std::max(d.error, 2 * std::abs(difference(line, v, noise, scale).value - d.value));
+  return d;
+}
+
+// An entry that fails before a direction that does, then the larger error.
+bool is_worse(const Comparison& a, const Comparison& b) {
+  const auto rank = [](const Comparison& e) {
+    return e.passes() ? 0 : e.at == CheckedEntry::kDirection ? 1 : 2;
+  };
+  if (rank(a) != rank(b)) return rank(a) > rank(b);
+  return !(a.error() <= b.error()) && !std::isnan(b.error());
+}
+
+// Says the same as `other` with a smaller tolerance.
+bool narrows(const Comparison& e, const Comparison& other) {
+  if (!std::isfinite(other.tolerance)) return std::isfinite(e.tolerance);
+  return !e.on_kink && e.tolerance < other.tolerance && other.passes(e.expected);
+}
+
+}  // namespace
+
+double Direction::dot(const Values& gradient) const {
+  double total = 0;
+  for (const auto& [k, by] : moves) total += gradient[k] * (by / unit());
+  return total;
+}
+
+Values Direction::from(Values x, double t) const {
+  for (const auto& [k, by] : moves) x[k] += t * by;
+  return x;
+}
+
+bool Comparison::passes(double value) const {
+  return std::isfinite(tolerance) && std::abs(value - expected) <= tolerance;
+}
+
+Values random_cotangent(std::size_t n, Generator& random) {
+  Values v;
+  for (std::size_t o = 0; o < n; ++o) {
+    const double size = 0.5 + double(random.next_u32() % 1024) / 1024;
+    v.push_back(random.next_u32() % 2 == 0 ? -size : size);
+  }
+  return v;
+}
+
+Checker::Checker(CheckedFunction f, const CheckEffort& effort, std::uint64_t seed, int order,
+                 CheckReport& report)
+    : f_(std::move(f)), effort_(effort), order_(order), random_(seed), report_(report) {
+  report_.order = order;
+  report_.seed = seed;
+  report_.entries[order - 1] = std::ssize(f_.x);
+  starts_.push_back(0);
+  for (const Shape& shape : f_.inputs) {
+    const std::size_t begin = starts_.back(), end = begin + std::size_t(shape.numel());
+    double squares = 0;
+    for (std::size_t k = begin; k < end; ++k) squares += f_.x[k] * f_.x[k];
+    const double typical = std::sqrt(squares / double(end - begin));
+    typical_.push_back(typical > 0 ? power_of_two_above(typical) : 1);
+    starts_.push_back(end);
+  }
+}
+
+void Checker::run() {
+  for (int moves = 0; prepare(); ++moves) {
+    for (const Oracle oracle : kAllOracles)
+      if (report_.ok() && kinks_.empty()) check_by(oracle);
+    if (kinks_.empty() || !report_.ok()) return;
+    if (moves == kMostMoves)
+      return fail(kinks_[0].entry.name() + ": a kink stays, though it was moved " +
+                  std::to_string(kMostMoves) + " times");
+    for (const Direction& along : kinks_) move(along);
+  }
+}
+
+void Checker::fail(const std::string& message) {
+  if (!report_.ok()) return;
+  report_.verdict = Verdict::kWrong;
+  report_.message = message;
+}
+
+CheckedEntry Checker::entry_at(std::size_t k) const {
+  const auto input =
+      std::size_t(std::upper_bound(starts_.begin(), starts_.end(), k) - starts_.begin()) - 1;
+  const auto at = std::int64_t(k - starts_[input]);
+  const Dims index = unravel(at, f_.inputs[input]);
+  return {.input = input, .at = at, .index = {index.begin(), index.end()}};
+}
+
+std::string Checker::find_in_inputs(const Values& values, bool (*bad)(double)) const {
+  const auto found = std::find_if(values.begin(), values.end(), bad);
+  return found == values.end() ? "" : entry_at(std::size_t(found - values.begin())).name();
+}
+
+double Checker::own_scale(std::size_t k) const {
+  return f_.x[k] == 0 ? typical_[entry_at(k).input] : power_of_two_above(f_.x[k]);
+}
+
+Direction Checker::random_direction(std::size_t begin, std::size_t end) {
+  Direction d;
+  for (std::size_t k = begin; k < end; ++k)
+    d.moves.emplace_back(k, random_.next_u32() % 2 == 0 ? -own_scale(k) : own_scale(k));
+  return d;
+}
+
+Values Checker::shifted(const Direction& along, double t) const {
+  Values moved = along.from(f_.x, t);
+  if (f_.single)
+    for (double& e : moved) e = double(float(e));
+  return moved;
+}
+
+// Remembers the values: several differences are taken of one line.
+Line Checker::line_along(const Direction& along) const {
+  const auto seen = std::make_shared<std::map<double, Values>>();
+  return [this, &along, seen](double t) {
+    const auto [place, is_new] = seen->try_emplace(t);
+    if (is_new) place->second = f_.forward(shifted(along, t));
+    return place->second;
+  };
+}
+
+const ExactDerivative& Checker::exact(const Direction& along) {
+  const auto& [k, by] = along.moves[0];
+  const auto [place, is_new] = exact_.try_emplace({along.entry.at, k, by});
+  if (is_new) place->second = f_.exact(f_.x, along.from(Values(f_.x.size(), 0.0), 1));
+  return place->second;
+}
+
+// How far rounding inside backward moves its answer along a direction. A backward that is mostly
+// noise gets no tolerance for it: its noise is bounded by a part of the largest change of <v, f>.
+double Checker::noise_along(std::size_t c, const Direction& along) {
+  Values& noise = gradient_noise_[c];
+  if (noise.empty()) {
+    const Direction all = random_direction(0, f_.x.size());
+    const Line line = [&](double t) { return f_.backward(shifted(all, t), cotangents_[c]); };
+    noise = measure_noise(line, noise_spread(f_), roundoff(f_));
+    double largest = 0;
+    for (const auto& [k, by] : all.moves)
+      largest = std::max(largest, std::abs(gradients_[c][k] * by));
+    for (const auto& [k, by] : all.moves)
+      noise[k] = std::min(8 * noise[k], std::cbrt(roundoff(f_)) * largest / std::abs(by));
+  }
+  double total = 0;
+  for (const auto& [k, by] : along.moves) total += std::abs(by / along.unit()) * noise[k];
+  return total;
+}
+
+// Checks what needs no oracle, draws the cotangents and runs backward. False: it failed.
+bool Checker::prepare() {
+  for (const Oracle oracle : kAllOracles) by(oracle) = {};
+  comparisons_.clear(), kinks_.clear(), exact_.clear(), directions_.clear();
+  cotangents_.clear(), gradients_.clear(), gradient_noise_.clear();
+  by(Oracle::kDual).worst.expected = std::nan("");  // until all is finite
+  const Values y = f_.forward(f_.x);
+  const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
+  if (bad != y.end()) fail("not finite: output at " + to_text(unravel(bad - y.begin(), f_.output)));
+  if (y != f_.forward(f_.x)) fail("a second run of forward gives other bits");
+  for (int c = 0; c < kCotangents; ++c)
+    if (report_.ok()) run_backward(y);
+  if (!report_.ok()) return false;
+  const Values zeros(y.size(), 0.0);
+  if (const auto at = find_in_inputs(f_.backward(f_.x, zeros), is_not_zero); !at.empty())
+    fail("zero cotangents give a gradient other than zero: " + at);
+  by(Oracle::kDual).worst.expected = 0;
+  const Direction all = random_direction(0, f_.x.size());
+  if (effort_.entries[int(Oracle::kDifferences)] > 0)
+    noise_ = measure_noise(line_along(all), noise_spread(f_), roundoff(f_));
+  for (std::size_t i = 0; i < f_.inputs.size(); ++i)
+    if (starts_[i] < starts_[i + 1]) {
+      directions_.push_back(random_direction(starts_[i], starts_[i + 1]));
+      directions_.back().entry.input = i;
+    }
+  return report_.ok();
+}
+
+void Checker::run_backward(const Values& y) {
+  Values v = random_cotangent(y.size(), random_);
+  if (!cotangents_.empty())  // the first one's signs turned
+    for (std::size_t o = 0; o < y.size(); ++o) v[o] = std::copysign(v[o], -cotangents_[0][o]);
+  const Values g = f_.backward(f_.x, v);
+  if (const auto at = find_in_inputs(g, is_not_finite); !at.empty())
+    fail("not finite: the gradient of " + at);
+  if (g != f_.backward(f_.x, v)) fail("a second run of backward gives other bits");
+  cotangents_.push_back(v);
+  gradients_.push_back(g);
+}
+
+void Checker::check_by(Oracle oracle) {
+  const std::int64_t count = effort_.entries[int(oracle)];
+  if (count == 0 || f_.x.empty()) return;
+  const std::size_t first = comparisons_.size();
+  bool right = compare_entries(oracle, count);
+  for (const Direction& along : directions_) {
+    const std::int64_t n = std::ssize(along.moves);
+    if (right && sample_size(n, count) < n) right = compare_direction(oracle, along);
+  }
+  judge(oracle, first);
+}
+
+// How many entries of an input of n are compared one by one, if `count` of all are.
+std::int64_t Checker::sample_size(std::int64_t n, std::int64_t count) const {
+  const double share = double(count) / double(f_.x.size());
+  return std::min(n, std::max(effort_.fewest, std::int64_t(share * double(n))));
+}
+
+// An even sample of each input, jittered so that it does not see one column only. False: one fails
+// or is on a kink.
+bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
+  const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
+  const auto is_resolved = [](const Comparison& e) { return e.resolved; };
+  bool right = true;
+  for (std::size_t i = 0; i < f_.inputs.size(); ++i) {
+    const auto n = std::int64_t(starts_[i + 1] - starts_[i]);
+    const std::int64_t taken = sample_size(n, count);
+    for (std::int64_t s = 0; s < taken; ++s) {
+      const double within = taken == n ? 0 : random_.uniform_double();
+      const double place = (double(s) + within) * double(n) / double(taken);
+      const std::size_t k = starts_[i] + std::size_t(std::min(n - 1, std::int64_t(place)));
+      const double own = own_scale(k);
+      std::vector<Comparison> found = compare(oracle, {entry_at(k), {{k, own}}});
+      // An entry far smaller than the others: over its own size f may hardly change. A wider step
+      // may only narrow down what the own one finds, lest it has jumped over a singularity. What
+      // neither knows is moved if the wide one sees a kink.
+      if (oracle == Oracle::kDifferences && own < typical_[i] &&
+          !std::all_of(found.begin(), found.end(), is_sharp)) {
+        const auto wider = compare(oracle, {entry_at(k), {{k, typical_[i]}}});
+        for (std::size_t c = 0; c < found.size(); ++c)
+          if (narrows(wider[c], found[c]) || (wider[c].on_kink && !found[c].resolved))
+            found[c] = wider[c];
+      }
+      by(oracle).checked += std::all_of(found.begin(), found.end(), is_resolved);
+      right = keep(found) && right;
+    }
+  }
+  return right;
+}
+
+bool Checker::compare_direction(Oracle oracle, const Direction& along) {
+  const std::vector<Comparison> found = compare(oracle, along);
+  by(oracle).direction = found[0];
+  const bool on_kink =
+      std::any_of(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
+  if (!on_kink && keep(found)) return true;
+  // One of the entries that were left out is wrong, or on a kink.
+  return compare_entries(oracle, kMostEntries) && on_kink;
+}
+
+std::vector<Comparison> Checker::compare(Oracle oracle, const Direction& along) {
+  const ExactDerivative* truth = f_.exact ? &exact(along) : nullptr;
+  const Line line = line_along(along);
+  const double unit = along.unit();
+  std::vector<Comparison> found;
+  for (std::size_t c = 0; c < cotangents_.size(); ++c) {
+    const Values& v = cotangents_[c];
+    Comparison e;
+    static_cast<CheckedEntry&>(e) = along.entry;
+    e.along = along, e.cotangent = c;
+    e.given = along.dot(gradients_[c]);
+    if (oracle == Oracle::kDual) {
+      e.expected = dot(v, truth->derivative) / unit;
+    } else {
+      const Difference d = careful_difference(line, v, noise_, f_.single);
+      e.expected = d.value / unit;
+      e.terms = d.terms / unit;
+      e.step = d.step * unit;
+      e.on_kink = d.kink;
+      e.tolerance = 2 * d.error / unit;
+    }
+    if (truth) e.terms = absolute_dot(v, truth->terms) / unit;
+    e.rounding = kRoundings * roundoff(f_) * e.terms;
+    e.tolerance += e.rounding;
+    if (!e.passes() && std::isfinite(e.tolerance)) {
+      const double noise = noise_along(c, along);
+      e.rounding += noise, e.tolerance += noise;
+    }
+    e.resolved =
+        e.tolerance <= effort_.resolved * e.terms || (e.terms == 0 && e.given == e.expected);
+    found.push_back(std::move(e));
+  }
+  return found;
+}
+
+// False: one of them fails or is on a kink.
+bool Checker::keep(const std::vector<Comparison>& found) {
+  const auto kinked =
+      std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
+  if (kinked != found.end()) return kinks_.push_back(kinked->along), false;
+  comparisons_.insert(comparisons_.end(), found.begin(), found.end());
+  return std::all_of(found.begin(), found.end(), [](const Comparison& e) { return e.passes(); });
+}
+
+// Finds the worst of the oracle's comparisons, which begin at `first`.
+void Checker::judge(Oracle oracle, std::size_t first) {
+  const Comparison* worst = nullptr;
+  std::size_t failed = 0;
+  for (std::size_t k = first; k < comparisons_.size(); ++k) {
+    const Comparison& e = comparisons_[k];
+    failed += !e.passes();
+    const bool counts = !e.passes() || (e.resolved && e.at != CheckedEntry::kDirection);
+    if (counts && (!worst || is_worse(e, *worst))) worst = &e;
+  }
+  if (worst) by(oracle).worst = *worst;
+  if (failed > 0 && kinks_.empty())
+    fail(reason(oracle, *worst) + "; " + std::to_string(failed) + " of " +
+         std::to_string(comparisons_.size() - first) + " comparisons fail");
+}
+
+// Names the entry and both its values: of the one output whose derivative differs most, or, if each
+// output alone is right (backward is not linear), with the random cotangent.
+std::string Checker::reason(Oracle oracle, const Comparison& worst) {
+  if (!std::isfinite(worst.tolerance))
+    return worst.name() + ": forward is not finite at places near x, where differences need it";
+  double given = worst.given, expected = worst.expected, largest = worst.tolerance;
+  std::string of_output;
+  const Line line = line_along(worst.along);
+  const std::size_t outputs = cotangents_[0].size();
+  for (std::size_t o = 0; o < outputs && outputs <= kMostOutputs; ++o) {
+    Values one(outputs, 0.0);
+    one[o] = 1;
+    const double by_backward = worst.along.dot(f_.backward(f_.x, one));
+    const Line output = [&](double t) { return Values{line(t)[o]}; };
+    const double by_oracle =
+        (oracle == Oracle::kDual ? exact(worst.along).derivative[o]
+                                 : difference(output, Values{1}, Values{noise_[o]}, 1).value) /
+        worst.along.unit();
+    const double differs = std::abs(by_backward - by_oracle);
+    if (differs <= largest) continue;
+    given = by_backward, expected = by_oracle, largest = differs;
+    of_output = " for output " + to_text(unravel(std::int64_t(o), f_.output));
+    if (!std::isfinite(differs)) break;
+  }
+  std::ostringstream text;
+  text.precision(10);
+  text << worst.name() << ": backward gives " << given << ", " << oracle_name(oracle) << " "
+       << expected << of_output;
+  text.precision(3);
+  text << " (" << worst.digits() << " digits agree)";
+  return text.str();
+}
+
+// Away from a kink, by 3 to 6 hundredths; at random, so that two equal entries part.
+void Checker::move(const Direction& along) {
+  const auto& [k, by] = along.moves[0];
+  MovedEntry moved{along.entry, f_.x[k], 0};
+  f_.x[k] = shifted(along, (1 + random_.uniform_double()) / 32)[k];
+  moved.to = f_.x[k];
+  report_.moved.push_back(moved);
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,66 @@
+#include "autograd/check/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <sstream>
+
+#include "autograd/base/shape.h"
+#include "autograd/check/differences.h"
+
+namespace heed::autograd {
+
+std::string_view oracle_name(Oracle oracle) {
+  return oracle == Oracle::kDual ? "dual numbers" : "differences";
+}
+
+double CheckedEntry::error() const { return relative_error(given, expected, terms); }
+double CheckedEntry::digits() const { return agreeing_digits(error()); }
+
+std::string CheckedEntry::name() const {
+  return "input " + std::to_string(input) +
+         (at == kDirection ? " in a random direction" : " at " + to_text(Dims(index)));
+}
+
+std::string MovedEntry::text() const {
+  std::ostringstream text;
+  text << entry.name() << " from " << from << " to " << to;
+  return text.str();
+}
+
+double CheckReport::error(int o) const {
+  double largest = 0;
+  for (const Oracle oracle : kAllOracles)
+    if (const double e = by(o, oracle).worst.error(); !(e <= largest)) largest = e;
+  return largest;
+}
+
+std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
+  constexpr const char* kNames[] = {"right", "wrong", "vacuous"};
+  std::ostringstream text;
+  text << kNames[int(r.verdict)] << ": ";
+  if (!r.ok()) text << r.message << "; ";
+  if (r.ok() && r.entries[0] == 0) text << "the inputs have no entries to check; ";
+  for (const Oracle oracle : kAllOracles) {
+    std::int64_t checked = 0, entries = 0;
+    double digits = 16;
+    for (int order = 1; order <= r.order; ++order) {
+      const OracleReport& found = r.by(order, oracle);
+      if (found.checked == 0) continue;
+      checked += found.checked;
+      entries += r.entries[order - 1];
+      if (const double d = found.worst.digits(); !(d >= digits)) digits = d;
+    }
+    if (checked == 0) continue;
+    if (r.ok()) text << std::floor(digits * 10) / 10 << " digits ";
+    text << "by " << oracle_name(oracle) << " in " << checked << " of " << entries << " entries; ";
+  }
+  if (r.mutants > 0)
+    text << r.killed << " of " << r.mutants << " wrong versions told apart, " << r.equivalent
+         << " are not different; ";
+  if (!r.moved.empty())
+    text << r.moved.size() << " moved off a kink, the first " << r.moved[0].text() << "; ";
+  return out << text.str() << "order " << r.order << ", seed " << r.seed;
+}
+
+}  // namespace heed::autograd

@@ -1,0 +1,76 @@
+// Results as text, JSON and CSV.
+#include "tools/heed/report/report.h"
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed;
+
+constexpr Column kRow[] = {{"name", "name"},
+                           {"loss", "loss", "nats", "{:.3f}"},
+                           {"bytes", "memory", "", "bytes"},
+                           {"", "of"},
+                           {"hidden"}};
+constexpr Column kPair[] = {{"a"}, {"b"}};
+constexpr Column kReport[] = {{"run", "run"}, rows("rows", kRow), fields("pair", kPair), {"unset"}};
+
+Report sample() {
+  Report report(kReport);
+  Table& table = report.table("rows");
+  table.add({"x,\"y\"", 1.5, 2000, "1/2", true});
+  table.add({"z", NAN, nullptr, "2/2", std::vector{1, 2}});
+  report.set("run", "runs/1");
+  report.set("pair", object_of(kPair, {1, nullptr}));
+  return report;
+}
+
+TEST_CASE("a report as JSON has the declared keys in order, null where nothing was set") {
+  CHECK(to_json(sample()) ==
+        R"({"run":"runs/1","rows":[{"name":"x,\"y\"","loss":1.5,"bytes":2000,"hidden":true},)"
+        R"({"name":"z","loss":null,"bytes":null,"hidden":[1,2]}],"pair":{"a":1,"b":null},)"
+        "\"unset\":null}\n");
+  CHECK(to_json(Report()).empty());
+  CHECK(keys_text(kReport) == "run rows (name loss bytes hidden) pair (a b) unset");
+}
+
+TEST_CASE("a table as CSV has keys and quoted cells, empty where a number is not finite") {
+  CHECK(to_csv(sample()) == "name,loss,bytes,hidden\n\"x,\"\"y\"\"\",1.5,2000,true\nz,,,1 2\n");
+}
+
+TEST_CASE("a report as text has labelled columns and fields, - where a number is not finite") {
+  CHECK(to_text(sample()) ==
+        "name   loss (nats)  memory   of\n"
+        "x,\"y\"        1.500    2 kB  1/2\n"
+        "z                -       -  2/2\n\n"
+        "run  runs/1\n");
+}
+
+TEST_CASE("text has at most 80 columns: paragraphs wrap, tables drop columns") {
+  CHECK(wrapped(std::string(50, 'a') + " " + std::string(40, 'b'), 3) ==
+        std::string(50, 'a') + "\n   " + std::string(40, 'b'));
+  const std::string wide(50, 'w');
+  const std::vector<Column> columns = {
+      {"a", "a"}, {"b", "b", "", "", 1}, {"c", "c", "", "", 2}, {"empty", "empty"}};
+  Table table(columns);
+  table.add({std::string(20, 'a'), std::string(40, 'b'), wide, nullptr});
+  const std::string text = to_text(table);
+  CHECK(text.find(wide) == std::string::npos);
+  CHECK(text.find("Also in --json: c\n") != std::string::npos);
+  CHECK(text.find(std::string(40, 'b')) != std::string::npos);
+  CHECK(text.find("empty") == std::string::npos);
+}
+
+TEST_CASE("a key that is not declared, or set twice, and a row of another width are bugs") {
+  Report report(kReport);
+  CHECK_THROWS_AS(report.set("loss", 1), std::logic_error);
+  report.set("run", 1);
+  CHECK_THROWS_AS(report.set("run", 1), std::logic_error);
+  CHECK_THROWS_AS(report.table("rows").add({1}), std::logic_error);
+  CHECK_THROWS_AS(report.table("pair"), std::logic_error);
+  CHECK_THROWS_AS(object_of(kPair, {1}), std::logic_error);
+}
+
+}  // namespace

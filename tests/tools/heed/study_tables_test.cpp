@@ -1,0 +1,43 @@
+// The tables of a study as JSON.
+#include "tools/heed/study/study_tables.h"
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace heed;
+
+TEST_CASE("a table's JSON has all rows, null where a number is not finite") {
+  static constexpr Column kColumns[] = {{"", "head"}, {"", "effect", "nats"}};
+  Table table(kColumns);
+  table.title = "T", table.note = "how to read it", table.shown = 1;
+  table.add({"L0H0", 0.12345678}), table.add({"ä", std::nan("")}), table.add({"L1H0", -2.0});
+  CHECK(
+      tables_json({table}).dump() ==
+      R"([{"title":"T","what":"how to read it","columns":[{"name":"head","unit":""},)"
+      R"({"name":"effect","unit":"nats"}],"rows":[["L0H0",0.12345678],["ä",null],["L1H0",-2.0]]}])");
+}
+
+TEST_CASE("a head's row has every number, and what its cut does") {
+  nn::Study study;
+  study.heads.resize(2);
+  study.heads[1].head = 1;
+  study.heads[0].importance = study.heads[1].importance = 1;
+  std::vector<nn::Effect> cuts(2);
+  cuts[0].mean = -0.5, cuts[1].mean = 0.25;
+  Table measured(head_columns()), unknown(head_columns());
+  add_heads(measured, study, cuts);
+  add_heads(unknown, study, {});
+  const auto json = list_of(measured);
+  CHECK(json.items()[0].keys().size() == 2 + nn::head_quantities().size() + 2);
+  CHECK(json.items()[0].find("saturated")->integer() == 0);
+  CHECK(json.items()[1].find("saturated")->integer() == 1);
+  CHECK(json.items()[1].find("cut")->number() == 0.25);
+  CHECK(to_text(measured).find("+0.25*") != std::string::npos);
+  CHECK(list_of(unknown).items()[1].find("cut")->kind() == Value::Kind::kNull);
+  CHECK(unknown.note.find("--ablate all does") != std::string::npos);
+}
+
+}  // namespace

@@ -15,6 +15,7 @@
 #include "nn/train/audit.h"
 #include "nn/train/invariants.h"
 #include "nn/train/memory.h"
+#include "nn/train/rank_session.h"
 #include "nn/train/shards.h"
 #include "nn/train/streams.h"
 
@@ -176,16 +177,10 @@ Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
   return t;
 }
 
-void Trainer::join(Exchange& ranks) {
-  check<ValueError>(ranks.size >= 1 && config_.accumulate % ranks.size == 0, "accumulate",
-                    config_.accumulate, " parts of a batch are no work for ", ranks.size,
-                    " processes; needs a power of two of them, and as many parts at least");
-  ranks_ = std::make_unique<RankSum>(ranks, parameters(model));
-}
-
-void Trainer::leave() {
-  ShardGradients none;
-  if (ranks_) ranks_->add(none, kLeft);
+void Trainer::join(RankSession& ranks) {
+  RankSession::check_size(ranks.size(), config_.accumulate);
+  ranks.join(parameters(model));
+  ranks_ = &ranks;
 }
 
 StepReport Trainer::step(const Batch* fixed) {
@@ -193,12 +188,13 @@ StepReport Trainer::step(const Batch* fixed) {
   const auto rewind = [&] { data_ = data, dropout_ = dropout; };
   try {
     const StepReport report = try_step(fixed);
-    if (report.word & kLeft) rewind();
+    if (report.step == 0) rewind();
     return report;
   } catch (const NumericError& e) {
     rewind();
-    // Alone: each rank finds what one process would, whosever shard it is in.
-    const std::unique_ptr<RankSum> ranks = std::move(ranks_);
+    // Alone: each rank finds the error of one process, whichever rank has the shard.
+    if (ranks_) ranks_->end();
+    ranks_ = nullptr;
     std::string what = e.what();
     const FirstNonFinite watch = watch_for_non_finite(model);
     try {
@@ -215,17 +211,18 @@ StepReport Trainer::step(const Batch* fixed) {
   }
 }
 
-StepReport Trainer::loss_and_gradients(const Batch* fixed) {
+std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
   optimizer_->zero_grad();
   if (config_.accumulate > 1) return batch_in_shards(batch);
-  return {.loss = whole_batch(batch)};
+  return whole_batch(batch);
 }
 
 StepReport Trainer::try_step(const Batch* fixed) {
-  StepReport report = loss_and_gradients(fixed);
-  if (report.word & kLeft) return report;
+  const std::optional<double> loss = loss_and_gradients(fixed);
+  if (!loss) return {};
+  StepReport report{.loss = *loss};
   report.lr = schedule(config_).lr_at(steps_done);
   report.grad_norm = clipped_step(*optimizer_, config_, report.lr);
   report.clipped_norm = optimizer_->clipped_norm();
@@ -264,25 +261,25 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
 }
 
 // The same in parts; the sums take the place of the last part's gradients.
-StepReport Trainer::batch_in_shards(const Batch& batch) {
+std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
   ShardGradients sum;
-  std::uint64_t word = kNothing;
+  std::uint64_t status = kReady;
   try {
     sum = own_shards(batch);
   } catch (const NumericError&) {
     if (!ranks_) throw;
-    word = kTrouble;
+    status = kNotFinite;
   }
-  if (ranks_) word = ranks_->add(sum, word);
-  check<NumericError>(!(word & kTrouble), "train", "step ", steps_done + 1,
+  if (ranks_) status = ranks_->sum_gradients(sum, status);
+  check<NumericError>(!(status & kNotFinite), "train", "step ", steps_done + 1,
                       " is not finite at one of the processes");
-  if (word & kLeft) return {.word = word};
+  if (status & kLeft) return std::nullopt;
   check_loss(sum.loss);
   const NoGrad guard;
   const std::vector<NamedTensor> all = parameters(model);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (sum.gradients[i].defined()) copy_(all[i].tensor.grad(), sum.gradients[i]);
-  return {.loss = sum.loss, .word = word};
+  return sum.loss;
 }
 
 void Trainer::check_loss(double loss) const {

@@ -8,7 +8,6 @@
 #include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
-#include "nn/train/exchange.h"
 #include "nn/train/metrics.h"
 #include "nn/train/snapshot.h"
 
@@ -30,14 +29,15 @@ double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 /// Errors as validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
+class RankSession;
+struct ShardGradients;
+
 struct StepReport {
-  std::int64_t step = 0;  ///< steps done, this one included
+  std::int64_t step = 0;  ///< steps done, this one included; 0 if none was taken (RankSession)
   double loss = 0;        ///< of this step's batch, nats
   double lr = 0;
   double grad_norm = 0;     ///< before clipping
   double clipped_norm = 0;  ///< after
-  /// What the ranks told one another (RankWord); after kLeft no step was taken.
-  std::uint64_t word = kNothing;
 };
 
 /// A run in progress. The same config gives the same bits, however often it is evaluated,
@@ -55,13 +55,11 @@ class Trainer {
   /// (found by running the step again), or what config.check_invariants finds broken; weights and
   /// streams are then those before the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
-  /// Takes the steps to come together with other processes, which resumed or made the same run:
-  /// each its part of config.accumulate, and all get the bits of one process alone. A step that one
-  /// of them cannot take throws at all, with the error of one process, and parts them. `ranks`
+  /// Takes the steps to come together with the other processes of a session, which joined the same
+  /// run. Each computes its share of config.accumulate; all have the bits of one process. If one
+  /// cannot take a step, all throw the error of one process and the session has ended. `ranks`
   /// outlives this. ValueError unless they are a power of two up to config.accumulate.
-  void join(Exchange& ranks);
-  /// Tells the other ranks, which wait with a step, that this one takes no more.
-  void leave();
+  void join(RankSession& ranks);
 
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
@@ -105,17 +103,18 @@ class Trainer {
 
  private:
   StepReport try_step(const Batch* fixed);
-  /// Of the next batch, or `fixed`: returns loss and word, leaves the gradients in .grad.
-  StepReport loss_and_gradients(const Batch* fixed);
+  /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
+  /// nothing if the root of the ranks takes no step.
+  std::optional<double> loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
   double whole_batch(const Batch& batch);
   void check_loss(double loss) const;
-  StepReport batch_in_shards(const Batch& batch);
+  std::optional<double> batch_in_shards(const Batch& batch);
   ShardGradients own_shards(const Batch& batch);
 
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<RankSum> ranks_;  // null: alone
+  RankSession* ranks_ = nullptr;  // null: alone
   std::vector<MetricsRow> history_;
   std::optional<double> best_loss_;
   std::vector<NamedTensor> best_;

@@ -42,7 +42,8 @@ struct Checkpoints {
   Folder folder;
   fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
   Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
-  void write(const std::string& name, std::int64_t step, const std::string& recipe = recipe_text({})) const {
+  void write(const std::string& name, std::int64_t step,
+             const std::string& recipe = recipe_text({})) const {
     const Transformer model =
         heed::nn::testing::random_module<Transformer>(cycle_reader(), step + 1);
     save_safetensors(path(name).string(), parameters(model),

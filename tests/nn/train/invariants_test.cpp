@@ -309,7 +309,8 @@ TEST_CASE("a resumed run may be looked at in another rhythm") {
   RunFolder(folder.path()).save(resumed.snapshot());
   CHECK(RunFolder(folder.path()).resume().config().check_invariants == 1);
   changed.check_invariants = -1;
-  CHECK_THROWS_WITH(resumed.set(changed), Contains("`check-invariants` needs a whole number, 0 to "));
+  CHECK_THROWS_WITH(resumed.set(changed),
+                    Contains("`check-invariants` needs a whole number, 0 to "));
 }
 
 }  // namespace

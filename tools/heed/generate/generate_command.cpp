@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "nn/train/generate.h"
 #include "nn/run/run_folder.h"
+#include "nn/train/generate.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"

@@ -5,13 +5,12 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/launcher.h"
+#include "tools/heed/plan/out_folder.h"
+#include "tools/heed/plan/train_config.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/plan/out_folder.h"
 #include "tools/heed/train/train_checks.h"
-#include "tools/heed/plan/train_config.h"
-#include "tools/heed/train/train_ranks.h"
 #include "tools/heed/train/train_run.h"
 
 namespace heed {
@@ -87,8 +86,8 @@ void change_length(nn::Trainer& trainer, nn::RunConfig given, const Command& c) 
 int resume(TrainArguments& a, const Command& c) {
   check_resume(a, c);
   a.run.ranks = join_ranks(!c.given("threads"));
-  if (a.run.ranks && a.run.ranks->rank > 0)
-    return follow(*a.run.ranks, [&] {
+  if (a.run.ranks && a.run.ranks->rank() > 0)
+    return work_as_rank(*a.run.ranks, [&] {
       nn::Trainer trainer = resumed(a, c, find_run(a.resume));
       change_length(trainer, a.config, c);
       return trainer;
@@ -104,9 +103,9 @@ int resume(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
   const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
-  if (a.run.ranks) check_ranks(a.run.ranks->size, config.accumulate);
+  if (a.run.ranks) nn::RankSession::check_size(a.run.ranks->size(), config.accumulate);
   if ((c.given("text") || c.given("lines")) && keep_moved_text(trainer, folder, c)) {
-    lead_nowhere(a.run.ranks);
+    if (a.run.ranks) a.run.ranks->leave();
     return kOk;
   }
   if (steps < planned && trainer.steps_done < planned)
@@ -127,7 +126,7 @@ int resume(TrainArguments& a, const Command& c) {
         fmt::format("the {} schedule keeps its end at step {}: the steps after it run at "
                     "min-lr {}",
                     nn::enum_name(config.schedule), schedule.total_steps, config.min_lr));
-  lead(trainer, a.run.ranks);
+  lead_ranks(trainer, a.run.ranks);
   return train_run(trainer, folder, a.run);
 }
 
@@ -154,10 +153,10 @@ int train(TrainArguments& a, const Command& c) {
   if (a.print_config) return print_config(config, c.json);
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
-  if (processes > 1) check_ranks(processes, config.accumulate);
+  if (processes > 1) nn::RankSession::check_size(processes, config.accumulate);
   a.run.ranks = join_ranks(!c.given("threads"));
-  if (a.run.ranks && a.run.ranks->rank > 0)
-    return follow(*a.run.ranks, [&] { return nn::Trainer(config); });
+  if (a.run.ranks && a.run.ranks->rank() > 0)
+    return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
   std::unique_ptr<nn::StagedFolder> folder;
   if (!a.run.out.empty()) folder = open_out(a.run.out, a.overwrite);  // refused before the work
   nn::Trainer trainer = [&] {
@@ -167,7 +166,7 @@ int train(TrainArguments& a, const Command& c) {
   }();
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
-  lead(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
+  lead_ranks(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
   if (!folder) folder = nn::RunFolder::make_next(config.task);
   save_run(trainer, folder->staging());
   folder->publish();

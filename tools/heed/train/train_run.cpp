@@ -53,10 +53,10 @@ class Run {
     try {
       begin();
       for (bool first = true; !ended() && !stopping(); first = false) step(first);
-      part();
+      leave();
       return ended() ? finish() : stop();
     } catch (const Interrupted&) {
-      part();
+      leave();
       return stop();
     }
   }
@@ -67,15 +67,11 @@ class Run {
 
   // Ranks stop together: after the step with which one said that it was asked to.
   bool stopping() const {
-    return options_.ranks ? report_.word & nn::kStop : InterruptGuard::interrupted();
+    return options_.ranks ? options_.ranks->stop_requested() : InterruptGuard::interrupted();
   }
 
-  // No step comes any more, and all ranks know.
-  void part() {
-    if (!options_.ranks || parted_) return;
-    if (t_.steps_done < config_.steps && !stopping()) t_.leave();
-    parted_ = true;
-    part_ranks();
+  void leave() {
+    if (options_.ranks) options_.ranks->leave();
   }
 
   bool ended() const { return t_.steps_done >= config_.steps || !t_.stop_reason().empty(); }
@@ -111,8 +107,7 @@ class Run {
     const double started = clock_.seconds();
     try {
       report_ = past_input_checks([&] { return t_.step(); });
-    } catch (const autograd::NumericError& e) {  // thrown at every rank
-      part_ranks();
+    } catch (const autograd::NumericError& e) {
       throw autograd::NumericError(fmt::format("{}; {}", e.what(), save_before_trouble()));
     }
     pace_.add(clock_.seconds() - started);
@@ -177,7 +172,7 @@ class Run {
     return kOk;
   }
 
-  int ranks() const { return options_.ranks ? options_.ranks->size : 1; }
+  int ranks() const { return options_.ranks ? options_.ranks->size() : 1; }
 
   // `e`: on all sequences.
   void print_result(const nn::Evaluation& e, const nn::Evaluation& while_training) {
@@ -325,7 +320,7 @@ class Run {
   nn::StepReport report_;               // of the last step
   std::optional<nn::Evaluation> last_;  // of those that the history has
   nn::MetricsLog log_;
-  bool facts_said_ = false, parted_ = false;
+  bool facts_said_ = false;
   double last_saved_ = 0, next_picture_ = 0;  // by clock_
   std::int64_t saved_ = t_.steps_done;
 };
@@ -342,21 +337,6 @@ void save_config(const nn::Trainer& trainer, const fs::path& folder) {
 
 int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& options) {
   return Run(t, nn::RunFolder(folder), options).go();
-}
-
-int follow_run(nn::Trainer& t) {
-  const InterruptGuard interrupt;
-  int code = kOk;
-  try {
-    std::uint64_t word = nn::kNothing;
-    while (t.steps_done < t.config().steps && !(word & (nn::kStop | nn::kLeft)))
-      word = past_input_checks([&] { return t.step(); }).word;
-    if (word & nn::kStop) code = kInterrupted;
-  } catch (const autograd::NumericError&) {  // rank 0 has it, too, and says it
-    code = kNumeric;
-  }
-  part_ranks();
-  return code;
 }
 
 }  // namespace heed

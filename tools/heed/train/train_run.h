@@ -9,11 +9,11 @@
 namespace heed {
 
 struct TrainOptions {
-  std::string out;                ///< the run's folder; empty: the next free runs/TASK-N
-  bool strict = false;            ///< a parameter without gradient ends the run, NumericError
-  bool quiet = false;             ///< no progress, only warnings
-  bool json = false;              ///< the result as one JSON object
-  nn::Exchange* ranks = nullptr;  ///< the processes that train it together; null: one alone
+  std::string out;                   ///< the run's folder; empty: the next free runs/TASK-N
+  bool strict = false;               ///< a parameter without gradient ends the run, NumericError
+  bool quiet = false;                ///< no progress, only warnings
+  bool json = false;                 ///< the result as one JSON object
+  nn::RankSession* ranks = nullptr;  ///< joined by the trainer; null: one process
 };
 
 /// Saves the trainer as it is.
@@ -26,8 +26,5 @@ void save_config(const nn::Trainer& trainer, const std::filesystem::path& folder
 /// Of several ranks, which have joined, rank 0 comes here; it alone evaluates, writes and talks.
 int train_run(nn::Trainer& trainer, const std::filesystem::path& folder,
               const TrainOptions& options);
-
-/// What the other ranks do meanwhile: their part of every step, up to the end that all know.
-int follow_run(nn::Trainer& trainer);
 
 }  // namespace heed

@@ -157,11 +157,11 @@ TEST_CASE("a task's parameters are settings of one table", "[tasks]") {
   REQUIRE(refusal("urn", {{"periods", "3..4"}}) ==
           "`task-periods`: the task urn does not have it; induction has");
   REQUIRE(refusal("text", {{"colors", "3"}}) ==
-          "task-colors: the task text does not have it; urn has");
+          "`task-colors`: the task text does not have it; urn has");
   REQUIRE(refusal("urn", {{"colors", "1"}}) ==
-          "task-colors needs a whole number, 2 to 52, got '1'");
+          "`task-colors` needs a whole number, 2 to 52, got '1'");
   REQUIRE(refusal("induction", {{"periods", "9..3"}}) ==
-          "task-periods needs two whole numbers, 1 to 52, the smaller first, such as 3..24, got "
+          "`task-periods` needs two whole numbers, 1 to 52, the smaller first, such as 3..24, got "
           "'9..3'");
   // One key is one kind of value, whatever the task.
   std::map<std::string, Setting::Kind> kinds;

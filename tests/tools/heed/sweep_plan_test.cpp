@@ -98,7 +98,7 @@ TEST_CASE("a sweep that cannot be says where and why") {
   says(refusal("[train]\nseed = 1\n[sweep]\nseed = [1]\n"), "seed stands in [train], too");
   says(refusal("[train]\nsteps = [1, 2]\n[sweep]\nseed = [1]\n"), "takes one value");
   says(refusal("[sweep]\nheads = [2, 3]\n"), "heads=3: ");  // d-model is 64
-  says(refusal("[sweep]\nmomentum = [0.5]\n"), "needs --optimizer sgd");
+  says(refusal("[sweep]\nmomentum = [0.5]\n"), "needs `optimizer` sgd");
   says(refusal("[sweep]\nanswer-after = [\"/\", \"?\"]\n[train]\nlines = \"x\"\n"),
        "two runs would be called answer-after=_");
   says(refusal("[sweep]\nanswer-after = [\"\\u0000\", \"=\"]\n[train]\nlines = \"x\"\n"),

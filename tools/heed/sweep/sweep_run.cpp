@@ -197,7 +197,7 @@ class SweepRuns {
       run.result["seconds"] = nn::Json();  // of its last part alone
     else
       pace_.add(work_of(run.run->config), job.clock.seconds());
-    autograd::write_file((folder_of(run) / kResultFile).string(),
+    autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
     const nn::Json* loss = run.result.find("loss");
     progress_.line(fmt::format("{}: loss {:.4f}; {}", run.run->name,

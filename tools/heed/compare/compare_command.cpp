@@ -10,10 +10,9 @@
 #include "tools/heed/compare/compare_report.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
+#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/sweep/sweep_folder.h"
-#include "tools/heed/train/train_run.h"
 
 namespace heed {
 namespace {

@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "autograd/base/files.h"
-#include "nn/io/json.h"
 #include "nn/run/run_folder.h"
-#include "tools/heed/report/output.h"
-#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 namespace {
@@ -24,10 +23,10 @@ std::optional<double> seconds_of_all(const std::filesystem::path& run, std::int6
   const std::filesystem::path file = nn::RunFolder(run).file(nn::RunFolder::kResult);
   if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return {};
   try {
-    const nn::Json result = nn::Json::parse(autograd::read_file(file.string()));
-    const nn::Json *seconds = result.find("seconds"), *trained = result.find("steps");
+    const Value result = Value::parse(autograd::read_file(file.string()));
+    const Value *seconds = result.find("seconds"), *trained = result.find("steps");
     const bool of_all = trained && trained->is_count() && trained->integer() == steps;
-    if (of_all && seconds && seconds->kind() == nn::Json::Kind::kNumber) return seconds->number();
+    if (of_all && seconds && seconds->kind() == Value::Kind::kNumber) return seconds->number();
   } catch (const autograd::Error&) {  // not ours
   }
   return {};

@@ -5,12 +5,12 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/launcher.h"
+#include "tools/heed/plan/out_folder.h"
+#include "tools/heed/plan/train_config.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_checks.h"
-#include "tools/heed/train/train_config.h"
 #include "tools/heed/train/train_run.h"
 
 namespace heed {

@@ -1,4 +1,4 @@
-#include "tools/heed/train/out_folder.h"
+#include "tools/heed/plan/out_folder.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "nn/run/run_folder.h"
-#include "tools/heed/sweep/sweep_plan.h"
+#include "tools/heed/plan/sweep_plan.h"
 
 namespace heed {
 

@@ -1,4 +1,4 @@
-#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
 
 #include <algorithm>
 #include <system_error>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nn/nn.h"
+#include "nn/run/run_folder.h"
 #include "nn/study/ablation.h"
 #include "nn/study/attribution.h"
 #include "nn/study/causality.h"
@@ -21,5 +22,4 @@
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"
 #include "nn/train/invariants.h"
-#include "nn/train/run_folder.h"
 #include "nn/train/trainer.h"

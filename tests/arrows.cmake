@@ -6,6 +6,9 @@ set(rooms
     autograd/base autograd/kernels autograd/tensor autograd/graph autograd/ops autograd/engine
     autograd/check autograd nn/io nn/layers nn/optim nn nn/tasks nn/train nn/run nn/study nn/lab.h
     tools/plot tools/mpi tools/heed tools/peers examples tests)
+# Inside tools/heed: what commands share, lowest first; files right in tools/heed are "heed". Any
+# other folder is a command's.
+set(shared_folders report command_line heed plan)
 set(pictures_may_know autograd/base autograd/tensor tools/plot)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
@@ -26,6 +29,21 @@ function(room_of path room_result rank_result)
   set(${rank_result} -1 PARENT_SCOPE)
 endfunction()
 
+# The folder of a file of tools/heed, and its place: a command's is above all shared ones.
+function(program_folder path folder_result rank_result)
+  if(path MATCHES "^tools/heed/([^/]+)/")
+    set(folder ${CMAKE_MATCH_1})
+  else()
+    set(folder heed)
+  endif()
+  list(FIND shared_folders ${folder} rank)
+  if(rank EQUAL -1)
+    list(LENGTH shared_folders rank)
+  endif()
+  set(${folder_result} ${folder} PARENT_SCOPE)
+  set(${rank_result} ${rank} PARENT_SCOPE)
+endfunction()
+
 file(GLOB_RECURSE files RELATIVE ${root} ${root}/autograd/*.h ${root}/autograd/*.cpp ${root}/nn/*.h
      ${root}/nn/*.cpp ${root}/tools/*.h ${root}/tools/*.cpp ${root}/examples/*.h ${root}/examples/*.cpp)
 set(failures "")
@@ -42,6 +60,13 @@ foreach(path ${files})
     math(EXPR count "${count} + 1")
     if(target_rank EQUAL -1 OR target_rank GREATER rank)
       list(APPEND failures "${path} (${room}) includes ${target} (${target_room})")
+    endif()
+    if(path MATCHES "^tools/heed/" AND target MATCHES "^tools/heed/")
+      program_folder(${path} folder folder_rank)
+      program_folder(${target} target_folder target_folder_rank)
+      if(NOT folder STREQUAL target_folder AND NOT target_folder_rank LESS folder_rank)
+        list(APPEND failures "${path} (${folder}) includes ${target} (${target_folder})")
+      endif()
     endif()
     if(room STREQUAL "tools/plot" AND NOT target_room IN_LIST pictures_may_know)
       list(APPEND failures "${path} (pictures) includes ${target}")

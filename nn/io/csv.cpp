@@ -122,7 +122,10 @@ void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::siz
 
 CsvMatrix load_csv(const std::string& path) {
   constexpr std::uint64_t kLargest = 32'000'000;  // bytes
-  const std::string text = autograd::read_file(path, kLargest);
+  return parse_csv(autograd::read_file(path, kLargest), path);
+}
+
+CsvMatrix parse_csv(std::string_view text, const std::string& path) {
   CsvLines lines(path, text);
   const auto first = std::size_t(names_rows(lines));
   CsvMatrix m;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heed::nn {
@@ -20,5 +21,7 @@ struct CsvMatrix {
 /// where that of line 1 is a number, or the other way round), lines of different lengths, no
 /// numbers at all, a quote without end, more than 32 MB.
 CsvMatrix load_csv(const std::string& path);
+/// The same of a file's contents, of any size; `path` is what errors name.
+CsvMatrix parse_csv(std::string_view text, const std::string& path);
 
 }  // namespace heed::nn

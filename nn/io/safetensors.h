@@ -15,7 +15,7 @@ namespace heed::nn {
 struct SafeTensors {
   std::string path;
   std::vector<NamedTensor> tensors;  ///< in the order of their data
-  std::map<std::string, std::string> metadata;
+  std::map<std::string, std::string> metadata = {};
   std::string checksum = {};  ///< the file's CRC-32C, which is right; "" if it has none
 
   /// Undefined if there is none of this name.

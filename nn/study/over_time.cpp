@@ -12,13 +12,6 @@ using namespace autograd;
 
 namespace {
 
-// The step of "000200.safetensors".
-std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
-  if (file.extension() != ".safetensors") return {};
-  const auto step = parse_number<std::int64_t>(file.stem().string());
-  return step && *step >= 0 ? step : std::nullopt;
-}
-
 std::string fact_of(const SafeTensors& file, const std::string& key) {
   const auto found = file.metadata.find(key);
   check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
@@ -32,8 +25,11 @@ void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t s
   const std::string says = fact_of(file, "step");
   check<IoError>(parse_number<std::int64_t>(says) == step, file.path, "holds step ", says,
                  ", not that of its name; it was renamed or is of another run");
-  check<IoError>(fact_of(file, "recipe") == fact_of(first, "recipe"), file.path,
-                 "is of another run than ", first.path, ": their recipes differ; remove one");
+  const auto difference =
+      recipe_difference(fact_of(first, "recipe"), fact_of(file, "recipe"), file.path);
+  if (difference)
+    fail<IoError>(file.path, "is of another run than ", first.path, ": '", difference->b,
+                  "', not '", difference->a, "'; remove one");
   load_parameters(parameters(model), file);
 }
 
@@ -62,25 +58,6 @@ double falling_loss(const Moment& m) {
 }
 
 }  // namespace
-
-std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run) {
-  std::vector<CheckpointFile> found;
-  const std::filesystem::path folder = run / "checkpoints";
-  std::error_code error;
-  if (!std::filesystem::exists(folder, error)) return found;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error))
-    if (const auto step = step_of(it->path().filename())) found.push_back({*step, it->path()});
-  check<IoError>(!error, folder.string(), "cannot be listed: ", error.message());
-  std::sort(found.begin(), found.end(),
-            [](const CheckpointFile& a, const CheckpointFile& b) { return a.step < b.step; });
-  const auto twice = std::adjacent_find(
-      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step == b.step; });
-  if (twice != found.end())
-    fail<IoError>("over-time", twice->file.string(), " and ", std::next(twice)->file.string(),
-                  " are both of step ", twice->step, "; remove one");
-  return found;
-}
 
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
   if (task.facts().stop) return without_padding(task.evaluation(0, 1));  // they end anywhere

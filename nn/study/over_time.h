@@ -2,26 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/study.h"
 #include "nn/train/work_watch.h"
 
 namespace heed::nn {
-
-/// The weights of one step: checkpoints/000200.safetensors of a run folder.
-struct CheckpointFile {
-  std::int64_t step;
-  std::filesystem::path file;
-};
-
-/// Those of a run, by step; files of other names are none of them. IoError for a folder that cannot
-/// be listed, and for two files of one step.
-std::vector<CheckpointFile> list_checkpoints(const std::filesystem::path& run);
 
 /// The first `most` sequences of the evaluation set, fewer where a study of them would take more
 /// than about 256 MB, and one where sequences end at different places: means would be of padding.

@@ -40,7 +40,7 @@ void check_file(const RunConfig& c) {
   const RunConfig none;
   for (const std::string& text : {c.text, c.lines, c.answer_after})
     check<ValueError>(is_utf8(text), "`text`", "'", text,
-                      "' is not UTF-8, which config.toml cannot keep; rename it");
+                      "' is not UTF-8, which a configuration cannot contain; rename it");
   check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
                     c.lines, "': a run learns one file, as `text` or as `lines`");
   check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "what follows '",
@@ -159,7 +159,7 @@ std::vector<Setting> run_settings(RunConfig& c) {
        {1, 1 << 20},
        "sequences of an evaluation (text: windows; the last takes all)"},
       {"save-every", c.save_every, kStepsOrNone,
-       "steps between checkpoints/NNNNNN.safetensors; 0: none"},
+       "steps between checkpoints of the weights; 0: none"},
       {"patience", c.patience, kStepsOrNone,
        "ends after so many evaluations in a row without a lower loss; 0: never"},
       {"target-loss", c.target_loss, {0}, "ends at an evaluation of this loss, nats; 0: never"},

@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/gradient_trace.h"
+#include "nn/io/safetensors.h"
+#include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/audit.h"
 #include "nn/train/invariants.h"
 #include "nn/train/memory.h"
+#include "nn/train/rank_session.h"
 #include "nn/train/shards.h"
 #include "nn/train/streams.h"
 
@@ -115,40 +119,68 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
       dropout_(stream(config_.seed, Stream::kDropout)),
       optimizer_(make_optimizer(config_, model)) {}
 
-void Trainer::set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every) {
-  RunConfig changed = config_;
-  if (steps != config_.steps && config_.schedule_steps == 0 && config_.schedule != Decay::kConstant)
+void Trainer::set(const RunConfig& config) {
+  RunConfig changed = config;
+  changed.text = config_.text, changed.lines = config_.lines;  // resume finds a text that was moved
+  if (changed.steps != config_.steps && changed.schedule_steps == 0 &&
+      changed.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
-  changed.steps = steps, changed.eval_every = eval_every, changed.save_every = save_every;
   validate(changed);
+  const auto difference = recipe_difference(recipe_text(changed), recipe_text(config_), "");
+  if (difference)
+    fail<ValueError>("set", "cannot change '", difference->b, "' of a run to '", difference->a,
+                     "'; only its length, its intervals and the rules of an early end may change");
   config_ = changed;
 }
 
-void Trainer::set_check_invariants(std::int64_t every) {
-  RunConfig changed = config_;
-  changed.check_invariants = every;
-  validate(changed);
-  config_ = changed;
+Snapshot Trainer::snapshot() const {
+  Snapshot s{.config = config_, .step = steps_done};
+  for (const NamedTensor& p : parameters(model)) s.tensors.push_back({"model." + p.name, p.tensor});
+  for (const NamedTensor& x : optimizer_->state())
+    s.tensors.push_back({"optimizer." + x.name, x.tensor});
+  for (const NamedTensor& p : best_) s.tensors.push_back({"best." + p.name, p.tensor});
+  s.history = history_;
+  s.best_loss = best_loss_, s.best_step = best_step_;
+  s.data_stream = data_.state(), s.dropout_stream = dropout_.state();
+  s.data = task->facts().data;
+  return s;
 }
 
-void Trainer::set_stop_rules(std::int64_t patience, double target_loss, double target_accuracy) {
-  RunConfig changed = config_;
-  changed.patience = patience;
-  changed.target_loss = target_loss, changed.target_accuracy = target_accuracy;
-  validate(changed);
-  config_ = changed;
+Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
+  const RunConfig config = own ? s.config : effective(s.config);
+  Trainer t(config, saved_task(config, s.data, s.origin, std::move(own)));
+  t.steps_done = s.step;
+  t.history_ = s.history;
+  t.best_loss_ = s.best_loss, t.best_step_ = s.best_step;
+  if (s.best_loss)
+    for (const NamedTensor& p : parameters(t.model))
+      t.best_.push_back({p.name, empty_like(p.tensor.detach())});
+  load_parameters(t.snapshot().tensors, {.path = s.origin, .tensors = s.tensors});
+  for (const NamedTensor& x : t.optimizer_->state()) {
+    if (x.tensor.dtype() != int64) {
+      const std::string bad = first_non_finite(x.tensor);
+      check<IoError>(bad.empty(), s.origin, "optimizer.", x.name, " is ", bad, "; it was changed");
+      continue;
+    }
+    const std::int64_t updates = *x.tensor.data<std::int64_t>();
+    check<IoError>(updates >= 0 && updates <= s.step, s.origin, "optimizer.", x.name, " is ",
+                   updates, ", needs 0 to ", s.step, ", the steps done; one was changed");
+  }
+  for (auto [name, generator, state] :
+       {std::tuple("data_stream", &t.data_, &s.data_stream),
+        std::tuple("dropout_stream", &t.dropout_, &s.dropout_stream)})
+    try {
+      generator->set_state(*state);
+    } catch (const ValueError& e) {
+      fail<IoError>(s.origin, "'", name, "' is damaged: ", e.what());
+    }
+  return t;
 }
 
-void Trainer::join(Exchange& ranks) {
-  check<ValueError>(ranks.size >= 1 && config_.accumulate % ranks.size == 0, "accumulate",
-                    config_.accumulate, " parts of a batch are no work for ", ranks.size,
-                    " processes; needs a power of two of them, and as many parts at least");
-  ranks_ = std::make_unique<RankSum>(ranks, parameters(model));
-}
-
-void Trainer::leave() {
-  ShardGradients none;
-  if (ranks_) ranks_->add(none, kLeft);
+void Trainer::join(RankSession& ranks) {
+  RankSession::check_size(ranks.size(), config_.accumulate);
+  ranks.join(parameters(model));
+  ranks_ = &ranks;
 }
 
 StepReport Trainer::step(const Batch* fixed) {
@@ -156,12 +188,13 @@ StepReport Trainer::step(const Batch* fixed) {
   const auto rewind = [&] { data_ = data, dropout_ = dropout; };
   try {
     const StepReport report = try_step(fixed);
-    if (report.word & kLeft) rewind();
+    if (report.step == 0) rewind();
     return report;
   } catch (const NumericError& e) {
     rewind();
-    // Alone: each rank finds what one process would, whosever shard it is in.
-    const std::unique_ptr<RankSum> ranks = std::move(ranks_);
+    // Alone: each rank finds the error of one process, whichever rank has the shard.
+    if (ranks_) ranks_->end();
+    ranks_ = nullptr;
     std::string what = e.what();
     const FirstNonFinite watch = watch_for_non_finite(model);
     try {
@@ -178,17 +211,18 @@ StepReport Trainer::step(const Batch* fixed) {
   }
 }
 
-StepReport Trainer::loss_and_gradients(const Batch* fixed) {
+std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
   const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
   const Batch& batch = fixed ? *fixed : drawn;
   optimizer_->zero_grad();
   if (config_.accumulate > 1) return batch_in_shards(batch);
-  return {.loss = whole_batch(batch)};
+  return whole_batch(batch);
 }
 
 StepReport Trainer::try_step(const Batch* fixed) {
-  StepReport report = loss_and_gradients(fixed);
-  if (report.word & kLeft) return report;
+  const std::optional<double> loss = loss_and_gradients(fixed);
+  if (!loss) return {};
+  StepReport report{.loss = *loss};
   report.lr = schedule(config_).lr_at(steps_done);
   report.grad_norm = clipped_step(*optimizer_, config_, report.lr);
   report.clipped_norm = optimizer_->clipped_norm();
@@ -227,25 +261,25 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
 }
 
 // The same in parts; the sums take the place of the last part's gradients.
-StepReport Trainer::batch_in_shards(const Batch& batch) {
+std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
   ShardGradients sum;
-  std::uint64_t word = kNothing;
+  std::uint64_t status = kReady;
   try {
     sum = own_shards(batch);
   } catch (const NumericError&) {
     if (!ranks_) throw;
-    word = kTrouble;
+    status = kNotFinite;
   }
-  if (ranks_) word = ranks_->add(sum, word);
-  check<NumericError>(!(word & kTrouble), "train", "step ", steps_done + 1,
+  if (ranks_) status = ranks_->sum_gradients(sum, status);
+  check<NumericError>(!(status & kNotFinite), "train", "step ", steps_done + 1,
                       " is not finite at one of the processes");
-  if (word & kLeft) return {.word = word};
+  if (status & kLeft) return std::nullopt;
   check_loss(sum.loss);
   const NoGrad guard;
   const std::vector<NamedTensor> all = parameters(model);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (sum.gradients[i].defined()) copy_(all[i].tensor.grad(), sum.gradients[i]);
-  return {.loss = sum.loss, .word = word};
+  return sum.loss;
 }
 
 void Trainer::check_loss(double loss) const {

@@ -1,18 +1,15 @@
-// Training: a model, a task and an optimizer. Prints nothing; who calls step() watches. The folder
-// that keeps a run is nn/train/run_folder.h.
+// Training: a model, a task and an optimizer. Prints nothing and opens no file but a text to learn.
+// nn/run/run_folder.h keeps a run on disk; nn/run/training_run.h is the loop.
 #pragma once
 
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 
-#include "nn/io/safetensors.h"
 #include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
-#include "nn/train/exchange.h"
 #include "nn/train/metrics.h"
+#include "nn/train/snapshot.h"
 
 namespace heed::nn {
 
@@ -32,14 +29,15 @@ double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 /// Errors as validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
+class RankSession;
+struct ShardGradients;
+
 struct StepReport {
-  std::int64_t step = 0;  ///< steps done, this one included
+  std::int64_t step = 0;  ///< steps done, this one included; 0 if none was taken (RankSession)
   double loss = 0;        ///< of this step's batch, nats
   double lr = 0;
   double grad_norm = 0;     ///< before clipping
   double clipped_norm = 0;  ///< after
-  /// What the ranks told one another (RankWord); after kLeft no step was taken.
-  std::uint64_t word = kNothing;
 };
 
 /// A run in progress. The same config gives the same bits, however often it is evaluated,
@@ -57,13 +55,11 @@ class Trainer {
   /// (found by running the step again), or what config.check_invariants finds broken; weights and
   /// streams are then those before the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
-  /// Takes the steps to come together with other processes, which resumed or made the same run:
-  /// each its part of config.accumulate, and all get the bits of one process alone. A step that one
-  /// of them cannot take throws at all, with the error of one process, and parts them. `ranks`
+  /// Takes the steps to come together with the other processes of a session, which joined the same
+  /// run. Each computes its share of config.accumulate; all have the bits of one process. If one
+  /// cannot take a step, all throw the error of one process and the session has ended. `ranks`
   /// outlives this. ValueError unless they are a power of two up to config.accumulate.
-  void join(Exchange& ranks);
-  /// Tells the other ranks, which wait with a step, that this one takes no more.
-  void leave();
+  void join(RankSession& ranks);
 
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
@@ -73,13 +69,19 @@ class Trainer {
   bool evaluated() const;
 
   const RunConfig& config() const { return config_; }
-  /// Another length of the run, other intervals: all that a run that goes on may change. A schedule
-  /// that decays keeps its end: the steps before it are those of a run that was started so, and
-  /// those after it run at min_lr. Errors as validate().
-  void set_length(std::int64_t steps, std::int64_t eval_every, std::int64_t save_every);
+  /// Changes what may change when a run is resumed: its length, intervals, and the rules of an
+  /// early end. A schedule that decays keeps its end: the steps before it are those of a run that
+  /// was started with this length, and the steps after it run at min_lr. ValueError that names the
+  /// first other setting that differs; errors as validate().
+  void set(const RunConfig& config);
 
-  /// Another rhythm of looking at attention's invariants, which changes no bit.
-  void set_check_invariants(std::int64_t every);
+  /// The state after the last step. Its tensors share the memory of this trainer: use it, or copy
+  /// them, before the next step.
+  Snapshot snapshot() const;
+  /// Continues where snapshot() was taken, bit for bit on the same binary and SIMD target. A run on
+  /// a task of one's `own` needs it again. IoError naming what does not fit, a text that changed
+  /// included.
+  static Trainer from(const Snapshot& snapshot, std::unique_ptr<Task> own = nullptr);
 
   std::unique_ptr<Task> task;
   Transformer model;
@@ -92,56 +94,27 @@ class Trainer {
   /// Runs the next batch; draws nothing.
   std::string why_no_gradient(const std::vector<std::string>& names) const;
 
-  /// What a user should know of a resumed run: that other bits follow, and why. Empty if none do.
-  std::vector<std::string> warnings;
-
   /// One row per step or evaluation.
   const std::vector<MetricsRow>& history() const { return history_; }
 
-  /// Other rules of an early end, as RunConfig's patience, target_loss, target_accuracy; they, too,
-  /// may change when a run goes on. Errors as validate().
-  void set_stop_rules(std::int64_t patience, double target_loss, double target_accuracy);
   /// Why the last evaluation ends the run early: "patience: ...", or "" if it does not. A function
   /// of the history, so that a resumed run ends where the straight one does.
   std::string stop_reason() const;
 
-  /// Writes config.toml and state.safetensors, all that resume() reads, then what others read:
-  /// metrics.csv and .jsonl, best and model .safetensors. Each atomically. `notes` go into
-  /// config.toml as comments. NumericError, and nothing is written, unless all weights are finite.
-  void save(const std::filesystem::path& folder, const std::vector<std::string>& notes = {}) const;
-  /// Of these only metrics.csv and best.safetensors: for an evaluation that a longer run would not
-  /// have, and that its state must not keep.
-  void save_results(const std::filesystem::path& folder) const;
-  /// Weights only; the step, the facts of the text and `more` in the metadata.
-  void save_weights(const std::filesystem::path& file,
-                    const std::map<std::string, std::string>& more = {}) const;
-  /// Continues where save() stopped, bit for bit on the same binary and SIMD target; else see
-  /// warnings. A run on a task of one's `own` needs it again; `moved`, if any, is where its text or
-  /// its lines are now. IoError naming the file that does not fit, a text that changed included.
-  static Trainer resume(const std::filesystem::path& folder, std::unique_ptr<Task> own = nullptr,
-                        const std::string& moved = "");
-  /// All that decides the steps to come and the files of the run, by name: weights, moments, the
-  /// best weights, the history. And the random streams and numbers beside them.
-  std::vector<NamedTensor> state() const;
-  std::map<std::string, std::string> streams() const;
-
  private:
   StepReport try_step(const Batch* fixed);
-  /// Of the next batch, or `fixed`: returns loss and word, leaves the gradients in .grad.
-  StepReport loss_and_gradients(const Batch* fixed);
+  /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
+  /// nothing if the root of the ranks takes no step.
+  std::optional<double> loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
   double whole_batch(const Batch& batch);
   void check_loss(double loss) const;
-  StepReport batch_in_shards(const Batch& batch);
+  std::optional<double> batch_in_shards(const Batch& batch);
   ShardGradients own_shards(const Batch& batch);
-  std::map<std::string, std::string> metadata(std::int64_t step) const;
-  void restore(const SafeTensors& state);
-  void restore_history(const SafeTensors& state);
-  void restore_best(const SafeTensors& state);
 
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<RankSum> ranks_;  // null: alone
+  RankSession* ranks_ = nullptr;  // null: alone
   std::vector<MetricsRow> history_;
   std::optional<double> best_loss_;
   std::vector<NamedTensor> best_;

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -20,27 +19,27 @@
 namespace heed {
 namespace {
 
-class MpiRank : public nn::Exchange {
+class MpiTransport : public nn::RankTransport {
  public:
-  explicit MpiRank(const MpiTable& mpi) : mpi_(mpi) { mpi_.start(&rank, &size); }
+  explicit MpiTransport(const MpiTable& mpi) : mpi_(mpi) { mpi_.start(&rank, &size); }
   void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) override {
     mpi_.swap(peer, mine.data(), theirs.data(), mine.size());
   }
-  bool stop_asked() const override { return InterruptGuard::interrupted(); }
+  bool stop_requested() const override { return InterruptGuard::interrupted(); }
   const MpiTable& mpi() const { return mpi_; }
 
  private:
   const MpiTable& mpi_;
 };
 
-// In which the launcher ends the others of a process that has failed: OpenMPI takes one second.
-constexpr std::chrono::seconds kMoment(3);
+// The launcher ends the others of a process that has failed. OpenMPI takes one second for it.
+constexpr std::chrono::seconds kLauncherEnds(3);
 
 std::string rank_text(int rank) { return fmt::format("rank {}: ", rank); }
 
 // One in a process, as MPI is.
-std::unique_ptr<MpiRank> self;
-bool parted = false;
+std::unique_ptr<MpiTransport> transport;
+std::unique_ptr<nn::RankSession> session;
 
 // MPI's own plugins look for its symbols among all that are there: RTLD_GLOBAL.
 const MpiTable& load_module(int size) {
@@ -80,30 +79,38 @@ int own_share_of_cores(const MpiTable& mpi) {
 
 }  // namespace
 
-nn::Exchange* join_ranks(bool own_threads) {
+nn::RankSession* join_ranks(bool own_threads) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
-  if (!std::has_single_bit(
-          unsigned(started.size)))  // all exchanges are between rank and rank ^ 2^j
-    usage_error("{} processes cannot share the parts of a batch: it takes a power of two of them",
-                started.size);
-  self = std::make_unique<MpiRank>(load_module(started.size));
-  if (self->size != started.size)
+  nn::RankSession::check_size(started.size);  // before MPI, so that the root alone prints it
+  transport = std::make_unique<MpiTransport>(load_module(started.size));
+  if (transport->size != started.size)
     usage_error(
-        "the launcher speaks of {} processes, MPI ({}) of {}; heed is built with the MPI "
-        "of another launcher",
-        started.size, self->mpi().library(), self->size);
-  if (self->rank > 0) set_error_prefix(rank_text(self->rank));
-  const int threads = own_share_of_cores(self->mpi());
+        "the launcher started {} processes, MPI ({}) counts {}; heed is built with the MPI of "
+        "another launcher",
+        started.size, transport->mpi().library(), transport->size);
+  if (transport->rank > 0) set_error_prefix(rank_text(transport->rank));
+  const int threads = own_share_of_cores(transport->mpi());
   if (own_threads) autograd::set_num_threads(threads);
-  return self.get();
+  session = std::make_unique<nn::RankSession>(*transport);
+  return session.get();
 }
 
-void part_ranks() { parted = true; }
+void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks) {
+  if (ranks) ranks->run_as_root(trainer, version_text());
+}
+
+int work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make) {
+  const InterruptGuard interrupt;
+  const std::uint64_t status = ranks.run_as_worker(make, version_text());
+  if (status & nn::kStop) return kInterrupted;
+  if (status & nn::kNotFinite) return kNumeric;
+  return status & nn::kDiffers ? kUsage : kOk;
+}
 
 int leave_ranks(int code) {
-  if (!self) return code;
-  parted ? self->mpi().end() : self->mpi().abort(code);
+  if (!transport) return code;
+  session && session->ended() ? transport->mpi().end() : transport->mpi().abort(code);
   return code;
 }
 
@@ -111,10 +118,10 @@ int as_rank(const std::function<int()>& f) {
   try {
     return f();
   } catch (const autograd::ValueError&) {
-    const int rank = self ? 0 : launcher().rank;
+    const int rank = transport ? 0 : launcher().rank;
     if (rank > 0) {
       set_error_prefix(rank_text(rank));
-      std::this_thread::sleep_for(kMoment);
+      std::this_thread::sleep_for(kLauncherEnds);
     }
     throw;
   }

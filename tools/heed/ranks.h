@@ -1,28 +1,35 @@
-// heed as one of several processes that a launcher started: the ranks of one training, over MPI.
+// heed as one of several processes that a launcher (mpirun, srun) started: MPI below
+// nn::RankSession.
 #pragma once
 
 #include <functional>
-#include <string>
 
-#include "nn/train/exchange.h"
+#include "nn/train/rank_session.h"
+#include "nn/train/trainer.h"
 
 namespace heed {
 
-/// Loads libheed_mpi.so (tools/mpi/module.h) and meets the other ranks; null where no launcher
-/// started several. Once in a process. `own_threads`: the number of threads becomes the cores that
-/// this process was given, shared with the ranks of this machine that were given the same.
-/// UsageError without the module, and for ranks that are no power of two.
-nn::Exchange* join_ranks(bool own_threads);
+/// Loads libheed_mpi.so (tools/mpi/module.h) and connects to the other ranks. Returns null if no
+/// launcher started several processes. Call it once in a process. `own_threads`: the number of
+/// threads becomes the number of cores that this process may use, divided among the ranks of this
+/// machine that may use the same. UsageError without the module; ValueError if the number of ranks
+/// is not a power of two.
+nn::RankSession* join_ranks(bool own_threads);
 
-/// From here on every rank ends by itself: each knows that no other waits for it.
-void part_ranks();
+/// run_as_root() of the session, if there is one.
+void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks);
 
-/// Before a process that may be a rank ends with `code`, which it returns: waits for all ranks that
-/// parted. A rank that ends before has had an error that the others do not know of: ends them.
+/// run_as_worker() of the session. Returns the exit code; the root alone prints.
+int work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
+
+/// Call it before a process that may be a rank exits with `code`, which it returns. If the session
+/// has ended it waits for all ranks; else this rank has an error that the others do not know, and
+/// ends them.
 int leave_ranks(int code);
 
-/// f(). What is wrong with all ranks' command line rank 0 says, and the launcher then ends the
-/// others; one that is still there three seconds later has an error of its own, and says it.
+/// Returns f(). If the command line is wrong at all ranks, the root prints the error and the
+/// launcher ends the others. A worker that still lives three seconds later has an error of its own
+/// and prints it.
 int as_rank(const std::function<int()>& f);
 
 }  // namespace heed

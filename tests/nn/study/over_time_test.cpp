@@ -42,7 +42,8 @@ struct Checkpoints {
   Folder folder;
   fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
   Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
-  void write(const std::string& name, std::int64_t step, const std::string& recipe = "tiny") const {
+  void write(const std::string& name, std::int64_t step,
+             const std::string& recipe = recipe_text({})) const {
     const Transformer model =
         heed::nn::testing::random_module<Transformer>(cycle_reader(), step + 1);
     save_safetensors(path(name).string(), parameters(model),
@@ -50,7 +51,7 @@ struct Checkpoints {
   }
   OverTime study() const {
     Transformer model(cycle_reader());
-    return over_time(model, list_checkpoints(folder.path()), two_cycles());
+    return over_time(model, RunFolder(folder.path()).checkpoints(), two_cycles());
   }
   std::string error() const {
     try {
@@ -76,7 +77,8 @@ TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other
                             "77", "000010.safetensors.tmp12.0"})
     std::ofstream(c.path(other)) << "x";
   std::vector<std::int64_t> steps;
-  for (const CheckpointFile& found : list_checkpoints(c.folder.path())) steps.push_back(found.step);
+  for (const CheckpointFile& found : RunFolder(c.folder.path()).checkpoints())
+    steps.push_back(found.step);
   CHECK(steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
   const OverTime study = c.study();
   REQUIRE(study.moments.size() == 4);
@@ -126,7 +128,9 @@ TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
   CHECK(has(c.error(), "000010.safetensors"));
   c.write("000010.safetensors", 20);
   CHECK(has(c.error(), "000010.safetensors: holds step 20, not that of its name"));
-  c.write("000010.safetensors", 10, "another");
+  RunConfig other;
+  other.lr = 0.5;
+  c.write("000010.safetensors", 10, recipe_text(other));
   CHECK(has(c.error(), "000010.safetensors: is of another run than "));
   save_safetensors(c.path("000010.safetensors").string(), {{"x", zeros({2})}});
   CHECK(has(c.error(), "has no 'step', so it is no checkpoint of heed train"));
@@ -135,7 +139,7 @@ TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
   std::vector<NamedTensor> half = parameters(model);
   half.resize(half.size() / 2);
   save_safetensors(c.path("000010.safetensors").string(), half,
-                   {{"step", "10"}, {"recipe", "tiny"}});
+                   {{"step", "10"}, {"recipe", recipe_text({})}});
   CHECK(has(c.error(), "000010.safetensors does not fit: missing"));
 }
 
@@ -146,18 +150,18 @@ TEST_CASE("weights without a finite loss are numeric trouble of that file") {
   const NoGrad guard;
   copy_(model.head->weight, zeros(model.head->weight.shape(), float64) / 0.0);
   save_safetensors(c.path("000010.safetensors").string(), parameters(model),
-                   {{"step", "10"}, {"recipe", "tiny"}});
+                   {{"step", "10"}, {"recipe", recipe_text({})}});
   CHECK_THROWS_AS(c.study(), NumericError);
 }
 
 TEST_CASE("files of other names are no checkpoints, and a folder that cannot be read is an error") {
   const Folder empty;
-  CHECK(list_checkpoints(empty.path()).empty());
+  CHECK(RunFolder(empty.path()).checkpoints().empty());
   const Checkpoints none;
   std::ofstream(none.path("mine.safetensors")) << "x";
-  CHECK(list_checkpoints(none.folder.path()).empty());
+  CHECK(RunFolder(none.folder.path()).checkpoints().empty());
   std::ofstream(empty.path() / "checkpoints") << "a file";
-  CHECK_THROWS_AS(list_checkpoints(empty.path()), IoError);
+  CHECK_THROWS_AS(RunFolder(empty.path()).checkpoints(), IoError);
 }
 
 OverTime with_losses(const std::vector<std::pair<std::int64_t, double>>& counted) {

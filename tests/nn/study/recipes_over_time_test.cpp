@@ -22,21 +22,17 @@ using namespace heed::nn::testing;
 // The study of a run on the preset, saved every 10 steps as heed train --save-every 10 does.
 OverTime studied_run(std::int64_t seed, const std::string& periods) {
   const heed::testing::Folder folder;
-  std::filesystem::create_directory(folder.path() / "checkpoints");
+  const RunFolder run(folder.path());
   RunConfig config = seeded("induction", seed);
   config.task_parameters["periods"] = periods;
   Trainer trainer(config);
-  const auto save = [&] {
-    trainer.save_weights(folder.path() / "checkpoints" /
-                         (std::to_string(trainer.steps_done) + ".safetensors"));
-  };
-  save();
+  run.save_checkpoint(trainer.snapshot());
   while (trainer.steps_done < trainer.config().steps) {
     trainer.step();
-    if (trainer.steps_done % 10 == 0) save();
+    if (trainer.steps_done % 10 == 0) run.save_checkpoint(trainer.snapshot());
   }
   const Batch batch = batch_over_time(trainer.model, *trainer.task);
-  return over_time(trainer.model, list_checkpoints(folder.path()), batch);
+  return over_time(trainer.model, run.checkpoints(), batch);
 }
 
 // |dL/dW_Q| of a layer: all heads as one vector.

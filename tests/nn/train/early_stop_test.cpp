@@ -1,7 +1,7 @@
 // A run that ends early, by patience, loss or accuracy, ends there again when it is resumed.
 #include <cmath>
 
-#include "nn/train/trainer.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 
@@ -76,19 +76,21 @@ TEST_CASE("patience counts the evaluations since the best one, also through a re
       if (cut.steps_done % c.eval_every == 0) cut.evaluate(false);
     }
     CHECK(cut.stop_reason().empty());
-    cut.save(folder.path());
+    RunFolder(folder.path()).save(cut.snapshot());
   }
-  Trainer resumed = Trainer::resume(folder.path());
+  Trainer resumed = RunFolder(folder.path()).resume();
   CHECK(run(resumed) == end);
   CHECK(resumed.stop_reason() == straight.stop_reason());
-  resumed.save(folder.path());
-  Trainer ended = Trainer::resume(folder.path());
+  RunFolder(folder.path()).save(resumed.snapshot());
+  Trainer ended = RunFolder(folder.path()).resume();
   CHECK(ended.stop_reason() == straight.stop_reason());
-  ended.set_stop_rules(0, 0, 0);  // goes on
+  RunConfig longer = ended.config();
+  longer.patience = 0;
+  ended.set(longer);
   CHECK(ended.stop_reason().empty());
   ended.step();
-  ended.save(folder.path());
-  CHECK(Trainer::resume(folder.path()).steps_done == end + 1);
+  RunFolder(folder.path()).save(ended.snapshot());
+  CHECK(RunFolder(folder.path()).resume().steps_done == end + 1);
 }
 
 TEST_CASE("an early end needs evaluations") {

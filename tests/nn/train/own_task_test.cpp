@@ -1,4 +1,5 @@
 // A task of one's own, from outside of the library.
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -41,18 +42,18 @@ TEST_CASE("a task of one's own trains, and resumes where it is given again") {
   {
     Trainer t(c, std::make_unique<Counting>());
     run_to(t, 20, 0);
-    t.save(folder.path());
+    RunFolder(folder.path()).save(t.snapshot());
     run_to(t, 60, 0);
     const Evaluation e = t.evaluate(true);
     CHECK(e.accuracy == 1.0);
     CHECK(!e.optimal);
-    t.save(straight.path());
+    RunFolder(straight.path()).save(t.snapshot());
   }
-  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains("there is no task 'counting'"));
-  Trainer t = Trainer::resume(folder.path(), std::make_unique<Counting>());
+  CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains("there is no task 'counting'"));
+  Trainer t = RunFolder(folder.path()).resume(std::make_unique<Counting>());
   run_to(t, 60, 0);
   t.evaluate(true);
-  t.save(folder.path());
+  RunFolder(folder.path()).save(t.snapshot());
   for (const char* file : {"model.safetensors", "state.safetensors", "config.toml"})
     CHECK(bytes_of(folder / file) == bytes_of(straight / file));
   c.model.context = 10;

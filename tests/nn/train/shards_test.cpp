@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "autograd/base/parallel.h"
-#include "nn/train/trainer.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 
@@ -100,8 +100,8 @@ TEST_CASE("a run in parts resumes bit for bit, dropout included") {
   for (int i = 0; i < 6; ++i) straight.step();
   for (int i = 0; i < 3; ++i) cut.step();
   const heed::testing::Folder folder;
-  cut.save(folder.path());
-  Trainer resumed = Trainer::resume(folder.path());
+  RunFolder(folder.path()).save(cut.snapshot());
+  Trainer resumed = RunFolder(folder.path()).resume();
   for (int i = 0; i < 3; ++i) resumed.step();
   CHECK(largest_difference(straight.model, resumed.model) == 0);
 }

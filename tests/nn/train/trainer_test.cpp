@@ -1,13 +1,13 @@
 // The training loop: it learns, evaluates without a trace, takes failed steps back, and has the
 // same bits at any number of threads.
-#include "nn/train/trainer.h"
-
 #include <cmath>
 
 #include "autograd/base/parallel.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
+#include "nn/run/metrics_file.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -63,20 +63,17 @@ TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
 }
 
 TEST_CASE("evaluating more often changes no weight") {
-  Folder folder;
   Trainer never(tiny_run()), often(tiny_run());
   run_to(never, 6, 0);
   run_to(often, 6, 1);
-  never.save_weights(folder / "never");
-  often.save_weights(folder / "often");
-  CHECK(bytes_of(folder / "never") == bytes_of(folder / "often"));
+  CHECK(hash_of(never.snapshot()) == hash_of(often.snapshot()));
 }
 
 TEST_CASE("a step that fails takes the same batch again") {
   Folder folder;
   Trainer t(tiny_run());
   t.step();
-  t.save(folder / ".");
+  RunFolder(folder / ".").save(t.snapshot());
   const std::string before = bytes_of(folder / "state.safetensors");
   const Tensor weight = parameters(t.model)[0].tensor;
   const Tensor kept = to(weight.detach() * 1.0, weight.dtype());
@@ -89,7 +86,7 @@ TEST_CASE("a step that fails takes the same batch again") {
     const NoGrad guard;
     copy_(weight, kept);
   }
-  t.save(folder / ".");
+  RunFolder(folder / ".").save(t.snapshot());
   CHECK(bytes_of(folder / "state.safetensors") == before);
 }
 
@@ -104,13 +101,14 @@ TEST_CASE("a loss that is not finite is never the best") {
   };
   set(full(weight.shape(), std::nan(""), weight.dtype()));
   CHECK(!std::isfinite(t.evaluate(false).loss));
-  CHECK_THROWS_WITH(t.save(folder.path()), Contains("tok.weight is not finite after step 0"));
-  CHECK_THROWS_AS(t.save(folder.path()), NumericError);
+  CHECK_THROWS_WITH(RunFolder(folder.path()).save(t.snapshot()),
+                    Contains("tok.weight is not finite after step 0"));
+  CHECK_THROWS_AS(RunFolder(folder.path()).save(t.snapshot()), NumericError);
   CHECK(fs::is_empty(folder.path()));
   set(kept);
   t.step();
   CHECK(std::isfinite(t.evaluate(false).loss));
-  t.save(folder.path());
+  RunFolder(folder.path()).save(t.snapshot());
   CHECK(load_safetensors((folder / "best.safetensors").string()).metadata.at("step") == "1");
 }
 

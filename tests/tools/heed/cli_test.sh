@@ -237,8 +237,7 @@ expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --m
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
 refuses 2 "power of two that divides batch 4" train reverse "${tiny[@]}" --accumulate 3
 checks=$((checks + 1))
-[[ $(wc -l < options/metrics.csv) == 6 && $(grep -c '"version":1,' options/metrics.jsonl) == 5 ]] ||
-  fail "metrics.csv and metrics.jsonl have a row per step"
+[[ $(wc -l < options/metrics.csv) == 6 ]] || fail "metrics.csv has a row per step"
 
 # --- pictures cost no result
 expect 0 train reverse "${tiny[@]}" --heads 1024 --d-head 1 --context 2 --positions none --steps 1 --out wide
@@ -306,7 +305,7 @@ out_has "\"steps\":$step,"
 expect 0 eval runs/reverse-1 --sequences 8 --weights checkpoints/000004.safetensors --json
 out_has '"steps":4,'
 refuses 4 "nope.safetensors" eval runs/reverse-1 --weights nope.safetensors
-refuses 4 "is no run" eval full
+refuses 4 "is not a run directory" eval full
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --greedy --tokens 4; mv out first
 out_check=$(head -c 17 first)
 checks=$((checks + 1)); [[ $out_check == "abcdefghijklmnop|" ]] || { mv first out; fail "$what: prompt"; }

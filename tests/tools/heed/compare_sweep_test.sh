@@ -58,7 +58,7 @@ damage() {  # FILE: of a copy of the sweep, in its first run
 }
 damage config.toml
 expect 0 compare bad; out_has "5 runs of 2 settings"
-err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (config.toml: has no 'task')"
+err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (config.toml: has no 'task'"
 damage metrics.csv
 expect 0 compare bad; out_has "scale=none      2"
 err_has "warning: 1 of 6 runs take no part: bad/scale=none,seed=1 (metrics.csv: there is no evaluation"

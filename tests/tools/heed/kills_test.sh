@@ -3,7 +3,7 @@
 # compare replace a result: the directory then has the old result or, after the next command, the new
 # one, whole, and a user's files. DIR is a plain directory, a mount point, the current directory, a
 # symbolic link, and lies in a parent that is not writable.
-# Usage: kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
+# Usage: [KINDS="plain link"] kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
 [[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync takes no time there
 killer=$(readlink -f "$2")
 source "$(dirname "$0")/expect.sh" "$1"
@@ -29,7 +29,7 @@ compare_new=(compare "$dir/a" "$dir/b")
 # heed in the place, as its user: HEED-ARGUMENTS...
 run() { (cd "$from" && "${as[@]}" "$heed" "$@" > "$dir/out" 2> "$dir/err" < /dev/null); }
 contents() { # of the place, but for heed's directories; SKIP: names that are not compared
-  (cd "$place" && find . \( -path ./.staging -o -path ./.publish \) -prune -o ! -type d \
+  (cd "$place" 2> /dev/null && find . \( -path ./.staging -o -path ./.publish \) -prune -o ! -type d \
     ! -name "${skip[0]}" ! -name "${skip[1]}" -print0 | sort -z | xargs -0r md5sum)
 }
 restore() { # the place as it was: FOLDER
@@ -95,7 +95,7 @@ all_kills() { # COMMAND: into $place
 }
 
 offset=0
-for kind in plain mount current link readonly; do
+for kind in ${KINDS:-plain mount current link readonly}; do
   mkdir $kind && place=$dir/$kind/DIR && out=$place && from=$dir && as=()
   [[ $kind == plain ]] || mkdir "$place"
   case $kind in
@@ -115,5 +115,16 @@ for kind in plain mount current link readonly; do
   train_first_old=() train_first_new=()
   for command in train_first train study compare; do all_kills $command; done
 done
+# --- without locks, what is not committed may be another process's; what is committed is finished
+nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/kill_at.so expect "$@"; }
+nolock 0 "${learn[@]}" --out free; nolock 0 "${learn[@]}" --out free --overwrite
+nolock 0 study a --out free
+mkdir free/.staging && touch free/.staging/heed-journal
+nolock 2 study a --out free --overwrite; err_has "free/.staging may be in use by another process"
+nolock 4 train --resume free --steps 5; err_has "free/.staging may be in use by another process"
+mkdir free/.publish && printf -- '- dA.png\n' > free/.publish/heed-journal
+nolock 0 eval free --sequences 4; ok test ! -e free/dA.png; ok test ! -e free/.publish
+rm -r free/.staging; nolock 0 train --resume free --steps 5 --quiet
+
 echo "$kills kills"
 end_of_checks

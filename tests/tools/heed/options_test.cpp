@@ -12,7 +12,7 @@
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/redirected.h"
@@ -43,13 +43,12 @@ class Place {
     nn::Trainer t(c);
     t.step();
     fs::create_directories("runs/reverse-1");
-    t.save("runs/reverse-1");
-    fs::create_directory("runs/reverse-1/checkpoints");
-    t.save_weights("runs/reverse-1/checkpoints/000001.safetensors");
+    nn::RunFolder("runs/reverse-1").save(t.snapshot());
+    nn::RunFolder("runs/reverse-1").save_checkpoint(t.snapshot());
     fs::create_directories("sweeps/s/seed=1");
     t.evaluate(false);
-    t.save("sweeps/s/seed=1");
-    t.save_weights("sweeps/s/seed=1/model.safetensors", {{"finished", "yes"}});
+    nn::RunFolder("sweeps/s/seed=1").save(t.snapshot());
+    nn::RunFolder("sweeps/s/seed=1").finish(t.snapshot());
     heed::autograd::write_file("s.toml", std::string_view("[sweep]\nseed = [1]\n"));
     fs::copy("s.toml", "sweeps/s/sweep.toml");
     heed::autograd::write_file("file.txt", std::string_view("text"));

@@ -30,7 +30,7 @@ refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
 refuses 4 "cannot make the folder" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output (mean)"
-expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "saturated"
+expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "Saturated"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
 for words in "Activation patching" "second order" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
 has_file patched/patching.png
@@ -50,7 +50,7 @@ expect 0 study runs/reverse-1 --export npy --out npy; has_file npy/npy/blocks.0.
 refuses 2 "--head: 'L0H1' is no head of this model, which has L0H0 to L0H0" study runs/reverse-1 --head L0H1
 weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
 expect 0 info head/dA_L0H0.png; out_has "$weights"; out_has "heed study runs/reverse-1 --head L0H0 --export csv --out head"
-out_has "Color range    "; out_has "by the root"; out_has "Software       heed "; out_has "pixels"
+out_has "Color range "; out_has "by the root"; out_has "Software  "; out_has "pixels"
 expect 0 info runs/reverse-1/loss.png; out_has "heed train"; out_has "$weights"
 expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line"'
 head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png

@@ -1,5 +1,5 @@
 // What a sweep's file asks for: the grid, names, parts, what may change.
-#include "tools/heed/sweep/sweep_plan.h"
+#include "tools/heed/plan/sweep_plan.h"
 
 #include <set>
 

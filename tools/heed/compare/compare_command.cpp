@@ -10,10 +10,9 @@
 #include "tools/heed/compare/compare_report.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
+#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/sweep/sweep_folder.h"
-#include "tools/heed/train/train_run.h"
 
 namespace heed {
 namespace {
@@ -48,7 +47,7 @@ std::vector<fs::path> runs_inside(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     nn::finish_publication(it->path());
-    if (is_run(it->path())) runs.push_back(it->path());
+    if (nn::RunFolder(it->path()).is_run()) runs.push_back(it->path());
   }
   if (error)
     throw autograd::IoError(
@@ -110,7 +109,7 @@ FoundRuns find_runs(const std::vector<std::string>& given) {
     if (!fs::exists(folder, ignored))
       throw autograd::IoError(fmt::format("compare: there is no run or folder '{}'", name));
     nn::finish_publication(folder);
-    if (is_run(folder))
+    if (nn::RunFolder(folder).is_run())
       add_run(found, folder);
     else
       for (const fs::path& run : runs_inside(folder)) add_run(found, run);
@@ -203,9 +202,10 @@ Report run_compare(const CompareArguments& a, const Command& c) {
   if (!a.out.empty()) make_folder(a.out);  // its errors before the work
   const RunComparison comparison = compare_all(a, c, found);
   say_left_out(found.left_out, found.left_out.size() + found.runs.size());
-  const fs::path folder = !a.out.empty()                           ? fs::path(a.out)
-                          : given.size() == 1 && !is_run(given[0]) ? fs::path(given[0]) / "compare"
-                                                                   : "compare";
+  const fs::path folder = !a.out.empty() ? fs::path(a.out)
+                          : given.size() == 1 && !nn::RunFolder(given[0]).is_run()
+                              ? fs::path(given[0]) / "compare"
+                              : "compare";
   Report report = comparison_report(comparison);
   Table& left_out = report.table("left_out");
   for (const LeftOut& run : found.left_out) left_out.add({run.run.string(), run.why});

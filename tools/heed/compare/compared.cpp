@@ -3,21 +3,18 @@
 #include <algorithm>
 #include <map>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/over_time.h"
-#include "nn/train/run_folder.h"
 
 namespace heed {
 namespace {
 
 // The weights of every checkpoint, and the last ones where no checkpoint has them.
-std::vector<nn::CheckpointFile> weights_of(const std::filesystem::path& folder) {
-  std::vector<nn::CheckpointFile> files = nn::list_checkpoints(folder);
-  const std::filesystem::path last = folder / "model.safetensors";
-  const auto facts = nn::load_metadata(last.string());
-  const auto step = facts.find("step");
-  const std::int64_t steps =
-      step == facts.end() ? 0 : heed::parse_number<std::int64_t>(step->second).value_or(0);
-  if (files.empty() || files.back().step < steps) files.push_back({steps, last});
+std::vector<nn::CheckpointFile> weights_of(const nn::RunFolder& run) {
+  std::vector<nn::CheckpointFile> files = run.checkpoints();
+  const nn::CheckpointFile last =
+      run.last_weights().value_or(nn::CheckpointFile{0, run.file(nn::RunFolder::kModel)});
+  if (files.empty() || files.back().step < last.step) files.push_back(last);
   return files;
 }
 
@@ -30,8 +27,8 @@ double best_of(const std::vector<double>& values, bool largest) {
 }
 
 void measure_heads(ComparedRun& run, double nn::HeadReport::*score) {
-  const std::filesystem::path& folder = run.record->folder;
-  nn::LoadedRun loaded = nn::load_run(folder, "model.safetensors", nn::Use::kSequences);
+  const nn::RunFolder folder(run.record->folder);
+  nn::LoadedRun loaded = folder.open(nn::RunFolder::kModel, nn::Use::kSequences);
   const nn::OverTime study =
       nn::over_time(loaded.model, weights_of(folder), batch_over_time(loaded.model, *loaded.task));
   for (const nn::Moment& moment : study.moments) {

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "nn/io/json.h"
 #include "nn/study/head_scores.h"
 #include "nn/train/statistics.h"
 #include "tools/heed/compare/run_groups.h"

@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "autograd/base/files.h"
-#include "nn/io/json.h"
-#include "nn/io/toml.h"
-#include "tools/heed/report/output.h"
-#include "tools/heed/sweep/sweep_folder.h"
+#include "nn/run/run_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 namespace {
@@ -21,13 +20,13 @@ std::vector<OptionValue> options_of(nn::RunConfig config) {
 
 // Of result.json, unless that is about fewer steps: heed train --resume --steps leaves it as it is.
 std::optional<double> seconds_of_all(const std::filesystem::path& run, std::int64_t steps) {
-  const std::filesystem::path file = run / kResultFile;
+  const std::filesystem::path file = nn::RunFolder(run).file(nn::RunFolder::kResult);
   if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return {};
   try {
-    const nn::Json result = nn::Json::parse(autograd::read_file(file.string()));
-    const nn::Json *seconds = result.find("seconds"), *trained = result.find("steps");
+    const Value result = Value::parse(autograd::read_file(file.string()));
+    const Value *seconds = result.find("seconds"), *trained = result.find("steps");
     const bool of_all = trained && trained->is_count() && trained->integer() == steps;
-    if (of_all && seconds && seconds->kind() == nn::Json::Kind::kNumber) return seconds->number();
+    if (of_all && seconds && seconds->kind() == Value::Kind::kNumber) return seconds->number();
   } catch (const autograd::Error&) {  // not ours
   }
   return {};
@@ -37,15 +36,15 @@ std::optional<double> seconds_of_all(const std::filesystem::path& run, std::int6
 
 RunRecord read_record(const std::filesystem::path& folder) {
   RunRecord run{folder, {}, {}, {}};
-  const std::string config = (folder / "config.toml").string();
-  run.config = nn::from_toml(nn::read_toml_text(config), config);
-  const std::string metrics = (folder / "metrics.csv").string();
-  run.evaluations = nn::parse_metrics_csv(autograd::read_file(metrics));
+  const nn::RunFolder files(folder);
+  run.config = files.config();
+  run.evaluations = files.metrics();
   if (!run.evaluations.empty()) run.seconds = seconds_of_all(folder, run.evaluations.back().step);
   std::erase_if(run.evaluations,
                 [](const nn::MetricsRow& row) { return std::isnan(row.eval_loss); });
   if (run.evaluations.empty())
-    throw autograd::IoError(metrics + ": there is no evaluation; compare needs one of each run");
+    throw autograd::IoError(files.file(nn::RunFolder::kMetrics).string() +
+                            ": there is no evaluation; compare needs one of each run");
   return run;
 }
 

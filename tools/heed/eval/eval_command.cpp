@@ -1,7 +1,7 @@
 // heed eval: how good a run is, beside how good it can be.
 #include <cmath>
 
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/evaluation_report.h"
@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 struct EvalArguments {
-  std::string run, weights = "model.safetensors";
+  std::string run, weights = nn::RunFolder::kModel;
   std::int64_t sequences = 0;
 };
 
@@ -84,9 +84,7 @@ Report eval(const EvalArguments& a) {
 void eval_command(Command& c) {
   c.name = "eval";
   c.what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
-  c.examples =
-      "  heed eval\n"
-      "  heed eval --weights best.safetensors --json";
+  c.examples = fmt::format("  heed eval\n  heed eval --weights {} --json", nn::RunFolder::kBest);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
   c.add("Options", {run_setting(a->run),

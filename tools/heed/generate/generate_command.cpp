@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "nn/run/run_folder.h"
 #include "nn/train/generate.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 struct GenerateArguments {
-  std::string run, weights = "model.safetensors", prompt, stop;
+  std::string run, weights = nn::RunFolder::kModel, prompt, stop;
   std::int64_t tokens = 256, seed = 1, samples = 1;
   nn::GenerateOptions how;
 };

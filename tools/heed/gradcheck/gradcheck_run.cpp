@@ -6,7 +6,7 @@
 #include "autograd/check/float32.h"
 #include "autograd/kernels/simd/simd.h"
 #include "autograd/ops/ops.h"
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/gradcheck/gradcheck_report.h"
 #include "tools/heed/report/output.h"
@@ -147,7 +147,7 @@ void add_tensors(Report& report, const std::vector<Parameter>& parameters) {
 
 Report report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run =
-      open_run(find_run(request.run), "model.safetensors", nn::Use::kSequences);
+      open_run(find_run(request.run), nn::RunFolder::kModel, nn::Use::kSequences);
   const Stopwatch clock;
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, request);
   const std::vector<Parameter> parameters = check_parameters(run, request, clock);

@@ -1,6 +1,6 @@
 // heed info: what a run or a weights file is made of.
 #include "nn/io/safetensors.h"
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/model_report.h"
@@ -15,7 +15,7 @@ constexpr Column kOfRun[] = {{"run"}, {"task"}, {"dtype"}, {"matmul"}, {"weights
 constexpr auto kRunKeys = joined(kOfRun, kModelKeys);
 
 Report info_on_run(const std::filesystem::path& folder) {
-  nn::LoadedRun run = open_run(folder, "model.safetensors", nn::Use::kPrompts);
+  nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
   report.line("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}",
@@ -96,10 +96,10 @@ bool is_picture(const std::string& path) { return path.ends_with(".png") || plot
 void info_command(Command& c) {
   c.name = "info";
   c.what = "parameters, work and memory of a run; tensors of a .safetensors file; texts of a PNG";
-  c.examples =
-      "  heed info\n"
-      "  heed info runs/induction-1/model.safetensors\n"
-      "  heed info runs/induction-1/attention.png";
+  const nn::RunFolder example("runs/induction-1");
+  c.examples = fmt::format("  heed info\n  heed info {}\n  heed info {}",
+                           example.file(nn::RunFolder::kModel).string(),
+                           example.file(nn::RunFolder::kAttentionPicture).string());
   auto run = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options",

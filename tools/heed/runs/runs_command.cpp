@@ -6,15 +6,8 @@
 #include <limits>
 #include <optional>
 
-#include "autograd/base/files.h"
-#include "autograd/base/text.h"
-#include "nn/io/safetensors.h"
-#include "nn/io/toml.h"
-#include "nn/run/staged_folder.h"
-#include "nn/train/config.h"
-#include "nn/train/metrics.h"
+#include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/text.h"
 
@@ -27,17 +20,16 @@ struct ListedRun {
   fs::path folder;
   fs::file_time_type time = {};
   nn::RunConfig config;
-  std::int64_t step = 0;  // of metrics.csv
+  std::int64_t step = 0;  // of its history
   std::optional<std::int64_t> saved;
   double loss = std::numeric_limits<double>::quiet_NaN(), optimal = loss;  // last evaluation's
   std::string problem;  // why the rest is not known
 };
 
-// The last step and the last evaluation of metrics.csv: a run that trains at this moment shows how
+// The last step and the last evaluation: a run that trains at this moment shows how
 // far it is.
 void read_metrics(ListedRun& run) {
-  const std::string text = autograd::read_file((run.folder / "metrics.csv").string());
-  for (const nn::MetricsRow& row : nn::parse_metrics_csv(text)) {
+  for (const nn::MetricsRow& row : nn::RunFolder(run.folder).metrics()) {
     run.step = row.step;
     if (std::isnan(row.eval_loss)) continue;
     run.loss = row.eval_loss;
@@ -45,29 +37,18 @@ void read_metrics(ListedRun& run) {
   }
 }
 
-// The step that --resume goes on from, if it can.
-std::optional<std::int64_t> saved_step(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder / "state.safetensors", ignored)) return {};
-  const auto facts = nn::load_metadata((folder / "state.safetensors").string());
-  const auto step = facts.find("step");
-  return step == facts.end() ? std::nullopt : heed::parse_number<std::int64_t>(step->second);
-}
-
 ListedRun read_run(const fs::path& folder) {
   ListedRun run;
   run.folder = folder;
   try {
-    nn::finish_publication(folder);
-    const std::string config = (folder / "config.toml").string();
-    run.config = nn::from_toml(nn::read_toml_text(config), config);
+    run.config = nn::RunFolder(folder).config();
     read_metrics(run);
-    run.saved = saved_step(folder);
+    run.saved = nn::RunFolder(folder).saved_step();
   } catch (const autograd::Error& e) {
     run.problem = e.what();
   }
   std::error_code ignored;
-  run.time = last_written(folder).value_or(fs::last_write_time(folder, ignored));
+  run.time = nn::RunFolder(folder).last_saved().value_or(fs::last_write_time(folder, ignored));
   return run;
 }
 
@@ -83,18 +64,8 @@ std::string date_text(fs::file_time_type time) {
 std::vector<ListedRun> runs_in(const std::string& given) {
   const fs::path top = given.empty() ? "runs" : given;
   std::vector<ListedRun> runs;
-  std::error_code error;
-  fs::directory_iterator it(top, error);
-  if (error && (!given.empty() || fs::exists(top)))
-    throw autograd::IoError(fmt::format("runs: cannot read {}: {}", top.string(), error.message()));
-  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
-    if (std::error_code ignored; !it->is_directory(ignored)) continue;
-    ListedRun run = read_run(it->path());  // which settles it
-    // Others are no runs: a sweep's recipes, what compare drew. Of one that is closed who knows?
-    std::error_code closed;
-    fs::directory_iterator(run.folder, closed);
-    if (closed || is_run(run.folder) || has_saved(run.folder)) runs.push_back(std::move(run));
-  }
+  if (given.empty() && !fs::exists(top)) return runs;
+  for (const nn::RunFolder& run : nn::RunFolder::list(top)) runs.push_back(read_run(run.path()));
   std::sort(runs.begin(), runs.end(), [](const ListedRun& a, const ListedRun& b) {
     return std::pair(a.time, a.folder) < std::pair(b.time, b.folder);
   });
@@ -118,7 +89,7 @@ constexpr Column kRunsKeys[] = {rows("runs", kRunColumns)};
 Report list_runs(const std::string& folder) {
   const std::vector<ListedRun> runs = runs_in(folder);
   Report report(kRunsKeys);
-  if (runs.empty() && is_run(folder))
+  if (runs.empty() && nn::RunFolder(folder).is_run())
     report.line("{} is a run itself, not a folder of runs", folder);
   else if (runs.empty())
     report.line("no run in {}; heed train makes one", folder.empty() ? "runs" : folder);

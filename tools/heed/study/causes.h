@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/ablation.h"
 #include "nn/study/patching.h"
 #include "nn/study/study.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/command_line/command.h"
 
 namespace heed {

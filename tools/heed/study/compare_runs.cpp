@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "autograd/base/files.h"
-#include "nn/study/first_difference.h"
+#include "nn/run/first_difference.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/heads_grid.h"
 #include "tools/heed/pictures.h"

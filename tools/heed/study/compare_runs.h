@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/study.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/report/report.h"
 #include "tools/plot/heatmap.h"
 

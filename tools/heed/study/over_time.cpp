@@ -291,11 +291,11 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts&
 
 Report study_over_time(const std::string& run_name, const std::string& out_name, bool overwrite) {
   const std::filesystem::path folder = find_run(run_name);
-  const std::vector<nn::CheckpointFile> checkpoints = nn::list_checkpoints(folder);
+  const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
   heed::check<autograd::IoError>(
       !checkpoints.empty(), "over-time", folder.string(),
       " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
-  const auto first = std::filesystem::path("checkpoints") / checkpoints[0].file.filename();
+  const auto first = std::filesystem::relative(checkpoints[0].file, folder);
   nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
   const nn::TaskFacts& facts = run.task->facts();
   const auto out = open_study_folder(out_name, folder / "over-time", overwrite);

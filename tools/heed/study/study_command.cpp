@@ -7,8 +7,8 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
+#include "nn/run/run_folder.h"
 #include "nn/study/study.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
@@ -27,7 +27,7 @@ namespace {
 // ---- what is asked: a sequence, a scalar L of it, and what else to make of them
 
 struct StudyArguments {
-  std::string run, other, weights = "model.safetensors", prompt, of = "loss", out, head;
+  std::string run, other, weights = nn::RunFolder::kModel, prompt, of = "loss", out, head;
   std::optional<StudyExport> form;
   std::string at;
   std::int64_t sample = 0;

@@ -8,8 +8,8 @@
 #include "nn/io/toml.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/launcher.h"
+#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/sweep/sweep_folder.h"
 #include "tools/heed/sweep/sweep_run.h"
 
 namespace heed {

@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "autograd/base/files.h"
+#include "tools/heed/plan/out_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/sweep/sweep_folder.h"
 #include "tools/heed/sweep/sweep_progress.h"
 #include "tools/heed/sweep/worker.h"
-#include "tools/heed/train/out_folder.h"
 
 namespace heed {
 namespace {
@@ -192,14 +192,14 @@ class SweepRuns {
 
   void keep_result(const Job& job) {
     RunOutcome& run = job.run;
-    run.result = nn::Json::parse(job.worker.out());
+    run.result = Value::parse(job.worker.out());
     if (job.resumed)
-      run.result["seconds"] = nn::Json();  // of its last part alone
+      run.result["seconds"] = Value();  // of its last part alone
     else
       pace_.add(work_of(run.run->config), job.clock.seconds());
-    autograd::write_file((folder_of(run) / kResultFile).string(),
+    autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
-    const nn::Json* loss = run.result.find("loss");
+    const Value* loss = run.result.find("loss");
     progress_.line(fmt::format("{}: loss {:.4f}; {}", run.run->name,
                                loss ? loss->number() : std::numeric_limits<double>::quiet_NaN(),
                                progress_now()));

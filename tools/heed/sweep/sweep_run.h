@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/io/json.h"
-#include "tools/heed/sweep/sweep_plan.h"
+#include "tools/heed/plan/sweep_plan.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 
@@ -26,7 +26,7 @@ struct RunOutcome {
   State state = State::kWaiting;
   int exit_code = 0;
   std::string error = {};  ///< its last words, of one that failed
-  nn::Json result = {};    ///< what heed train --json printed
+  Value result = {};       ///< what heed train --json printed
 };
 
 const char* state_name(RunOutcome::State state);

@@ -5,13 +5,12 @@
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/launcher.h"
+#include "tools/heed/plan/out_folder.h"
+#include "tools/heed/plan/train_config.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/out_folder.h"
 #include "tools/heed/train/train_checks.h"
-#include "tools/heed/train/train_config.h"
-#include "tools/heed/train/train_ranks.h"
 #include "tools/heed/train/train_run.h"
 
 namespace heed {
@@ -40,8 +39,15 @@ void check_resume(const TrainArguments& a, const Command& c) {
           "--resume goes on with the run as it is and takes only --steps, --eval-every, "
           "--save-every, --patience, --target-loss, --target-accuracy, --check-invariants, "
           "--threads, --simd, --quiet and --text or --lines for a file that was moved, not {}; a "
-          "new run like it: heed train --config {}/config.toml",
-          key == "task" ? "a task" : "--" + key, a.resume);
+          "new run like it: heed train --config {}",
+          key == "task" ? "a task" : "--" + key,
+          nn::RunFolder(a.resume).file(nn::RunFolder::kConfig).string());
+}
+
+// Whether nothing is left to do for the run that was read: its last evaluation and its pictures are
+// there, too.
+bool is_finished(const std::filesystem::path& folder, const nn::Trainer& trainer) {
+  return nn::RunFolder(folder).finished_step() == trainer.steps_done;
 }
 
 // Keeps the new place of a run's text, for eval and study, too; whether that was all there was to
@@ -59,55 +65,54 @@ bool keep_moved_text(const nn::Trainer& trainer, const std::filesystem::path& fo
   return was_all;
 }
 
-// The run as it was saved, and how much longer it is to go on.
-nn::Trainer resumed(const TrainArguments& a, const Command& c,
-                    const std::filesystem::path& folder) {
-  return nn::Trainer::resume(folder, nullptr,
-                             c.given("lines")  ? a.config.lines
-                             : c.given("text") ? a.config.text
-                                               : "");
+// The run as it was saved.
+nn::Trainer resumed(const TrainArguments& a, const Command& c, const std::filesystem::path& folder,
+                    std::vector<std::string>* warnings = nullptr) {
+  const std::string moved = c.given("lines")  ? a.config.lines
+                            : c.given("text") ? a.config.text
+                                              : "";
+  return nn::Trainer::from(nn::RunFolder(folder).load(moved, warnings));
 }
-void change_length(nn::Trainer& trainer, const TrainArguments& a, const Command& c) {
-  const nn::RunConfig& config = trainer.config();
-  trainer.set_length(c.given("steps") ? a.config.steps : config.steps,
-                     c.given("eval-every") ? a.config.eval_every : config.eval_every,
-                     c.given("save-every") ? a.config.save_every : config.save_every);
-  trainer.set_stop_rules(
-      c.given("patience") ? a.config.patience : config.patience,
-      c.given("target-loss") ? a.config.target_loss : config.target_loss,
-      c.given("target-accuracy") ? a.config.target_accuracy : config.target_accuracy);
-  if (c.given("check-invariants")) trainer.set_check_invariants(a.config.check_invariants);
+
+// Gives the run the length, intervals and rules of its end that were given.
+void change_length(nn::Trainer& trainer, nn::RunConfig given, const Command& c) {
+  nn::RunConfig changed = trainer.config();
+  const std::vector<nn::Setting> from = given.settings(), to = changed.settings();
+  for (const char* key : kOfLength)
+    if (c.given(key)) nn::find_setting(to, key)->set(key, nn::find_setting(from, key)->get());
+  trainer.set(changed);
 }
 
 int resume(TrainArguments& a, const Command& c) {
   check_resume(a, c);
   a.run.ranks = join_ranks(!c.given("threads"));
-  if (a.run.ranks && a.run.ranks->rank > 0)
-    return follow(*a.run.ranks, [&] {
+  if (a.run.ranks && a.run.ranks->rank() > 0)
+    return work_as_rank(*a.run.ranks, [&] {
       nn::Trainer trainer = resumed(a, c, find_run(a.resume));
-      change_length(trainer, a, c);
+      change_length(trainer, a.config, c);
       return trainer;
     });
   const std::filesystem::path folder = find_run(a.resume);
-  const nn::StagedFolder lock(folder, run_files());
+  const nn::StagedFolder lock(folder, nn::RunFolder::result_files());
   Progress progress(a.run.quiet);
   progress.at_work("reads " + folder.string());
-  nn::Trainer trainer = resumed(a, c, folder);
+  std::vector<std::string> warnings;
+  nn::Trainer trainer = resumed(a, c, folder, &warnings);
   progress.clear();
-  for (const std::string& warning : trainer.warnings) print_error("warning: " + warning);
+  for (const std::string& warning : warnings) print_error("warning: " + warning);
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
   const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
-  if (a.run.ranks) check_ranks(a.run.ranks->size, config.accumulate);
+  if (a.run.ranks) nn::RankSession::check_size(a.run.ranks->size(), config.accumulate);
   if ((c.given("text") || c.given("lines")) && keep_moved_text(trainer, folder, c)) {
-    lead_nowhere(a.run.ranks);
+    if (a.run.ranks) a.run.ranks->leave();
     return kOk;
   }
   if (steps < planned && trainer.steps_done < planned)
     usage_error(
         "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
         folder.string(), trainer.steps_done, planned, steps);
-  change_length(trainer, a, c);
+  change_length(trainer, a.config, c);
   if (const std::string reason = trainer.stop_reason();
       !reason.empty() && trainer.steps_done < config.steps && is_finished(folder, trainer))
     usage_error("{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0",
@@ -121,7 +126,7 @@ int resume(TrainArguments& a, const Command& c) {
         fmt::format("the {} schedule keeps its end at step {}: the steps after it run at "
                     "min-lr {}",
                     nn::enum_name(config.schedule), schedule.total_steps, config.min_lr));
-  lead(trainer, a.run.ranks);
+  lead_ranks(trainer, a.run.ranks);
   return train_run(trainer, folder, a.run);
 }
 
@@ -148,10 +153,10 @@ int train(TrainArguments& a, const Command& c) {
   if (a.print_config) return print_config(config, c.json);
   if (a.dry_run) return dry_run(config, a.run);
   if (a.overfit) return overfit_batch(config, a.run);
-  if (processes > 1) check_ranks(processes, config.accumulate);
+  if (processes > 1) nn::RankSession::check_size(processes, config.accumulate);
   a.run.ranks = join_ranks(!c.given("threads"));
-  if (a.run.ranks && a.run.ranks->rank > 0)
-    return follow(*a.run.ranks, [&] { return nn::Trainer(config); });
+  if (a.run.ranks && a.run.ranks->rank() > 0)
+    return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
   std::unique_ptr<nn::StagedFolder> folder;
   if (!a.run.out.empty()) folder = open_out(a.run.out, a.overwrite);  // refused before the work
   nn::Trainer trainer = [&] {
@@ -161,8 +166,8 @@ int train(TrainArguments& a, const Command& c) {
   }();
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
-  lead(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
-  if (!folder) folder = open_next_run(config.task);
+  lead_ranks(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
+  if (!folder) folder = nn::RunFolder::make_next(config.task);
   save_run(trainer, folder->staging());
   folder->publish();
   return train_run(trainer, folder->folder(), a.run);
@@ -202,7 +207,9 @@ void train_command(Command& c) {
       "infinite (the op is named; weights before the step are saved if their loss is finite, else\n"
       "the last save stays), with --check-invariants breaks an identity of attention (layer, head\n"
       "and row are named; saved likewise), or, with --strict, is missing;\n"
-      "4, a file cannot be written; 130, Ctrl-C. audit.txt: the first step, by parameter.\n"
+      "4, a file cannot be written; 130, Ctrl-C. " +
+      std::string(nn::RunFolder::kAudit) +
+      ": the first step, by parameter.\n"
       "mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the\n"
       "same bits. The first alone evaluates and writes; --resume takes any other N.";
   c.several = true;

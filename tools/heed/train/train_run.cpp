@@ -4,7 +4,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "autograd/base/files.h"
+#include "nn/run/metrics_file.h"
+#include "nn/run/run_folder.h"
 #include "nn/train/memory.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/ranks.h"
@@ -22,16 +23,10 @@ namespace {
 
 constexpr double kSaveSeconds = 15;  // between saves at evaluations
 constexpr double kLongestUnsaved = 60;
-constexpr const char* kModel = "model.safetensors";
-constexpr const char* kFinished = "finished";  // metadata of the last model.safetensors
 
 std::vector<std::string> config_notes() {
   return {fmt::format("heed train --config THIS-FILE runs this again; written by heed {}",
                       version_text())};
-}
-
-std::string checkpoint_name(std::int64_t step) {
-  return fmt::format("checkpoints/{:06}.safetensors", step);
 }
 
 // On a sequence of training that no stream of the run draws: an evaluation may first count n-grams
@@ -46,7 +41,7 @@ double loss_of_one(const nn::Trainer& t) {
 // One call of train_run.
 class Run {
  public:
-  Run(nn::Trainer& trainer, fs::path folder, const TrainOptions& options)
+  Run(nn::Trainer& trainer, nn::RunFolder folder, const TrainOptions& options)
       : t_(trainer),
         config_(trainer.config()),
         folder_(std::move(folder)),
@@ -58,10 +53,10 @@ class Run {
     try {
       begin();
       for (bool first = true; !ended() && !stopping(); first = false) step(first);
-      part();
+      leave();
       return ended() ? finish() : stop();
     } catch (const Interrupted&) {
-      part();
+      leave();
       return stop();
     }
   }
@@ -72,15 +67,11 @@ class Run {
 
   // Ranks stop together: after the step with which one said that it was asked to.
   bool stopping() const {
-    return options_.ranks ? report_.word & nn::kStop : InterruptGuard::interrupted();
+    return options_.ranks ? options_.ranks->stop_requested() : InterruptGuard::interrupted();
   }
 
-  // No step comes any more, and all ranks know.
-  void part() {
-    if (!options_.ranks || parted_) return;
-    if (t_.steps_done < config_.steps && !stopping()) t_.leave();
-    parted_ = true;
-    part_ranks();
+  void leave() {
+    if (options_.ranks) options_.ranks->leave();
   }
 
   bool ended() const { return t_.steps_done >= config_.steps || !t_.stop_reason().empty(); }
@@ -90,19 +81,20 @@ class Run {
     const std::string what =
         fresh ? "trains" : fmt::format("resuming at step {} of {}", t_.steps_done, config_.steps);
     progress_.line(
-        fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task, what, folder_.string()));
+        fmt::format("{} {} in {}; Ctrl-C stops and saves", config_.task, what, folder_.text()));
     for (const std::string& line : start_lines(t_)) progress_.line(line);
     if (options_.ranks)
       progress_.line(fmt::format("  {} processes, each with {} of the {} parts of a batch", ranks(),
                                  config_.accumulate / ranks(), config_.accumulate));
     if (fresh)
-      log_.restart(folder_, t_.history().size());  // saved by who made the trainer
+      log_.restart(folder_.file(nn::RunFolder::kMetrics),
+                   t_.history().size());  // saved by who made the trainer
     else
       save();
     // A kill may have come between the step and its evaluation.
     if (t_.steps_done < config_.steps && evaluation_is_due() && !t_.evaluated()) evaluate();
     if (fresh && config_.save_every > 0) checkpoint();
-    check_causality(t_, folder_);
+    check_causality(t_, folder_.path());
   }
 
   bool evaluation_is_due() const {
@@ -115,12 +107,11 @@ class Run {
     const double started = clock_.seconds();
     try {
       report_ = past_input_checks([&] { return t_.step(); });
-    } catch (const autograd::NumericError& e) {  // thrown at every rank
-      part_ranks();
+    } catch (const autograd::NumericError& e) {
       throw autograd::NumericError(fmt::format("{}; {}", e.what(), save_before_trouble()));
     }
     pace_.add(clock_.seconds() - started);
-    if (audit) progress_.line(keep_audit(audit->after(t_.model), folder_));
+    if (audit) progress_.line(keep_audit(audit->after(t_.model), folder_.path()));
     check_gradients(first);
     const std::int64_t done = t_.steps_done;
     if (evaluation_is_due() && done < config_.steps) {
@@ -140,11 +131,11 @@ class Run {
   int stop() {
     // Not again what was saved before the last evaluation: a longer run would not have that one.
     if (saved_ < t_.steps_done) save();
-    picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
+    picture(nn::RunFolder::kLossPicture, [&](const fs::path& file) { draw_loss(file, t_, last_); });
     progress_.warn(
         fmt::format("stopped after step {} of {}, saved; go on with\n"
                     "  heed train --resume {}",
-                    t_.steps_done, config_.steps, folder_.string()));
+                    t_.steps_done, config_.steps, folder_.text()));
     return kInterrupted;
   }
 
@@ -155,7 +146,7 @@ class Run {
     save();
     const nn::Evaluation comparable = evaluated_now() ? *last_ : evaluate();
     if (evaluation_is_due()) save();
-    t_.save_results(folder_);
+    folder_.save_results(t_.snapshot());
     const nn::Evaluation all = past_input_checks(
         [&] { return nn::evaluate(t_.model, *t_.task, 0, watch("evaluates all sequences")); });
     check(all);
@@ -166,21 +157,22 @@ class Run {
     print_result(all, comparable);
     std::fflush(stdout);  // pictures may fail in any way: they cost no result
     progress_.at_work("draws the pictures");
-    const bool loss =
-        picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
-    const bool attention = picture("attention.png", [&](const fs::path& file) {
+    const bool loss = picture(nn::RunFolder::kLossPicture,
+                              [&](const fs::path& file) { draw_loss(file, t_, last_); });
+    const bool attention = picture(nn::RunFolder::kAttentionPicture, [&](const fs::path& file) {
       draw_attention(file, t_.model, *t_.task, t_.steps_done);
     });
     progress_.clear();
     if (!options_.json && (loss || attention))
-      print("pictures  {}{}{}\n", loss ? (folder_ / "loss.png").string() : "",
-            loss && attention ? "  " : "", attention ? (folder_ / "attention.png").string() : "");
+      print("pictures  {}{}{}\n", loss ? folder_.file(nn::RunFolder::kLossPicture).string() : "",
+            loss && attention ? "  " : "",
+            attention ? folder_.file(nn::RunFolder::kAttentionPicture).string() : "");
     if (!options_.json) print("memory    {} at its peak\n", bytes_text(nn::resident_peak()));
-    t_.save_weights(folder_ / kModel, {{kFinished, "yes"}});  // nothing is left for a resume to do
+    folder_.finish(t_.snapshot());  // nothing is left for a resume to do
     return kOk;
   }
 
-  int ranks() const { return options_.ranks ? options_.ranks->size : 1; }
+  int ranks() const { return options_.ranks ? options_.ranks->size() : 1; }
 
   // `e`: on all sequences.
   void print_result(const nn::Evaluation& e, const nn::Evaluation& while_training) {
@@ -193,7 +185,7 @@ class Run {
                                           {"seconds", seconds},
                                           {"tokens_per_s", pace_.tokens_per_second()}});
       add_evaluation(object, e, t_.task->facts());
-      object["run"] = folder_.string();
+      object["run"] = folder_.text();
       object["parameters"] = parameters;
       object["seed"] = config_.seed;
       object["ranks"] = ranks();
@@ -210,14 +202,14 @@ class Run {
       print("  while training: the first {} of them; best possible there {:.4f}\n",
             with_commas(while_training.sequences), *while_training.optimal);
     if (!stopped.empty()) print("\nstopped   {}", stopped);
-    print("\nrun       {}\n", folder_.string());
+    print("\nrun       {}\n", folder_.text());
   }
 
   // Draws one; false, with a warning, if that cannot be done.
   template <class Draw>
   bool picture(const std::string& name, Draw draw) {
     try {
-      draw(folder_ / name);
+      draw(folder_.file(name));
       return true;
     } catch (const std::exception& e) {
       progress_.warn(fmt::format("warning: no {}: {}", name, e.what()));
@@ -230,12 +222,12 @@ class Run {
     constexpr double kShare = 20;
     if (clock_.seconds() < next_picture_) return;
     const double started = clock_.seconds();
-    picture("loss.png", [&](const fs::path& file) { draw_loss(file, t_, last_); });
+    picture(nn::RunFolder::kLossPicture, [&](const fs::path& file) { draw_loss(file, t_, last_); });
     next_picture_ = clock_.seconds() + kShare * (clock_.seconds() - started);
   }
 
   std::string last_save() const {
-    return fmt::format("{} keeps the save of step {}", folder_.string(), saved_);
+    return fmt::format("{} keeps the save of step {}", folder_.text(), saved_);
   }
 
   // Weights that are not finite, or give no finite loss, never take the place of the last save.
@@ -243,11 +235,11 @@ class Run {
     if (!std::isfinite(past_input_checks([&] { return loss_of_one(t_); })))
       check_finite(past_input_checks([&] { return nn::evaluate(t_.model, *t_.task, 1); }));
     try {
-      save_run(t_, folder_);
+      save_run(t_, folder_.path());
     } catch (const autograd::NumericError& e) {
       throw autograd::NumericError(fmt::format("{}; {}", e.what(), last_save()));
     }
-    log_.restart(folder_, t_.history().size());
+    log_.restart(folder_.file(nn::RunFolder::kMetrics), t_.history().size());
     saved_ = t_.steps_done;
     last_saved_ = clock_.seconds();
   }
@@ -255,16 +247,13 @@ class Run {
   std::string save_before_trouble() {
     try {
       save();
-      return fmt::format("the {} steps before it are in {}", t_.steps_done, folder_.string());
+      return fmt::format("the {} steps before it are in {}", t_.steps_done, folder_.text());
     } catch (const autograd::NumericError&) {
       return last_save();
     }
   }
 
-  void checkpoint() {
-    fs::create_directory(folder_ / "checkpoints");  // not the run's own folder, if that is gone
-    t_.save_weights(folder_ / checkpoint_name(t_.steps_done));
-  }
+  void checkpoint() { folder_.save_checkpoint(t_.snapshot()); }
 
   StepState state(double optimal) const {
     nn::StepReport report = report_;
@@ -302,7 +291,7 @@ class Run {
 
   void check(const nn::Evaluation& e) {
     check_finite(e);
-    if (const std::string leak = leak_text(e, folder_.string()); !leak.empty()) {
+    if (const std::string leak = leak_text(e, folder_.text()); !leak.empty()) {
       if (saved_ < t_.steps_done) save();
       throw CheckError(leak);
     }
@@ -322,7 +311,7 @@ class Run {
 
   nn::Trainer& t_;
   const nn::RunConfig& config_;
-  fs::path folder_;
+  nn::RunFolder folder_;
   TrainOptions options_;
   Progress progress_;
   InterruptGuard interrupt_;
@@ -331,7 +320,7 @@ class Run {
   nn::StepReport report_;               // of the last step
   std::optional<nn::Evaluation> last_;  // of those that the history has
   nn::MetricsLog log_;
-  bool facts_said_ = false, parted_ = false;
+  bool facts_said_ = false;
   double last_saved_ = 0, next_picture_ = 0;  // by clock_
   std::int64_t saved_ = t_.steps_done;
 };
@@ -339,46 +328,15 @@ class Run {
 }  // namespace
 
 void save_run(const nn::Trainer& trainer, const fs::path& folder) {
-  trainer.save(folder, config_notes());
+  nn::RunFolder(folder).save(trainer.snapshot(), config_notes());
 }
 
 void save_config(const nn::Trainer& trainer, const fs::path& folder) {
-  autograd::write_file((folder / "config.toml").string(),
-                       nn::to_toml(trainer.config(), config_notes()));
-}
-
-bool is_finished(const fs::path& folder, const nn::Trainer& trainer) {
-  std::error_code ignored;
-  if (!fs::exists(folder / kModel, ignored)) return false;
-  const auto facts = nn::load_safetensors((folder / kModel).string()).metadata;
-  const auto step = facts.find("step");
-  return facts.contains(kFinished) && step != facts.end() &&
-         step->second == std::to_string(trainer.steps_done);
-}
-
-bool is_finished(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / kModel, ignored) &&
-         nn::load_metadata((folder / kModel).string()).contains(kFinished);
+  nn::RunFolder(folder).save_config(trainer.config(), config_notes());
 }
 
 int train_run(nn::Trainer& t, const fs::path& folder, const TrainOptions& options) {
-  return Run(t, folder, options).go();
-}
-
-int follow_run(nn::Trainer& t) {
-  const InterruptGuard interrupt;
-  int code = kOk;
-  try {
-    std::uint64_t word = nn::kNothing;
-    while (t.steps_done < t.config().steps && !(word & (nn::kStop | nn::kLeft)))
-      word = past_input_checks([&] { return t.step(); }).word;
-    if (word & nn::kStop) code = kInterrupted;
-  } catch (const autograd::NumericError&) {  // rank 0 has it, too, and says it
-    code = kNumeric;
-  }
-  part_ranks();
-  return code;
+  return Run(t, nn::RunFolder(folder), options).go();
 }
 
 }  // namespace heed

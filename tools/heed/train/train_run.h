@@ -9,31 +9,22 @@
 namespace heed {
 
 struct TrainOptions {
-  std::string out;                ///< the run's folder; empty: the next free runs/TASK-N
-  bool strict = false;            ///< a parameter without gradient ends the run, NumericError
-  bool quiet = false;             ///< no progress, only warnings
-  bool json = false;              ///< the result as one JSON object
-  nn::Exchange* ranks = nullptr;  ///< the processes that train it together; null: one alone
+  std::string out;                   ///< the run's folder; empty: the next free runs/TASK-N
+  bool strict = false;               ///< a parameter without gradient ends the run, NumericError
+  bool quiet = false;                ///< no progress, only warnings
+  bool json = false;                 ///< the result as one JSON object
+  nn::RankSession* ranks = nullptr;  ///< joined by the trainer; null: one process
 };
 
 /// Saves the trainer as it is.
 void save_run(const nn::Trainer& trainer, const std::filesystem::path& folder);
 /// Saves its configuration alone: its text was moved.
 void save_config(const nn::Trainer& trainer, const std::filesystem::path& folder);
-/// Whether nothing is left to do for the run in `folder` that was read into `trainer`: its last
-/// evaluation and its pictures are there, too.
-bool is_finished(const std::filesystem::path& folder, const nn::Trainer& trainer);
-/// The same, of a run that shall not become longer.
-bool is_finished(const std::filesystem::path& folder);
-
 /// Trains up to config.steps and keeps the run in `folder`, where it is saved. Ctrl-C ends after
 /// the step, or within an evaluation, saved. Returns the exit code; NumericError, after saving, as
 /// Trainer::step or where an evaluation is not finite. Weights that are not finite replace no save.
 /// Of several ranks, which have joined, rank 0 comes here; it alone evaluates, writes and talks.
 int train_run(nn::Trainer& trainer, const std::filesystem::path& folder,
               const TrainOptions& options);
-
-/// What the other ranks do meanwhile: their part of every step, up to the end that all know.
-int follow_run(nn::Trainer& trainer);
 
 }  // namespace heed

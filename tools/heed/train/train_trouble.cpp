@@ -2,6 +2,7 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "nn/run/run_folder.h"
 #include "nn/study/causality.h"
 #include "tools/heed/report/output.h"
 
@@ -19,7 +20,8 @@ void check_causality(const nn::Trainer& t, const std::filesystem::path& folder) 
 
 std::string keep_audit(const std::vector<nn::ParameterAudit>& audit,
                        const std::filesystem::path& folder) {
-  autograd::write_file((folder / "audit.txt").string(), nn::audit_table(audit));
+  autograd::write_file(nn::RunFolder(folder).file(nn::RunFolder::kAudit).string(),
+                       nn::audit_table(audit));
   return nn::audit_line(audit);
 }
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "nn/run/run_folder.h"
 #include "nn/study/causality.h"
-#include "nn/train/run_folder.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 struct VerifyArguments {
-  std::string what, run, weights = "model.safetensors", out;
+  std::string what, run, weights = nn::RunFolder::kModel, out;
   std::int64_t length = 0;
 };
 
@@ -90,7 +90,8 @@ Report verify_causality(const VerifyArguments& a) {
   const double seconds = clock.seconds();
   const bool ok =
       std::all_of(all.begin(), all.end(), [](const Verified& v) { return v.causality.ok(); });
-  const auto file = (a.out.empty() ? folder : std::filesystem::path(a.out)) / "causality.png";
+  const auto file =
+      (a.out.empty() ? folder : std::filesystem::path(a.out)) / nn::RunFolder::kCausalityPicture;
   std::string no_picture;
   try {
     draw_reach(file, all[0].causality, source_of(folder, run.model));
@@ -128,10 +129,10 @@ void verify_command(Command& c) {
       "not\n"
       "change by a bit. For the run's weights, and for random ones of the same model. Draws the\n"
       "matrices.\n"
-      "resume: the run's first 40 steps, straight and through a checkpoint, with 1 thread and "
+      "resume: the run's first 40 steps, straight with 1 thread, and stopped, saved and resumed "
       "with\n"
-      "2, evaluated and saved at other steps: every row, weight, moment and random stream must be\n"
-      "the same bit for bit. Prints one hash. Works in a temporary folder; the run is only read.\n"
+      "2: every row, weight, moment and random stream must be the same bit for bit. Prints one\n"
+      "hash. Works in a temporary folder; the run is only read.\n"
       "Exit code 1 if one of them does not hold; 4, after the verdict, if it does and the picture "
       "cannot\n"
       "be written.";
@@ -144,7 +145,9 @@ void verify_command(Command& c) {
          run_setting(a->run),
          {"weights", a->weights, "FILE", "weights inside the folder"},
          nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
-         nn::Setting("out", a->out, "DIR", "folder for causality.png").shows("the run")});
+         nn::Setting("out", a->out, "DIR",
+                     fmt::format("folder for {}", nn::RunFolder::kCausalityPicture))
+             .shows("the run")});
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "what",
               .values = {"causality"},

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "nn/train/run_folder.h"
-#include "nn/train/verify_resume.h"
+#include "nn/run/run_folder.h"
+#include "nn/run/verify_resume.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
@@ -45,15 +45,16 @@ class TemporaryFolder {
 };
 
 nn::ResumeCheck check_resume(const fs::path& folder) {
-  const nn::RunConfig config = open_run(folder, "model.safetensors", nn::Use::kSequences).config;
+  const nn::RunConfig config = open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences).config;
   const TemporaryFolder temporary;
   const InterruptGuard interrupt;
   Progress progress(false);
   return past_input_checks([&] {
-    return nn::verify_resume(config, temporary.path(), [&](std::int64_t done, std::int64_t all) {
-      interrupt.check();
-      progress.at_work(fmt::format("step {} of {}", done, all));
-    });
+    return nn::verify_resume(config, nn::RunFolder(temporary.path()),
+                             [&](std::int64_t done, std::int64_t all) {
+                               interrupt.check();
+                               progress.at_work(fmt::format("step {} of {}", done, all));
+                             });
   });
 }
 
@@ -70,8 +71,8 @@ Report verify_resume(const std::string& run) {
   const auto hash_text = [](std::uint32_t hash) { return fmt::format("{:08x}", hash); };
   const std::string hash = hash_text(check.legs[0].hash);
   Report report(kResumeKeys);
-  report.line("{}: its first {} steps again, stopped and resumed, with 1 thread and with 2",
-              folder.string(), check.steps);
+  report.line("{}: its first {} steps again, straight, and stopped and resumed", folder.string(),
+              check.steps);
   report.set("ok", check.ok());
   report.set("hash", hash);
   report.set("run", folder.string());

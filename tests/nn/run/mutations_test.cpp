@@ -8,7 +8,8 @@
 #include <random>
 
 #include "autograd/base/files.h"
-#include "nn/train/run_folder.h"
+#include "nn/run/metrics_file.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 
@@ -36,16 +37,16 @@ void put(const std::string& path, const std::string& bytes) {
 
 // All that a trainer is, as bytes.
 std::string image_of(const Trainer& t) {
-  std::string image;
-  for (const NamedTensor& s : t.state()) {
-    image += s.name;
-    dispatch_any(s.tensor.dtype(), [&]<class T> {
-      image.append(reinterpret_cast<const char*>(s.tensor.data<T>()),
-                   std::size_t(s.tensor.numel()) * sizeof(T));
+  const Snapshot s = t.snapshot();
+  std::string image = metrics_csv(s.history) + s.data_stream + s.dropout_stream;
+  for (const NamedTensor& x : s.tensors) {
+    image += x.name;
+    dispatch_any(x.tensor.dtype(), [&]<class T> {
+      image.append(reinterpret_cast<const char*>(x.tensor.data<T>()),
+                   std::size_t(x.tensor.numel()) * sizeof(T));
     });
   }
-  for (const auto& [name, value] : t.streams()) image += name + value;
-  return image + std::to_string(t.steps_done);
+  return image + std::to_string(s.step) + " " + std::to_string(s.best_step);
 }
 
 std::string mutated(std::string bytes, std::mt19937& random, std::size_t focus) {
@@ -127,7 +128,7 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
       t.step();
       if (t.steps_done % 3 == 0) t.evaluate(false);
     }
-    t.save(folder.path());
+    RunFolder(folder.path()).save(t.snapshot());
     good_image = image_of(t);
   }
   const SafeTensors good_state = load_safetensors(folder / "state.safetensors");
@@ -150,20 +151,21 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
         put(folder / file, mutated(good, random, 6000));
       }
       if (which == 2) {
-        const LoadedRun run = load_run(folder.path(), file, Use::kSequences);
-        Trainer t = Trainer::resume(folder.path());
+        const LoadedRun run = RunFolder(folder.path()).open(file, Use::kSequences);
+        Trainer t = RunFolder(folder.path()).resume();
         const auto x = parameters(run.model), y = parameters(t.model);
         bool equal = run.step == 6 && run.note.empty();
         for (std::size_t i = 0; i < x.size(); ++i)
           equal = equal && x[i].tensor.to_vector<float>() == y[i].tensor.to_vector<float>();
         (equal ? same : other) += 1;
       } else {
-        const Trainer t = Trainer::resume(folder.path());
+        std::vector<std::string> warnings;
+        const Trainer t = Trainer::from(RunFolder(folder.path()).load("", &warnings));
         // What an editor with the right checksum writes may be another run, but a whole one.
         if (which == 3)
           CHECK((t.steps_done == 6 && t.history().size() == 6));
         else
-          (image_of(t) == good_image && t.warnings.empty() ? same : other) += 1;
+          (image_of(t) == good_image && warnings.empty() ? same : other) += 1;
       }
     } catch (const Error&) {  // nothing else may come
       ++refused;
@@ -174,7 +176,7 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
   CHECK(other == 0);
   CHECK(refused > most / 2);
   CHECK(peak_kilobytes() - before < kMostKilobytes);
-  CHECK(image_of(Trainer::resume(folder.path())) == good_image);
+  CHECK(image_of(RunFolder(folder.path()).resume()) == good_image);
 }
 
 }  // namespace

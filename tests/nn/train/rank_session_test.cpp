@@ -1,6 +1,8 @@
 // Ranks, here threads, train the run that one process trains, bit for bit, and end together.
-#include "nn/train/exchange.h"
+#include "nn/train/rank_session.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -10,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "nn/train/trainer.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 
@@ -52,7 +54,7 @@ class Mail {
   std::map<std::pair<int, int>, std::deque<Bytes>> letters_;
 };
 
-struct ThreadRank : Exchange {
+struct ThreadRank : RankTransport {
   ThreadRank(Mail& m, int r, int n) : mail(m) { rank = r, size = n; }
   void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) override {
     mail.send(rank, peer, mine);
@@ -60,7 +62,7 @@ struct ThreadRank : Exchange {
     if (letter.size() != theirs.size()) throw ValueError("a letter of another size");
     std::copy(letter.begin(), letter.end(), theirs.begin());
   }
-  bool stop_asked() const override { return asked; }
+  bool stop_requested() const override { return asked; }
   Mail& mail;
   bool asked = false;
 };
@@ -96,22 +98,8 @@ RunConfig tiny_shared(heed::autograd::DType dtype = heed::autograd::float32) {
   return c;
 }
 
-// Weights, moments and rows, as one text of bytes; without evaluations, which rank 0 alone makes.
-std::string bits(const Trainer& t) {
-  std::string text;
-  for (const NamedTensor& s : t.state())
-    if (s.name != "history" && !s.name.starts_with("best")) {
-      text += s.name;
-      heed::autograd::dispatch_any(s.tensor.dtype(), [&]<class T> {
-        text.append(reinterpret_cast<const char*>(s.tensor.data<T>()),
-                    std::size_t(s.tensor.numel()) * sizeof(T));
-      });
-    }
-  for (const MetricsRow& row : t.history())
-    for (const double x : {row.loss, row.lr, row.grad_norm, row.clipped_norm})
-      text.append(reinterpret_cast<const char*>(&x), sizeof x);
-  return text + t.streams().at("data_stream");
-}
+// Weights, moments, rows and streams; without evaluations, which rank 0 alone makes.
+std::uint32_t bits(const Trainer& t) { return hash_of(t.snapshot()); }
 
 void steps(Trainer& t, int n) {
   for (int i = 0; i < n; ++i) t.step();
@@ -125,8 +113,9 @@ TEST_CASE("2, 4 and 8 ranks have the bits of one process, in either dtype") {
       if (kSanitized && n == 8) continue;
       std::atomic<int> same{0};
       on_ranks(n, [&](ThreadRank& rank) {
+        RankSession session(rank);
         Trainer t(tiny_shared(dtype));
-        t.join(rank);
+        t.join(session);
         for (int i = 0; i < 6; ++i) {
           t.step();
           if (rank.rank == 0 && i % 2 == 0) t.evaluate(false);
@@ -144,45 +133,118 @@ TEST_CASE("a run of 2 ranks goes on at 4, and alone") {
   steps(straight, 6);
   const heed::testing::Folder folder;
   on_ranks(2, [&](ThreadRank& rank) {
+    RankSession session(rank);
     Trainer t(tiny_shared());
-    t.join(rank);
+    t.join(session);
     steps(t, 3);
-    if (rank.rank == 0) t.save(folder.path());
+    if (rank.rank == 0) RunFolder(folder.path()).save(t.snapshot());
   });
   std::atomic<int> same{0};
   on_ranks(4, [&](ThreadRank& rank) {
-    Trainer t = Trainer::resume(folder.path());
-    t.join(rank);
+    RankSession session(rank);
+    Trainer t = RunFolder(folder.path()).resume();
+    t.join(session);
     steps(t, 3);
     same += bits(t) == bits(straight);
   });
   CHECK(same == 4);
-  Trainer alone = Trainer::resume(folder.path());
+  Trainer alone = RunFolder(folder.path()).resume();
   steps(alone, 3);
   CHECK(bits(alone) == bits(straight));
 }
 
-TEST_CASE("who is asked to stop stops all after the step; who leaves, before it") {
-  std::atomic<int> stopped{0}, left{0};
+// What a session of one root and three workers comes to: run_as_worker()'s status of each worker,
+// -1 if it does not end.
+struct Workers {
+  std::array<std::atomic<int>, 4> status{-1, -1, -1, -1};
+  bool all(std::uint64_t expected) const {
+    return std::all_of(status.begin() + 1, status.end(),
+                       [&](const auto& s) { return s == int(expected); });
+  }
+};
+
+// `root` gets the root's trainer, after run_as_root().
+void run_session(Workers& workers,
+                 const std::function<void(RankSession&, Trainer&, ThreadRank&)>& root) {
   on_ranks(4, [&](ThreadRank& rank) {
-    Trainer t(tiny_shared());
-    t.join(rank);
-    const StepReport first = t.step();
-    rank.asked = rank.rank == 2;
-    const StepReport last = t.step();
-    stopped += first.word == kNothing && last.word == kStop && t.steps_done == 2 &&
-               t.history().size() == 2;
-    rank.asked = false;
-    const std::string before = bits(t);
-    if (rank.rank == 0) {
-      t.leave();
+    RankSession session(rank);
+    if (rank.rank > 0) {
+      workers.status[std::size_t(rank.rank)] =
+          int(session.run_as_worker([&] { return Trainer(tiny_shared()); }, "a build"));
     } else {
-      const StepReport none = t.step();
-      left += none.word == kLeft && t.steps_done == 2 && bits(t) == before;
+      Trainer t(tiny_shared());
+      session.run_as_root(t, "a build");
+      root(session, t, rank);
+      session.leave();
     }
+    if (!session.ended()) throw ValueError("a session has not ended");
   });
-  CHECK(stopped == 4);
-  CHECK(left == 3);
+}
+
+TEST_CASE("workers follow the root to the end, to a stop, and away") {
+  Trainer alone(tiny_shared());
+  steps(alone, 6);
+  Workers straight, stopped, left, nothing;
+  run_session(straight, [&](RankSession& session, Trainer& t, ThreadRank&) {
+    steps(t, 6);
+    CHECK_FALSE(session.stop_requested());
+    CHECK(bits(t) == bits(alone));
+  });
+  CHECK(straight.all(kReady));
+  run_session(stopped, [&](RankSession& session, Trainer& t, ThreadRank& rank) {
+    steps(t, 1);
+    rank.asked = true;
+    steps(t, 1);
+    CHECK(session.stop_requested());
+    CHECK(t.steps_done == 2);
+  });
+  CHECK(stopped.all(kStop));
+  run_session(left, [&](RankSession&, Trainer& t, ThreadRank&) { steps(t, 2); });
+  CHECK(left.all(kLeft));
+  on_ranks(2, [&](ThreadRank& rank) {  // the root finds nothing to train
+    RankSession session(rank);
+    if (rank.rank == 0)
+      session.leave();
+    else
+      nothing.status[1] = int(session.run_as_worker([]() -> Trainer { throw 1; }, ""));
+  });
+  CHECK(nothing.status[1] == int(kLeft));
+}
+
+TEST_CASE("a step that is not taken leaves the worker's trainer as it was") {
+  std::atomic<int> same{0};
+  on_ranks(2, [&](ThreadRank& rank) {
+    RankSession session(rank);
+    Trainer t(tiny_shared());
+    t.join(session);
+    steps(t, 2);
+    const auto before = bits(t);
+    ShardGradients none;
+    if (rank.rank == 0)
+      same += session.sum_gradients(none, kLeft) == kLeft;
+    else
+      same += t.step().step == 0 && t.steps_done == 2 && bits(t) == before;
+  });
+  CHECK(same == 2);
+}
+
+TEST_CASE("ranks with other runs end before the first step, each knowing why") {
+  std::atomic<int> differ{0};
+  on_ranks(4, [&](ThreadRank& rank) {
+    RunConfig c = tiny_shared();
+    if (rank.rank == 2) c.seed = 9;
+    RankSession session(rank);
+    std::uint64_t status = kReady;
+    try {
+      Trainer t(c);
+      if (rank.rank == 0) session.run_as_root(t, "a build");
+    } catch (const RanksDiffer&) {
+      status = kDiffers;
+    }
+    if (rank.rank > 0) status = session.run_as_worker([&] { return Trainer(c); }, "a build");
+    differ += status == kDiffers && session.ended();
+  });
+  CHECK(differ == 4);
 }
 
 // Only the last row of the batch has a token whose embedding is NaN.
@@ -212,40 +274,39 @@ TEST_CASE("what is not finite at one rank ends the step at all, with the error o
   REQUIRE(text.find("first ") != std::string::npos);
   std::atomic<int> same{0};
   on_ranks(4, [&](ThreadRank& rank) {
+    RankSession session(rank);
     Trainer t(tiny_shared());
-    t.join(rank);
-    same += error_of_trouble(t) == text && t.steps_done == 0 && t.history().empty();
+    t.join(session);
+    same +=
+        error_of_trouble(t) == text && t.steps_done == 0 && t.history().empty() && session.ended();
   });
   CHECK(same == 4);
 }
 
-TEST_CASE("ranks agree on words and compare numbers") {
+TEST_CASE("ranks agree on statuses and compare texts") {
   std::atomic<int> right{0};
   on_ranks(8, [&](ThreadRank& rank) {
-    right += or_words(rank, rank.rank == 5 ? kStop : kNothing) == kStop;
-    right += or_words(rank, kNothing) == kNothing;
-    right += compare_numbers(rank, 7) == kNothing;
+    RankSession session(rank);
+    right += session.sync_status(rank.rank == 5 ? kStop : kReady) == kStop;
+    right += session.sync_status(kReady) == kReady;
+    right += session.all_equal("a");
     for (int other = 0; other < 8; ++other)
-      right += compare_numbers(rank, rank.rank == other ? 8 : 7) == kUnlike;
+      right += !session.all_equal(rank.rank == other ? "b" : "a");
   });
   CHECK(right == 8 * 11);
 }
 
 TEST_CASE("ranks are a power of two up to accumulate") {
   Mail mail;
-  for (const int n : {3, 5, 16}) {
-    Trainer t(tiny_shared());
+  for (const int n : {3, 5}) {
     ThreadRank rank(mail, 0, n);
-    CHECK_THROWS_WITH(t.join(rank), Contains("8 parts of a batch are no work for " +
-                                             std::to_string(n) + " processes"));
+    CHECK_THROWS_WITH(RankSession(rank),
+                      Contains(std::to_string(n) + " processes cannot share the parts of a batch"));
   }
-  Trainer whole([] {
-    RunConfig c = tiny_shared();
-    c.accumulate = 1;
-    return c;
-  }());
-  ThreadRank rank(mail, 0, 2);
-  CHECK_THROWS_AS(whole.join(rank), ValueError);
+  Trainer t(tiny_shared());
+  ThreadRank rank(mail, 0, 16);
+  RankSession session(rank);
+  CHECK_THROWS_WITH(t.join(session), Contains("16 processes cannot share the 8 parts"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The first number in which two runs' weights differ.
-#include "nn/study/first_difference.h"
+#include "nn/run/first_difference.h"
 
 #include <cmath>
 

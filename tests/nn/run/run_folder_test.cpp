@@ -1,7 +1,8 @@
 // The folder that keeps a run: whole whatever happens while it is written; what does not fit is
 // refused, naming the file.
-#include "nn/train/run_folder.h"
+#include "nn/run/run_folder.h"
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -26,6 +27,12 @@ RunConfig on_text(const fs::path& file, const std::string& text) {
   return c;
 }
 
+std::vector<std::string> warnings_of(const fs::path& folder) {
+  std::vector<std::string> warnings;
+  RunFolder(folder).load("", &warnings);
+  return warnings;
+}
+
 std::string some_text() {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "naïve line " + std::to_string(i) + "\n";
@@ -43,18 +50,18 @@ TEST_CASE("a save that fails leaves the old files whole") {
   Folder folder;
   Trainer t(tiny_run());
   t.step();
-  t.save(folder.path());
+  RunFolder(folder.path()).save(t.snapshot());
   const std::string model = bytes_of(folder / "model.safetensors");
   const std::string state = bytes_of(folder / "state.safetensors");
   t.step();
   {
     const heed::testing::FullDisk full(
         4096);  // config.toml and metrics.csv still fit, weights do not
-    CHECK_THROWS_AS(t.save(folder.path()), IoError);
+    CHECK_THROWS_AS(RunFolder(folder.path()).save(t.snapshot()), IoError);
   }
   CHECK(bytes_of(folder / "model.safetensors") == model);
   CHECK(bytes_of(folder / "state.safetensors") == state);
-  CHECK(Trainer::resume(folder.path()).steps_done == 1);
+  CHECK(RunFolder(folder.path()).resume().steps_done == 1);
   for (const auto& entry : fs::directory_iterator(folder.path()))
     CHECK(entry.path().filename().string().find("tmp") == std::string::npos);
 }
@@ -66,24 +73,24 @@ TEST_CASE("a run on a text needs the text to evaluate and resume, not to generat
     Trainer t(on_text(file, some_text()));
     t.step();
     t.evaluate(false);
-    t.save(folder.path());
+    RunFolder(folder.path()).save(t.snapshot());
   }
-  const LoadedRun full = load_run(folder.path(), "best.safetensors", Use::kSequences);
+  const LoadedRun full = RunFolder(folder.path()).open("best.safetensors", Use::kSequences);
   CHECK(full.step == 1);
   CHECK(full.task->evaluation(0, 1).references.contains("4-gram"));
 
   std::string other = some_text();
   other[3] = 'a', other[4] = 'a';  // as long, but not the same
   write_file(file.string(), other);
-  CHECK_THROWS_WITH(load_run(folder.path(), "model.safetensors", Use::kSequences),
+  CHECK_THROWS_WITH(RunFolder(folder.path()).open("model.safetensors", Use::kSequences),
                     Contains(file.string()));
-  CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);
-  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains(file.string()));
+  CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
+  CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains(file.string()));
 
   fs::remove(file);
-  CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);
-  CHECK_THROWS_AS(Trainer::resume(folder.path()), IoError);
-  const LoadedRun prompts = load_run(folder.path(), "model.safetensors", Use::kPrompts);
+  CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
+  CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
+  const LoadedRun prompts = RunFolder(folder.path()).open("model.safetensors", Use::kPrompts);
   CHECK(prompts.task->facts().vocabulary == full.task->facts().vocabulary);
   CHECK(prompts.task->prompt("naïve").inputs.to_vector<std::int64_t>() ==
         full.task->prompt("naïve").inputs.to_vector<std::int64_t>());
@@ -92,17 +99,17 @@ TEST_CASE("a run on a text needs the text to evaluate and resume, not to generat
 
 TEST_CASE("a damaged or foreign state is refused or told of") {
   Folder folder;
-  Trainer(tiny_run()).save(folder.path());
+  RunFolder(folder.path()).save(Trainer(tiny_run()).snapshot());
   const fs::path state = folder / "state.safetensors";
   change_metadata(state, "simd_target", "ABACUS");
-  const std::vector<std::string> warnings = Trainer::resume(folder.path()).warnings;
+  const std::vector<std::string> warnings = warnings_of(folder.path());
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Contains("ABACUS"));
   for (const char* key : {"data_stream", "dropout_stream", "step", "best_step"}) {
     const SafeTensors good = load_safetensors(state.string());
     change_metadata(state, key, "12x");
-    CHECK_THROWS_AS(Trainer::resume(folder.path()), IoError);
-    CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains(state.string()));
+    CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
+    CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains(state.string()));
     save_safetensors(state.string(), good.tensors, good.metadata);
   }
 }
@@ -112,13 +119,13 @@ TEST_CASE("what a state says must fit together") {
   Folder folder;
   Trainer t(tiny_run());
   run_to(t, 6, 3);
-  t.save(folder.path());
+  RunFolder(folder.path()).save(t.snapshot());
   const fs::path path = folder / "state.safetensors";
   const SafeTensors good = load_safetensors(path.string());
   const auto refusal = [&](const SafeTensors& changed) {
     save_safetensors(path.string(), changed.tensors, changed.metadata);
     try {
-      Trainer::resume(folder.path());
+      RunFolder(folder.path()).resume();
     } catch (const IoError& e) {
       return std::string(e.what());
     }
@@ -153,31 +160,116 @@ TEST_CASE("what a state says must fit together") {
     *rows.mutable_data<double>() = step;
     CHECK_THAT(with_tensor("history", rows), Contains("of its history is of step"));
   }
-  CHECK_THAT(with_tensor("history", zeros({6, 3}, float64)),
+  CHECK_THAT(with_tensor("history", zeros({6, 9}, float64)),
              Contains("has no 'history' [rows, 8]"));
+}
+
+TEST_CASE("a history with fewer columns than today's is read, the missing ones are none") {
+  const Folder folder;
+  Trainer t(tiny_run());
+  run_to(t, 6, 3);
+  RunFolder(folder.path()).save(t.snapshot());
+  const std::string path = (folder / "state.safetensors").string();
+  SafeTensors state = load_safetensors(path);
+  for (NamedTensor& n : state.tensors)
+    if (n.name == "history") n.tensor = contiguous(slice(n.tensor, 1, 0, 7));  // no clipped_norm
+  save_safetensors(path, state.tensors, state.metadata);
+  const Trainer resumed = RunFolder(folder.path()).resume();
+  CHECK(resumed.history()[2].grad_norm == t.history()[2].grad_norm);
+  CHECK(resumed.history()[2].eval_loss == t.history()[2].eval_loss);
+  CHECK(std::isnan(resumed.history()[2].clipped_norm));
+}
+
+TEST_CASE("recipes are compared by value, not by spelling") {
+  const Folder folder;
+  RunConfig c = tiny_run();
+  c.lr = 0.004;
+  Trainer t(c);
+  run_to(t, 3, 0);
+  const RunFolder run(folder.path());
+  run.save(t.snapshot());
+  run.save_checkpoint(t.snapshot());
+  const auto spelled = [](std::string text, const std::string& lr) {
+    const std::size_t at = text.find("\nlr = ") + 1;
+    return text.replace(at, text.find('\n', at) - at, "lr = " + lr);
+  };
+  for (const char* lr : {"0.004", "0.0040000000000000001", "4e-3"}) {
+    INFO(lr);
+    for (const fs::path& file :
+         {run.file(RunFolder::kState), run.file(RunFolder::kModel), run.checkpoints()[0].file}) {
+      SafeTensors content = load_safetensors(file.string());
+      content.metadata.at("recipe") = spelled(content.metadata.at("recipe"), lr);
+      save_safetensors(file.string(), content.tensors, content.metadata);
+    }
+    CHECK(run.resume().steps_done == 3);
+    CHECK(run.open(RunFolder::kModel, Use::kSequences).step == 3);
+    write_file(run.file(RunFolder::kConfig).string(),
+               std::string_view(spelled(to_toml(t.config()), "0.00400")));
+    CHECK(run.resume().steps_done == 3);
+  }
+  write_file(run.file(RunFolder::kConfig).string(),
+             std::string_view(spelled(to_toml(t.config()), "0.0041")));
+  CHECK_THROWS_WITH(run.resume(), Contains("says 'lr = 0.004") && Contains("trained with 'lr = "));
+}
+
+TEST_CASE("the state of a run and the run that was saved last") {
+  using State = RunFolder::State;
+  const Folder folder;
+  const fs::path runs = folder / "runs";
+  CHECK(!RunFolder::newest(runs));
+  const auto opened = RunFolder::make_next("copy", runs), next = RunFolder::make_next("copy", runs);
+  const RunFolder first(opened->folder()), second(next->folder());
+  CHECK(second.path() == runs / "copy-2");
+  CHECK(first.state() == State::kNew);
+  const Trainer t(tiny_run());
+  first.save_config(t.config(), {});
+  CHECK(first.state() == State::kUnsaved);
+  CHECK(!RunFolder::newest(runs));
+  CHECK(RunFolder::list(runs).size() == 1);
+  first.save(t.snapshot());
+  CHECK((first.state() == State::kSaved && first.saved_step() == 0 && !first.finished_step()));
+  second.save(t.snapshot());
+  fs::last_write_time(first.file(RunFolder::kConfig),
+                      *second.last_saved() + std::chrono::seconds(5));
+  CHECK(RunFolder::newest(runs)->path() == first.path());
+  second.finish(t.snapshot());
+  CHECK((second.state() == State::kFinished && second.finished_step() == 0));
+  CHECK(RunFolder(folder.path()).state() == State::kNew);
+}
+
+TEST_CASE("a run of heed 0.1 opens, and its metrics.jsonl is gone after a save") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t(tiny_run());
+  run.save(t.snapshot());
+  write_file((folder / "metrics.jsonl").string(), std::string_view("{}\n"));
+  Trainer resumed = run.resume();
+  run.save(resumed.snapshot());
+  CHECK(!fs::exists(folder / "metrics.jsonl"));
 }
 
 TEST_CASE("a config.toml that the run was not trained with is refused") {
   const Folder folder;
   Trainer t(tiny_run());
   run_to(t, 3, 0);
-  t.save(folder.path());
+  RunFolder(folder.path()).save(t.snapshot());
   RunConfig other = t.config();
   other.steps = 20, other.eval_every = 1;  // these may change, the schedule may not
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
-  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains("trained with 'schedule-steps = 12'"));
+  CHECK_THROWS_WITH(RunFolder(folder.path()).resume(),
+                    Contains("trained with 'schedule-steps = 12'"));
   other.schedule_steps = 12;
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
-  CHECK(Trainer::resume(folder.path()).steps_done == 3);
+  CHECK(RunFolder(folder.path()).resume().steps_done == 3);
   other.lr *= 2;
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
-  CHECK_THROWS_AS(Trainer::resume(folder.path()), IoError);
-  CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);
+  CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
+  CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
   // A lost value is not its default.
   const std::string whole = to_toml(t.config());
   for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
     write_file((folder / "config.toml").string(), std::string_view(whole).substr(0, length));
-    CHECK_THROWS_AS(load_run(folder.path(), "model.safetensors", Use::kSequences), IoError);
+    CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "tools/heed/sweep/sweep_plan.h"
+#include "tools/heed/plan/sweep_plan.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,8 +10,8 @@
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
+#include "tools/heed/plan/train_config.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/train/train_config.h"
 
 namespace heed {
 namespace {

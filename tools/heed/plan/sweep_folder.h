@@ -5,7 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "tools/heed/sweep/sweep_plan.h"
+#include "nn/run/run_folder.h"
+#include "tools/heed/plan/sweep_plan.h"
 
 namespace heed {
 
@@ -25,16 +26,8 @@ void keep_sweep(const std::filesystem::path& folder, const std::string& text);
 /// The run's recipe as a file for --config, written anew. IoError.
 std::filesystem::path keep_recipe(const std::filesystem::path& folder, const PlannedRun& run);
 
-/// What there is of a run.
-enum class RunState {
-  kNew,
-  kUnsaved,  ///< begun, and killed before its first save
-  kSaved,    ///< --resume goes on
-  kFinished,
-};
+/// The state of a run of the sweep. What a kill left of it is put in order first.
+using RunState = nn::RunFolder::State;
 RunState state_of(const std::filesystem::path& run);
-
-/// What heed sweep keeps of a run that it has trained: result.json, what heed train --json printed.
-inline constexpr const char* kResultFile = "result.json";
 
 }  // namespace heed

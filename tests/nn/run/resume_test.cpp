@@ -1,6 +1,7 @@
 // A run that is interrupted, or made longer, is the one that was not: bit for bit.
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
+#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -15,22 +16,39 @@ using namespace heed::nn::testing;
 using heed::autograd::testing::OnTarget;
 using heed::testing::Folder;
 
+// config with another length and intervals.
+RunConfig lengthened(RunConfig c, std::int64_t steps, std::int64_t eval_every,
+                     std::int64_t save_every) {
+  c.steps = steps, c.eval_every = eval_every, c.save_every = save_every;
+  return c;
+}
+
 TEST_CASE("the length of a run can change, but not its schedule") {
   Trainer t(tiny_run());
   const Schedule before = schedule(t.config());
-  t.set_length(24, 3, 4);
+  t.set(lengthened(t.config(), 24, 3, 4));
   CHECK((t.config().steps == 24 && t.config().eval_every == 3 && t.config().save_every == 4));
   for (std::int64_t step = 0; step < 24; ++step)
     CHECK(schedule(t.config()).lr_at(step) == before.lr_at(step));
-  CHECK_THROWS_AS(t.set_length(0, 3, 4), ValueError);
+  CHECK_THROWS_AS(t.set(lengthened(t.config(), 0, 3, 4)), ValueError);
   CHECK(t.config().steps == 24);
-  t.set_length(48, 3, 4);
+  t.set(lengthened(t.config(), 48, 3, 4));
   CHECK(schedule(t.config()).total_steps == 12);
   RunConfig constant = tiny_run();
   constant.schedule = Decay::kConstant;
   Trainer u(constant);
-  u.set_length(24, 3, 4);
+  u.set(lengthened(u.config(), 24, 3, 4));
   CHECK(u.config().schedule_steps == 0);  // nothing that another run would have to copy
+}
+
+TEST_CASE("what decides the bits of a run cannot change") {
+  Trainer t(tiny_run());
+  RunConfig other = t.config();
+  other.lr = 0.5, other.seed = 2;
+  CHECK_THROWS_WITH(t.set(other), Contains("cannot change 'lr = ") && Contains("to 'lr = 0.5'"));
+  other = t.config();
+  other.schedule_steps = 30;
+  CHECK_THROWS_WITH(t.set(other), Contains("to 'schedule-steps = 30'"));
 }
 
 TEST_CASE("a run that is made longer is one that was started so") {
@@ -39,18 +57,18 @@ TEST_CASE("a run that is made longer is one that was started so") {
   c.steps = 20, c.schedule_steps = 12, c.min_lr = 1e-4;
   Trainer t(c);
   run_to(t, 20, 5);
-  t.save(straight.path());
+  RunFolder(straight.path()).save(t.snapshot());
   c.steps = 12, c.schedule_steps = 0;
   Trainer first(c);
   run_to(first, 12, 5);
-  first.save(longer.path());
+  RunFolder(longer.path()).save(first.snapshot());
   first.evaluate(false);  // of its end, which the longer run does not have
-  first.save_results(longer.path());
+  RunFolder(longer.path()).save_results(first.snapshot());
   CHECK(bytes_of(longer / "metrics.csv").find("\n12,") != std::string::npos);
-  Trainer second = Trainer::resume(longer.path());
-  second.set_length(20, 50, 0);
+  Trainer second = RunFolder(longer.path()).resume();
+  second.set(lengthened(second.config(), 20, 50, 0));
   run_to(second, 20, 5);
-  second.save(longer.path());
+  RunFolder(longer.path()).save(second.snapshot());
   for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
                            "metrics.csv", "config.toml"}) {
     INFO(file);
@@ -64,7 +82,7 @@ TEST_CASE("a resumed run is the straight one, bit for bit, at any number of thre
   {
     Trainer t(tiny_run());
     run_to(t, 12, 3);
-    t.save(straight.path());
+    RunFolder(straight.path()).save(t.snapshot());
   }
   for (const int n : {1, 2})
     for (const std::int64_t stop : {0, 5, 6}) {
@@ -73,13 +91,14 @@ TEST_CASE("a resumed run is the straight one, bit for bit, at any number of thre
       {
         Trainer t(tiny_run());
         run_to(t, stop, 3);
-        t.save(folder.path());
+        RunFolder(folder.path()).save(t.snapshot());
       }
-      Trainer t = Trainer::resume(folder.path());
+      std::vector<std::string> warnings;
+      Trainer t = Trainer::from(RunFolder(folder.path()).load("", &warnings));
+      CHECK(warnings.empty());
       CHECK(t.steps_done == stop);
-      CHECK(t.warnings.empty());
       run_to(t, 12, 3);
-      t.save(folder.path());
+      RunFolder(folder.path()).save(t.snapshot());
       for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
                                "metrics.csv", "config.toml"}) {
         INFO(file << ", " << n << " threads, stopped after " << stop);
@@ -96,24 +115,24 @@ TEST_CASE(
   Folder straight, folder;
   Trainer whole(c);
   run_to(whole, 12, 3);
-  whole.save(straight.path());
+  RunFolder(straight.path()).save(whole.snapshot());
   Trainer first(c);
   run_to(first, 5, 3);
-  first.save(folder.path());
+  RunFolder(folder.path()).save(first.snapshot());
   heed::autograd::set_num_threads(3);
   {
-    Trainer second = Trainer::resume(folder.path());
+    Trainer second = RunFolder(folder.path()).resume();
     CHECK(second.config().model.matmul == Precision::kBfloat16);
-    CHECK(second.warnings.empty());
     run_to(second, 12, 3);
-    second.save(folder.path());
+    RunFolder(folder.path()).save(second.snapshot());
   }
   for (const char* file : {"model.safetensors", "state.safetensors", "metrics.csv", "config.toml"})
     CHECK(bytes_of(folder / file) == bytes_of(straight / file));
 
   {
     const OnTarget other("scalar");
-    const std::vector<std::string> warnings = Trainer::resume(folder.path()).warnings;
+    std::vector<std::string> warnings;
+    RunFolder(folder.path()).load("", &warnings);
     REQUIRE(warnings.size() == 1);
     CHECK_THAT(warnings[0], Contains(kernels::bf16_ways()[0] + " in "));
     CHECK_THAT(warnings[0], Contains("is SCALAR, bfloat16 by portable now"));
@@ -123,7 +142,7 @@ TEST_CASE(
   const std::string line = "matmul = \"bfloat16\"\n";
   config.erase(config.find(line), line.size());
   write_file((folder / "config.toml").string(), std::string_view(config));
-  CHECK_THROWS_WITH(Trainer::resume(folder.path()), Contains("was trained with 'matmul = "));
+  CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains("was trained with 'matmul = "));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tools/heed/sweep/sweep_folder.h"
+#include "tools/heed/plan/sweep_folder.h"
 
 #include <algorithm>
 #include <system_error>
@@ -6,10 +6,8 @@
 #include "autograd/base/files.h"
 #include "nn/io/toml.h"
 #include "nn/run/staged_folder.h"
-#include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/train/train_run.h"
 
 namespace heed {
 
@@ -74,13 +72,9 @@ fs::path keep_recipe(const fs::path& folder, const PlannedRun& run) {
   return file;
 }
 
-RunState state_of(const fs::path& run) {
-  std::error_code ignored;
-  if (!fs::exists(run, ignored)) return RunState::kNew;
-  nn::finish_publication(run);
-  if (!is_run(run)) return RunState::kNew;
-  if (!has_saved(run)) return RunState::kUnsaved;
-  return is_finished(run) ? RunState::kFinished : RunState::kSaved;
+nn::RunFolder::State state_of(const fs::path& run) {
+  if (std::error_code ignored; fs::exists(run, ignored)) nn::finish_publication(run);
+  return nn::RunFolder(run).state();
 }
 
 }  // namespace heed

@@ -1,0 +1,274 @@
+#include "nn/run/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "autograd/base/files.h"
+#include "autograd/base/text.h"
+#include "nn/io/toml.h"
+#include "nn/optim/first_non_finite.h"
+#include "nn/run/metrics_file.h"
+#include "nn/run/snapshot_file.h"
+
+namespace heed::nn {
+
+namespace fs = std::filesystem;
+using namespace autograd;
+
+namespace {
+
+constexpr std::string_view kWeights = ".safetensors";
+constexpr const char* kFinishedKey = "finished";  // metadata of the last kModel
+
+bool is_there(const fs::path& file) {
+  std::error_code ignored;
+  return fs::exists(file, ignored);
+}
+
+std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& metadata) {
+  const auto step = metadata.find("step");
+  return step == metadata.end() ? std::nullopt : parse_number<std::int64_t>(step->second);
+}
+
+// `recipe`, read from the file `trained`, must be that of the directory's configuration. Checked
+// before a model is made of it.
+void check_recipe(const RunFolder& run, const RunConfig& config, const std::string& trained,
+                  const std::string& recipe) {
+  const auto difference = recipe_difference(recipe_text(config), recipe, trained);
+  if (difference)
+    fail<IoError>(run.file(RunFolder::kConfig).string(), "says '", difference->a, "', but ",
+                  trained, " was trained with '", difference->b.substr(0, 80),
+                  "'; restore it, or train anew with it");
+}
+
+}  // namespace
+
+bool RunFolder::is_checkpoint(std::string_view name) {
+  if (!name.ends_with(kWeights) || name.size() == kWeights.size()) return false;
+  name.remove_suffix(kWeights.size());
+  return name.find_first_not_of("0123456789") == name.npos;
+}
+
+std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
+  std::vector<RunFolder> found;
+  std::error_code error, ignored;
+  for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
+    if (!it->is_directory(ignored)) continue;
+    try {
+      finish_publication(it->path());
+    } catch (const IoError&) {  // of another user, or in use: as it is
+    }
+    std::error_code closed;
+    fs::directory_iterator(it->path(), closed);
+    const RunFolder run(it->path());
+    if (closed || run.is_run() || run.has_saved()) found.push_back(run);
+  }
+  check<IoError>(!error, "runs", "cannot read ", runs.string(), ": ", error.message());
+  std::sort(found.begin(), found.end(),
+            [](const RunFolder& a, const RunFolder& b) { return a.path() < b.path(); });
+  return found;
+}
+
+std::optional<RunFolder> RunFolder::newest(const fs::path& runs) {
+  std::optional<RunFolder> newest;
+  std::optional<fs::file_time_type> newest_time;
+  if (!is_there(runs)) return newest;
+  for (const RunFolder& run : list(runs)) {
+    const auto time = run.last_saved();
+    if (!time || (newest_time && *time <= *newest_time)) continue;
+    newest = run;
+    newest_time = time;
+  }
+  return newest;
+}
+
+std::unique_ptr<StagedFolder> RunFolder::make_next(const std::string& task, const fs::path& runs) {
+  for (int n = 1;; ++n) {
+    const fs::path path = runs / fmt::format("{}-{}", task, n);
+    if (fs::exists(fs::symlink_status(path))) continue;
+    try {
+      auto folder = std::make_unique<StagedFolder>(path, result_files());
+      if (!folder->holds_result()) return folder;
+    } catch (const FolderInUse&) {  // another process was first
+    }
+  }
+}
+
+ResultFiles RunFolder::result_files() {
+  const auto contains = [](const std::string& name) {
+    const fs::path path = name;
+    if (path.has_parent_path())
+      return path.parent_path() == kCheckpoints && is_checkpoint(path.filename().string());
+    return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
+  };
+  return {{kConfig}, contains, kCheckpoints};
+}
+
+bool RunFolder::is_run() const {
+  std::error_code ignored;
+  return fs::is_regular_file(file(kConfig), ignored);
+}
+
+bool RunFolder::has_saved() const { return is_there(file(kModel)) || is_there(file(kState)); }
+
+RunFolder::State RunFolder::state() const {
+  if (!is_run()) return State::kNew;
+  if (!has_saved()) return State::kUnsaved;
+  return finished_step() ? State::kFinished : State::kSaved;
+}
+
+std::optional<fs::file_time_type> RunFolder::last_saved() const {
+  std::optional<fs::file_time_type> newest;
+  if (!is_run() || !has_saved()) return newest;
+  for (const char* name : {kConfig, kModel}) {
+    std::error_code error;
+    const auto time = fs::last_write_time(file(name), error);
+    if (!error && (!newest || time > *newest)) newest = time;
+  }
+  return newest;
+}
+
+std::optional<std::int64_t> RunFolder::saved_step() const {
+  if (!is_there(file(kState))) return {};
+  return step_in(load_metadata(file(kState).string()));
+}
+
+std::optional<std::int64_t> RunFolder::finished_step() const {
+  if (!is_there(file(kModel))) return {};
+  const auto facts = load_metadata(file(kModel).string());
+  return facts.contains(kFinishedKey) ? step_in(facts) : std::nullopt;
+}
+
+RunConfig RunFolder::config() const {
+  const std::string path = file(kConfig).string(), text = read_toml_text(path);
+  try {
+    RunConfig config = from_toml(text, path);
+    validate(config);
+    return config;
+  } catch (const Error& e) {
+    const std::string what = e.what();  // begins with the path, unless it is validate's
+    throw IoError((what.starts_with(path) ? what : path + ": " + what) +
+                  "; heed train wrote it otherwise: restore it");
+  }
+}
+
+std::vector<MetricsRow> RunFolder::metrics() const {
+  const std::string path = file(kMetrics).string();
+  return parse_metrics_csv(read_file(path), path);
+}
+
+std::vector<CheckpointFile> RunFolder::checkpoints() const {
+  std::vector<CheckpointFile> found;
+  const fs::path inside = file(kCheckpoints);
+  if (!is_there(inside)) return found;
+  std::error_code error;
+  for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error)) {
+    const fs::path name = it->path().filename();
+    if (!is_checkpoint(name.string())) continue;
+    const auto step = parse_number<std::int64_t>(name.stem().string());
+    if (step) found.push_back({*step, it->path()});
+  }
+  check<IoError>(!error, inside.string(), "cannot be listed: ", error.message());
+  std::sort(found.begin(), found.end(),
+            [](const CheckpointFile& a, const CheckpointFile& b) { return a.step < b.step; });
+  const auto twice = std::adjacent_find(
+      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step == b.step; });
+  if (twice != found.end())
+    fail<IoError>(kCheckpoints, twice->file.string(), " and ", std::next(twice)->file.string(),
+                  " are both of step ", twice->step, "; remove one");
+  return found;
+}
+
+std::optional<CheckpointFile> RunFolder::last_weights() const {
+  if (!is_there(file(kModel))) return {};
+  const auto step = step_in(load_metadata(file(kModel).string()));
+  return step ? std::optional(CheckpointFile{*step, file(kModel)}) : std::nullopt;
+}
+
+std::vector<std::string> RunFolder::weights() const {
+  std::vector<std::string> names;
+  for (const char* name : {kModel, kBest})
+    if (is_there(file(name))) names.emplace_back(name);
+  if (const auto all = checkpoints(); !all.empty())
+    names.push_back((fs::path(kCheckpoints) / all.back().file.filename()).string());
+  return names;
+}
+
+LoadedRun RunFolder::open(const std::string& weights, Use use) const {
+  const RunConfig config = this->config();
+  const std::string path = file(weights).string();
+  const SafeTensors tensors = load_safetensors(path);
+  const auto recipe = tensors.metadata.find("recipe");  // weights from elsewhere have none
+  if (recipe != tensors.metadata.end()) check_recipe(*this, config, path, recipe->second);
+  std::unique_ptr<Task> task;
+  if (learns_file(config) && use == Use::kPrompts) {
+    metadata_of(tensors, "vocabulary");
+    task = make_text_prompts(tensors.metadata, text_options(config));
+  } else {
+    task = saved_task(config, tensors.metadata, path);
+  }
+  Transformer model = make_model(config, *task);
+  load_parameters(parameters(model), tensors);
+  std::optional<std::int64_t> step;
+  if (tensors.metadata.contains("step")) step = count_of(tensors, "step");
+  return {config, std::move(task), std::move(model), step, checksum_note(tensors)};
+}
+
+Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings) const {
+  RunConfig config = this->config();
+  if (!moved.empty()) {
+    check<ValueError>(learns_file(config), "`text`", "the run in ", text(),
+                      " learns no text; leave out `text`");
+    (config.lines.empty() ? config.text : config.lines) = fs::absolute(moved).lexically_normal();
+  }
+  const SafeTensors tensors = load_safetensors(file(kState).string());
+  check_recipe(*this, config, tensors.path, metadata_of(tensors, "recipe"));
+  if (warnings) {
+    const std::vector<std::string> news = snapshot_warnings(tensors, config);
+    warnings->insert(warnings->end(), news.begin(), news.end());
+  }
+  return read_snapshot(tensors, config);
+}
+
+Trainer RunFolder::resume(std::unique_ptr<Task> own) const {
+  return Trainer::from(load(), std::move(own));
+}
+
+void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) const {
+  for (const NamedTensor& p : s.part("model."))
+    check<NumericError>(first_non_finite(p.tensor).empty(), "save", p.name,
+                        " is not finite after step ", s.step, "; lower lr (now ", s.config.lr,
+                        ") or weight-decay");
+  save_config(s.config, notes);
+  write_snapshot(s, file(kState).string());
+  save_results(s);
+  save_weights(kModel, s, false);
+  std::error_code ignored;
+  fs::remove(file(kOldMetrics), ignored);  // its rows would not be those of kMetrics any more
+}
+
+void RunFolder::save_config(const RunConfig& config, const std::vector<std::string>& notes) const {
+  write_file(file(kConfig).string(), std::string_view(to_toml(config, notes)));
+}
+
+void RunFolder::save_results(const Snapshot& s) const {
+  write_file(file(kMetrics).string(), std::string_view(metrics_csv(s.history)));
+  if (s.best_loss)
+    save_safetensors(file(kBest).string(), s.part("best."), weights_metadata(s, s.best_step));
+}
+
+void RunFolder::save_weights(const std::string& name, const Snapshot& s, bool finished) const {
+  auto facts = weights_metadata(s, s.step);
+  if (finished) facts[kFinishedKey] = "yes";
+  save_safetensors(file(name).string(), s.part("model."), facts);
+}
+
+void RunFolder::save_checkpoint(const Snapshot& s) const {
+  fs::create_directory(file(kCheckpoints));  // throws if the run's directory is gone
+  save_weights(fmt::format("{}/{:06}{}", kCheckpoints, s.step, kWeights), s, false);
+}
+
+void RunFolder::finish(const Snapshot& s) const { save_weights(kModel, s, true); }
+
+}  // namespace heed::nn

@@ -1,0 +1,131 @@
+#include "nn/run/snapshot_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "autograd/base/text.h"
+#include "nn/train/build.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // with the step
+constexpr const char* kHistory = "history";
+
+Tensor history_tensor(const std::vector<MetricsRow>& history) {
+  std::vector<double> rows;
+  for (const MetricsRow& r : history) {
+    rows.push_back(double(r.step));
+    for (const MetricsColumn& column : kMetricsColumns) rows.push_back(r.*column.value);
+  }
+  return from_data(rows, {std::int64_t(history.size()), kColumns});
+}
+
+// A row per step, one for an evaluation before the first: checked, because other numbers rest on
+// it.
+std::vector<MetricsRow> read_history(const SafeTensors& file) {
+  const Tensor rows = file.find(kHistory);
+  check<IoError>(rows.defined() && rows.rank() == 2 && rows.size(1) >= 1 &&
+                     rows.size(1) <= kColumns && rows.dtype() == float64,
+                 file.path, "has no 'history' [rows, ", kColumns, "] float64");
+  const auto v = rows.to_vector<double>();
+  const auto columns = std::size_t(rows.size(1));
+  const double first = v.empty() ? 1 : v[0];
+  std::vector<MetricsRow> history;
+  for (std::size_t i = 0; i + columns <= v.size(); i += columns) {
+    const double step = first + double(i / columns);
+    check<IoError>((first == 0 || first == 1) && v[i] == step, file.path, "row ", i / columns,
+                   " of its history is of step ", v[i], ", not ", step, "; the file is damaged");
+    MetricsRow& row = history.emplace_back(std::int64_t(v[i]));
+    for (std::size_t c = 1; c < columns; ++c) row.*kMetricsColumns[c - 1].value = v[i + c];
+  }
+  return history;
+}
+
+void check_best(const Snapshot& s, const std::string& text) {
+  const auto row = std::find_if(s.history.begin(), s.history.end(),
+                                [&](const MetricsRow& r) { return r.step == s.best_step; });
+  check<IoError>(s.best_loss && row != s.history.end() && row->eval_loss == *s.best_loss, s.origin,
+                 "says that its best loss is '", text, "', of step ", s.best_step,
+                 ", which its history does not have; one of them was changed");
+}
+
+}  // namespace
+
+std::string metadata_of(const SafeTensors& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
+                 "'; it was not written by heed train, or is damaged");
+  return found->second;
+}
+
+std::int64_t count_of(const SafeTensors& file, const std::string& key) {
+  const std::string text = metadata_of(file, key);
+  const auto value = parse_number<std::int64_t>(text);
+  check<IoError>(value && *value >= 0, file.path, "'", key, "' is '", text,
+                 "', not a count; the file is damaged");
+  return *value;
+}
+
+std::string checksum_note(const SafeTensors& file) {
+  return file.checksum.empty() ? file.path + " has no checksum, so damage to it would not be seen"
+                               : "";
+}
+
+std::map<std::string, std::string> weights_metadata(const Snapshot& s, std::int64_t step) {
+  std::map<std::string, std::string> facts = s.data;
+  facts["format"] = "pt";
+  facts["step"] = std::to_string(step);
+  facts["recipe"] = recipe_text(s.config);
+  return facts;
+}
+
+void write_snapshot(const Snapshot& s, const std::string& path) {
+  std::map<std::string, std::string> facts = weights_metadata(s, s.step);
+  facts["best_loss"] = s.best_loss ? fmt::format("{:.17g}", *s.best_loss) : "";
+  facts["best_step"] = std::to_string(s.best_step);
+  facts["data_stream"] = s.data_stream;
+  facts["dropout_stream"] = s.dropout_stream;
+  facts["compiler"] = compiler_text();
+  facts["simd_target"] = simd_target_text(s.config);
+  std::vector<NamedTensor> tensors = s.tensors;
+  tensors.push_back({kHistory, history_tensor(s.history)});
+  save_safetensors(path, tensors, facts);
+}
+
+Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
+  Snapshot s{.config = config, .step = count_of(file, "step"), .tensors = file.tensors};
+  s.origin = file.path, s.data = file.metadata;
+  s.history = read_history(file);
+  std::erase_if(s.tensors, [](const NamedTensor& t) { return t.name == kHistory; });
+  const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
+  check<IoError>(rows_done == s.step, file.path, "says step ", s.step,
+                 ", its history ends with step ", rows_done, "; one of them was changed");
+  const std::string best = metadata_of(file, "best_loss");
+  s.best_step = count_of(file, "best_step");
+  if (!best.empty()) {
+    s.best_loss = parse_number<double>(best);
+    check_best(s, best);
+  }
+  s.data_stream = metadata_of(file, "data_stream");
+  s.dropout_stream = metadata_of(file, "dropout_stream");
+  return s;
+}
+
+std::vector<std::string> snapshot_warnings(const SafeTensors& file, const RunConfig& config) {
+  std::vector<std::string> warnings;
+  if (file.checksum.empty()) warnings.push_back(checksum_note(file));
+  for (const auto& [key, now] :
+       {std::pair{"compiler", compiler_text()}, std::pair{"simd_target", simd_target_text(config)}})
+    if (const std::string then = metadata_of(file, key); then != now)
+      warnings.push_back(
+          fmt::format("{} was {} in {}, is {} now: the run continues, but not with the same bits",
+                      key, then, file.path, now));
+  return warnings;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,202 @@
+#include "nn/train/rank_session.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "autograd/base/error.h"
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/kernels.h"
+#include "autograd/ops/ops.h"
+#include "nn/io/crc32c.h"
+#include "nn/train/build.h"
+#include "nn/train/trainer.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+constexpr std::size_t kLine = 64;  // the gradients begin at a multiple of so many bytes
+constexpr std::int64_t kAtOnce = 1 << 16;
+constexpr std::uint64_t kNoStep = kLeft | kNotFinite;
+
+struct Header {
+  std::uint64_t status;
+  double loss;
+};
+
+std::size_t bytes_in(const Tensor& x) { return std::size_t(x.numel() * element_size(x.dtype())); }
+
+// One number with each rank: what combine(other's) makes of it goes into the next round.
+template <class F>
+void each_round(RankTransport& ranks, std::uint64_t& number, F combine) {
+  for (int bit = 1; bit < ranks.size; bit *= 2) {
+    std::uint64_t other = 0;
+    const std::uint64_t sent = number;
+    ranks.swap(ranks.rank ^ bit, std::as_bytes(std::span(&sent, 1)),
+               std::as_writable_bytes(std::span(&other, 1)));
+    combine(other);
+  }
+}
+
+}  // namespace
+
+RankSession::RankSession(RankTransport& transport) : transport_(transport) {
+  check_size(transport.size);
+}
+
+void RankSession::check_size(int ranks, std::int64_t accumulate) {
+  const std::string parts = accumulate == 0   ? "parts"
+                            : accumulate == 1 ? "1 part"
+                                              : std::to_string(accumulate) + " parts";
+  check<ValueError>(
+      std::has_single_bit(unsigned(ranks)) && (accumulate == 0 || ranks <= accumulate),
+      "accumulate", ranks, " processes cannot share the ", parts,
+      " of a batch; needs a power of two of them, at most one per part");
+}
+
+std::uint64_t RankSession::sync_status(std::uint64_t mine) {
+  each_round(transport_, mine, [&](std::uint64_t other) { mine |= other; });
+  return mine;
+}
+
+bool RankSession::all_equal(std::string_view text) {
+  Crc32c sum;
+  sum.add(std::as_bytes(std::span(text)));
+  std::uint64_t number = sum.value(), status = kReady;
+  each_round(transport_, number, [&](std::uint64_t other) {
+    if (other != number) status = kDiffers;
+  });
+  return sync_status(status) == kReady;
+}
+
+void RankSession::join_equal(Trainer& t, const std::string& build) {
+  const std::string target = simd_target_text(t.config());
+  ended_ = true;  // unless all are equal
+  check<RanksDiffer>(all_equal(build + compiler_text() + target), "simd",
+                     "the processes run on other instructions than each other, or are other builds "
+                     "of heed; rank ",
+                     rank(), " has ", build, " on ", target,
+                     "; choose a target that all machines have, such as avx2");
+  std::string run = to_toml(t.config()) + std::to_string(hash_of(t.snapshot()));
+  for (const auto& [key, value] : t.task->facts().data) run += "\n" + key + " " + value;
+  check<RanksDiffer>(all_equal(run), "run",
+                     "the processes have other runs than each other: other texts, or other "
+                     "directories under one name; a text and a run that is resumed must lie in a "
+                     "directory that all machines share");
+  ended_ = false;
+  t.join(*this);
+}
+
+void RankSession::run_as_root(Trainer& trainer, const std::string& build) {
+  sync_status(kReady);
+  join_equal(trainer, build);
+  trainer_ = &trainer;
+}
+
+void RankSession::leave() {
+  ShardGradients none;
+  if (!trainer_)
+    sync_status(kLeft);
+  else if (!ended_ && trainer_->steps_done < trainer_->config().steps)
+    sum_gradients(none, kLeft);
+  ended_ = true;
+}
+
+std::uint64_t RankSession::run_as_worker(const std::function<Trainer()>& make,
+                                         const std::string& build) {
+  std::uint64_t status = sync_status(kReady);
+  try {
+    if (status == kReady) {
+      Trainer t = make();
+      join_equal(t, build);
+      while (t.steps_done < t.config().steps && status_ == kReady) t.step();
+      status = status_;
+    }
+  } catch (const NumericError&) {  // the root has it, too
+    status = kNotFinite;
+  } catch (const RanksDiffer&) {
+    status = kDiffers;
+  }
+  ended_ = true;
+  return status;
+}
+
+void RankSession::join(const std::vector<NamedTensor>& parameters) {
+  parameters_ = parameters;
+  numbers_ = (sizeof(Header) + parameters_.size() + kLine - 1) / kLine * kLine;
+  std::size_t bytes = numbers_;
+  for (const NamedTensor& p : parameters_) {
+    check<DTypeError>(p.tensor.dtype() == parameters_[0].tensor.dtype(), "ranks",
+                      "needs parameters of one dtype");
+    bytes += bytes_in(p.tensor);
+  }
+  mine_.resize(bytes), theirs_.resize(bytes);
+}
+
+void RankSession::pack(const ShardGradients& sum) {
+  std::size_t at = numbers_;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& gradient = sum.gradients[i];
+    mine_[sizeof(Header) + i] = std::byte(gradient.defined());
+    const std::size_t bytes = bytes_in(parameters_[i].tensor);
+    if (gradient.defined())
+      dispatch_any(gradient.dtype(), [&]<class T> {
+        std::memcpy(mine_.data() + at, contiguous(gradient).data<T>(), bytes);
+      });
+    at += bytes;
+  }
+}
+
+void RankSession::unpack(ShardGradients& sum) const {
+  std::size_t at = numbers_;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& p = parameters_[i].tensor;
+    if (sum.gradients[i].defined()) {
+      sum.gradients[i] = empty_like(p.detach());
+      dispatch_any(p.dtype(), [&]<class T> {
+        std::memcpy(sum.gradients[i].mutable_data<T>(), mine_.data() + at, bytes_in(p));
+      });
+    }
+    at += bytes_in(p);
+  }
+}
+
+std::uint64_t RankSession::sum_gradients(ShardGradients& sum, std::uint64_t status) {
+  const NoGrad guard;
+  Header header{status | (transport_.stop_requested() ? kStop : kReady), sum.loss};
+  if (!(status & kNoStep)) pack(sum);
+  for (int bit = 1; bit < transport_.size; bit *= 2) {
+    std::memcpy(mine_.data(), &header, sizeof header);
+    transport_.swap(transport_.rank ^ bit, mine_, theirs_);
+    Header other{};
+    std::memcpy(&other, theirs_.data(), sizeof other);
+    header.status |= other.status;
+    if (header.status & kNoStep) continue;
+    const auto which = [&](const std::vector<std::byte>& x) {
+      return std::span(x).subspan(sizeof header, numbers_ - sizeof header);
+    };
+    check<ValueError>(std::ranges::equal(which(mine_), which(theirs_)), "ranks",
+                      "other parameters have gradients at rank ", transport_.rank ^ bit);
+    // a + b has the bits of b + a, so both of a pair get those of the tree.
+    header.loss += other.loss;
+    dispatch_floating(parameters_[0].tensor.dtype(), "ranks", [&]<class T> {
+      auto* to = reinterpret_cast<T*>(mine_.data() + numbers_);
+      const auto* from = reinterpret_cast<const T*>(theirs_.data() + numbers_);
+      const auto n = std::int64_t((mine_.size() - numbers_) / sizeof(T));
+      parallel_for(n, kAtOnce, [&](std::int64_t begin, std::int64_t end) {
+        kernels::add_into(to + begin, from + begin, end - begin);
+      });
+    });
+  }
+  status_ = header.status;
+  if (status_ != kReady) ended_ = true;
+  if (status_ & kNoStep) return status_;
+  sum.loss = header.loss;
+  unpack(sum);
+  return status_;
+}
+
+}  // namespace heed::nn

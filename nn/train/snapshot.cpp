@@ -1,0 +1,99 @@
+#include "nn/train/snapshot.h"
+
+#include <algorithm>
+#include <span>
+#include <sstream>
+
+#include "autograd/base/dtype.h"
+#include "nn/io/crc32c.h"
+#include "nn/train/trainer.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> Snapshot::part(std::string_view prefix) const {
+  std::vector<NamedTensor> found;
+  for (const NamedTensor& t : tensors)
+    if (t.name.starts_with(prefix)) found.push_back({t.name.substr(prefix.size()), t.tensor});
+  return found;
+}
+
+std::uint32_t hash_of(const Snapshot& s) {
+  Crc32c sum;
+  for (const MetricsRow& row : s.history) {
+    if (row.step == 0) continue;
+    for (const auto& [name, value] : kMetricsColumns)
+      if (!std::string_view(name).starts_with("eval_"))
+        sum.add(std::as_bytes(std::span(&(row.*value), 1)));
+  }
+  for (const NamedTensor& t : s.tensors)
+    if (!t.name.starts_with("best."))
+      dispatch_any(t.tensor.dtype(), [&]<class T> {
+        sum.add(std::as_bytes(std::span(t.tensor.data<T>(), std::size_t(t.tensor.numel()))));
+      });
+  for (const std::string& stream : {s.data_stream, s.dropout_stream})
+    sum.add(std::as_bytes(std::span(stream)));
+  return sum.value();
+}
+
+std::string recipe_text(RunConfig config) {
+  const RunConfig same;
+  config.schedule_steps =
+      config.schedule == Decay::kConstant ? same.schedule_steps : schedule(config).total_steps;
+  config.steps = same.steps, config.eval_every = same.eval_every;
+  config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
+  config.patience = same.patience, config.target_loss = same.target_loss;
+  config.target_accuracy = same.target_accuracy, config.check_invariants = same.check_invariants;
+  return to_toml(config);
+}
+
+std::optional<RecipeDifference> recipe_difference(const std::string& a, const std::string& b,
+                                                  const std::string& b_origin) {
+  if (a == b) return {};
+  const std::vector<std::string> x = lines_of(to_toml(from_toml(a))),
+                                 y = lines_of(to_toml(from_toml(b, b_origin)));
+  const std::size_t most = std::max(x.size(), y.size());
+  for (std::size_t i = 0; i < most; ++i) {
+    const std::string left = i < x.size() ? x[i] : "", right = i < y.size() ? y[i] : "";
+    if (left != right) return RecipeDifference{left, right};
+  }
+  return {};
+}
+
+std::unique_ptr<Task> saved_task(const RunConfig& config,
+                                 const std::map<std::string, std::string>& data,
+                                 const std::string& origin, std::unique_ptr<Task> own) {
+  const std::string advice = "resume the run once with `" + config.task + "` set to its new path";
+  std::unique_ptr<Task> task = std::move(own);
+  try {
+    if (!task) task = make_task(config);
+  } catch (const IoError& e) {
+    if (!learns_file(config)) throw;
+    fail<IoError>(config.task, e.what(), "; if it was moved, ", advice);
+  }
+  // Sequences of another text would mean other characters, or be training data.
+  for (const auto& [key, now] : task->facts().data) {
+    const auto then = data.find(key);
+    check<IoError>(then != data.end(), origin, "has no '", key,
+                   "'; it was not written by heed train, or is damaged");
+    check<IoError>(now == then->second, "text", "'", text_options(config).path,
+                   "' is not the text of this run: ", key, " was ", then->second.substr(0, 80),
+                   " (", origin, "), is ", now.substr(0, 80),
+                   "; restore the text, or, if it was moved, ", advice);
+  }
+  return task;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,30 @@
+# Fails if a file of nn/ or tools/heed other than nn/run/run_folder.h spells the name of a file of a
+# run outside a comment. Help texts and examples get the names from RunFolder's constants; a file of
+# another kind whose name begins or ends alike (arrays.safetensors) is none of them.
+# Run: cmake -P tests/run_files.cmake
+cmake_policy(VERSION 3.24)
+set(names "config\\.toml|(model|best|state)\\.safetensors|metrics\\.(csv|jsonl)|audit\\.txt")
+string(APPEND names "|(loss|attention|causality)\\.png|result\\.json|/ \"checkpoints|checkpoints/[0-9N]")
+get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+file(GLOB_RECURSE files RELATIVE ${root} ${root}/nn/*.h ${root}/nn/*.cpp ${root}/tools/heed/*.h
+     ${root}/tools/heed/*.cpp)
+set(failures "")
+set(found 0)
+foreach(path ${files})
+  file(STRINGS ${root}/${path} lines REGEX "${names}")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "(^|[^:])//.*" "" code "${line}")
+    if(NOT code MATCHES "${names}")
+      continue()
+    elseif(path STREQUAL "nn/run/run_folder.h")
+      math(EXPR found "${found} + 1")
+    else()
+      string(STRIP "${line}" line)
+      list(APPEND failures "${path}: ${line}")
+    endif()
+  endforeach()
+endforeach()
+if(failures OR found EQUAL 0)
+  list(JOIN failures "\n  " text)
+  message(FATAL_ERROR "names of a run's files; use RunFolder's (nn/run/run_folder.h):\n  ${text}")
+endif()

@@ -232,10 +232,10 @@ refuses 2 "--resume early --target-loss 0" train --resume early
 expect 0 train --resume early --target-loss 0 --quiet; out_has "reverse: 400 steps, the last "
 expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet
 out_has "stopped   patience: 2 evaluations without a loss below step "
-refuses 2 "give eval-every above 0" train reverse --eval-every 0 --patience 2
+refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
-refuses 2 "power of two that divides batch 4" train reverse "${tiny[@]}" --accumulate 3
+refuses 2 "power of two that divides --batch 4" train reverse "${tiny[@]}" --accumulate 3
 checks=$((checks + 1))
 [[ $(wc -l < options/metrics.csv) == 6 ]] || fail "metrics.csv has a row per step"
 

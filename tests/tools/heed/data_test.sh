@@ -18,8 +18,8 @@ done
 ok grep -q '"stopped":true' drawn
 ok [ "$(grep -o '"text":"[^"]*"' drawn | grep -c '\\n[^"]')" = 0 ]
 expect 0 study sums --prompt 3+4= --of diff:7-8
-refuses 4 "if it was moved: heed train --resume sums --lines NEW" eval sums
-refuses 4 "if it was moved: heed train --resume sums --lines NEW" study sums
+refuses 4 "if it was moved, resume the run once with --lines set to its new path" eval sums
+refuses 4 "if it was moved, resume the run once with --lines set to its new path" study sums
 refuses 4 "file: cannot read" eval sums
 mv moved.txt sums.txt
 expect 0 study sums; out_has "on 6 tokens"  # of 8: what follows the line is padding

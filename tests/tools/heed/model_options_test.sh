@@ -16,7 +16,7 @@ while read -r -a options; do
   run=run$number
   expect 0 train "${five_steps[@]}" --out $run "${options[@]}"
   expect 0 info $run
-  out_has "attention $([[ "${options[*]}" == *soft-cap* ]] && echo composite || echo fused)"
+  out_has "attention    $([[ "${options[*]}" == *soft-cap* ]] && echo composite || echo fused)"
   expect 0 eval $run
   expect 0 generate $run --prompt abcd
   expect 0 study $run --out study$number --json
@@ -32,7 +32,7 @@ done << END
 ${everything[@]} --matmul bfloat16
 END
 expect 0 info run$number
-out_has "float32, products of bfloat16"
+out_has "products of bfloat16"
 expect 0 gradcheck --run run$number --order 1
 out_has "in float32, products of bfloat16, on"
 

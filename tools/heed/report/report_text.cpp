@@ -57,13 +57,13 @@ std::string text_of(const Value& value, const Column& column) {
 // A table's columns that text shows, each with its heading and its cells as text.
 struct TextColumn {
   int drop;
-  bool is_right = true;  // its cells are numbers
-  std::vector<std::string> cells;
+  bool is_right = true;   // its cells are numbers
+  std::size_t width = 0;  // of the widest cell
+  std::vector<std::string> cells = {};
 
-  std::size_t width() const {
-    std::size_t width = 0;
-    for (const std::string& cell : cells) width = std::max(width, width_of(cell));
-    return width;
+  const std::string& add(const std::string& cell) {
+    width = std::max(width, width_of(cell));
+    return cells.emplace_back(cell);
   }
 };
 
@@ -71,7 +71,7 @@ constexpr std::string_view kGap = "  ";
 
 std::size_t width_of(const std::vector<TextColumn>& columns) {
   std::size_t width = 0;
-  for (const TextColumn& column : columns) width += kGap.size() + column.width();
+  for (const TextColumn& column : columns) width += kGap.size() + column.width;
   return width - kGap.size();
 }
 
@@ -86,13 +86,13 @@ std::vector<TextColumn> text_columns(const Table& table) {
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
     if (column.label.empty()) continue;
-    TextColumn& text = columns.emplace_back(TextColumn{column.drop, true, {}});
-    text.cells.push_back(std::string(column.label) +
-                         (column.unit.empty() ? "" : fmt::format(" ({})", column.unit)));
+    TextColumn& text = columns.emplace_back(TextColumn{column.drop});
+    text.add(std::string(column.label) +
+             (column.unit.empty() ? "" : fmt::format(" ({})", column.unit)));
     bool is_empty = true;
     for (std::size_t r = 0; r < std::min(table.shown, table.rows.size()); ++r) {
       const Value& value = table.rows[r][c];
-      const std::string& cell = text.cells.emplace_back(text_of(value, column));
+      const std::string& cell = text.add(text_of(value, column));
       is_empty &= cell.empty() || cell == "-";
       text.is_right &= is_number(value, cell) && (c > 0 || value.kind() != Value::Kind::kText);
     }
@@ -128,7 +128,7 @@ std::string table_lines(const std::vector<TextColumn>& columns) {
     for (const TextColumn& column : columns) {
       if (&column != &columns.front()) line += kGap;
       last = width_of(line);
-      append_padded(line, column.cells[r], column.width(), column.is_right);
+      append_padded(line, column.cells[r], column.width, column.is_right);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += (columns.back().is_right || last + 20 > kWidth ? line : wrapped(line, last)) + "\n";

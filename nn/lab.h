@@ -4,9 +4,10 @@
 
 #include "nn/nn.h"
 #include "nn/run/run_folder.h"
+#include "nn/run/training_run.h"
 #include "nn/study/ablation.h"
 #include "nn/study/attribution.h"
-#include "nn/study/causality.h"
+#include "nn/train/causality.h"
 #include "nn/study/head_importance.h"
 #include "nn/study/lens.h"
 #include "nn/study/patching.h"

@@ -29,7 +29,8 @@ double entropy_floor(const Batch& batch) {
 
 Overfit overfit_batch(Trainer& t, const std::function<void(const Overfit&)>& watch) {
   constexpr double kLearned = 1e-3;
-  check<autograd::ValueError>(t.config().model.dropout == 0, "`dropout`", t.config().model.dropout,
+  check<autograd::ValueError>(t.config().model.attention.dropout == 0, "`dropout`",
+                              t.config().model.attention.dropout,
                               "; a batch is learned by heart with dropout 0 only");
   Generator g(t.config().seed);
   const Batch batch = t.task->sample(t.config().batch, g);

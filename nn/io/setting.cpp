@@ -69,11 +69,11 @@ Setting::Setting(std::string key_, std::int64_t& value, Range range_, std::strin
   set_checked = [&value](const std::string& text) { value = *parse_number<std::int64_t>(text); };
 }
 
-std::string Setting::real_text(double value) { return fmt::format("{:.17g}", value); }
+std::string Setting::real_text(double value) { return fmt::format("{}", value); }
 
 Setting::Setting(std::string key_, double& value, Range range_, std::string help_)
     : Setting(std::move(key_), Kind::kReal, std::move(help_)) {
-  unit = "X", range = range_, shown = fmt::format("{}", value);
+  unit = "X", range = range_, shown = real_text(value);
   get = [&value] { return real_text(value); };
   set_checked = [&value](const std::string& text) { value = *parse_number<double>(text); };
 }

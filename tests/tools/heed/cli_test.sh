@@ -217,7 +217,7 @@ expect 0 train --resume late --quiet; has_file late/checkpoints/000000.safetenso
 
 # --- the configuration that options, file and preset come to
 expect 0 train urn --preset micro --lr 0.25 --config good.toml --print-config
-for line in 'task = "urn"' 'steps = 7' 'lr = 0.25' 'mlp = false' 'beta2 = 0.94999999999999996'; do out_has "$line"; done
+for line in 'task = "urn"' 'steps = 7' 'lr = 0.25' 'mlp = false' 'beta2 = 0.95'; do out_has "$line"; done
 refuses 2 "leave out --json" train --print-config --json
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4 --print-config
 cp out printed.toml
@@ -232,10 +232,10 @@ refuses 2 "--resume early --target-loss 0" train --resume early
 expect 0 train --resume early --target-loss 0 --quiet; out_has "reverse: 400 steps, the last "
 expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet
 out_has "stopped   patience: 2 evaluations without a loss below step "
-refuses 2 "give eval-every above 0" train reverse --eval-every 0 --patience 2
+refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
-refuses 2 "power of two that divides batch 4" train reverse "${tiny[@]}" --accumulate 3
+refuses 2 "power of two that divides --batch 4" train reverse "${tiny[@]}" --accumulate 3
 checks=$((checks + 1))
 [[ $(wc -l < options/metrics.csv) == 6 ]] || fail "metrics.csv has a row per step"
 

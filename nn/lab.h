@@ -4,9 +4,9 @@
 
 #include "nn/nn.h"
 #include "nn/run/run_folder.h"
+#include "nn/run/training_run.h"
 #include "nn/study/ablation.h"
 #include "nn/study/attribution.h"
-#include "nn/study/causality.h"
 #include "nn/study/head_importance.h"
 #include "nn/study/lens.h"
 #include "nn/study/patching.h"
@@ -18,6 +18,7 @@
 #include "nn/tasks/vocabulary.h"
 #include "nn/train/audit.h"
 #include "nn/train/build.h"
+#include "nn/train/causality.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"

@@ -1,10 +1,7 @@
 #include "nn/train/audit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/copy.h"
@@ -30,12 +27,6 @@ double norm_of(const Tensor& x, const Tensor& y = {}) {
   return std::sqrt(squares);
 }
 
-std::string range_text(const std::vector<double>& x) {
-  if (x.empty()) return "-";
-  const auto [least, most] = std::minmax_element(x.begin(), x.end());
-  return fmt::format("{:.1e}..{:.1e}", *least, *most);
-}
-
 }  // namespace
 
 bool ParameterAudit::in_trouble() const {
@@ -57,30 +48,6 @@ std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
                      norm_of(p.tensor, before)});
   }
   return audit;
-}
-
-std::string audit_table(const std::vector<ParameterAudit>& audit) {
-  std::string table = fmt::format("{:<32} {:<14} {:>10} {:>10} {:>10}\n", "parameter", "shape",
-                                  "|g|", "|w|", "|dw|/|w|");
-  for (const ParameterAudit& p : audit) {
-    std::ostringstream shape;
-    shape << p.shape;
-    const std::string gradient = p.gradient ? fmt::format("{:.3e}", *p.gradient) : "none";
-    table += fmt::format("{:<32} {:<14} {:>10} {:>10.3e} {:>10.3e}{}\n", p.name, shape.str(),
-                         gradient, p.weight, p.ratio(), p.in_trouble() ? "  !" : "");
-  }
-  return table;
-}
-
-std::string audit_line(const std::vector<ParameterAudit>& audit) {
-  std::vector<double> gradients, ratios;
-  for (const ParameterAudit& p : audit) {
-    if (p.in_trouble()) continue;
-    gradients.push_back(*p.gradient);
-    if (std::isfinite(p.ratio())) ratios.push_back(p.ratio());
-  }
-  return fmt::format("{} of {} parameters learn: |g| {}, |dw|/|w| {}", gradients.size(),
-                     audit.size(), range_text(gradients), range_text(ratios));
 }
 
 FirstNonFinite watch_for_non_finite(const Transformer& model) {

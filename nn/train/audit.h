@@ -35,11 +35,6 @@ class StepAudit {
   std::vector<Tensor> weights_;
 };
 
-/// The ledger as a table, a parameter a line.
-std::string audit_table(const std::vector<ParameterAudit>& audit);
-/// Its ranges in one line; those in trouble do not count.
-std::string audit_line(const std::vector<ParameterAudit>& audit);
-
 /// While it lives, looks for the first op that makes a NaN or an infinity, and knows the model's
 /// parameters by name.
 autograd::FirstNonFinite watch_for_non_finite(const Transformer& model);

@@ -1,5 +1,7 @@
 #include "nn/train/evaluate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -110,6 +112,14 @@ std::string trouble_in(const Transformer& model, const Batch& batch) {
 bool leaks(const Evaluation& e) {
   constexpr double kRounding = 1e-6;  // of a loss in float32, where all sequences have the same gap
   return e.optimal && e.standard_error && *e.optimal - e.loss > 4 * *e.standard_error + kRounding;
+}
+
+std::string leak_text(const Evaluation& e) {
+  const double below = *e.optimal - e.loss;
+  return fmt::format(
+      "impossible: the loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the best possible "
+      "{:.4f}; the model sees what it should predict",
+      e.loss, below, below / *e.standard_error, *e.optimal);
 }
 
 // Sequences per forward pass: as many as keep the scores of a layer and the logits, in float64 with

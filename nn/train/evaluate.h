@@ -30,6 +30,8 @@ struct Evaluation {
 /// Whether the loss is more than 4 standard errors below the best possible one: only a model that
 /// sees its targets can be.
 bool leaks(const Evaluation& e);
+/// The sentence about it, with the numbers.
+std::string leak_text(const Evaluation& e);
 
 /// Sequences that evaluate() runs at a time.
 std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts);

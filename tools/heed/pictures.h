@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/causality.h"
+#include "nn/train/causality.h"
 #include "nn/train/trainer.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/png.h"

@@ -6,6 +6,7 @@
 #include "nn/train/audit.h"
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
+#include "tools/heed/train/train_progress.h"
 
 namespace {
 
@@ -105,9 +106,9 @@ TEST_CASE("the ledger of a step: gradients, weights and updates of all parameter
   CHECK(std::sqrt(gradients) == Approx(report.grad_norm));
   CHECK(updates == Approx(expected_updates));
   CHECK(weights == Approx(expected_weights));
-  CHECK_THAT(audit_table(audit.after(t.model)), Contains("blocks.0.up.weight"));
+  CHECK_THAT(heed::audit_table(audit.after(t.model)), Contains("blocks.0.up.weight"));
   const std::size_t count = parameters(t.model).size();
-  CHECK_THAT(audit_line(audit.after(t.model)),
+  CHECK_THAT(heed::audit_line(audit.after(t.model)),
              StartsWith(std::to_string(count) + " of " + std::to_string(count)));
 }
 
@@ -127,7 +128,7 @@ TEST_CASE("a parameter that is cut off is named, with the edge where") {
   REQUIRE(cut != ledger.end());
   CHECK(cut->name == "blocks.0.up.weight");
   CHECK(!cut->gradient);
-  CHECK_THAT(audit_table(ledger), Contains("none"));
+  CHECK_THAT(heed::audit_table(ledger), Contains("none"));
 }
 
 }  // namespace

@@ -45,8 +45,7 @@ int train(std::string_view which, const char* folder) {
   std::filesystem::create_directories(folder);
   TrainOptions options;
   options.strict = which == "strict";
-  save_run(t, folder);
-  return train_run(t, folder, options);
+  return train_run(t, nn::RunFolder(folder), options);
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <sstream>
 
 #include "autograd/base/parallel.h"
 #include "nn/train/memory.h"
+#include "nn/train/overfit.h"
 #include "nn/train/run_cost.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/model_report.h"
@@ -15,31 +15,6 @@
 
 namespace heed {
 namespace {
-
-constexpr double kLearned = 1e-3;  // nats above the batch's own floor
-
-// Mean nats of a predictor that knows the batch by heart: the entropy of the next token among the
-// sequences that begin alike.
-double floor_of(const nn::Batch& batch) {
-  const auto inputs = batch.inputs.to_vector<std::int64_t>();
-  const auto targets = batch.targets.to_vector<std::int64_t>();
-  const std::int64_t T = batch.inputs.size(1);
-  std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;  // by beginning
-  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
-    for (std::int64_t t = 0; t < T; ++t) {
-      const std::int64_t target = targets[std::size_t(b * T + t)];
-      const auto row = inputs.begin() + b * T;
-      if (target != nn::kIgnored) ++next[{row, row + t + 1}][target];
-    }
-  double nats = 0, total = 0;
-  for (const auto& [beginning, counts] : next) {
-    double n = 0;
-    for (const auto& [target, count] : counts) n += count;
-    for (const auto& [target, count] : counts) nats -= count * std::log(count / n);
-    total += n;
-  }
-  return nats / total;
-}
 
 std::string with_batch(const autograd::Shape& shape, std::int64_t batch) {
   std::ostringstream out;
@@ -161,24 +136,15 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
   nn::Trainer t(config);
   Progress progress(options.quiet);
   const Stopwatch clock;
-  nn::Generator g(t.config().seed);
-  const nn::Batch batch = t.task->sample(t.config().batch, g);
-  const double least = floor_of(batch);
-  double loss = 0;
-  bool learned = false;
-  while (!learned && t.steps_done < t.config().steps) {
-    loss = past_input_checks([&] { return t.step(&batch); }).loss;  // before this step
-    learned = loss - least < kLearned;
-    const bool mark = t.config().eval_every > 0 && t.steps_done % t.config().eval_every == 0;
-    const auto text = [&] {
-      return fmt::format("step {}/{}  loss {:.6f}  least possible {:.6f}", t.steps_done,
-                         t.config().steps, loss, least);
-    };
-    if (mark)
-      progress.line(text());
-    else if (progress.is_due())
-      progress.at_work(text());
-  }
+  const auto [loss, least, learned] = past_input_checks([&] {
+    return nn::overfit_batch(t, [&](const nn::Overfit& o) {
+      const bool mark = t.config().eval_every > 0 && t.steps_done % t.config().eval_every == 0;
+      if (!mark && !progress.is_due()) return;
+      const std::string text = fmt::format("step {}/{}  loss {:.6f}  least possible {:.6f}",
+                                           t.steps_done, t.config().steps, o.loss, o.least);
+      mark ? progress.line(text) : progress.at_work(text);
+    });
+  });
   progress.clear();
   if (options.json)
     print_json(nn::Json::object({{"task", t.config().task},

@@ -60,7 +60,7 @@ bool keep_moved_text(const nn::Trainer& trainer, const std::filesystem::path& fo
   if (was_all && c.json)
     usage_error("--json: {} is finished, so that there is no result; leave it out",
                 folder.string());
-  save_config(trainer, folder);
+  nn::RunFolder(folder).save_config(trainer.config(), config_notes());
   if (was_all) print_error(fmt::format("{} has its text at the new place now", folder.string()));
   return was_all;
 }
@@ -127,7 +127,7 @@ int resume(TrainArguments& a, const Command& c) {
                     "min-lr {}",
                     nn::enum_name(config.schedule), schedule.total_steps, config.min_lr));
   lead_ranks(trainer, a.run.ranks);
-  return train_run(trainer, folder, a.run);
+  return train_run(trainer, nn::RunFolder(folder), a.run);
 }
 
 int print_config(const nn::RunConfig& config, bool json) {
@@ -168,9 +168,9 @@ int train(TrainArguments& a, const Command& c) {
     print_error("note: " + note);
   lead_ranks(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
   if (!folder) folder = nn::RunFolder::make_next(config.task);
-  save_run(trainer, folder->staging());
+  nn::RunFolder(folder->staging()).save(trainer.snapshot(), config_notes());
   folder->publish();
-  return train_run(trainer, folder->folder(), a.run);
+  return train_run(trainer, nn::RunFolder(folder->folder()), a.run);
 }
 
 }  // namespace

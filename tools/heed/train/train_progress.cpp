@@ -1,6 +1,8 @@
 #include "tools/heed/train/train_progress.h"
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "autograd/base/parallel.h"
 #include "tools/heed/report/output.h"
@@ -49,6 +51,12 @@ std::string rate_text(double tokens_per_s) {
   std::string text = si_text(tokens_per_s);
   std::erase(text, ' ');
   return tokens_per_s > 0 ? text + " tok/s" : "";
+}
+
+std::string range_text(const std::vector<double>& x) {
+  if (x.empty()) return "-";
+  const auto [least, most] = std::minmax_element(x.begin(), x.end());
+  return fmt::format("{:.1e}..{:.1e}", *least, *most);
 }
 
 }  // namespace
@@ -101,6 +109,30 @@ std::vector<std::string> evaluation_facts(const nn::Evaluation& e, const nn::Tas
   }
   if (!others.empty()) lines.push_back(others);
   return lines;
+}
+
+std::string audit_table(const std::vector<nn::ParameterAudit>& audit) {
+  std::string table = fmt::format("{:<32} {:<14} {:>10} {:>10} {:>10}\n", "parameter", "shape",
+                                  "|g|", "|w|", "|dw|/|w|");
+  for (const nn::ParameterAudit& p : audit) {
+    std::ostringstream shape;
+    shape << p.shape;
+    const std::string gradient = p.gradient ? fmt::format("{:.3e}", *p.gradient) : "none";
+    table += fmt::format("{:<32} {:<14} {:>10} {:>10.3e} {:>10.3e}{}\n", p.name, shape.str(),
+                         gradient, p.weight, p.ratio(), p.in_trouble() ? "  !" : "");
+  }
+  return table;
+}
+
+std::string audit_line(const std::vector<nn::ParameterAudit>& audit) {
+  std::vector<double> gradients, ratios;
+  for (const nn::ParameterAudit& p : audit) {
+    if (p.in_trouble()) continue;
+    gradients.push_back(*p.gradient);
+    if (std::isfinite(p.ratio())) ratios.push_back(p.ratio());
+  }
+  return fmt::format("{} of {} parameters learn: |g| {}, |dw|/|w| {}", gradients.size(),
+                     audit.size(), range_text(gradients), range_text(ratios));
 }
 
 }  // namespace heed

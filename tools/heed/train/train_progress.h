@@ -2,37 +2,13 @@
 // steps and evaluations fit into 80 columns.
 #pragma once
 
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "nn/train/audit.h"
 #include "nn/train/trainer.h"
 
 namespace heed {
-
-/// Counts the time of steps alone, so that tokens/s means training.
-class Pace {
- public:
-  explicit Pace(const nn::RunConfig& config)
-      : tokens_per_step_(double(config.batch) * double(config.model.context)) {}
-  void add(double seconds) {
-    seconds_ += seconds;
-    ++steps_;
-  }
-  double tokens_per_second() const {
-    return seconds_ > 0 ? tokens_per_step_ * double(steps_) / seconds_ : 0;
-  }
-  std::int64_t steps() const { return steps_; }  ///< since the run began or was resumed
-  /// Seconds that so many steps take; NaN before the first.
-  double left(std::int64_t steps) const {
-    return steps_ > 0 ? seconds_ / double(steps_) * double(steps)
-                      : std::numeric_limits<double>::quiet_NaN();
-  }
-
- private:
-  double tokens_per_step_, seconds_ = 0;
-  std::int64_t steps_ = 0;
-};
 
 /// Where a run is.
 struct StepState {
@@ -55,5 +31,10 @@ std::vector<std::string> start_lines(nn::Trainer& trainer);
 /// What evaluation_line leaves out: on which sequences, and the best possible and other reference
 /// losses of these very ones.
 std::vector<std::string> evaluation_facts(const nn::Evaluation& e, const nn::Task& task);
+
+/// The ledger as a table, a parameter a line.
+std::string audit_table(const std::vector<nn::ParameterAudit>& audit);
+/// Its ranges in one line; those in trouble do not count.
+std::string audit_line(const std::vector<nn::ParameterAudit>& audit);
 
 }  // namespace heed

@@ -1,10 +1,12 @@
-// What heed train does with a trainer: runs it to its end and keeps the run.
+// What heed train does with a trainer: runs it to its end, shows its progress and draws its
+// pictures.
 #pragma once
 
-#include <filesystem>
 #include <string>
+#include <vector>
 
-#include "nn/train/trainer.h"
+#include "nn/run/run_folder.h"
+#include "nn/train/rank_session.h"
 
 namespace heed {
 
@@ -16,15 +18,12 @@ struct TrainOptions {
   nn::RankSession* ranks = nullptr;  ///< joined by the trainer; null: one process
 };
 
-/// Saves the trainer as it is.
-void save_run(const nn::Trainer& trainer, const std::filesystem::path& folder);
-/// Saves its configuration alone: its text was moved.
-void save_config(const nn::Trainer& trainer, const std::filesystem::path& folder);
-/// Trains up to config.steps and keeps the run in `folder`, where it is saved. Ctrl-C ends after
-/// the step, or within an evaluation, saved. Returns the exit code; NumericError, after saving, as
-/// Trainer::step or where an evaluation is not finite. Weights that are not finite replace no save.
-/// Of several ranks, which have joined, rank 0 comes here; it alone evaluates, writes and talks.
-int train_run(nn::Trainer& trainer, const std::filesystem::path& folder,
-              const TrainOptions& options);
+/// Comments of config.toml: how to use it, and the version of heed.
+std::vector<std::string> config_notes();
+
+/// Trains up to config.steps and keeps the run in `folder` (nn::TrainingRun). Ctrl-C stops and
+/// saves. Returns the exit code; NumericError and CheckError after a save. Of several ranks, which
+/// have joined, rank 0 comes here; it alone evaluates, writes and prints.
+int train_run(nn::Trainer& trainer, const nn::RunFolder& folder, const TrainOptions& options);
 
 }  // namespace heed

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "nn/run/run_folder.h"
-#include "nn/study/causality.h"
+#include "nn/train/causality.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"

@@ -1,4 +1,4 @@
-#include "nn/study/causality.h"
+#include "nn/train/causality.h"
 
 #include <algorithm>
 #include <cmath>

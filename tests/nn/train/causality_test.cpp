@@ -1,5 +1,5 @@
 // The certificate of causality: models that are, layers that are not, and what it says of them.
-#include "nn/study/causality.h"
+#include "nn/train/causality.h"
 
 #include <cmath>
 

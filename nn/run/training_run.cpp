@@ -1,0 +1,220 @@
+#include "nn/run/training_run.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/base/text.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// Thrown out of an evaluation.
+struct StopRequested {};
+
+// The loss of a sequence that no stream of the run draws: an evaluation may first count n-grams for
+// seconds.
+double loss_of_one(const Trainer& t) {
+  const NoGrad guard;
+  Generator g(1);
+  const Batch one = t.task->sample(1, g);
+  return cross_entropy(t.model(one.inputs), one.targets).item();
+}
+
+void check_causal(const Trainer& t) {
+  const std::vector<Reach::Place> leaks = spot_leaks(t.model, t.config().seed + t.steps_done);
+  if (leaks.empty()) return;
+  throw LeakError(fmt::format(
+      "the model is not causal: its output {} depends on input {} (derivative {:g}, needs 0), and "
+      "so at {} more of the places tried",
+      leaks[0].output, leaks[0].input, leaks[0].value, leaks.size() - 1));
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(Trainer& trainer, RunFolder folder, TrainingOptions options,
+                         TrainingObserver* observer)
+    : t_(trainer),
+      folder_(std::move(folder)),
+      options_(std::move(options)),
+      observer_(observer ? *observer : none_),
+      saved_(trainer.steps_done) {}
+
+TrainingResult TrainingRun::run() {
+  try {
+    begin();
+    while (!ended() && !stopping()) step();
+    if (options_.ranks) options_.ranks->leave();
+    return ended() ? finish() : stop();
+  } catch (const StopRequested&) {
+    if (options_.ranks) options_.ranks->leave();
+    return stop();
+  }
+}
+
+double TrainingRun::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+double TrainingRun::tokens_per_second() const {
+  const double tokens =
+      double(t_.config().batch) * double(t_.config().model.context) * double(steps_);
+  return step_seconds_ > 0 ? tokens / step_seconds_ : 0;
+}
+
+double TrainingRun::seconds_left() const {
+  if (steps_ == 0) return std::numeric_limits<double>::quiet_NaN();
+  return step_seconds_ / double(steps_) * double(t_.config().steps - t_.steps_done);
+}
+
+bool TrainingRun::ended() const {
+  return t_.steps_done >= t_.config().steps || !t_.stop_reason().empty();
+}
+
+// Ranks stop together: after the step with which one of them was asked to.
+bool TrainingRun::stopping() const {
+  if (options_.ranks) return options_.ranks->stop_requested();
+  return options_.stop_requested && options_.stop_requested();
+}
+
+void TrainingRun::begin() {
+  const bool fresh = t_.steps_done == 0;
+  observer_.on_start(*this);
+  if (fresh && folder_.has_saved())
+    log_.restart(folder_.file(RunFolder::kMetrics), t_.history().size());
+  else
+    save();
+  // A kill may have come between the step and its evaluation.
+  if (t_.steps_done < t_.config().steps && evaluation_is_due() && !t_.evaluated()) evaluate();
+  if (fresh && t_.config().save_every > 0) folder_.save_checkpoint(t_.snapshot());
+  check_causal(t_);
+}
+
+bool TrainingRun::evaluation_is_due() const {
+  const std::int64_t every = t_.config().eval_every;
+  return every > 0 && t_.steps_done % every == 0;
+}
+
+void TrainingRun::step() {
+  std::optional<StepAudit> audit;
+  if (t_.steps_done == 0) audit.emplace(t_.model);
+  const double started = seconds();
+  StepReport report;
+  try {
+    report = t_.step();
+  } catch (const NumericError& e) {
+    throw NumericError(fmt::format("{}; {}", e.what(), save_before_trouble()));
+  }
+  step_seconds_ += seconds() - started;
+  ++steps_;
+  if (audit) observer_.on_audit(*this, audit->after(t_.model));
+  check_gradients();
+  const std::int64_t done = t_.steps_done, save_every = t_.config().save_every;
+  if (evaluation_is_due() && done < t_.config().steps) {
+    evaluate();
+    if (seconds() - last_saved_ > options_.save_seconds) save();
+  }
+  if (save_every > 0 && done % save_every == 0) {
+    folder_.save_checkpoint(t_.snapshot());
+    save();
+  }
+  log_.append(t_.history());
+  if (seconds() - last_saved_ > options_.longest_unsaved) save();
+  observer_.on_step(*this, report);
+}
+
+TrainingResult TrainingRun::stop() {
+  // Not again what was saved before the last evaluation: a longer run would not have that one.
+  if (saved_ < t_.steps_done) save();
+  return {};
+}
+
+TrainingResult TrainingRun::finish() {
+  // The history compares like with like: every evaluation in it is of the same sequences. The
+  // result is measured on all there are. An evaluation that a longer run would not have is no part
+  // of what resume reads.
+  save();
+  TrainingResult result{.finished = true, .early_end = "", .all = {}};
+  if (t_.steps_done < t_.config().steps) result.early_end = t_.stop_reason();
+  result.comparable = last_ && t_.evaluated() ? *last_ : evaluate();
+  if (evaluation_is_due()) save();
+  folder_.save_results(t_.snapshot());
+  result.all = nn::evaluate(t_.model, *t_.task, 0, watch(true));
+  check(*result.all);
+  observer_.on_end(*this, result);
+  folder_.finish(t_.snapshot());
+  return result;
+}
+
+WorkWatch TrainingRun::watch(bool all) const {
+  return [this, all](std::int64_t done, std::int64_t total) {
+    if (options_.stop_requested && options_.stop_requested()) throw StopRequested();
+    observer_.on_evaluating(done, total, all);
+  };
+}
+
+Evaluation TrainingRun::evaluate() {
+  const Evaluation e = t_.evaluate(false, watch(false));
+  last_ = e;
+  observer_.on_evaluation(*this, e);
+  check(e);
+  return e;
+}
+
+void TrainingRun::check(const Evaluation& e) {
+  check_finite(e);
+  if (!leaks(e)) return;
+  if (saved_ < t_.steps_done) save();
+  throw LeakError(leak_text(e));
+}
+
+void TrainingRun::check_finite(const Evaluation& e) const {
+  if (!std::isfinite(e.loss))
+    throw NumericError(fmt::format(
+        "the evaluation after step {} is {}; lower lr (now {}) or set clip; {}; first {}",
+        t_.steps_done, e.loss, t_.config().lr, last_save(), e.trouble));
+}
+
+// strict checks every step, else the first one of this call is checked.
+void TrainingRun::check_gradients() {
+  if (!options_.strict && steps_ > 1) return;
+  const std::vector<std::string> names = t_.parameters_without_gradient();
+  if (names.empty()) return;
+  const std::string text = fmt::format("no gradient reaches {} in step {}: {}", join(names),
+                                       t_.steps_done, t_.why_no_gradient(names));
+  if (!options_.strict) return observer_.on_warning(text);
+  save();
+  throw NumericError(text);
+}
+
+std::string TrainingRun::last_save() const {
+  return fmt::format("{} keeps the save of step {}", folder_.text(), saved_);
+}
+
+// Weights that are not finite, or give no finite loss, never take the place of the last save.
+void TrainingRun::save() {
+  if (!std::isfinite(loss_of_one(t_))) check_finite(nn::evaluate(t_.model, *t_.task, 1));
+  try {
+    folder_.save(t_.snapshot(), options_.notes);
+  } catch (const NumericError& e) {
+    throw NumericError(fmt::format("{}; {}", e.what(), last_save()));
+  }
+  log_.restart(folder_.file(RunFolder::kMetrics), t_.history().size());
+  saved_ = t_.steps_done;
+  last_saved_ = seconds();
+}
+
+std::string TrainingRun::save_before_trouble() {
+  try {
+    save();
+    return fmt::format("the {} steps before it are in {}", t_.steps_done, folder_.text());
+  } catch (const NumericError&) {
+    return last_save();
+  }
+}
+
+}  // namespace heed::nn

@@ -55,9 +55,12 @@ bool runs(const Sample& s, DType dtype) {
 Samples enlarged(const Check& check, std::int64_t factor) {
   try {
     return check.samples([factor](Shape shape) {
-      for (int i = 0; i < shape.rank(); ++i)
+      double size = 1;
+      for (int i = 0; i < shape.rank(); ++i) {
+        size *= double(shape[i] > 1 ? shape[i] * factor : shape[i]);
+        heed::check<ValueError>(size <= double(kMost), "enlarged", "too large");
         if (shape[i] > 1) shape[i] *= factor;
-      heed::check<ValueError>(shape.numel() <= kMost, "enlarged", "too large");
+      }
       return shape;
     });
   } catch (const Error&) {
@@ -95,7 +98,7 @@ TEST_CASE("every check has the same bits at 1, 2, 3 and 8 threads") {
         if (!runs(s, dtype)) continue;
         set_num_threads(1);
         const std::vector<Tensor> one = run(s, dtype);
-        for (const int threads : {2, 3, 8}) {
+        for (const int threads : kSanitized ? std::vector{3} : std::vector{2, 3, 8}) {
           set_num_threads(threads);
           const std::vector<Tensor> many = run(s, dtype);
           CAPTURE(s.name, dtype, threads);

@@ -34,7 +34,6 @@ struct Recipe {
 
   Recipe() { command.settings = recipe_settings(config, preset); }
   Recipe(const Recipe&) = delete;
-  void clear() { config = {}, preset.clear(), command.values.clear(); }
 };
 
 [[noreturn]] void too_many(const std::string& where) {
@@ -160,8 +159,8 @@ std::string name_of_value(std::string value) {
 PlannedRun plan_run(const SweepPlan& sweep, const std::map<std::string, std::string>& values,
                     Recipe& recipe) {
   PlannedRun run;
-  recipe.clear();
   Command& c = recipe.command;
+  c.values.clear();
   const auto give = [&c](const nn::TomlItem& item, const std::string& value) {
     c.values[item.key] = {{item.where + ": " + item.key, value, true}};
   };

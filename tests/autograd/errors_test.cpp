@@ -1,10 +1,6 @@
 // The texts of shape, dtype and value errors, op family by family: they are part of the interface.
 // Views: views_test. Indexing, joining: index_test. einsum, norms, losses: in their own files.
-#include "autograd/engine/engine.h"
-#include "autograd/graph/check_registry.h"
-#include "autograd/graph/graph.h"
-#include "autograd/graph/inplace.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 namespace {

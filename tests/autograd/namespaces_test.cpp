@@ -6,8 +6,6 @@
 // Argument-dependent lookup adds heed::autograd's (heed::nn's) functions of the same name to such
 // calls, so a user's max(Tensor, Tensor) or split(Tensor, int) competes with the op of that name:
 // no library can exclude that for the names of its ops.
-#include <string>
-#include <vector>
 
 #include "nn/lab.h"
 #include "tests/support/catch.h"

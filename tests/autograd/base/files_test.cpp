@@ -4,10 +4,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-#include <string>
-#include <string_view>
-
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

@@ -2,12 +2,8 @@
 // registered check, and shapes that cross the kernels' seams.
 #include "autograd/check/float32.h"
 
-#include <map>
-#include <set>
-
-#include "autograd/base/parallel.h"
+#include "autograd/autograd.h"
 #include "autograd/kernels/simd/simd.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
 namespace {

@@ -2,12 +2,8 @@
 // a wrong gradient is a defect.
 #include "autograd/check/mutants.h"
 
-#include <map>
-#include <set>
-
-#include "autograd/check/gradcheck.h"
+#include "autograd/autograd.h"
 #include "autograd/check/mutations.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
 namespace {

@@ -4,14 +4,8 @@
 
 #include <bit>
 #include <cfloat>
-#include <cmath>
-#include <cstring>
-#include <random>
-#include <set>
-#include <vector>
 
-#include "autograd/base/error.h"
-#include "autograd/base/parallel.h"
+#include "autograd/autograd.h"
 #include "autograd/kernels/kernels.h"
 #include "tests/support/bf16_ways.h"
 #include "tests/support/catch.h"

@@ -1,10 +1,4 @@
 // einsum against a loop over every label, and the texts of its errors.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 

@@ -1,9 +1,5 @@
 // Values of reductions, softmax, running sums and products against plain loops in long double.
-#include <algorithm>
-#include <functional>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 

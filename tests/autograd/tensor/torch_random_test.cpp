@@ -1,15 +1,7 @@
 // The generator against PyTorch: tests/data/torch_random_vectors.json, drawn as PyTorch's layers
 // draw (autograd/tensor/README.md), every value by checksum.
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <type_traits>
-#include <variant>
-#include <vector>
 
 #include "autograd/tensor/random.h"
 #include "tests/support/catch.h"

@@ -1,11 +1,6 @@
 // Matrices from CSV: with and without names, and every reason to refuse one.
 #include "nn/io/csv.h"
 
-#include <cmath>
-#include <fstream>
-#include <random>
-#include <string>
-
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

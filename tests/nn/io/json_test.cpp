@@ -1,8 +1,6 @@
 // JSON: what is printed, what is read, what is refused.
 #include "nn/io/json.h"
 
-#include <cmath>
-
 #include "tests/support/catch.h"
 
 namespace {

@@ -2,11 +2,6 @@
 // every reason to refuse one.
 #include "nn/io/npy.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <random>
-#include <string>
-
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"

@@ -1,20 +1,11 @@
 // Safetensors files: round trips, every reason to refuse one, damage at random, loading into
 // parameters.
-#include "nn/io/safetensors.h"
-
 #include <sys/stat.h>
 
 #include <bit>
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "autograd/base/files.h"
-#include "autograd/ops/ops.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 

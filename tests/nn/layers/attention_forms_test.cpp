@@ -1,11 +1,5 @@
 // The layer MultiHeadAttention: one function in four stored forms, converted, drawn, decayed.
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "nn/layers/attention.h"
-#include "nn/layers/init.h"
-#include "nn/optim/optimizer.h"
-#include "nn/train/config.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

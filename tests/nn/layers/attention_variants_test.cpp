@@ -1,9 +1,7 @@
 // Window, QK-norm, soft cap, sink and learned scale: scores, weights, gradients and probes against
 // the formulas, and which of them run fused.
-#include <cmath>
 
-#include "autograd/engine/engine.h"
-#include "nn/layers/attention.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/graphs.h"
 #include "tests/support/layouts.h"

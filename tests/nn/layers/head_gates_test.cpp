@@ -1,9 +1,5 @@
 // Probe::scale_heads: heads scaled and cut, and dL/dgate.
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/graph/inplace.h"
-#include "nn/layers/transformer.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

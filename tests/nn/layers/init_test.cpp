@@ -3,9 +3,6 @@
 #include "nn/layers/init.h"
 
 #include <bit>
-#include <cmath>
-#include <string>
-#include <vector>
 
 #include "tests/support/catch.h"
 

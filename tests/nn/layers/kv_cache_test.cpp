@@ -1,14 +1,6 @@
 // Generation with cached keys and values: the logits and tokens of full forward passes.
-#include "nn/layers/kv_cache.h"
-
-#include <cmath>
-#include <numeric>
-
 #include "autograd/base/pool.h"
-#include "autograd/graph/inplace.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/transformer.h"
-#include "nn/train/generate.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 #include "tests/support/tiny_model.h"

@@ -1,12 +1,6 @@
 // nn::Probe: what it records is what the composite computes, and the pass that trains keeps its
 // bits.
-#include "nn/layers/probe.h"
-
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/transformer.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/graphs.h"
 #include "tests/support/layouts.h"

@@ -1,9 +1,5 @@
 // The causal model as a whole: what it may not see, its positions, norms and tied head.
-#include "nn/layers/transformer.h"
-
-#include <cmath>
-
-#include "autograd/engine/engine.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

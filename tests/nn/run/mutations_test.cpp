@@ -1,12 +1,6 @@
 // Damaged run folders: refused in words, or read as they were; nothing else, and no more memory.
 #include <sys/resource.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <random>
-
 #include "autograd/base/files.h"
 #include "nn/run/metrics_file.h"
 #include "nn/run/run_folder.h"

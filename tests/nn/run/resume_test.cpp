@@ -1,7 +1,6 @@
 // A run that is interrupted, or made longer, is the one that was not: bit for bit.
-#include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"

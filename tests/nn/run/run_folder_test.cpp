@@ -1,13 +1,9 @@
 // The folder that keeps a run: whole whatever happens while it is written; what does not fit is
 // refused, naming the file.
-#include "nn/run/run_folder.h"
-
 #include <chrono>
-#include <cmath>
-#include <filesystem>
 
 #include "autograd/base/files.h"
-#include "autograd/ops/ops.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"

@@ -1,9 +1,8 @@
 // verify_resume: holds for what there is, and names what a checkpoint forgets.
 #include "nn/run/verify_resume.h"
 
+#include "autograd/autograd.h"
 #include "autograd/base/files.h"
-#include "autograd/graph/inplace.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"

@@ -2,13 +2,7 @@
 // are.
 #include "nn/study/over_time.h"
 
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-
-#include "autograd/ops/ops.h"
-#include "nn/io/safetensors.h"
-#include "nn/layers/init.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/models.h"

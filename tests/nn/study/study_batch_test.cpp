@@ -1,10 +1,5 @@
 // Studies of several sequences, and each quantity against another way to it.
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/probe.h"
-#include "nn/study/study.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

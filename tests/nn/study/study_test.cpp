@@ -1,14 +1,6 @@
 // Head scores on patterns whose scores are known, and the identities that hold for every attention
 // gradient, in a model of float64.
-#include "nn/study/study.h"
-
-#include <cmath>
-#include <map>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/init.h"
-#include "nn/layers/probe.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

@@ -1,7 +1,4 @@
 // Bounded brackets: their sequences, and their optimum by Bayes over all of them.
-#include <cmath>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

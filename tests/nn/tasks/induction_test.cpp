@@ -1,9 +1,4 @@
 // The induction task: its sequences, and its optimum by Bayes over all of them.
-#include <cmath>
-#include <map>
-#include <set>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

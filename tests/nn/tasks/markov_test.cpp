@@ -1,8 +1,4 @@
 // Markov chains: their sequences, and their optimum by integration over the transitions.
-#include <cmath>
-#include <map>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

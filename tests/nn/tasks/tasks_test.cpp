@@ -1,11 +1,6 @@
 // What every built-in task keeps to: batches, prompts, and texts of errors.
 #include "tests/support/tasks.h"
 
-#include <cmath>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "autograd/base/text.h"
 #include "nn/tasks/parameters.h"
 #include "tests/support/catch.h"

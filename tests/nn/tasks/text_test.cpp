@@ -1,18 +1,6 @@
 // The text task: files of any kind, the split, windows, and tiny shakespeare's known numbers.
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <numeric>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "autograd/base/error.h"
 #include "autograd/base/utf8.h"
-#include "nn/tasks/ngram.h"
-#include "nn/tasks/task.h"
-#include "nn/tasks/tasks.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/files.h"

@@ -1,9 +1,4 @@
 // The urn: its sequences, and its optimum by integration over the simplex.
-#include <cmath>
-#include <functional>
-#include <map>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

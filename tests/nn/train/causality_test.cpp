@@ -1,9 +1,5 @@
 // The certificate of causality: models that are, layers that are not, and what it says of them.
-#include "nn/train/causality.h"
-
-#include <cmath>
-
-#include "autograd/ops/ops.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 

@@ -1,10 +1,7 @@
 // A run's configuration: as text and back, and what it refuses.
-#include "nn/train/config.h"
-
-#include <cmath>
 #include <cstdio>
 
-#include "nn/train/trainer.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 

@@ -1,14 +1,7 @@
 // Attention's invariants: hold in every variant of the model, cost no bit, and are broken where
 // something is broken.
-#include "nn/train/invariants.h"
-
-#include <cmath>
-#include <functional>
-#include <limits>
-
 #include "autograd/check/mutants.h"
-#include "autograd/engine/engine.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/layouts.h"

@@ -1,15 +1,10 @@
 // Ranks, here threads, train the run that one process trains, bit for bit, and end together.
 #include "nn/train/rank_session.h"
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
-#include <map>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 
 #include "nn/run/run_folder.h"

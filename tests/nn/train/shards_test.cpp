@@ -1,10 +1,7 @@
 // A batch in parts is the batch: same gradients, same run, whatever the order of the parts.
 #include "nn/train/shards.h"
 
-#include <cmath>
-
-#include "autograd/base/parallel.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 

@@ -1,10 +1,8 @@
 // What goes wrong in a training is named: the op that makes a NaN, the parameter that does not
 // learn; and weights and streams stay those before the step.
-#include <cmath>
 
 #include "autograd/base/files.h"
-#include "nn/train/audit.h"
-#include "nn/train/trainer.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tools/heed/train/train_progress.h"
 

@@ -3,16 +3,11 @@
 // option that this test has no bad value for fails it.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <map>
-#include <sstream>
 
 #include "autograd/base/files.h"
-#include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/redirected.h"

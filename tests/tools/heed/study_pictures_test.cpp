@@ -6,15 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-
 #include "autograd/base/files.h"
-#include "autograd/ops/ops.h"
 #include "nn/io/npy.h"
-#include "nn/io/safetensors.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/models.h"

@@ -1,8 +1,6 @@
 // What a sweep's file asks for: the grid, names, parts, what may change.
 #include "tools/heed/plan/sweep_plan.h"
 
-#include <set>
-
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_progress.h"

@@ -1,7 +1,4 @@
 // Charts one above the other: what is drawn where, by pixel and by the texts.
-#include <algorithm>
-#include <cmath>
-
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
 #include "tools/plot/chart.h"

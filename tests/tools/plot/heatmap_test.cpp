@@ -1,10 +1,4 @@
 // Heat maps by pixel: cells, colors, labels, and grids larger than the picture.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"

@@ -1,11 +1,5 @@
 // Pictures: color maps, PNG files read back by stb_image, charts by pixel.
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
-#include <limits>
 
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"

@@ -1,8 +1,4 @@
 // What a PNG says of itself is read back; any damage to the file is refused in one line.
-#include <filesystem>
-#include <fstream>
-#include <string>
-
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "tests/support/catch.h"

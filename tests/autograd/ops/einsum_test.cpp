@@ -55,12 +55,7 @@ template <class E>
 std::string message(const std::string& equation, const std::vector<Shape>& shapes) {
   std::vector<Tensor> operands;
   for (const Shape& s : shapes) operands.push_back(zeros(s));
-  try {
-    einsum(equation, operands);
-  } catch (const E& e) {
-    return e.what();
-  }
-  return {};
+  return message_of<E>([&] { einsum(equation, operands); });
 }
 
 }  // namespace

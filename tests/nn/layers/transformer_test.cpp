@@ -8,47 +8,9 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::testing::is_zero;
 using heed::autograd::testing::same_bits;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;
-
-constexpr AttentionForm kAllForms[] = {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
-                                       AttentionForm::kPackedHeads, AttentionForm::kPerHead};
-
-// Whether d output[t] / d input[s] is exactly 0 for every s > t, and for no s <= t.
-void check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
-  Generator g(4);
-  const Tensor y = f(x);
-  for (std::int64_t t = 0; t < y.size(1); ++t) {
-    const Tensor at_t = select(y, 1, t);
-    const Tensor dx = grad(
-        at_t, {x}, {.grad_output = randn(at_t.shape(), y.dtype(), g), .retain_graph = true})[0];
-    for (std::int64_t s = 0; s < x.size(1); ++s) {
-      CAPTURE(t, s);
-      CHECK(is_zero(select(dx, 1, s)) == (s > t));
-    }
-  }
-}
-
-TEST_CASE("the causal model's gradient to later inputs is exactly 0, to others it is not") {
-  for (const DType dtype : {float32, float64})
-    for (const Positions positions : kAllPositions)
-      for (const AttentionForm form : kAllForms)
-        for (const NormPlacement norm :
-             {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone}) {
-          CAPTURE(dtype, int(positions), int(form), int(norm));
-          const Transformer model =
-              random_model({.vocab = 5,
-                            .context = 6,
-                            .attention = {.d_model = 8, .heads = 2, .form = form, .dtype = dtype},
-                            .positions = positions,
-                            .norm = norm});
-          Generator g(5);
-          const Tensor x = randn({2, 6, 8}, dtype, g).requires_grad_();
-          check_causal([&](const Tensor& e) { return model.forward_embedded(e); }, x);
-        }
-}
 
 TEST_CASE("a later token changes no bit of an earlier logit") {
   const NoGrad guard;

@@ -120,12 +120,7 @@ TEST_CASE("what a state says must fit together") {
   const SafeTensors good = load_safetensors(path.string());
   const auto refusal = [&](const SafeTensors& changed) {
     save_safetensors(path.string(), changed.tensors, changed.metadata);
-    try {
-      RunFolder(folder.path()).resume();
-    } catch (const IoError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return message_of<IoError>([&] { RunFolder(folder.path()).resume(); });
   };
   const auto with = [&](const std::string& key, const std::string& value) {
     SafeTensors changed = good;

@@ -48,12 +48,7 @@ struct Checkpoints {
     return over_time(model, RunFolder(folder.path()).checkpoints(), two_cycles());
   }
   std::string error() const {
-    try {
-      study();
-    } catch (const IoError& e) {
-      return e.what();
-    }
-    return "no error";
+    return message_of<IoError>([&] { study(); });
   }
 };
 

@@ -77,12 +77,7 @@ TEST_CASE("a wrong config.toml is refused by file, line and key") {
   const auto refusal = [&](const std::string& from, const std::string& to) -> std::string {
     std::string text = whole;
     text.replace(text.find(from), from.size(), to);
-    try {
-      from_toml(text, "my.toml");
-      return "";
-    } catch (const ValueError& e) {
-      return e.what();
-    }
+    return message_of<ValueError>([&] { from_toml(text, "my.toml"); });
   };
   CHECK(refusal("layers = 2", "layers = 3").empty());
   CHECK(refusal("layers = 2", "layrs = 2") ==
@@ -134,12 +129,7 @@ TEST_CASE("validate names the options that do not fit, and the way out") {
   const auto problem = [](auto change) -> std::string {
     RunConfig c;
     change(c);
-    try {
-      validate(c);
-      return "";
-    } catch (const ValueError& e) {
-      return e.what();
-    }
+    return message_of<ValueError>([&] { validate(c); });
   };
   using C = RunConfig;
   using A = MultiHeadAttention::Options;

@@ -6,6 +6,7 @@
 #include "tests/support/disk.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
+#include "tests/support/runs.h"
 
 namespace {
 
@@ -14,10 +15,10 @@ using namespace heed::nn;
 using Catch::Matchers::StartsWith;
 using heed::autograd::float32;
 using heed::autograd::float64;
-using heed::autograd::NumericError;
 using heed::autograd::testing::largest;
 using heed::autograd::testing::place;
 using heed::autograd::testing::same_bits;
+using heed::nn::testing::error_of_step;
 using heed::nn::testing::random_model;
 
 RunConfig tiny_watched() {
@@ -243,29 +244,21 @@ TEST_CASE("what a probe replaces in a pass is seen") {
              StartsWith("L0H1, query 5 of sequence 0: the sum of A * dL/dA is "));
 }
 
-std::string error_of(Trainer& t) {
-  try {
-    t.step();
-  } catch (const NumericError& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST_CASE("a step that breaks an invariant throws, and leaves weights and streams as they were") {
   RunConfig c = tiny_watched();
   c.model.attention.window = 3, c.check_invariants = 2, c.model.attention.dropout = 0.1;
   Trainer t(c), twin(c);
   t.step(), twin.step();
   t.model.blocks[1].attn.options.window = 0;  // the layer looks further than the model says
-  CHECK_THAT(error_of(t), StartsWith("check-invariants: step 2, L1H0, query 3 of sequence 0: the "
-                                     "weight of key 0, which is masked, is "));
+  CHECK_THAT(error_of_step(t),
+             StartsWith("check-invariants: step 2, L1H0, query 3 of sequence 0: the "
+                        "weight of key 0, which is masked, is "));
   CHECK(t.steps_done == 1);
   t.model.blocks[1].attn.options.window = 3;
   CHECK(t.step().loss == twin.step().loss);
   t.model.blocks[1].attn.options.window = 0;
-  CHECK(error_of(t).empty());  // step 3 is not looked at
-  CHECK(!error_of(t).empty());
+  CHECK(error_of_step(t).empty());  // step 3 is not looked at
+  CHECK(!error_of_step(t).empty());
 }
 
 TEST_CASE("a wrong backward of attention ends the step") {
@@ -276,7 +269,7 @@ TEST_CASE("a wrong backward of attention ends the step") {
     const MutateGradients wrong([&](const Op& o, std::size_t i, const Tensor& g, const Shape&) {
       return o.name() == op && i == input ? change(g) : g;
     });
-    return error_of(t);
+    return error_of_step(t);
   };
   RunConfig c = tiny_watched();
   const auto larger = [](const Tensor& g) { return g * 1.001; };

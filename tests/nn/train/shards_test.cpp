@@ -90,19 +90,6 @@ TEST_CASE("a shard's dropout depends on seed, step and shard alone") {
   CHECK(first(1, 2, 3) != first(1, 3, 2));
 }
 
-TEST_CASE("a run in parts resumes bit for bit, dropout included") {
-  RunConfig c = tiny_in_shards(4);
-  c.model.attention.dropout = 0.2;
-  Trainer straight(c), cut(c);
-  for (int i = 0; i < 6; ++i) straight.step();
-  for (int i = 0; i < 3; ++i) cut.step();
-  const heed::testing::Folder folder;
-  RunFolder(folder.path()).save(cut.snapshot());
-  Trainer resumed = RunFolder(folder.path()).resume();
-  for (int i = 0; i < 3; ++i) resumed.step();
-  CHECK(largest_difference(straight.model, resumed.model) == 0);
-}
-
 TEST_CASE("accumulate is a power of two that divides the batch") {
   for (const std::int64_t bad : {3, 5, 16}) {
     RunConfig c = tiny_in_shards(bad);

@@ -162,7 +162,7 @@ TEST_CASE("write_png names an unwritable path and leaves nothing behind", "[plot
   const Image image(2, 2);
   const std::string missing = (directory.path() / "no" / "a.png").string();
   CHECK_THROWS_AS(write_png(missing, image, ""), autograd::IoError);
-  CHECK(contains(error_text([&] { write_png(missing, image, ""); }), missing));
+  CHECK(contains(message_of([&] { write_png(missing, image, ""); }), missing));
 
   const fs::path occupied = directory.path() / "b.png";  // the last step fails: it is a directory
   fs::create_directories(occupied / "inside");

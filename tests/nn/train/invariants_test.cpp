@@ -30,51 +30,32 @@ RunConfig tiny_watched() {
 }
 
 struct Variant {
-  const char* name;
+  std::string name;
   std::function<void(RunConfig&)> change;
 };
-const std::vector<Variant>& variants() {
+
+// Those of variant_models, and what only a run has.
+std::vector<Variant> variants() {
   using C = RunConfig;
-  static const std::vector<Variant> list = {
+  std::vector<Variant> list = {
       {"as it is", [](C&) {}},
       {"no scale", [](C& c) { c.model.attention.scale = ScaleRule::kNone; }},
       {"1/d-head", [](C& c) { c.model.attention.scale = ScaleRule::kInvHead; }},
       {"1/sqrt-d-model", [](C& c) { c.model.attention.scale = ScaleRule::kInvSqrtModel; }},
-      {"learned scale", [](C& c) { c.model.attention.scale = ScaleRule::kLearned; }},
       {"scores of hundreds", [](C& c) { c.model.attention.scale = 300.0; }},
-      {"shared keys and values",
-       [](C& c) {
-         c.model.attention.kv_heads = 2, c.model.attention.d_head = 6,
-         c.model.attention.d_value = 3;
-       }},
-      {"one head of keys", [](C& c) { c.model.attention.kv_heads = 1; }},
-      {"window", [](C& c) { c.model.attention.window = 3; }},
+      {"two heads of keys", [](C& c) { c.model.attention.kv_heads = 2; }},
       {"window of one", [](C& c) { c.model.attention.window = 1; }},
-      {"QK-norm", [](C& c) { c.model.attention.qk_norm = true; }},
-      {"soft cap", [](C& c) { c.model.attention.soft_cap = 0.5; }},
-      {"softmax-one", [](C& c) { c.model.attention.sink = Sink::kZero; }},
-      {"sink", [](C& c) { c.model.attention.sink = Sink::kLearned; }},
-      {"sink, soft cap, shared values",
-       [](C& c) {
-         c.model.attention.sink = Sink::kLearned, c.model.attention.soft_cap = 2,
-         c.model.attention.kv_heads = 1;
-       }},
       {"dropout", [](C& c) { c.model.attention.dropout = 0.3; }},
-      {"dropout, sink, window",
-       [](C& c) {
-         c.model.attention.dropout = 0.5, c.model.attention.sink = Sink::kZero,
-         c.model.attention.window = 4;
-       }},
-      {"dropout, soft cap",
-       [](C& c) { c.model.attention.dropout = 0.3, c.model.attention.soft_cap = 1; }},
       {"RoPE", [](C& c) { c.model.positions = Positions::kRope; }},
-      {"ALiBi", [](C& c) { c.model.positions = Positions::kAlibi; }},
       {"learned positions", [](C& c) { c.model.positions = Positions::kLearned; }},
       {"MLP, norm after", [](C& c) { c.model.mlp = true, c.model.norm = NormPlacement::kPost; }},
-      {"per head", [](C& c) { c.model.attention.form = AttentionForm::kPerHead; }},
       {"parts", [](C& c) { c.accumulate = 2, c.model.attention.dropout = 0.2; }},
-      {"float64", [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }},
-  };
+      {"float64",
+       [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }}};
+  for (const auto& [name, o] : heed::nn::testing::variant_models(tiny_watched().model))
+    for (const double dropout : {0.0, 0.4})
+      list.push_back({name + (dropout > 0 ? ", dropout" : ""),
+                      [o, dropout](C& c) { c.model = o, c.model.attention.dropout = dropout; }});
   return list;
 }
 

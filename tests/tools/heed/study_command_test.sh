@@ -77,17 +77,7 @@ has_file patched/npy/blocks.0.attn.hook_q.npy
 checks=$((checks + 1)); [[ ! -e patched/patching.png && -e patched/mine.png ]] || fail "patched: $(ls patched)"
 expect 0 study runs/reverse-1 --out patched --overwrite
 ok test ! -e patched/npy; ok test ! -e patched/.staging; ok test ! -e patched/.publish
-# a study that was killed leaves no file among those of another
-mkdir -p killed/.staging && touch killed/.staging/{heed-journal,dA.png,old.png}
-expect 0 study runs/reverse-1 --out killed; has_file killed/dS.png; ok test ! -e killed/.staging; ok test ! -e killed/old.png
-# nor does one that is at work
-mkdir -p held/.staging && touch held/.staging/{heed-journal,dS.png}
-exec 9< held && flock 9
-for overwrite in "" --overwrite; do
-  refuses 2 "held is locked by another process" study runs/reverse-1 --out held $overwrite
-done
-ok test -e held/.staging/dS.png
-exec 9<&-
+# A user's files, links, what a kill leaves: staged_folder_test.cpp, kills_test.sh.
 # without --out: the folder that a killed one left, another than that of a living one
 cp -r runs/reverse-1 own && rm -rf own/study* && mkdir -p own/study/.staging
 exec 9< own/study && flock 9
@@ -95,14 +85,6 @@ expect 0 study own; has_file own/study-2/arrays.safetensors
 refuses 2 "own/study is locked by another process" study own --overwrite
 exec 9<&-
 expect 0 study own; has_file own/study/arrays.safetensors
-# a user's files stay, also where heed has files of that name, and behind links
-mkdir -p notheed/.staging && echo mine | tee notheed/.staging/note notheed/dA_L0.png > notheed/patching.png
-refuses 4 "notheed/.staging is in the way" study runs/reverse-1 --out notheed; has_file notheed/.staging/note
-rm -r notheed/.staging; expect 0 study runs/reverse-1 --out notheed; has_file notheed/dA.png
-ok test "$(cat notheed/patching.png notheed/dA_L0.png)" == $'mine\nmine'
-mkdir behind && echo mine > behind/mine.npy && rm -rf notheed/npy && ln -s ../behind notheed/npy
-refuses 2 "removes nothing through the symbolic link notheed/npy" study runs/reverse-1 --out notheed --overwrite --export npy
-has_file behind/mine.npy; has_file notheed/dA.png
 # a folder that was there stays, empty or a link, whether the study ends well or not
 mkdir -p target empty && ln -sfn target link
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png

@@ -12,19 +12,6 @@ using namespace testing;
 
 const std::vector<Shape> kShapes = {{}, {1}, {0}, {2, 0, 3}, {7}, {3, 5}, {2, 3, 4}, {3, 1, 2, 2}};
 
-// Largest |got - want| in units of the dtype's roundoff of `scale`; inf where NaN or inf differ.
-double worst_error(const Tensor& got, const V& want, const V& scale) {
-  const V g = values(got);
-  REQUIRE(g.size() == want.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    if (g[i] == want[i] || (std::isnan(g[i]) && std::isnan(want[i]))) continue;
-    const double error = std::abs(g[i] - want[i]) / (scale[i] * unit_roundoff(got.dtype()));
-    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;
-  }
-  return worst;
-}
-
 double neg_of(double x) { return -x; }
 double rsqrt_of(double x) { return 1 / std::sqrt(x); }
 double relu_of(double x) { return x < 0 ? 0 : x; }

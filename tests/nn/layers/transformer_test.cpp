@@ -105,30 +105,4 @@ TEST_CASE("norms before, after or nowhere; LayerNorm and RMSNorm make rows of si
   CHECK(allclose(mean(y * y, {-1}), ones({2, 3}, float64), 1e-5, 0));
 }
 
-TEST_CASE("a tied head's gradient is the sum of both uses") {
-  const Transformer model = random_model({.vocab = 5,
-                                          .context = 6,
-                                          .attention = {.d_model = 8, .heads = 2, .dtype = float64},
-                                          .tied = true});
-  for (const NamedTensor& p : parameters(model)) CHECK(p.name.find("head") == std::string::npos);
-  Transformer::Options untied_options = model.options;
-  untied_options.tied = false;
-  const Transformer untied = random_model(untied_options);
-  {
-    const NoGrad guard;  // the same values, the head being a copy of the table
-    for (const NamedTensor& from : parameters(model))
-      for (const NamedTensor& to : parameters(untied))
-        if (from.name == to.name) copy_(to.tensor, from.tensor);
-    copy_(untied.head->weight, model.tok.weight);
-  }
-  Generator g(8);
-  const Tensor ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
-  const Tensor one = grad(cross_entropy(model.forward(ids), targets), {model.tok.weight})[0];
-  const auto two =
-      grad(cross_entropy(untied.forward(ids), targets), {untied.tok.weight, untied.head->weight});
-  CHECK(max(abs(two[0])).item() > 0);
-  CHECK(max(abs(two[1])).item() > 0);
-  CHECK(allclose(one, two[0] + two[1], 1e-13, 1e-14));
-}
-
 }  // namespace

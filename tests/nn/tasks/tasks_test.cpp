@@ -96,6 +96,24 @@ TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
           "shorten it");
 }
 
+TEST_CASE("what is drawn has the expectations that the task states", "[tasks]") {
+  for (const std::string& name : task_names()) {
+    const auto task = make_task(name);
+    const TaskFacts& f = task->facts();
+    Generator g(62);
+    const Batch batch = task->sample(std::min<std::int64_t>(4000, task->training_size()), g);
+    const auto check = [&](const std::string& what, const std::vector<double>& values,
+                           double expected) {
+      CAPTURE(name, what);
+      if (!std::isnan(expected))
+        REQUIRE(std::abs(mean(values) - expected) <= 4 * standard_error(values) + 1e-12);
+    };
+    if (!std::isnan(f.optimal)) check("optimal", batch.optimal, f.optimal);
+    for (const auto& [line, expected] : f.references)
+      check(line, batch.references.at(line), expected);
+  }
+}
+
 // A task that puts nothing in front of a prompt.
 class Bare : public Task {
  public:

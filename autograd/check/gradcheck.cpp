@@ -48,10 +48,8 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
   checker.run();
   std::int64_t checked = 0;
   for (const Oracle oracle : kAllOracles) checked += report.by(order, oracle).checked;
-  if (report.ok() && checked == 0 && report.entries[order - 1] > 0) {
-    report.verdict = Verdict::kVacuous;
-    report.message = "no entry could be told from rounding noise";
-  }
+  if (checked == 0 && report.entries[order - 1] > 0)
+    report.refuse(Verdict::kVacuous, "no entry could be told from rounding noise");
   if (!report.ok()) report.message = "order " + std::to_string(order) + ": " + report.message;
   return to_tensors({inputs.begin(), inputs.end()}, checker.x());
 }
@@ -82,8 +80,7 @@ void run_or_fail(CheckReport& report, const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& e) {
-    report.verdict = Verdict::kWrong;
-    report.message = "order " + std::to_string(report.order) + ": threw " + e.what();
+    report.refuse(Verdict::kWrong, "order " + std::to_string(report.order) + ": threw " + e.what());
     report.oracles[report.order - 1][0].worst.expected = std::nan("");
   }
 }
@@ -103,10 +100,7 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
   Samples samples;
   CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};
   run_or_fail(none.report, [&] { samples = check.samples(); });
-  if (samples.empty() && none.report.ok()) {
-    none.report.verdict = Verdict::kVacuous;
-    none.report.message = "order 1: the check has no samples";
-  }
+  none.report.refuse(Verdict::kVacuous, "order 1: the check has no samples");
   if (samples.empty()) results.push_back(none);
   for (const Sample& sample : samples)
     for (const CheckLayout layout : layouts) {
@@ -114,8 +108,7 @@ std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& o
       run_or_fail(r.report, [&] {
         const SampleInLayout laid_out = with_layout(sample, layout);
         r.skipped = laid_out.why_not;
-        if (repeats_elements(layout) && laid_out.sample) r.skipped = sample.no_repeats;
-        if (laid_out.sample && r.skipped.empty())
+        if (laid_out.sample)
           check_orders(laid_out.sample->f, laid_out.sample->inputs, options, r.report);
       });
       results.push_back(std::move(r));

@@ -25,8 +25,7 @@ std::optional<double> seconds_of_all(const std::filesystem::path& run, std::int6
   try {
     const Value result = Value::parse(autograd::read_file(file.string()));
     const Value *seconds = result.find("seconds"), *trained = result.find("steps");
-    const bool of_all = trained && trained->is_count() && trained->integer() == steps;
-    if (of_all && seconds && seconds->kind() == Value::Kind::kNumber) return seconds->number();
+    if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
   } catch (const autograd::Error&) {  // not ours
   }
   return {};

@@ -200,9 +200,10 @@ class SweepRuns {
     autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
     const Value* loss = run.result.find("loss");
-    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.run->name,
-                               loss ? loss->number() : std::numeric_limits<double>::quiet_NaN(),
-                               progress_now()));
+    progress_.line(fmt::format(
+        "{}: loss {:.4f}; {}", run.run->name,
+        loss && loss->as<double>() ? loss->number() : std::numeric_limits<double>::quiet_NaN(),
+        progress_now()));
   }
 
   std::string progress_now() const {

@@ -326,7 +326,7 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
   progress.clear();
 
   Report report(over_time_keys());
-  for (std::size_t i = 0; i < json.keys().size(); ++i) report.set(json.keys()[i], json.items()[i]);
+  for (const auto& [key, value] : json.entries()) report.set(key, value);
   add_text(report, study, folder.string());
   report.files(
       out->publish({file("over_time.csv"), file("over_time.json"), file("over_time.png"), page}));

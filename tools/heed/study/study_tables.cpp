@@ -32,7 +32,7 @@ void add_heads(Table& table, const nn::Study& s, const std::vector<nn::Effect>& 
   for (std::size_t i = 0; i < s.heads.size(); ++i) {
     const nn::HeadReport& h = s.heads[i];
     const auto [cut, denied] = cut_of(s, cuts, i);
-    const bool marked = !cuts.empty() && denied.integer();
+    const bool marked = denied == true;
     std::vector<Value> row{h.layer, h.head, nn::head_name({h.layer, h.head})};
     for (const nn::HeadQuantity& q : nn::head_quantities()) row.push_back(h.*q.value);
     row.insert(row.end(),

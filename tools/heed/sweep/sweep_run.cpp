@@ -184,8 +184,8 @@ class Sweep {
     autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
     const Value* loss = run.result.find("loss");
-    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.plan->name, loss ? loss->number() : NAN,
-                               progress_now()));
+    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.plan->name,
+                               loss && loss->as<double>() ? loss->number() : NAN, progress_now()));
   }
 
   std::string progress_now() const {

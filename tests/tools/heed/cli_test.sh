@@ -129,7 +129,7 @@ mkdir full && touch full/precious
 refuses 2 "holds no run" train --out full
 refuses 2 "holds no run" train --out full --overwrite
 refuses 4 "is a file" train --out latin1.txt
-refuses 2 "give --out" train --overwrite
+refuses 2 "--overwrite needs --out DIR" train --overwrite
 refuses 2 "needs gemm, ops, train or generate" bench
 refuses 2 "did you mean 'gemm'" bench gem
 refuses 2 "did you mean 'small'" bench train --preset smal
@@ -218,7 +218,7 @@ expect 0 train --resume late --quiet; has_file late/checkpoints/000000.safetenso
 # --- the configuration that options, file and preset come to
 expect 0 train urn --preset micro --lr 0.25 --config good.toml --print-config
 for line in 'task = "urn"' 'steps = 7' 'lr = 0.25' 'mlp = false' 'beta2 = 0.95'; do out_has "$line"; done
-refuses 2 "leave out --json" train --print-config --json
+refuses 2 "--json has no effect with --print-config" train --print-config --json
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4 --print-config
 cp out printed.toml
 expect 0 train --config printed.toml --out printed --quiet
@@ -245,8 +245,8 @@ out_has "best possible"; err_has "warning: no attention.png"; has_file wide/loss
 
 # --- resume
 refuses 2 "has done its 8 steps" train --resume runs/reverse-1
-refuses 2 "not --lr" train --resume runs/reverse-1 --lr 1
-refuses 2 "not a task" train reverse --resume runs/reverse-1
+refuses 2 "--lr has no effect with --resume" train --resume runs/reverse-1 --lr 1
+refuses 2 "task has no effect with --resume" train reverse --resume runs/reverse-1
 expect 0 train reverse "${tiny[@]}" --steps 16 --out straight --quiet
 expect 0 train --resume runs/reverse-2 --steps 16 --quiet; out_has "reverse: 16 steps, the last 8 in"
 same straight/model.safetensors runs/reverse-2/model.safetensors
@@ -419,7 +419,7 @@ expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet 
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learned"
 # Far below the best possible loss of unknown sequences, and no leak.
 expect 0 train urn --overfit-batch --layers 2 --batch 1 --steps 1500 --quiet; out_has "loss 0.000"
-refuses 2 "leave out --out" train --overfit-batch --out somewhere
+refuses 2 "--out has no effect with --overfit-batch" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
 expect 0 gradcheck add --order 1 --oracle dual --layouts contiguous --json; is_json_line
 for key in checked failed ops worst name order error; do out_has "\"$key\":"; done

@@ -58,7 +58,7 @@ ranks 3 2 train "${recipe[@]}" --out none; one_message "3 processes cannot share
 ranks 8 2 train "${recipe[@]}" --out none; one_message "8 processes cannot share the 4 parts"
 ranks 2 2 train reverse --out none; one_message "the 1 part of a batch"
 ranks 2 2 eval plain; one_message "is for one process"
-ranks 2 2 train "${recipe[@]}" --dry-run; one_message "a check is for one process"
+ranks 2 2 train "${recipe[@]}" --dry-run; one_message "train --dry-run is for one process"
 ranks 2 2 train reverse --lr x; one_message "--lr needs a number"
 ranks 2 2 train "${recipe[@]}" --out plain; one_message "holds a run already"
 ranks 2 2 train --resume plain; one_message "has done its 40 steps"

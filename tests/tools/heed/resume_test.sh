@@ -46,7 +46,7 @@ expect 0 eval text-run --sequences 4
 sed 's/quick/quack/' elsewhere/new.txt > changed.txt
 refuses 4 "is not the text of this run" train --resume text-run --text changed.txt --steps 12
 refuses 2 "learns no text; leave out --text" train --resume constant --text changed.txt --steps 20
-refuses 2 "not --lr" train --resume constant --lr 1
+refuses 2 "--lr has no effect with --resume" train --resume constant --lr 1
 refuses 2 "has done its 14 steps" train --resume constant
 
 for i in $(seq 60); do echo "$i fox"; done > lines.txt

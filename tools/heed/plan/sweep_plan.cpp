@@ -181,8 +181,9 @@ PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::str
     usage_error("{}: the name of a run, {}, is too long for a folder; sweep fewer options",
                 sweep.lists[0].where, run.name);
   try {
+    recipe.config = chosen_preset(c);
     c.assign();
-    make_config(recipe.config, recipe.preset, c);
+    check_config(recipe.config, c);
   } catch (const autograd::Error& e) {
     usage_error("{}: {}", run.name, e.what());
   }

@@ -178,7 +178,6 @@ void sweep_command(Command& c) {
   c.notes = kSweepNotes;
   auto a = std::make_shared<SweepArguments>();
   c.arguments = 1;
-  c.several = true;
   c.add(
       "Options",
       {nn::Setting("file", a->file, "FILE", "what to sweep").shows("none"),
@@ -191,8 +190,8 @@ void sweep_command(Command& c) {
        {"quiet", a->quiet, "no progress, only warnings and failures"}});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   const auto run = [a](const Command& command) { return sweep(*a, command); };
-  c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run},
-             {.result = kSweepKeys, .run = run}};
+  c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run, .several = true},
+             {.result = kSweepKeys, .run = run, .several = true}};
 }
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "autograd/check/gradcheck.h"
+#include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"

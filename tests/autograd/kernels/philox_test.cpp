@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "autograd/kernels/simd/philox.h"
+#include "autograd/kernels/simd/elementwise.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"
 

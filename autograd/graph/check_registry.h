@@ -51,7 +51,7 @@ struct Sample {
 };
 using Samples = std::vector<Sample>;
 
-/// Sizes that samples are drawn in besides their own (check/sizes.h).
+/// Sizes that samples are drawn in besides their own (tests/support/sizes.h).
 enum class SampleSize {
   kZero,    ///< an axis of 0
   kOne,     ///< an axis of 1

@@ -120,6 +120,11 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return reference::sum_of_squares(x, n);
 }
 
+/// out[k] = mask.keep(first + k) as 0 or 1, for a mask of p > 0.
+inline void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out) {
+  simd_runs() ? simd::keep(mask, first, out) : mask.keep(first, out);
+}
+
 /// An update of n parameters p and their moments m and v by gradients g, as reference/adamw.h.
 template <class T>
 void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& step) {

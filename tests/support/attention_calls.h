@@ -111,7 +111,7 @@ inline Call draw_call(std::mt19937& random) {
   Call c{.scores = with_rows(common, tq, tk), .inputs = {}, .axes = {}, .options = {}, .text = {}};
   // Of a bias or mask: no more axes than the scores have.
   const auto fitting = [&](Shape shape) {
-    while (shape.rank() > c.scores.rank()) shape.erase(0);
+    while (shape.rank() > c.scores.rank()) shape = shape.without(0);
     return shape;
   };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 
 #include "autograd/base/files.h"
@@ -74,12 +75,13 @@ void Summary::add(const CheckResult& r) {
   }
 }
 
-// One check with its results.
+// A check and what its results add up to.
 struct Row {
   std::string name;
-  std::vector<CheckResult> results;
   Summary sum;
 };
+// The results of all checks. Their addresses stay.
+using Results = std::deque<CheckResult>;
 
 std::string entry_text(const CheckedEntry& e) {
   return fmt::format(
@@ -109,33 +111,30 @@ std::string findings(const CheckResult& r, int order, const GradcheckRequest& re
                             r.check, order, request.seed, oracle, setting_name(r.layout));
 }
 
-std::vector<std::string> failures_of(const std::vector<Row>& rows,
-                                     const GradcheckRequest& request) {
+std::vector<std::string> failures_of(const Results& results, const GradcheckRequest& request) {
   std::vector<std::string> failures;
-  for (const Row& row : rows)
-    for (const CheckResult& r : row.results)
-      if (!r.report.ok())
-        failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample,
-                                       autograd::layout_name(r.layout), r.report.message,
-                                       findings(r, r.report.order, request)));
+  for (const CheckResult& r : results)
+    if (!r.report.ok())
+      failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample,
+                                     autograd::layout_name(r.layout), r.report.message,
+                                     findings(r, r.report.order, request)));
   return failures;
 }
 
 // A case for each sample, layout and order.
-std::vector<JunitCase> junit_cases(const std::vector<Row>& rows, const GradcheckRequest& request) {
+std::vector<JunitCase> junit_cases(const Results& results, const GradcheckRequest& request) {
   std::vector<JunitCase> cases;
-  for (const Row& row : rows)
-    for (const CheckResult& r : row.results)
-      for (int order = 1; order <= r.order; ++order) {
-        JunitCase& c = cases.emplace_back(JunitCase{
-            row.name,
-            fmt::format("{}, {}, order {}", r.sample, autograd::layout_name(r.layout), order)});
-        c.skipped = r.skipped;
-        if (order > r.report.order && r.skipped.empty()) c.skipped = "order 1 failed";
-        if (!c.skipped.empty()) continue;
-        if (order == r.report.order) c.failure = r.report.message;
-        c.output = findings(r, order, request);
-      }
+  for (const CheckResult& r : results)
+    for (int order = 1; order <= r.order; ++order) {
+      JunitCase& c = cases.emplace_back(JunitCase{
+          std::string(r.check),
+          fmt::format("{}, {}, order {}", r.sample, autograd::layout_name(r.layout), order)});
+      c.skipped = r.skipped;
+      if (order > r.report.order && r.skipped.empty()) c.skipped = "order 1 failed";
+      if (!c.skipped.empty()) continue;
+      if (order == r.report.order) c.failure = r.report.message;
+      c.output = findings(r, order, request);
+    }
   return cases;
 }
 
@@ -168,7 +167,7 @@ Value oracle_value(const Summary& sum, Oracle oracle) {
 // In text: the fewest digits by each oracle and order, and how many entries were asked one by one.
 void add_rows(Report& report, const std::vector<Row>& rows) {
   Table& table = report.table("rows");
-  for (const auto& [name, results, sum] : rows)
+  for (const auto& [name, sum] : rows)
     table.add({name, sum.checked, sum.failed, sum.skips(), sum.error(1), sum.error(2), sum.moved,
                oracle_value(sum, Oracle::kDifferences), oracle_value(sum, Oracle::kDual),
                sum.asked[0] + sum.asked[1], digits_value(sum.worst(1, Oracle::kDual)),
@@ -177,10 +176,10 @@ void add_rows(Report& report, const std::vector<Row>& rows) {
                digits_value(sum.worst(2, Oracle::kDifferences)), sum.failed ? "FAILED" : ""});
 }
 
-Report report_of(const std::vector<Row>& rows, double seconds, const GradcheckRequest& request) {
+Report report_of(const Results& results, const std::vector<Row>& rows, double seconds,
+                 const GradcheckRequest& request) {
   Summary total;
-  for (const Row& row : rows)
-    for (const CheckResult& r : row.results) total.add(r);
+  for (const CheckResult& r : results) total.add(r);
   Report report(kGradcheckKeys);
   report.set("checked", total.checked);
   report.set("failed", total.failed);
@@ -192,7 +191,7 @@ Report report_of(const std::vector<Row>& rows, double seconds, const GradcheckRe
   report.set("seconds", seconds);
   report.set("seed", request.seed);
   add_rows(report, rows);
-  const std::vector<std::string> failures = failures_of(rows, request);
+  const std::vector<std::string> failures = failures_of(results, request);
   report.set("failures", failures);
   for (const std::string& f : failures) report.block("FAILED " + f);
   report.line("{} checks of {} ops and layers in {}, {} failed", total.checked, rows.size(),
@@ -257,19 +256,20 @@ Report report_gradchecks(const GradcheckRequest& request) {
   if (!request.junit.empty()) autograd::check_writable(request.junit);
   Progress progress(false);
   const Stopwatch clock;
+  Results results;
   std::vector<Row> rows;
   for (const Check* check : checks) {
     progress.at_work(fmt::format("{}/{} {}", rows.size() + 1, checks.size(), check->name()));
-    Row& row = rows.emplace_back(
-        Row{std::string(check->name()), run_check(*check, request.options(), layouts), {}});
-    for (const CheckResult& r : row.results) row.sum.add(r);
+    Row& row = rows.emplace_back(Row{std::string(check->name()), {}});
+    for (CheckResult& r : run_check(*check, request.options(), layouts))
+      row.sum.add(results.emplace_back(std::move(r)));
   }
   progress.clear();
   const double seconds = clock.seconds();
   if (!request.junit.empty())
     autograd::write_file(request.junit,
-                         junit_xml("heed gradcheck", seconds, junit_cases(rows, request)));
-  return report_of(rows, seconds, request);
+                         junit_xml("heed gradcheck", seconds, junit_cases(results, request)));
+  return report_of(results, rows, seconds, request);
 }
 
 }  // namespace heed

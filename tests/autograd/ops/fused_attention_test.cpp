@@ -31,7 +31,7 @@ std::vector<Call> ways() {
 }
 
 TEST_CASE("fused attention has the same bits at any number of threads") {
-  const heed::autograd::testing::Threads restored_at_the_end;
+  const Threads restored_at_the_end;
   for (const Call& c : ways())
     for (const DType dtype : {float32, float64}) {
       set_num_threads(1);

@@ -10,7 +10,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::float64;
 
 Batch three_prompts() {
   return batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});

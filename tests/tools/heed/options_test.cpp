@@ -19,6 +19,7 @@
 namespace {
 
 using namespace heed;
+using namespace heed::testing;
 using Kind = nn::Setting::Kind;
 namespace fs = std::filesystem;
 
@@ -62,7 +63,7 @@ class Place {
     for (std::string& a : all) argv.push_back(a.data());
     Outcome o{};
     {
-      const heed::testing::Redirected out(stdout, "out"), err(stderr, "err");
+      const Redirected out(stdout, "out"), err(stderr, "err");
       o.code = run_heed(int(argv.size()), argv.data());
     }
     o.out = heed::autograd::read_file("out"), o.err = heed::autograd::read_file("err");
@@ -71,7 +72,7 @@ class Place {
 
  private:
   fs::path before_;
-  heed::testing::Folder folder_;
+  Folder folder_;
   int threads_;
 };
 

@@ -130,6 +130,8 @@ std::string Json::dump(bool ascii) const {
 }
 
 Json Json::parse(std::string_view text, const Limits& limits) {
+  if (text.find('\0') != text.npos)  // where the parser would stop, and call it the end
+    throw JsonError("holds a zero byte");
   Builder builder(limits);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.result;

@@ -91,8 +91,8 @@ class Json {
   /// On one line; doubles with as many digits as they need, null where they are not finite, U+FFFD
   /// for what is not UTF-8. `ascii`: other characters as \uXXXX.
   std::string dump(bool ascii = false) const;
-  /// JsonError with the byte for what is not JSON in UTF-8, for a key that an object has twice, a
-  /// number out of range, and what goes beyond the limits.
+  /// JsonError with the byte for what is not JSON in UTF-8, for a zero byte, a key that an object
+  /// has twice, a number out of range, and what goes beyond the limits.
   static Json parse(std::string_view text, const Limits& limits = {64, INT32_MAX});
 
  private:

@@ -9,7 +9,7 @@
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
-#include "nn/layers/probe.h"
+#include "nn/study/passes.h"
 #include "nn/study/study.h"
 #include "tools/heed/heads_grid.h"
 #include "tools/heed/report/output.h"
@@ -141,19 +141,11 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   constexpr std::int64_t kLongest = 256;  // tokens: nobody reads more, and weights grow as T x T
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
-  nn::Probe probe;
-  constexpr const char *kScores = "attn.hook_attn_scores", *kWeights = "attn.hook_pattern";
-  for (std::int64_t l = 0; l < model.options.layers; ++l)
-    probe.record(nn::block_site(l, kScores)).record(nn::block_site(l, kWeights));
-  model.forward(inputs, {.probe = &probe});
-  std::vector<nn::Tensor> weights, scores;
-  for (std::int64_t l = 0; l < model.options.layers; ++l) {
-    weights.push_back(probe.value(nn::block_site(l, kWeights)));
-    scores.push_back(probe.value(nn::block_site(l, kScores)));
-  }
+  const nn::RecordedPass pass =
+      nn::recorded_pass(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
   const auto labels = task.facts().vocabulary.labels(inputs.to_vector<std::int64_t>());
   const plot::HeatmapGrid grid = attention_grid(
-      weights, scores, labels,
+      pass.at[0], pass.at[1], labels,
       fmt::format("Where each head looks: {}, after {} training steps{}, on {}", task.facts().name,
                   steps, in_run(source), shortened_tokens(labels)));
   return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,

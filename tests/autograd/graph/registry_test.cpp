@@ -1,15 +1,8 @@
 // The list of checks: what is in it, and that nothing else is.
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <regex>
-#include <set>
-#include <string>
 
-#include "autograd/check/gradcheck.h"
-#include "autograd/graph/graph.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
 #include "tests/support/sizes.h"

@@ -6,16 +6,11 @@
 #include "autograd/base/pool.h"
 #include "autograd/tensor/create.h"
 #include "nn/layers/probe.h"
+#include "nn/train/run_cost.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {
-
-std::string text_of(const autograd::Shape& shape) {
-  std::ostringstream out;
-  out << shape;
-  return out.str();
-}
 
 // Of all entries.
 double standard_deviation(const nn::Tensor& parameter) {
@@ -28,18 +23,10 @@ double standard_deviation(const nn::Tensor& parameter) {
 ModelReport report_on(nn::Transformer& model) {
   ModelReport r;
   r.parameters = nn::parameters(model);
-  std::int64_t in_products = 0;
-  for (const nn::NamedTensor& p : r.parameters) {
-    r.count += p.tensor.numel();
-    const bool looked_up =
-        p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
-    if (p.tensor.rank() >= 2 && !nn::is_bias(p.name) && !looked_up) in_products += p.tensor.numel();
-  }
+  r.count = nn::count_parameters(model);
   const nn::Transformer::Options& o = model.options;
   const nn::MultiHeadAttention& attn = model.blocks[0].attn;
-  r.flops_per_token =
-      6.0 * double(in_products) + 6.0 * double(o.layers * o.context * o.attention.heads *
-                                               (attn.options.d_head + attn.options.d_value));
+  r.flops_per_token = nn::flops_per_token(model);
   const std::string_view reason = attn.composite_reason();
   r.attention = reason.empty() ? "fused" : "composite because of " + std::string(reason);
   r.parameter_bytes = double(r.count) * (o.attention.dtype == autograd::float64 ? 8 : 4);
@@ -80,31 +67,6 @@ Value sizes_of(const nn::Tensor& tensor) {
   Value sizes = Value::array();
   for (int i = 0; i < tensor.rank(); ++i) sizes.push_back(tensor.size(i));
   return sizes;
-}
-
-void print_parameters(const ModelReport& report) {
-  for (const nn::NamedTensor& p : report.parameters)
-    print("  {:<28} {:<14} {:>12}   std {:.4g}\n", p.name, text_of(p.tensor.shape()),
-          with_commas(p.tensor.numel()), standard_deviation(p.tensor));
-  print("  {:<28} {:<14} {:>12}\n\nattention {}\n\n", "total", "", with_commas(report.count),
-        report.attention);
-}
-
-nn::Json to_json(const ModelReport& report) {
-  nn::Json list = nn::Json::array();
-  for (const nn::NamedTensor& p : report.parameters) {
-    nn::Json shape = nn::Json::array();
-    for (int i = 0; i < p.tensor.rank(); ++i) shape.push_back(p.tensor.size(i));
-    list.push_back(nn::Json::object(
-        {{"name", p.name}, {"shape", shape}, {"std", standard_deviation(p.tensor)}}));
-  }
-  return nn::Json::object({{"parameters", report.count},
-                           {"attention", report.attention},
-                           {"flops_per_token", report.flops_per_token},
-                           {"parameter_bytes", report.parameter_bytes},
-                           {"training_bytes", report.training_bytes},
-                           {"activation_bytes_per_sequence", report.activation_bytes},
-                           {"tensors", list}});
 }
 
 }  // namespace heed

@@ -7,8 +7,6 @@
 
 namespace heed {
 
-void print_json(const nn::Json& object) { fmt::print("{}\n", object.dump()); }
-
 namespace {
 std::string& error_prefix() {
   static std::string prefix;

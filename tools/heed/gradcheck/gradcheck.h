@@ -1,24 +1,32 @@
-// The gradient checks as a report: every registered op and layer, every layout, both orders.
+// heed gradcheck: what is asked for, and the report of each mode.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "autograd/check/gradcheck.h"
+#include "nn/io/enum_names.h"
 #include "tools/heed/report/report.h"
 
 namespace heed {
 
+enum class OracleChoice { kDifferences, kDual, kBoth };
+
 struct GradcheckRequest {
-  std::vector<std::string> ops;                ///< names of checks; empty: all that are registered
-  std::int64_t order = 2;                      ///< 1: gradients; 2: gradients of gradients too
-  bool differences = true, dual = true;        ///< which oracles
-  std::int64_t seed = 1;                       ///< of cotangents and directions
-  std::vector<autograd::CheckLayout> layouts;  ///< empty: all
-  std::string junit;                           ///< a JUnit file to write; empty: none
-  std::string curve;                           ///< of report_curves(): the picture to draw
-  std::string run;                             ///< of report_run_gradcheck(): the run directory
-  std::int64_t seconds = 5;                    ///< to spend on that
+  std::vector<std::string> ops;  ///< names of checks; empty: all that are registered
+  std::int64_t order = 2;        ///< 1: gradients; 2: gradients of gradients too
+  OracleChoice oracle = OracleChoice::kBoth;
+  std::int64_t seed = 1;             ///< of cotangents and directions
+  std::vector<std::string> layouts;  ///< names of memory layouts; empty: all
+  std::string junit;                 ///< a JUnit file to write; empty: none
+  std::string curve;                 ///< of report_curves(): the picture to draw
+  bool mutants = false;              ///< report_mutants()
+  std::string run;                   ///< of report_run_gradcheck(): the run directory
+  std::int64_t seconds = 5;          ///< to spend on that
+
+  /// Order, oracles and seed.
+  autograd::GradcheckOptions options() const;
 };
 
 /// The checks of these names, all if there are none. UsageError on a name that is not registered.
@@ -27,6 +35,15 @@ std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>
 std::string setting_name(autograd::CheckLayout layout);
 /// Digits for a table, rounded down: "15.6", "nan".
 std::string digits_text(double digits);
+
+/// The results of all checks. Their addresses stay.
+using CheckResults = std::deque<autograd::CheckResult>;
+/// The findings of the oracles at one order, each in a line, and the command that repeats them.
+std::string findings_text(const autograd::CheckResult& r, int order,
+                          const GradcheckRequest& request);
+/// One test suite as XML 1.0 in UTF-8: a case for each sample, layout and order. What XML cannot
+/// hold, control characters and bytes that are not UTF-8, becomes U+FFFD.
+std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
 /// Runs the checks: a table of the digits that agree, and each failure with sample, layout, each
 /// oracle's worst entry and the command that repeats it. Writes `junit`: a case for each check,
@@ -91,3 +108,11 @@ inline constexpr Column kRunGradcheckKeys[] = {{"run"},
                                                rows("tensors", kCheckedTensorColumns)};
 
 }  // namespace heed
+
+template <>
+struct heed::nn::EnumNames<heed::OracleChoice> {
+  static constexpr std::pair<heed::OracleChoice, const char*> kTable[] = {
+      {heed::OracleChoice::kDifferences, "fd"},
+      {heed::OracleChoice::kDual, "dual"},
+      {heed::OracleChoice::kBoth, "both"}};
+};

@@ -77,7 +77,7 @@ decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
   }
 }
 
-/// As dispatch_floating, with int64 too.
+/// Calls f as dispatch_floating does, and for int64.
 template <class F>
 decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
   if (dtype == int64) return f.template operator()<std::int64_t>();
@@ -85,7 +85,7 @@ decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
   return dispatch_floating(dtype, op, f);
 }
 
-/// Every dtype.
+/// Calls f as dispatch_floating does, for every dtype.
 template <class F>
 decltype(auto) dispatch_any(DType dtype, F&& f) {
   if (dtype == bool8) return f.template operator()<bool>();

@@ -112,9 +112,9 @@ int Layout::repeated_axis() const {
 }
 
 std::int64_t Layout::offset_of(const Dims& index) const {
-  std::int64_t offset = 0;
-  for (int i = 0; i < index.rank(); ++i) offset += index[i] * strides[i];
-  return offset;
+  std::int64_t sum = 0;
+  for (int i = 0; i < index.rank(); ++i) sum += index[i] * strides[i];
+  return sum;
 }
 
 int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis) {

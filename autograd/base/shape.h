@@ -94,7 +94,7 @@ struct Layout {
 
 /// Normalizes an axis in [-rank, rank); ShapeError naming op, axis and shape otherwise.
 int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis);
-/// The same for the place of a new axis, in [-rank - 1, rank].
+/// Normalizes the place of a new axis in [-rank - 1, rank]; ShapeError otherwise.
 int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis);
 /// The shape both broadcast to (NumPy's rule); ShapeError naming both.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
@@ -105,7 +105,8 @@ Layout permuted(std::string_view op, const Layout& x, const Dims& axes);
 Layout expanded(std::string_view op, const Layout& x, const Shape& shape);
 /// Elements start, start+step, ... below `end` of one axis (start, end already clamped, step >= 1).
 Layout sliced(const Layout& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step);
-/// The same elements in row-major order under a new shape, or nothing where strides forbid a view.
+/// Returns a view of the elements, in row-major order, under a new shape; nothing if strides forbid
+/// it.
 std::optional<Layout> reshaped(const Layout& x, const Shape& shape);
 
 }  // namespace heed::autograd

@@ -110,7 +110,7 @@ Tensor owned(const Tensor& g) {
   return grad_enabled() ? g * 1.0 : detached_copy(g);
 }
 
-// Whether a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
+// True if a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
 bool is_private(const Tensor& x) {
   return x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
 }

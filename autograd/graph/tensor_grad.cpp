@@ -1,5 +1,5 @@
-// What of Tensor needs the whole Node: gradients, hooks, identity, and the lifetime of Impl, which
-// holds one.
+// The parts of Tensor that need the complete type Node: gradients, hooks, and the lifetime of Impl,
+// which holds one.
 #include <algorithm>
 
 #include "autograd/graph/graph.h"

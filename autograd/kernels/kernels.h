@@ -112,7 +112,7 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
   reference::add_columns(out, x, rows, row_stride, columns);
 }
 
-/// Of n values, in float64.
+/// Returns the sum of squares of n values, in float64.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
   if constexpr (kSimdRows<T>)

@@ -40,7 +40,7 @@ std::vector<Tensor> and_bias(SampleGen& g, std::vector<Tensor> inputs, const Sha
 }
 
 Samples attention_samples(SampleGen& g) {
-  // Row 1 may read nothing, and nobody may read key 1.
+  // Row 1 may read nothing, and no row may read key 1.
   const KeepMask keep(from_data(
       std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
   const KeepMask nothing(full({3, 3}, 0, bool8));
@@ -87,7 +87,7 @@ Samples attention_samples(SampleGen& g) {
   samples.push_back({"a shared key head", with({}), shared});
   samples.push_back({"five axes", with({.keep = keep, .dropout = 0.3}),
                      and_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
-  // What is replaced is the composite's.
+  // With replacements attention() is the composite.
   const auto bent = [](const Tensor& x) { return tanh(x); };
   const auto squared = [](const Tensor& x) { return x * x; };
   samples.push_back({"scores replaced", with({}, {.on_scores = bent}), qkv(g, {1, 2}, 2, 3)});

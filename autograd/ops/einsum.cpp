@@ -64,7 +64,7 @@ template <class E, class... Parts>
   fail<E>("einsum", parts..., "\n  ", line, "\n  ", std::string(std::size_t(column), ' '), "^");
 }
 
-// The character at `at` is no part of a label: says what it is, and what may have been meant.
+// Fails because the character at `at` is not part of a label, with a hint at what may be meant.
 [[noreturn]] void fail_on_character(std::string_view text, std::size_t at, bool names) {
   const std::string_view rest = text.substr(at);
   if (rest.starts_with("...")) fail_at<ValueError>(text, at, "no ellipsis here: label every axis");
@@ -96,7 +96,7 @@ Term parse_term(std::string_view text, std::size_t begin, std::size_t end, bool 
   return term;
 }
 
-// Whether text[begin, end) can only be names: it holds two words or an underscore.
+// True if a term can only be names: it has two words or an underscore.
 bool needs_names(std::string_view term) {
   int words = 0;
   for (std::size_t i = 0; i < term.size(); ++i)
@@ -285,7 +285,7 @@ Tensor einsum(std::string_view text, std::span<const Tensor> operands) {
                     e.terms.size(), e.terms.size() == 1 ? " term" : " terms", ", got ",
                     operands.size(), operands.size() == 1 ? " operand\n  " : " operands\n  ", text);
   check_sizes(e, operands);
-  // Whether the output or a term after number k reads a label.
+  // True for a label that the output or a term after number k reads.
   const auto read_after = [&e](std::size_t k) {
     return [&e, k](const Label& l) {
       return has(e.output, l.name) ||

@@ -162,7 +162,7 @@ Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
   return x + from_data(roundings, x.shape());
 }
 
-// What check_float32 bounds a bfloat16 linear by: all six operands of its three products rounded.
+// The bound of check_float32 for a bfloat16 linear: all six operands of its three products rounded.
 Tensor linear_with_roundings(Args t, std::uint64_t seed) {
   const auto rounded = [seed](const Tensor& x) { return with_operand_roundings(x, seed); };
   const Tensor y = matmul(rounded(t[0]), mT(rounded(t[1])));

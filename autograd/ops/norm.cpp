@@ -63,7 +63,7 @@ const Op kRmsNorm({.name = "rms_norm",
                    .samples = rms_norm_samples,
                    .no_sizes = needs_axis()});
 
-// Whether the mean is taken away.
+// True for layer_norm, which subtracts the mean.
 bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 
 // [..., D] as rows of D adjacent values; `grain` rows make a parallel chunk. At least 16, so that

@@ -154,7 +154,7 @@ void sum_columns(const Split& split, const Tensor& x, Sum* out) {
                });
 }
 
-// Of T as Sum: T itself, or int64 counts of bool.
+// Sums elements of T as Sum: T itself, or int64 counts of bool.
 template <class T, class Sum>
 void sum_into(const Split& split, const Tensor& x, Sum* out) {
   const int last = split.kept.rank() - 1;

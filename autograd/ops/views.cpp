@@ -9,7 +9,8 @@
 namespace heed::autograd {
 namespace {
 
-// Where slice() read: x [..] placed into zeros of `shape`. Linear; its vjp is the slice again.
+// The place that slice() read: x [..] goes there, into zeros of `shape`. Its vjp is the slice
+// again.
 struct Place {
   Shape shape;
   int axis;

@@ -31,7 +31,7 @@ const Op kSilu({.name = "silu", .saves = Saves::kInputs, .samples = activation_s
 constexpr double kSqrt2OverPi = 2 * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double kCubic = 0.044715;
 
-// What tracked numbers cannot know of float32's kernel of gelu: its fit. Off by up to 8 ulp
+// Adds the error of float32's kernel of gelu, a fit, to tracked numbers: up to 8 ulp
 // (autograd/kernels/README.md).
 template <class T>
 T as_float32_gelu(T x) {

@@ -6,7 +6,7 @@
 #include "nn/train/audit.h"
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
-#include "tools/heed/train/train_progress.h"
+#include "tools/heed/train/train_run.h"
 
 namespace {
 

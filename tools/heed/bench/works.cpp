@@ -9,8 +9,8 @@
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "nn/train/generate.h"
+#include "nn/train/model_cost.h"
 #include "nn/train/trainer.h"
-#include "tools/heed/report/model_report.h"
 
 namespace heed {
 namespace {
@@ -49,7 +49,7 @@ void TrainingStep::check_learned() const {
         fmt::format("bench: the model does not learn its batch: {} then {}", first_, last_));
 }
 
-double TrainingStep::flop() { return report_on(model_).flops_per_token * tokens(); }
+double TrainingStep::flop() { return nn::flops_per_token(model_) * tokens(); }
 
 Generation::Generation(const nn::RunConfig& config, std::int64_t vocabulary)
     : model_(model_of(config, vocabulary)) {

@@ -17,7 +17,7 @@ class TrainingStep {
   /// logic_error unless the last loss is below the first: wrong steps have no speed.
   void check_learned() const;
   double tokens() const { return double(config_.batch * config_.model.context); }
-  /// Of one step, as ModelReport::flops_per_token counts.
+  /// Of one step, as nn::flops_per_token counts.
   double flop();
 
  private:

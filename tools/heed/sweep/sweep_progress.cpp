@@ -7,7 +7,7 @@
 
 namespace heed {
 
-// ModelReport's flops_per_token needs the model, whose vocabulary a task knows when its data is
+// nn::flops_per_token needs the model, whose vocabulary a task knows when its data is
 // read: more than a sweep does for runs that wait. Only ratios of these numbers count, and only for
 // the time that is left.
 double work_of(const nn::RunConfig& c) {

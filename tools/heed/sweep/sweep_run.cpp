@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "autograd/base/files.h"
-#include "tools/heed/plan/out_folder.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"

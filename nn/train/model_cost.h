@@ -10,9 +10,9 @@
 
 namespace heed::nn {
 
-/// Forward and backward of one token in a full context: 6 x parameters of matrix products + 6 x
-/// layers x context x heads x (d_head + d_value) (Chowdhery et al. 2022, appendix B; masked work
-/// counted).
+/// Operations of forward and backward for one token in a full context: 6 x parameters of matrix
+/// products + 6 x layers x context x heads x (d_head + d_value) (Chowdhery et al. 2022, appendix B;
+/// masked work counted).
 double flops_per_token(const Transformer& model);
 
 /// Bytes that are kept for the backward pass, per sequence: measured in a forward pass.

@@ -1,4 +1,4 @@
-// What a model is made of: parameters, work per token, memory, shapes.
+// What a model costs: work per token, memory, shapes.
 #pragma once
 
 #include <cstdint>

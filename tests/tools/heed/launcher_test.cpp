@@ -1,5 +1,5 @@
 // Ranks by the variables that launchers set.
-#include "tools/heed/launcher.h"
+#include "tools/heed/ranks.h"
 
 #include "tests/support/catch.h"
 

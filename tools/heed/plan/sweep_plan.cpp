@@ -250,7 +250,7 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
     if (!names.contains(run.name)) return run.name + " was one of its runs and is none now";
   const std::string were = pairs_text(before.pairs), are = pairs_text(now.pairs);
   if (were == are) return "";
-  // The file says nothing of those that --pairs gave.
+  // The user's file does not have the pairs of --pairs.
   const std::string advice =
       before.pairs.empty() ? ""
                            : fmt::format("; give --pairs {} again, or sweep its sweep.toml", were);
@@ -272,8 +272,8 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (!fs::exists(folder, error)) return;
   if (!fs::is_directory(folder, error))
     usage_error("--out {} is a file; a sweep needs a folder of its own", folder.string());
-  // Of another part of the same sweep, which begins at this moment, there may be a part of the
-  // file. So the other files first, then the file.
+  // Another part of the same sweep may begin at this moment: it writes sweep.toml first, by a
+  // temporary file of a name that begins alike. So other files are looked for before sweep.toml.
   bool others = false;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     others = others || !it->path().filename().string().starts_with(kSweepFile);

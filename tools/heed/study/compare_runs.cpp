@@ -8,7 +8,6 @@
 #include "autograd/base/files.h"
 #include "nn/run/first_difference.h"
 #include "tools/heed/find_run.h"
-#include "tools/heed/heads_grid.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"

@@ -9,7 +9,6 @@
 
 #include "nn/study/patching.h"
 #include "nn/study/study.h"
-#include "tools/heed/heads_grid.h"
 #include "tools/heed/pictures.h"
 #include "tools/plot/chart.h"
 

@@ -1,6 +1,4 @@
 // Means over seeds, settings, and their charts.
-#include <fstream>
-
 #include "nn/run/metrics_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

@@ -1,8 +1,6 @@
 // What a sweep's file asks for: the grid, names, parts, what may change.
 #include "tools/heed/plan/sweep_plan.h"
 
-#include <set>
-
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_run.h"
@@ -19,12 +17,7 @@ std::vector<std::string> names(const SweepPlan& plan) {
 
 // What plan_sweep says of a text that it refuses.
 std::string refusal(const std::string& text, const std::vector<std::string>& pairs = {}) {
-  try {
-    plan_sweep(text, "s.toml", pairs);
-  } catch (const autograd::Error& e) {
-    return e.what();
-  }
-  return "";
+  return message_of<autograd::Error>([&] { plan_sweep(text, "s.toml", pairs); });
 }
 bool says(const std::string& text, const std::string& part) {
   INFO("'" << text << "' lacks '" << part << "'");

@@ -136,27 +136,24 @@ AttentionWeights write(const Projections& p, const Options& o) {
   return w;
 }
 
-// Says which of the weights is not what a layer of these options has.
+// Throws ShapeError for the first of the weights that a layer of these options has otherwise.
 void check_fits(AttentionWeights got, const Options& o) {
-  Generator scratch;  // only the shapes are looked at
-  AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
-  std::vector<Tensor> shapes;
-  wanted.visit([&](std::string_view, Tensor& x) { shapes.push_back(x); });
-  std::size_t next = 0;
-  const auto shape_of = [](const Tensor& x) {
-    std::ostringstream out;
-    if (x.defined())
-      out << x.shape();
-    else
-      out << "none";
-    return out.str();
+  const auto shapes_of = [](AttentionWeights& weights) {
+    std::vector<std::pair<std::string, std::string>> shapes;
+    weights.visit([&](std::string_view name, const Tensor& x) {
+      std::ostringstream shape;
+      x.defined() ? shape << x.shape() : shape << "none";
+      shapes.emplace_back(name, shape.str());
+    });
+    return shapes;
   };
-  got.visit([&](std::string_view name, Tensor& x) {
-    const Tensor& want = shapes[next++];
-    const bool fits = x.defined() == want.defined() && (!x.defined() || x.shape() == want.shape());
-    check(fits, "convert", "a layer of these options has ", name, " ", shape_of(want), ", got ",
-          shape_of(x), "; give the options that the weights were made with");
-  });
+  Generator scratch;  // only the shapes are compared
+  AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
+  const auto has = shapes_of(got), needs = shapes_of(wanted);
+  for (std::size_t i = 0; i < has.size(); ++i)
+    check(has[i] == needs[i], "convert", "a layer of these options has ", needs[i].first, " ",
+          needs[i].second, ", got ", has[i].second,
+          "; give the options that the weights were made with");
 }
 
 }  // namespace

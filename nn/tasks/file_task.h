@@ -44,8 +44,8 @@ class FileTask : public FilePrompts {
 
   const TokenArray& tokens() const { return tokens_; }
   void prepare_evaluation(const std::function<void()>& poll) const override;
-  /// The losses of n-grams on each sequence, into its references.
-  void add_ngrams(std::vector<Sequence>& sequences) const;
+  /// Returns the sequence with the losses of n-grams on it among its references.
+  Sequence with_ngrams(Sequence s) const;
   static constexpr std::int64_t kMostCounted = 4'000'000;
   static constexpr std::int64_t kPolled = 1 << 14;  ///< tokens between polls
 

@@ -22,6 +22,15 @@ TaskMaker task_maker(const std::string& name);
 /// value only: which task it is for, and so the range, is known to complete_parameters().
 std::vector<Setting> task_settings(TaskParameters& values);
 
+/// Throws ValueError, which begins with `task`, unless every parameter of the options is in its
+/// range and the context has at least `least_context` tokens.
+void check_parameters(const std::string& task, const std::vector<Setting>& parameters,
+                      std::int64_t context, std::int64_t least_context);
+template <class Options>
+void check_options(const std::string& task, Options o, std::int64_t least_context = 1) {
+  check_parameters(task, o.parameters(), o.context, least_context);
+}
+
 /// `given` with the task's defaults for the rest. ValueError naming the tasks that have it for a
 /// parameter that this one does not have; for a value out of range.
 TaskParameters complete_parameters(const std::string& task, const TaskParameters& given);

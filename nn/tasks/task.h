@@ -20,6 +20,13 @@ namespace heed::nn {
 using autograd::Generator;
 using autograd::Tensor;
 
+/// A number in [0, n), each as likely.
+inline std::int64_t draw_below(std::int64_t n, Generator& g) {
+  std::int64_t drawn = 0;
+  g.randint({&drawn, 1}, 0, n);
+  return drawn;
+}
+
 /// The target of a position that does not count in the loss: cross_entropy's ignore_index.
 inline constexpr std::int64_t kIgnored = -100;
 
@@ -126,7 +133,9 @@ class Task {
   virtual Sequence draw(Generator& g) const = 0;
   /// By default `batch` draws of their own.
   virtual std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const;
-  virtual std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const;
+  /// Sequence `number` of an evaluation set that is kept apart. By default nothing: the set is
+  /// drawn from a seed of its own.
+  virtual std::optional<Sequence> held_out(std::int64_t /*number*/) const { return {}; }
   virtual Sequence draw_example(Generator& g) const { return draw(g); }
   /// Narrows `counted`, and drops targets, of a prompt whose targets are all its next tokens.
   virtual void mark_prompt(Sequence&) const {}

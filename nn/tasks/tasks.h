@@ -49,7 +49,7 @@ std::unique_ptr<Task> make_markov(const MarkovOptions& options = {});
 /// Accuracy counts closing brackets. Hewitt et al. 2020; Yao et al. 2021.
 struct DyckOptions {
   std::int64_t types = 4;  ///< 2 to 8
-  std::int64_t depth = 4;  ///< at least 1
+  std::int64_t depth = 4;  ///< 1 to 64
   std::int64_t context = 48;
   std::vector<Setting> parameters();
 };

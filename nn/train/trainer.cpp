@@ -9,6 +9,7 @@
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/gradient_trace.h"
+#include "autograd/tensor/copy.h"
 #include "nn/io/safetensors.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
@@ -330,11 +331,7 @@ Evaluation Trainer::evaluate(bool all, const WorkWatch& watch) {
   best_loss_ = e.loss;
   best_step_ = steps_done;
   best_.clear();
-  for (const NamedTensor& p : parameters(model)) {
-    Tensor copy = empty_like(p.tensor);
-    copy_(copy, p.tensor.detach());
-    best_.push_back({p.name, copy});
-  }
+  for (const NamedTensor& p : parameters(model)) best_.push_back({p.name, detached_copy(p.tensor)});
   return e;
 }
 

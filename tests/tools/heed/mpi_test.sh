@@ -19,7 +19,6 @@ ranks() {
   [[ $got == "$code" ]] || fail "$what: exit code $got, expected $code"
 }
 one_message() { ok test "$(grep -c '^heed: ' err)" == 1; err_has "$1"; ok test ! -s out; }
-same_run() { for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done; }
 recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --dropout 0.1 --eval-batch 8
   --eval-every 7 --schedule constant)
 

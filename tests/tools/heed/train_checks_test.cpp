@@ -1,8 +1,6 @@
 // What --dry-run refuses.
 #include "tools/heed/train/train_checks.h"
 
-#include <cmath>
-
 #include "tests/support/catch.h"
 
 namespace {

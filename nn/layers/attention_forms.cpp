@@ -18,7 +18,7 @@ using enum AttentionForm;
 
 using Triple = std::array<Tensor, 3>;  // of q, of k and of v
 
-// What every form holds, as matrices for linear(); biases may be undefined.
+// Contents of every form, as matrices for linear(); biases may be undefined.
 struct Projections {
   Triple weight = {};              // [H d_head, D], [Hkv d_head, D], [Hkv d_value, D]
   Triple bias = {};                // their rows
@@ -36,7 +36,7 @@ Triple unpack_rows(const Tensor& packed, const Options& o) {
   return {slice(packed, 0, 0, q), slice(packed, 0, q, q + k), slice(packed, 0, q + k, q + k + v)};
 }
 
-// The same of packed heads [H, 2 d_head + d_value, ...].
+// q, k and v of packed heads [H, 2 d_head + d_value, ...].
 Triple unpack_heads(const Tensor& packed, const Options& o) {
   const auto part = [&](std::int64_t begin, std::int64_t end) {
     const Tensor x = slice(packed, 1, begin, end);
@@ -52,13 +52,13 @@ Tensor head_rows(const Tensor& w) { return reshape(mT(w), {w.size(0) * w.size(2)
 Tensor per_head(const Tensor& rows, std::int64_t heads) {
   return mT(reshape(rows, {heads, rows.size(0) / heads, rows.size(1)}));
 }
-// The same for what may be no bias.
+// Likewise for biases, which may be undefined.
 Tensor flat(const Tensor& bias) { return bias.defined() ? reshape(bias, {-1}) : bias; }
 Tensor per_head_bias(const Tensor& bias, std::int64_t heads) {
   return bias.defined() ? reshape(bias, {heads, -1}) : bias;
 }
 
-// Differentiable: what a forward pass multiplies its inputs by.
+// Returns the weights that a forward pass multiplies its inputs by; differentiable.
 Projections read_in(const AttentionWeights& w, const Options& o) {
   Projections p;
   const bool packed_bias = w.in_proj_bias.defined();
@@ -84,7 +84,7 @@ Projections read_in(const AttentionWeights& w, const Options& o) {
   return p;
 }
 
-// The same for what merges the heads.
+// Likewise the weights that merge the heads.
 void read_out(Projections& p, const AttentionWeights& w, const Options& o) {
   const bool heads = o.form == kPerHead;
   p.out = heads ? mT(reshape(w.W_O, {o.heads * o.d_value, o.d_model})) : w.out_proj_weight;

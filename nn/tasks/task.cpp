@@ -1,4 +1,4 @@
-// What all tasks share, and the list of the built-in ones.
+// Common parts of all tasks, and the list of the built-in ones.
 #include "nn/tasks/task.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Every task with its options. The defaults are those of make_task(name); parameters() are what the
-// command line calls --task-KEY (nn/tasks/parameters.h), and refer to the options they are of.
+// Every task with its options. The defaults are those of make_task(name); parameters() are the
+// settings task-KEY (nn/tasks/parameters.h), and refer to the options object.
 #pragma once
 
 #include <cstdint>
@@ -121,12 +121,12 @@ struct RandomOptions {
 };
 std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 
-/// A UTF-8 text of one's own. Tokens are its code points in order, or words
+/// A UTF-8 text from a file. Tokens are its code points in order, or words
 /// (nn/tasks/vocabulary.h). As a stream: windows of `context` tokens, the first 90 % of the text
 /// train, the rest validate (nanoGPT's shakespeare_char). Or `by_line`: each line is a sequence
 /// that starts and stops with the token \n; the stop counts, padding does not (makemore). A tenth
 /// of the lines, 1000 at most, is held out, drawn with a fixed seed: whatever a run's seed, it is
-/// measured on the same lines. Empty lines are no lines; TaskFacts::note says which others are left
+/// measured on the same lines. Empty lines are skipped; TaskFacts::note says which others are left
 /// out.
 struct TextOptions {
   std::string path;
@@ -145,7 +145,7 @@ struct TextOptions {
 /// IoError unless `path` is a regular file that can be read, of valid UTF-8 and at most 1 GiB;
 /// ValueError if it is too short or no line has answer_after.
 std::unique_ptr<Task> make_text(const TextOptions& options);
-/// The same task where the text is not at hand, from the `data` that its facts had: reads prompts;
+/// Returns the task without its text, from the `data` of its facts: it reads prompts and
 /// has no training and no evaluation sequences (ValueError). IoError if `data` lacks a vocabulary.
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options);

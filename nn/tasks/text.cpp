@@ -16,7 +16,7 @@ std::string describe(const TextOptions& o, const Corpus& corpus) {
          std::to_string(corpus.tokens.size()) + (words ? " words)" : " characters)");
 }
 
-// What the vocabulary leaves out.
+// Returns a sentence about the words that the vocabulary leaves out.
 std::string unknown_note(const Corpus& corpus) {
   if (corpus.unknown == 0) return "";
   return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.tokens.size()) +

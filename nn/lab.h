@@ -19,6 +19,7 @@
 #include "nn/train/audit.h"
 #include "nn/train/build.h"
 #include "nn/train/causality.h"
+#include "nn/train/check_parameters.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"

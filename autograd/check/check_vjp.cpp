@@ -62,12 +62,6 @@ const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std:
   return clearest;
 }
 
-void find_vacuous(const std::string& message, CheckReport& report) {
-  if (!report.ok()) return;
-  report.verdict = Verdict::kVacuous;
-  report.message = message;
-}
-
 // Puts gradients through the comparisons of one input again, made wrong by `name`.
 void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_t input,
             std::string_view name, CheckReport& report) {
@@ -82,9 +76,9 @@ void replay(const Checker& checker, const std::vector<Values>& wrong, std::size_
   report.equivalent += !differs;
   report.killed += differs && !passes;
   if (differs && passes)
-    find_vacuous("input " + std::to_string(input) + ": its gradient with " + std::string(name) +
-                     " passes, too: forward's rounding hides it at this x",
-                 report);
+    report.refuse(Verdict::kVacuous, "input " + std::to_string(input) + ": its gradient with " +
+                                         std::string(name) +
+                                         " passes, too: forward's rounding hides it at this x");
 }
 
 // `begin`: of the input in the gradients.
@@ -96,9 +90,8 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   if (std::none_of(comparisons.begin(), comparisons.end(), [input](const Comparison& e) {
         return e.input == input && (e.resolved || e.terms == 0);
       }))
-    find_vacuous(
-        "input " + std::to_string(input) + ": forward's rounding hides its gradient at this x",
-        report);
+    report.refuse(Verdict::kVacuous, "input " + std::to_string(input) +
+                                         ": forward's rounding hides its gradient at this x");
   for (const Mutation& m : mutations()) {
     if (!m.of_values) continue;
     std::vector<Values> wrong = checker.gradients();
@@ -142,17 +135,13 @@ CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
   CheckReport report;
   report.seed = options.seed;
   const Arrays<T> y = forward(x);
-  if (flatten_arrays(x).empty() || flatten_arrays(y).empty()) {
-    find_vacuous(flatten_arrays(x).empty() ? "nothing to check: x has no entries"
-                                           : "nothing to check: forward gives no values",
-                 report);
-    return report;
-  }
-  if (const std::string text = find_malformed(x, backward(x, y)); !text.empty()) {
-    report.verdict = Verdict::kWrong;
-    report.message = text;
-    return report;
-  }
+  if (flatten_arrays(x).empty())
+    report.refuse(Verdict::kVacuous, "nothing to check: x has no entries");
+  else if (flatten_arrays(y).empty())
+    report.refuse(Verdict::kVacuous, "nothing to check: forward gives no values");
+  else if (const std::string text = find_malformed(x, backward(x, y)); !text.empty())
+    report.refuse(Verdict::kWrong, text);
+  if (!report.ok()) return report;
   Checker checker(checked_arrays(forward, backward, x, y),
                   {.entries = {options.max_entries, 0}, .fewest = kFewestEntries, .resolved = 0.25},
                   options.seed, 1, report);

@@ -121,12 +121,6 @@ void Checker::run() {
   }
 }
 
-void Checker::fail(const std::string& message) {
-  if (!report_.ok()) return;
-  report_.verdict = Verdict::kWrong;
-  report_.message = message;
-}
-
 CheckedEntry Checker::entry_at(std::size_t k) const {
   const auto input =
       std::size_t(std::upper_bound(starts_.begin(), starts_.end(), k) - starts_.begin()) - 1;

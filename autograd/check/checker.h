@@ -84,7 +84,7 @@ class Checker {
   const std::vector<Values>& gradients() const { return gradients_; }
 
  private:
-  void fail(const std::string& message);
+  void fail(const std::string& message) { report_.refuse(Verdict::kWrong, message); }
   OracleReport& by(Oracle oracle) { return report_.oracles[order_ - 1][int(oracle)]; }
   CheckedEntry entry_at(std::size_t k) const;
   /// The first value for which `bad` holds, as "input 0 at [3]"; empty if there is none.

@@ -59,17 +59,6 @@ bool agree(const Difference& a, const Difference& b) {
 
 }  // namespace
 
-double relative_error(double a, double b, double terms) {
-  const double distance = std::abs(a - b);
-  if (!std::isfinite(distance)) return std::nan("");
-  return distance == 0 ? 0 : distance / terms;
-}
-
-double agreeing_digits(double relative_error) {
-  return std::isnan(relative_error) ? relative_error
-                                    : std::clamp(0 - std::log10(relative_error), 0.0, 16.0);
-}
-
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   constexpr int kPoints = 7, kOrder = 4;
   constexpr double kGain = 8.366600265340756;  // sqrt(1 + 16 + 36 + 16 + 1), of the 4th difference

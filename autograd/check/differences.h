@@ -22,11 +22,6 @@ struct Difference {
   double jump_noise = 0;  ///< a jump up to this may be the noise of f
 };
 
-/// |a - b| / terms, of two values for a sum of terms: 0 where equal, NaN where not finite.
-double relative_error(double a, double b, double terms);
-/// -log10 of a relative error, from 0 to 16; NaN stays NaN.
-double agreeing_digits(double relative_error);
-
 /// The rounding noise of each output at t = 0: high-order differences of values so close together
 /// that f is a straight line between them (Hamming, Introduction to Applied Numerical Analysis, 6).
 /// At least `epsilon` of the value. `scale`: the t over which f changes much.

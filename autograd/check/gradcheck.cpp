@@ -1,6 +1,7 @@
 #include "autograd/check/gradcheck.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/check/tensor_function.h"
 #include "autograd/engine/engine.h"
@@ -47,18 +48,15 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
   checker.run();
   std::int64_t checked = 0;
   for (const Oracle oracle : kAllOracles) checked += report.by(order, oracle).checked;
-  if (report.ok() && checked == 0 && report.entries[order - 1] > 0) {
-    report.verdict = Verdict::kVacuous;
-    report.message = "no entry could be told from rounding noise";
-  }
+  if (checked == 0 && report.entries[order - 1] > 0)
+    report.refuse(Verdict::kVacuous, "no entry could be told from rounding noise");
   if (!report.ok()) report.message = "order " + std::to_string(order) + ": " + report.message;
   return to_tensors({inputs.begin(), inputs.end()}, checker.x());
 }
 
-}  // namespace
-
-CheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
-                      const GradcheckOptions& options) {
+// Fills a report, whose order is the one at work.
+void check_orders(const DifferentiableFunction& f, Args inputs, const GradcheckOptions& options,
+                  CheckReport& report) {
   check<ValueError>(options.order == 1 || options.order == 2, "gradcheck",
                     "order must be 1 or 2, got ", options.order);
   check<ValueError>((options.use_dual && options.dual_entries > 0) ||
@@ -67,39 +65,54 @@ CheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
   for (const Tensor& x : inputs)
     check<DTypeError>(x.dtype() == float64, "gradcheck", "needs float64 inputs, got ", x.dtype(),
                       "; in float32 no step size tells a wrong gradient from rounding");
-  CheckReport report;
   Tensors point = check_order(f, inputs, 1, options, report);
-  if (!report.ok() || options.order == 1) return report;
+  if (!report.ok() || options.order == 1) return;
+  report.order = 2;
   Generator random(options.seed + 1);
   const std::size_t n = point.size();
   const Shape shape = call_unrecorded(f, point).shape();
   point.push_back(from_data(random_cotangent(std::size_t(shape.numel()), random), shape));
   check_order(gradient_function(f, n, options.seed + 2), point, 2, options, report);
-  report.seed = options.seed;
+}
+
+// An Error thrown by `work` is a wrong report.
+void run_or_fail(CheckReport& report, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    report.refuse(Verdict::kWrong, "order " + std::to_string(report.order) + ": threw " + e.what());
+    report.oracles[report.order - 1][0].worst.expected = std::nan("");
+  }
+}
+
+}  // namespace
+
+CheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
+                      const GradcheckOptions& options) {
+  CheckReport report;
+  check_orders(f, inputs, options, report);
   return report;
 }
 
 std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
                                    std::span<const CheckLayout> layouts) {
   std::vector<CheckResult> results;
-  const Samples samples = check.samples();
+  Samples samples;
+  CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};
+  run_or_fail(none.report, [&] { samples = check.samples(); });
+  none.report.refuse(Verdict::kVacuous, "order 1: the check has no samples");
+  if (samples.empty()) results.push_back(none);
   for (const Sample& sample : samples)
     for (const CheckLayout layout : layouts) {
-      const SampleInLayout laid_out = with_layout(sample, layout);
-      SkipReason skipped = laid_out.why_not;
-      if (repeats_elements(layout) && laid_out.sample) skipped = sample.no_repeats;
-      CheckReport report;
-      if (laid_out.sample && skipped.empty())
-        report = gradcheck(laid_out.sample->f, laid_out.sample->inputs, options);
-      results.push_back(
-          {check.name(), sample.name, layout, options.order, std::move(report), skipped});
+      CheckResult r{check.name(), sample.name, layout, options.order, {}, {}};
+      run_or_fail(r.report, [&] {
+        const SampleInLayout laid_out = with_layout(sample, layout);
+        r.skipped = laid_out.why_not;
+        if (laid_out.sample)
+          check_orders(laid_out.sample->f, laid_out.sample->inputs, options, r.report);
+      });
+      results.push_back(std::move(r));
     }
-  if (samples.empty()) {
-    CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};
-    none.report.verdict = Verdict::kVacuous;
-    none.report.message = "order 1: the check has no samples";
-    results.push_back(none);
-  }
   return results;
 }
 

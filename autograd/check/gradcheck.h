@@ -45,7 +45,7 @@ struct CheckResult {
   SkipReason skipped;  ///< why it was not run, if it was not
 };
 /// Runs a check's samples in the given layouts: one result for each pair, run or skipped. A check
-/// without samples fails.
+/// without samples fails, and so does a pair in which an Error is thrown.
 std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
                                    std::span<const CheckLayout> layouts = kAllLayouts);
 

@@ -90,30 +90,27 @@ SampleInLayout aliased_layout(const Sample& s) {
 }
 
 struct Row {
-  CheckLayout layout;
   std::string_view name;
   bool repeats;
   SampleInLayout (*make)(const Sample&);
 };
-constexpr Row kTable[] = {{CheckLayout::kContiguous, "contiguous", false, contiguous_layout},
-                          {CheckLayout::kTransposed, "transposed", false, transposed_layout},
-                          {CheckLayout::kSliced, "sliced", false, sliced_layout},
-                          {CheckLayout::kExpanded, "stride 0", true, expanded_layout},
-                          {CheckLayout::kAliased, "aliased", true, aliased_layout}};
-
-const Row& row(CheckLayout layout) {
-  return *std::find_if(std::begin(kTable), std::end(kTable),
-                       [&](const Row& r) { return r.layout == layout; });
-}
+// In the order of CheckLayout.
+constexpr Row kTable[] = {{"contiguous", false, contiguous_layout},
+                          {"transposed", false, transposed_layout},
+                          {"sliced", false, sliced_layout},
+                          {"stride 0", true, expanded_layout},
+                          {"aliased", true, aliased_layout}};
 
 }  // namespace
 
-std::string_view layout_name(CheckLayout layout) { return row(layout).name; }
-bool repeats_elements(CheckLayout layout) { return row(layout).repeats; }
+std::string_view layout_name(CheckLayout layout) { return kTable[int(layout)].name; }
 
 SampleInLayout with_layout(const Sample& sample, CheckLayout layout) {
   const NoGrad guard;
-  return row(layout).make(sample);
+  const Row& row = kTable[int(layout)];
+  SampleInLayout laid_out = row.make(sample);
+  if (row.repeats && laid_out.sample && !sample.no_repeats.empty()) return {{}, sample.no_repeats};
+  return laid_out;
 }
 
 }  // namespace heed::autograd

@@ -16,8 +16,6 @@ inline constexpr CheckLayout kAllLayouts[] = {CheckLayout::kContiguous, CheckLay
                                               CheckLayout::kAliased};
 /// As "stride 0".
 std::string_view layout_name(CheckLayout layout);
-/// Whether elements that f sees are one element of memory: expanded or aliased.
-bool repeats_elements(CheckLayout layout);
 
 /// A sample in one layout, or why there is none.
 struct SampleInLayout {
@@ -25,7 +23,8 @@ struct SampleInLayout {
   SkipReason why_not = {};  ///< empty if there is a sample
 };
 /// The sample with its inputs laid out so, where that has a meaning (a rank-0 input cannot be
-/// transposed, one input cannot be aliased). kSliced surrounds the inputs with NaN.
+/// transposed, one input cannot be aliased) and the sample allows it (Sample::no_repeats: elements
+/// that are one element of memory, expanded or aliased). kSliced surrounds the inputs with NaN.
 SampleInLayout with_layout(const Sample& sample, CheckLayout layout);
 
 }  // namespace heed::autograd

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "autograd/base/shape.h"
-#include "autograd/check/differences.h"
 
 namespace heed::autograd {
 
@@ -14,8 +13,15 @@ std::string_view oracle_name(Oracle oracle) {
   return oracle == Oracle::kDual ? "dual numbers" : "differences";
 }
 
-double CheckedEntry::error() const { return relative_error(given, expected, terms); }
-double CheckedEntry::digits() const { return agreeing_digits(error()); }
+double CheckedEntry::error() const {
+  const double distance = std::abs(given - expected);
+  if (!std::isfinite(distance)) return std::nan("");
+  return distance == 0 ? 0 : distance / terms;
+}
+
+double CheckedEntry::digits() const {
+  return std::isnan(error()) ? error() : std::clamp(0 - std::log10(error()), 0.0, 16.0);
+}
 
 std::string CheckedEntry::name() const {
   return "input " + std::to_string(input) +
@@ -26,6 +32,10 @@ std::string MovedEntry::text() const {
   std::ostringstream text;
   text << entry.name() << " from " << from << " to " << to;
   return text.str();
+}
+
+void CheckReport::refuse(Verdict why_not, const std::string& why) {
+  if (ok()) verdict = why_not, message = why;
 }
 
 double CheckReport::error(int o) const {

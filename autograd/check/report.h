@@ -69,6 +69,8 @@ struct CheckReport {
   std::uint64_t seed = 0;
 
   bool ok() const { return verdict == Verdict::kRight; }
+  /// Sets another verdict and why, unless there is one already.
+  void refuse(Verdict why_not, const std::string& why);
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
   /// The worst entry by differences at order 1, and how many they checked: all of check_vjp.
   const CheckedEntry& worst() const { return by(1, Oracle::kDifferences).worst; }

@@ -166,4 +166,17 @@ RunCost run_cost(Trainer& t, const std::function<void()>& pictures, const fs::pa
   return cost;
 }
 
+double flops_per_token(const Transformer& model) {
+  double in_products = 0;
+  for (const NamedTensor& p : parameters(model)) {
+    const bool looked_up =
+        p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
+    if (p.tensor.rank() >= 2 && !is_bias(p.name) && !looked_up)
+      in_products += double(p.tensor.numel());
+  }
+  const MultiHeadAttention::Options& attention = model.blocks[0].attn.options;
+  return 6 * in_products + 6.0 * double(model.options.layers * model.options.context *
+                                        attention.heads * (attention.d_head + attention.d_value));
+}
+
 }  // namespace heed::nn

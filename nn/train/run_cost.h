@@ -23,4 +23,9 @@ struct RunCost {
 RunCost run_cost(Trainer& trainer, const std::function<void()>& pictures,
                  const std::filesystem::path& root = "/");
 
+/// Operations of forward and backward for one token in a full context: 6 x parameters of matrix
+/// products + 6 x layers x context x heads x (d_head + d_value) (Chowdhery et al. 2022, appendix B;
+/// masked work counted).
+double flops_per_token(const Transformer& model);
+
 }  // namespace heed::nn

@@ -21,7 +21,6 @@
 #include "autograd/tensor/create.h"
 #include "nn/io/nearest.h"
 #include "nn/train/timing.h"
-#include "tools/heed/bench/presets.h"
 #include "tools/heed/bench/works.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"

@@ -88,51 +88,42 @@ struct AttentionBug {
        transposed = false;
 };
 
+// a [m, k] times b [k, n]; `transposed_a`: a is [k, m] in memory, `transposed_b`: b is [n, k].
+Values product(const Values& a, bool transposed_a, const Values& b, bool transposed_b, Size m,
+               Size n) {
+  const Size k = a.size() / m;
+  Values c(m * n);
+  for (Size i = 0; i < m; ++i)
+    for (Size j = 0; j < n; ++j)
+      for (Size l = 0; l < k; ++l)
+        c[i * n + j] +=
+            a[transposed_a ? l * m + i : i * k + l] * b[transposed_b ? j * k + l : l * n + j];
+  return c;
+}
+
 Values attention_weights(const Vectors& x, bool masked) {
-  Values p(kTokens * kTokens);
-  for (Size i = 0; i < kTokens; ++i) {
-    double total = 0;
-    for (Size j = 0; j < kTokens; ++j) {
-      double score = 0;
-      for (Size d = 0; d < kWidth; ++d) score += x[0][i * kWidth + d] * x[1][j * kWidth + d];
-      total += p[i * kTokens + j] = masked && j > i ? 0 : std::exp(score * kScale);
-    }
-    for (Size j = 0; j < kTokens; ++j) p[i * kTokens + j] /= total;
-  }
-  return p;
+  Values scores = product(x[0], false, x[1], true, kTokens, kTokens);
+  for (Size i = 0; i < kTokens; ++i)
+    for (Size j = 0; j < kTokens; ++j)
+      scores[i * kTokens + j] = masked && j > i ? -HUGE_VAL : scores[i * kTokens + j] * kScale;
+  return softmax_rows<double>(scores, kTokens);
 }
 
 Vectors attention_forward(const Vectors& x) {
-  const Values p = attention_weights(x, true);
-  Values y(kTokens * kWidth);
-  for (Size i = 0; i < kTokens; ++i)
-    for (Size j = 0; j < kTokens; ++j)
-      for (Size d = 0; d < kWidth; ++d)
-        y[i * kWidth + d] += p[i * kTokens + j] * x[2][j * kWidth + d];
-  return {y};
+  return {product(attention_weights(x, true), false, x[2], false, kTokens, kWidth)};
 }
 
 Vectors attention_backward(const Vectors& x, const Vectors& v, const AttentionBug& bug) {
   const Values p = attention_weights(x, !bug.mask_forgotten);
-  Values dp(kTokens * kTokens), dq(kTokens * kWidth), dk = dq, dv = dq;
-  for (Size i = 0; i < kTokens; ++i)
-    for (Size j = 0; j < kTokens; ++j)
-      for (Size d = 0; d < kWidth; ++d) {
-        dp[i * kTokens + j] += v[0][i * kWidth + d] * x[2][j * kWidth + d];
-        dv[j * kWidth + d] += p[i * kTokens + j] * v[0][i * kWidth + d];
-      }
+  const Values dp = product(v[0], false, x[2], true, kTokens, kTokens);
   const Values ds = softmax_rows_backward<double>(p, dp, kTokens);
-  const double scale = bug.no_scale ? 1 : kScale;
-  for (Size i = 0; i < kTokens; ++i)
-    for (Size j = 0; j < kTokens; ++j)
-      for (Size d = 0; d < kWidth; ++d) {
-        dq[i * kWidth + d] += scale * ds[i * kTokens + j] * x[1][j * kWidth + d];
-        const double s = bug.transposed ? ds[j * kTokens + i] : ds[i * kTokens + j];
-        dk[j * kWidth + d] += kScale * s * x[0][i * kWidth + d];
-      }
+  Values dq = product(ds, false, x[1], false, kTokens, kWidth),
+         dk = product(ds, !bug.transposed, x[0], false, kTokens, kWidth);
+  for (double& e : dq) e *= bug.no_scale ? 1 : kScale;
+  for (double& e : dk) e *= kScale;
   if (bug.dk_row_off) std::rotate(dk.begin(), dk.begin() + kWidth, dk.end());
   if (bug.only_v) dq.assign(dq.size(), 0), dk.assign(dk.size(), 0);
-  return {dq, dk, dv};
+  return {dq, dk, product(p, true, v[0], false, kTokens, kWidth)};
 }
 
 GradientCase attention_case(std::string what, AttentionBug bug) {

@@ -4,8 +4,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "autograd/check/check_vjp.h"
-#include "tools/peers/gradchecker_cases.h"
+#include "tools/peers/check_case.h"
 #ifdef HEED_CERES
 #include <ceres/ceres.h>
 #include <ceres/gradient_checker.h>
@@ -15,31 +14,11 @@ namespace {
 
 using heed::peers::GradientCase;
 using heed::peers::Vectors;
-namespace ag = heed::autograd;
-
-template <class T, class U>
-ag::Arrays<T> convert(const ag::Arrays<U>& arrays) {
-  ag::Arrays<T> out;
-  for (const auto& array : arrays) out.emplace_back(array.begin(), array.end());
-  return out;
-}
 
 struct Answer {
   bool right = false;
   double digits = 0;
 };
-
-template <class T>
-Answer check_by_heed(const GradientCase& c) {
-  using A = ag::Arrays<T>;
-  const ag::CheckReport report =
-      ag::check_vjp<T>([&](const A& x) { return convert<T>(c.forward(convert<double>(x))); },
-                       [&](const A& x, const A& v) {
-                         return convert<T>(c.backward(convert<double>(x), convert<double>(v)));
-                       },
-                       convert<T>(c.x));
-  return {report.ok(), report.digits()};
-}
 
 #ifdef HEED_CERES
 // Ceres asks for a Jacobian: backward with one unit cotangent after the other.
@@ -102,7 +81,8 @@ void run(const char* checker, Answer (*check)(const GradientCase&)) {
 
 int main() {
   run("heed", [](const GradientCase& c) {
-    return c.single ? check_by_heed<float>(c) : check_by_heed<double>(c);
+    const heed::autograd::CheckReport report = heed::peers::check_case(c);
+    return Answer{report.ok(), report.digits()};
   });
 #ifdef HEED_CERES
   run("Ceres", check_by_ceres);

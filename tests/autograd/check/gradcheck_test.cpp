@@ -165,7 +165,7 @@ double error_of(const Line& f, double derivative, double scale, double epsilon =
 
 TEST_CASE("digits are of the terms, none for what is not finite") {
   const auto digits = [](double a, double b, double terms) {
-    return agreeing_digits(relative_error(a, b, terms));
+    return CheckedEntry{.given = a, .expected = b, .terms = terms}.digits();
   };
   CHECK(digits(1, 1, 0) == 16);
   CHECK(digits(1, 2, 0) == 0);

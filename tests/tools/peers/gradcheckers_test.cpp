@@ -1,31 +1,14 @@
 // The cases that tools/peers/gradcheckers.py gives to all checkers: heed finds every wrong
 // gradient, refuses no right one, and sees 11 digits, as README says.
-#include "autograd/check/check_vjp.h"
 #include "tests/support/catch.h"
-#include "tools/peers/gradchecker_cases.h"
+#include "tools/peers/check_case.h"
 
-using namespace heed::autograd;
 using heed::peers::GradientCase;
 
 namespace {
 
-template <class T, class U>
-Arrays<T> converted(const Arrays<U>& arrays) {
-  Arrays<T> out;
-  for (const auto& array : arrays) out.emplace_back(array.begin(), array.end());
-  return out;
-}
-
 bool passes(const GradientCase& c, std::uint64_t seed) {
-  if (!c.single) return check_vjp(c.forward, c.backward, c.x, {.seed = seed}).ok();
-  using A = Arrays<float>;
-  const auto forward = [&](const A& x) {
-    return converted<float>(c.forward(converted<double>(x)));
-  };
-  const auto backward = [&](const A& x, const A& v) {
-    return converted<float>(c.backward(converted<double>(x), converted<double>(v)));
-  };
-  return check_vjp(forward, backward, converted<float>(c.x), {.seed = seed}).ok();
+  return heed::peers::check_case(c, {.seed = seed}).ok();
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-#include "tools/heed/bench/allocations.h"
-
 #include <atomic>
 #include <cstdlib>
 #include <new>
+
+#include "tools/heed/bench/bench.h"
 
 namespace {
 std::atomic<std::uint64_t> g_allocations{0};

@@ -3,6 +3,7 @@
 // to compare are measured alternately in one run.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace heed {
 
 struct BenchOptions {
+  std::string what;          ///< the mode
   std::string preset;        ///< of train and generate; empty: all four
   std::vector<int> threads;  ///< thread counts to measure at
   autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of train
@@ -21,6 +23,9 @@ Report bench_gemm(const BenchOptions& options);
 Report bench_ops(const BenchOptions& options);
 Report bench_train(const BenchOptions& options);
 Report bench_generate(const BenchOptions& options);
+
+/// Calls of operator new in this program so far, all threads. Under sanitizers it stays 0.
+std::uint64_t allocations();
 
 // What each of these sets.
 inline constexpr Column kGemmColumns[] = {{"m", "m"},

@@ -2,30 +2,10 @@
 #include "autograd/base/parallel.h"
 #include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/presets.h"
+#include "tools/heed/bench/works.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/report/output.h"
 
 namespace heed {
-namespace {
-
-struct BenchArguments {
-  std::string what, preset;
-  autograd::Precision matmul = autograd::Precision::kFloat32;
-};
-
-// By itself: one thread for products, as their ratios are stated; both counts for steps.
-BenchOptions options_of(const BenchArguments& a, const Command& c) {
-  const int threads = autograd::num_threads();
-  BenchOptions options{a.preset, {threads}, a.matmul};
-  if (!c.given("threads") && a.what == "gemm") options.threads = {1};
-  if (!c.given("threads") && (a.what == "train" || a.what == "generate") && threads > 1)
-    options.threads = {1, threads};
-  return options;
-}
-
-}  // namespace
-
 void bench_command(Command& c) {
   c.name = "bench", c.what = "time matrix products, ops, training steps or generation";
   c.examples =
@@ -42,21 +22,30 @@ void bench_command(Command& c) {
       "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
       "          weights read, also as a share of what a sum over as much memory reads\n"
       "Medians of turns that alternate. Leave the machine alone meanwhile.";
-  auto a = std::make_shared<BenchArguments>();
+  auto o = std::make_shared<BenchOptions>();
   c.arguments = 2;
   c.add("Options",
-        {nn::Setting("what", a->what, {"gemm", "ops", "train", "generate"}, "what to time"),
-         nn::Setting("preset", a->preset, bench_presets(), "of train, generate").shows("all"),
-         nn::Setting("matmul", a->matmul, "of train: operands of linear layers")});
+        {nn::Setting("what", o->what, {"gemm", "ops", "train", "generate"}, "what to time"),
+         nn::Setting("preset", o->preset, bench_presets(), "of train, generate").shows("all"),
+         nn::Setting("matmul", o->matmul, "of train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  // Without --threads: one thread for products, as their ratios are stated; both counts for steps.
   const auto mode = [&](const char* what, std::vector<std::string> accepts, Columns keys,
                         Report (*f)(const BenchOptions&)) {
-    c.modes.push_back(
-        {.key = "what",
-         .values = {what},
-         .accepts = c.only(std::move(accepts)),
-         .result = keys,
-         .run = [a, f](const Command& command) { return f(options_of(*a, command)); }});
+    c.modes.push_back({.key = "what",
+                       .values = {what},
+                       .accepts = c.only(std::move(accepts)),
+                       .result = keys,
+                       .run = [o, f](const Command& command) {
+                         const int threads = autograd::num_threads();
+                         o->threads = {threads};
+                         if (command.given("threads") || o->what == "ops") return f(*o);
+                         if (o->what == "gemm" || threads == 1)
+                           o->threads = {1};
+                         else
+                           o->threads = {1, threads};
+                         return f(*o);
+                       }});
   };
   mode("gemm", {}, kGemmKeys, bench_gemm);
   mode("ops", {}, kOpsKeys, bench_ops);

@@ -10,10 +10,12 @@
 #include "autograd/tensor/create.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
-#include "tools/heed/report/model_report.h"
 
 namespace heed {
 namespace {
+
+constexpr std::pair<const char*, std::int64_t> kVocabularies[] = {
+    {"micro", 32}, {"toy", 64}, {"chargpt", 65}, {"small", 65}};
 
 nn::Transformer model_of(const nn::RunConfig& config, std::int64_t vocabulary) {
   nn::validate(config);
@@ -22,6 +24,18 @@ nn::Transformer model_of(const nn::RunConfig& config, std::int64_t vocabulary) {
 }
 
 }  // namespace
+
+std::vector<std::string> bench_presets() {
+  std::vector<std::string> names;
+  for (const auto& [name, vocabulary] : kVocabularies) names.emplace_back(name);
+  return names;
+}
+
+std::int64_t bench_vocabulary(std::string_view preset) {
+  for (const auto& [name, vocabulary] : kVocabularies)
+    if (name == preset) return vocabulary;
+  throw std::logic_error("bench: no vocabulary for " + std::string(preset));
+}
 
 TrainingStep::TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary)
     : config_(config),
@@ -48,8 +62,6 @@ void TrainingStep::check_learned() const {
     throw std::logic_error(
         fmt::format("bench: the model does not learn its batch: {} then {}", first_, last_));
 }
-
-double TrainingStep::flop() { return report_on(model_).flops_per_token * tokens(); }
 
 Generation::Generation(const nn::RunConfig& config, std::int64_t vocabulary)
     : model_(model_of(config, vocabulary)) {

@@ -2,11 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
+#include "nn/train/run_cost.h"
 
 namespace heed {
+
+/// The names of those presets that are there for speed (nn/train/README.md).
+std::vector<std::string> bench_presets();
+/// The vocabulary that one of these is timed with.
+std::int64_t bench_vocabulary(std::string_view preset);
 
 /// A training step of a speed preset's configuration on one batch. ValueError as nn::validate().
 class TrainingStep {
@@ -17,8 +26,8 @@ class TrainingStep {
   /// logic_error unless the last loss is below the first: wrong steps have no speed.
   void check_learned() const;
   double tokens() const { return double(config_.batch * config_.model.context); }
-  /// Of one step, as ModelReport::flops_per_token counts.
-  double flop();
+  /// Of one step, as nn::flops_per_token() counts.
+  double flop() const { return nn::flops_per_token(model_) * tokens(); }
 
  private:
   nn::RunConfig config_;

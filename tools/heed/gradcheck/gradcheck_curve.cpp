@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "autograd/check/curve.h"
-#include "tools/heed/gradcheck/gradcheck_report.h"
+#include "tools/heed/gradcheck/gradcheck.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/plot.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "autograd/check/mutants.h"
-#include "tools/heed/gradcheck/gradcheck_report.h"
+#include "tools/heed/gradcheck/gradcheck.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 

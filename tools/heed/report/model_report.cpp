@@ -6,6 +6,7 @@
 #include "autograd/base/pool.h"
 #include "autograd/tensor/create.h"
 #include "nn/layers/probe.h"
+#include "nn/train/run_cost.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
@@ -22,18 +23,10 @@ double standard_deviation(const nn::Tensor& parameter) {
 ModelReport report_on(nn::Transformer& model) {
   ModelReport r;
   r.parameters = nn::parameters(model);
-  std::int64_t in_products = 0;
-  for (const nn::NamedTensor& p : r.parameters) {
-    r.count += p.tensor.numel();
-    const bool looked_up =
-        p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
-    if (p.tensor.rank() >= 2 && !nn::is_bias(p.name) && !looked_up) in_products += p.tensor.numel();
-  }
+  r.count = nn::count_parameters(model);
   const nn::Transformer::Options& o = model.options;
   const nn::MultiHeadAttention& attn = model.blocks[0].attn;
-  r.flops_per_token =
-      6.0 * double(in_products) + 6.0 * double(o.layers * o.context * o.attention.heads *
-                                               (attn.options.d_head + attn.options.d_value));
+  r.flops_per_token = nn::flops_per_token(model);
   const std::string_view reason = attn.composite_reason();
   r.attention = reason.empty() ? "fused" : "composite because of " + std::string(reason);
   r.parameter_bytes = double(r.count) * (o.attention.dtype == autograd::float64 ? 8 : 4);

@@ -8,11 +8,8 @@ namespace heed {
 
 struct ModelReport {
   std::vector<nn::NamedTensor> parameters;
-  std::int64_t count = 0;  ///< of numbers in all parameters
-  /// Forward and backward of one token in a full context: 6 x parameters of matrix products + 6 x
-  /// layers x context x heads x (d_head + d_value) (Chowdhery et al. 2022, appendix B; masked work
-  /// counted).
-  double flops_per_token = 0;
+  std::int64_t count = 0;       ///< of numbers in all parameters
+  double flops_per_token = 0;   ///< nn::flops_per_token()
   std::string attention;        ///< "fused", or "composite because of ..."
   double parameter_bytes = 0;   ///< weights alone
   double training_bytes = 0;    ///< weights, gradients and AdamW's two moments

@@ -1,24 +1,31 @@
-// The gradient checks as a report: every registered op and layer, every layout, both orders.
+// heed gradcheck: what is asked for, and the report of each mode.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "autograd/check/gradcheck.h"
+#include "nn/io/enum_names.h"
 #include "tools/heed/report/report.h"
 
 namespace heed {
 
+enum class OracleChoice { kDifferences, kDual, kBoth };
+
 struct GradcheckRequest {
-  std::vector<std::string> ops;                ///< names of checks; empty: all that are registered
-  std::int64_t order = 2;                      ///< 1: gradients; 2: gradients of gradients too
-  bool differences = true, dual = true;        ///< which oracles
-  std::int64_t seed = 1;                       ///< of cotangents and directions
-  std::vector<autograd::CheckLayout> layouts;  ///< empty: all
-  std::string junit;                           ///< a JUnit file to write; empty: none
-  std::string curve;                           ///< of report_curves(): the picture to draw
-  std::string run;                             ///< of report_run_gradcheck(): the run directory
-  std::int64_t seconds = 5;                    ///< to spend on that
+  std::vector<std::string> ops;  ///< names of checks; empty: all that are registered
+  std::int64_t order = 2;        ///< 1: gradients; 2: gradients of gradients too
+  OracleChoice oracle = OracleChoice::kBoth;
+  std::int64_t seed = 1;             ///< of cotangents and directions
+  std::vector<std::string> layouts;  ///< names of memory layouts; empty: all
+  std::string junit;                 ///< a JUnit file to write; empty: none
+  std::string curve;                 ///< of report_curves(): the picture to draw
+  bool mutants = false;              ///< report_mutants()
+  std::string run;                   ///< of report_run_gradcheck(): the run directory
+  std::int64_t seconds = 5;          ///< to spend on that
+
+  /// Order, oracles and seed.
+  autograd::GradcheckOptions options() const;
 };
 
 /// The checks of these names, all if there are none. UsageError on a name that is not registered.
@@ -91,3 +98,11 @@ inline constexpr Column kRunGradcheckKeys[] = {{"run"},
                                                rows("tensors", kCheckedTensorColumns)};
 
 }  // namespace heed
+
+template <>
+struct heed::nn::EnumNames<heed::OracleChoice> {
+  static constexpr std::pair<heed::OracleChoice, const char*> kTable[] = {
+      {heed::OracleChoice::kDifferences, "fd"},
+      {heed::OracleChoice::kDual, "dual"},
+      {heed::OracleChoice::kBoth, "both"}};
+};

@@ -1,0 +1,119 @@
+#include "tools/heed/bench/products.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include "autograd/base/parallel.h"
+#include "autograd/kernels/kernels.h"
+#include "autograd/kernels/simd/gemm_bf16.h"
+
+namespace heed {
+namespace {
+
+namespace kernels = autograd::kernels;
+
+// By themselves their threads spin for up to 200 ms after a product, on cores that the next one to
+// be timed needs; ours do for half a millisecond. Read when a library is loaded; what the user has
+// set stands.
+void* open_first(std::initializer_list<const char*> names) {
+  setenv("GOMP_SPINCOUNT", "20000", 0);
+  setenv("KMP_BLOCKTIME", "1", 0);
+  setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
+  for (const char* name : names)
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  return nullptr;
+}
+
+template <class F>
+F* function(void* library, const char* name) {
+  return library ? reinterpret_cast<F*>(dlsym(library, name)) : nullptr;
+}
+
+std::function<void(int)> thread_setter(void* library, const char* name) {
+  auto* set = function<void(int)>(library, name);
+  return [set](int n) {
+    if (set) set(n);
+  };
+}
+
+// CBLAS: row-major is 101, no transposition 111, transposition 112.
+std::optional<ProductLibrary> load_cblas(const char* name, std::initializer_list<const char*> files,
+                                         const char* set_threads) {
+  using Sgemm = void(int, int, int, int, int, int, float, const float*, int, const float*, int,
+                     float, float*, int);
+  void* library = open_first(files);
+  auto* sgemm = function<Sgemm>(library, "cblas_sgemm");
+  if (!sgemm) return std::nullopt;
+  return ProductLibrary{name,
+                        [sgemm](const ProductShape& p, const float* a, const float* b, float* c) {
+                          sgemm(101, p.trans_a ? 112 : 111, p.trans_b ? 112 : 111, int(p.m),
+                                int(p.n), int(p.k), 1.0f, a, int(p.trans_a ? p.m : p.k), b,
+                                int(p.trans_b ? p.k : p.n), 0.0f, c, int(p.n));
+                        },
+                        thread_setter(library, set_threads)};
+}
+
+std::optional<ProductLibrary> load_onednn() {
+  // Its C interface: row-major, 'N' or 'T', 0 for success.
+  using Sgemm = int(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*,
+                    std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
+  void* library = open_first({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"});
+  auto* sgemm = function<Sgemm>(library, "dnnl_sgemm");
+  if (!sgemm) return std::nullopt;
+  // Debian's build runs on OpenMP, whose runtime counts the threads.
+  return ProductLibrary{
+      "oneDNN",
+      [sgemm](const ProductShape& p, const float* a, const float* b, float* c) {
+        sgemm(p.trans_a ? 'T' : 'N', p.trans_b ? 'T' : 'N', p.m, p.n, p.k, 1.0f, a,
+              p.trans_a ? p.m : p.k, b, p.trans_b ? p.k : p.n, 0.0f, c, p.n);
+      },
+      thread_setter(open_first({"libgomp.so.1", "libomp.so.5"}), "omp_set_num_threads")};
+}
+
+ProductLibrary own_library(std::string name, void (*gemm)(const kernels::Gemm<float>&)) {
+  return {std::move(name),
+          [gemm](const ProductShape& p, const float* a, const float* b, float* c) {
+            gemm(gemm_of(p, a, b, c));
+          },
+          autograd::set_num_threads};
+}
+
+std::vector<ProductLibrary> heed_and(std::initializer_list<std::optional<ProductLibrary>> others) {
+  std::vector<ProductLibrary> list = {own_library("heed", kernels::gemm)};
+  for (const std::optional<ProductLibrary>& library : others)
+    if (library) list.push_back(*library);
+  return list;
+}
+
+}  // namespace
+
+kernels::Gemm<float> gemm_of(const ProductShape& p, const float* a, const float* b, float* c) {
+  kernels::Gemm<float> g;
+  g.m = p.m, g.n = p.n, g.k = p.k;
+  g.a = a, g.a_row = p.trans_a ? 1 : p.k, g.a_col = p.trans_a ? p.m : 1;
+  g.b = b, g.b_row = p.trans_b ? 1 : p.n, g.b_col = p.trans_b ? p.k : 1;
+  g.c = c, g.c_row = p.n, g.c_col = 1;
+  return g;
+}
+
+std::vector<ProductLibrary> load_product_libraries() {
+  return heed_and(
+      {load_onednn(),
+       load_cblas("OpenBLAS", {"libopenblas.so.0", "libopenblas.so"}, "openblas_set_num_threads"),
+       load_cblas("MKL", {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"},
+                  "MKL_Set_Num_Threads")});
+}
+
+std::vector<ProductLibrary> load_peak_libraries(autograd::Precision matmul) {
+  std::optional<ProductLibrary> rounded;
+  if (matmul == autograd::Precision::kBfloat16)
+    rounded =
+        own_library(std::string("heed, bfloat16 by ") + kernels::bf16_way(), kernels::gemm_bf16);
+  return heed_and({load_onednn(), rounded});
+}
+
+}  // namespace heed

@@ -61,8 +61,6 @@ class Bits : public AnswerTask {
 
 }  // namespace
 
-std::vector<Setting> BitsOptions::parameters() { return {}; }
-
 std::unique_ptr<Task> make_bits(const BitsOptions& options) {
   return std::make_unique<Bits>(options);
 }

@@ -11,6 +11,7 @@ using namespace autograd;
 
 namespace {
 
+// By type; DyckOptions allows as many.
 constexpr const char* kBrackets[] = {"()", "[]", "{}", "<>", "«»", "⟨⟩", "⌈⌉", "⌊⌋"};
 
 // Token 2 i opens type i, token 2 i + 1 closes it.
@@ -107,11 +108,6 @@ class Dyck : public Task {
 };
 
 }  // namespace
-
-std::vector<Setting> DyckOptions::parameters() {
-  return {{"types", types, {2, double(std::size(kBrackets))}, "kinds of brackets"},
-          {"depth", depth, {1, 64}, "most brackets open at a time"}};
-}
 
 std::unique_ptr<Task> make_dyck(const DyckOptions& options) {
   return std::make_unique<Dyck>(options);

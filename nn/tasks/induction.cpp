@@ -110,11 +110,6 @@ class Induction : public Task {
 
 }  // namespace
 
-std::vector<Setting> InductionOptions::parameters() {
-  return {{"vocabulary", vocabulary, {2, 52}, "different tokens"},
-          {"periods", periods, {1, 52}, "lengths of a block, each as likely"}};
-}
-
 std::unique_ptr<Task> make_induction(const InductionOptions& options) {
   return std::make_unique<Induction>(options);
 }

@@ -113,10 +113,6 @@ class Markov : public Task {
 
 }  // namespace
 
-std::vector<Setting> MarkovOptions::parameters() {
-  return {{"symbols", symbols, {2, 52}, "different tokens"}};
-}
-
 std::unique_ptr<Task> make_markov(const MarkovOptions& options) {
   return std::make_unique<Markov>(options);
 }

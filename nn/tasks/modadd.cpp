@@ -14,7 +14,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kContext = 3, kMostNumbers = 119;
+constexpr std::int64_t kContext = 3;
 
 // One character for each number: 0-9 a-z A-Z, then Greek and Cyrillic small letters.
 Vocabulary numbers(std::int64_t modulus) {
@@ -124,14 +124,6 @@ class Modadd : public AnswerTask {
 };
 
 }  // namespace
-
-std::vector<Setting> ModaddOptions::parameters() {
-  return {{"modulus", modulus, {2, double(kMostNumbers)}, "p: numbers are 0 to p - 1"},
-          {"train-share", train_share, {0, 1, true, true}, "part of the sums to train on"},
-          {"split", split, std::vector<std::string>{"ordered", "unordered"},
-           "ordered: a + b may be in training and b + a not"},
-          {"split-seed", split_seed, {0, 0xffffffff}, "which sums are held out"}};
-}
 
 std::unique_ptr<Task> make_modadd(const ModaddOptions& options) {
   return std::make_unique<Modadd>(options);

@@ -46,10 +46,6 @@ class Random : public Task {
 
 }  // namespace
 
-std::vector<Setting> RandomOptions::parameters() {
-  return {{"vocabulary", vocabulary, {2, 52}, "different tokens"}};
-}
-
 std::unique_ptr<Task> make_random(const RandomOptions& options) {
   return std::make_unique<Random>(options);
 }

@@ -104,12 +104,6 @@ class Recall : public Task {
 
 }  // namespace
 
-std::vector<Setting> RecallOptions::parameters() {
-  return {{"pairs", pairs, {1, 31}, "keys with their values"},
-          {"filler", filler, std::vector<std::string>{"blank", "random"},
-           "what stands between the queries"}};
-}
-
 std::unique_ptr<Task> make_recall(const RecallOptions& options) {
   return std::make_unique<Recall>(options);
 }

@@ -53,10 +53,6 @@ class Reverse : public AnswerTask {
 
 }  // namespace
 
-std::vector<Setting> ReverseOptions::parameters() {
-  return {{"vocabulary", vocabulary, {1, 52}, "different tokens"}};
-}
-
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options) {
   return std::make_unique<Reverse>(options);
 }

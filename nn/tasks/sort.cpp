@@ -68,10 +68,6 @@ class Sort : public NumberedTask {
 
 }  // namespace
 
-std::vector<Setting> SortOptions::parameters() {
-  return {{"digits", digits, {2, 10}, "different digits"}};
-}
-
 std::unique_ptr<Task> make_sort(const SortOptions& options) {
   TaskFacts facts = make_sort_facts(options);  // first: they check the options
   return std::make_unique<Sort>(std::move(facts), options);

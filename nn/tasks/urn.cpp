@@ -75,10 +75,6 @@ class Urn : public Task {
 
 }  // namespace
 
-std::vector<Setting> UrnOptions::parameters() {
-  return {{"colors", colors, {2, 52}, "different tokens"}};
-}
-
 std::unique_ptr<Task> make_urn(const UrnOptions& options) { return std::make_unique<Urn>(options); }
 
 }  // namespace heed::nn

@@ -106,8 +106,13 @@ std::vector<TomlItem> read_toml(const std::string& text, const std::string& file
 }
 
 std::string read_toml_text(const std::string& file) {
-  constexpr std::uint64_t kMost = 1'000'000;  // bytes
-  return autograd::read_file(file, kMost);
+  constexpr std::uint64_t kMost = 1'000'000;
+  const autograd::InputFile input(file);  // refuses a pipe or a device, which might never end
+  check<autograd::IoError>(input.size() <= kMost, file, "has ", input.size(),
+                           " bytes; a file of settings has at most ", kMost);
+  std::string text(std::size_t(input.size()), '\0');
+  input.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 const Setting& setting_named(const TomlItem& item, const std::vector<Setting>& settings) {

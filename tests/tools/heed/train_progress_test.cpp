@@ -1,8 +1,7 @@
 // What heed train says: every line fits into 80 columns, and says what it should.
-#include "tools/heed/train/train_run.h"
-
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/train/train_run.h"
 
 namespace {
 

@@ -75,8 +75,8 @@ Report eval(const EvalArguments& a) {
   if (!std::isfinite(e.loss))
     report.fail(kNumeric, "eval: the loss is not finite; first " + e.trouble);
   else if (nn::leaks(e))
-    report.fail(kCheckFailed, fmt::format("{}; run heed verify causality {}", nn::leak_text(e),
-                                          folder.string()));
+    report.fail(kCheckFailed,
+                fmt::format("{}; run heed verify causality {}", nn::leak_text(e), folder.string()));
   return report;
 }
 

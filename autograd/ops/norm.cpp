@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "autograd/base/parallel.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/operands.h"

@@ -6,8 +6,6 @@
 // Argument-dependent lookup adds heed::autograd's (heed::nn's) functions of the same name to such
 // calls, so a user's max(Tensor, Tensor) or split(Tensor, int) competes with the op of that name:
 // no library can exclude that for the names of its ops.
-#include <string>
-#include <vector>
 
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -17,42 +15,22 @@ namespace user {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-template <class... Given>
-std::string check(const Given&...) {
-  return "check";
-}
-template <class... Given>
-std::string fail(const Given&...) {
-  return "fail";
-}
-template <class... Given>
-std::string join(const Given&...) {
-  return "join";
-}
-template <class... Given>
-std::string map(const Given&...) {
-  return "map";
-}
-template <class... Given>
-std::string zip(const Given&...) {
-  return "zip";
-}
-template <class... Given>
-std::string unify(const Given&...) {
-  return "unify";
-}
-template <class... Given>
-std::string lift(const Given&...) {
-  return "lift";
-}
-template <class... Given>
-std::string difference(const Given&...) {
-  return "difference";
-}
-template <class... Given>
-std::string run_check(const Given&...) {
-  return "run_check";
-}
+// A function of the user's that takes anything and returns its own name.
+#define OF_A_USER(name)               \
+  template <class... Given>           \
+  std::string name(const Given&...) { \
+    return #name;                     \
+  }
+OF_A_USER(check)
+OF_A_USER(fail)
+OF_A_USER(join)
+OF_A_USER(map)
+OF_A_USER(zip)
+OF_A_USER(unify)
+OF_A_USER(lift)
+OF_A_USER(difference)
+OF_A_USER(run_check)
+#undef OF_A_USER
 
 // Calls each with the arguments that heed's own helpers of these names take.
 std::string call_all() {

@@ -1,6 +1,4 @@
 // check_attention names every mistake it is fed, alone and in pairs, and passes what is right.
-#include <cmath>
-
 #include "examples/exercises/attention.h"
 #include "examples/exercises/check_attention.h"
 #include "tests/support/catch.h"

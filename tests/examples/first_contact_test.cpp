@@ -2,19 +2,10 @@
 // default model continues rightly, whatever the seed (label tasks).
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <iostream>
-#include <optional>
 #include <regex>
-#include <set>
 
 #include "autograd/base/files.h"
-#include "nn/io/safetensors.h"
-#include "nn/study/head_importance.h"
-#include "nn/study/patching.h"
-#include "nn/study/study.h"
-#include "nn/train/generate.h"
-#include "nn/train/trainer.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/recipes.h"
 

@@ -2,11 +2,6 @@
 // composite of public ops and spelled in einsums, which know nothing of either.
 #pragma once
 
-#include <cmath>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "autograd/engine/engine.h"
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"

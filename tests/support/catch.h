@@ -1,7 +1,35 @@
-// Catch2, version 2 (Debian 12) or 3 (Debian 13), under one name.
+// Catch2, version 2 (Debian 12) or 3 (Debian 13), under one name, and the parts of the standard
+// library that most tests use: precompiled.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <span>
+#include <sstream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
@@ -19,3 +47,18 @@ inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+/// What the E says that f throws; empty if f throws nothing. Other exceptions pass.
+template <class E = std::exception, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return {};
+}
+
+/// The expression throws a `type` that says `text`.
+#define CHECK_ERROR(type, expression, text) \
+  CHECK(message_of<type>([&] { static_cast<void>(expression); }) == (text))

@@ -90,6 +90,19 @@ inline bool is_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 /// Half the distance of neighbors at 1: the largest relative rounding error.
 inline double unit_roundoff(DType dtype) { return dtype == float32 ? 0x1p-24 : 0x1p-53; }
 
+/// Largest |got - want| in units of the dtype's roundoff of `scale`; inf where NaN or inf differ.
+inline double worst_error(const Tensor& got, const V& want, const V& scale) {
+  const V g = values(got);
+  REQUIRE(g.size() == want.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    if (g[i] == want[i] || (std::isnan(g[i]) && std::isnan(want[i]))) continue;
+    const double error = std::abs(g[i] - want[i]) / (scale[i] * unit_roundoff(got.dtype()));
+    if (!(error <= worst)) worst = std::isnan(error) ? kInf : error;
+  }
+  return worst;
+}
+
 /// Same shape, dtype and bits (NaN equals NaN).
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;

@@ -1,11 +1,6 @@
 // The maps of a study's page, read back.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "nn/io/json.h"
 #include "tests/support/catch.h"
 

@@ -1,11 +1,7 @@
 // What the tests of pictures ask of them.
 #pragma once
 
-#include <algorithm>
-#include <exception>
-#include <sstream>
-#include <string>
-
+#include "tests/support/catch.h"
 #include "tools/plot/plot.h"
 
 namespace heed::plot {
@@ -47,17 +43,6 @@ inline std::string text_faults(const Image& image) {
 inline bool says(const Image& image, const std::string& text) {
   return std::any_of(image.text_boxes().begin(), image.text_boxes().end(),
                      [&](const TextBox& box) { return box.text == text; });
-}
-
-// What `f` throws says; empty if it does not throw. (Catch2 v2 and v3 spell their matchers apart.)
-template <class F>
-std::string error_text(F f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace heed::plot

@@ -1,13 +1,6 @@
 // What the tests of the recipes share: a run to its end, and bounds that every one keeps.
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <iostream>
-#include <string>
-#include <vector>
-
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"
 

@@ -1,11 +1,10 @@
 // Runs that tests train in no time, and what is left of them.
 #pragma once
 
-#include <filesystem>
-#include <string>
-
 #include "autograd/base/files.h"
+#include "nn/run/run_folder.h"
 #include "nn/train/trainer.h"
+#include "tests/support/catch.h"
 
 namespace heed::nn::testing {
 
@@ -26,8 +25,24 @@ inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
   }
 }
 
+/// What the NumericError of the next step says; empty if there is none.
+inline std::string error_of_step(Trainer& t) {
+  return message_of<autograd::NumericError>([&] { t.step(); });
+}
+
 inline std::string bytes_of(const std::filesystem::path& file) {
   return autograd::read_file(file.string());
+}
+
+/// Two folders hold the same run, byte for byte; `best` if it was evaluated.
+inline void check_same_run(const std::filesystem::path& a, const std::filesystem::path& b,
+                           bool best = true) {
+  for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
+                           "metrics.csv", "config.toml"}) {
+    CAPTURE(file);
+    if (best || file != std::string("best.safetensors"))
+      CHECK(bytes_of(a / file) == bytes_of(b / file));
+  }
 }
 
 }  // namespace heed::nn::testing

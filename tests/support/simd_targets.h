@@ -2,9 +2,6 @@
 // between targets, so compare with an oracle on each.
 #pragma once
 
-#include <cstdlib>
-#include <string>
-
 #include "autograd/kernels/simd/simd.h"
 #include "tests/support/catch.h"
 

@@ -1,15 +1,8 @@
 // What the tests of the tasks share: a batch as rows, Bayes by counting, and how far chance may go.
 #pragma once
 
-#include <cmath>
-#include <map>
-#include <numeric>
-#include <string>
-#include <vector>
-
-#include "autograd/base/error.h"
-#include "nn/tasks/task.h"
 #include "nn/tasks/tasks.h"
+#include "tests/support/catch.h"
 
 namespace heed::nn::testing {
 
@@ -40,12 +33,7 @@ inline std::string text_of(const Task& task, const Ids& ids) {
 
 template <class F>
 std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const autograd::ValueError& e) {
-    return e.what();
-  }
-  return "no ValueError";
+  return message_of<autograd::ValueError>(f);
 }
 
 // Probability of each prefix of each sequence; the Bayes-optimal predictor is a ratio of two.

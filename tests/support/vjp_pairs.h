@@ -2,9 +2,6 @@
 // wrong.
 #pragma once
 
-#include <sstream>
-#include <string>
-
 #include "autograd/check/check_vjp.h"
 #include "tests/support/catch.h"
 

@@ -97,15 +97,16 @@ int run(int argc, char** argv) {
   }
   Command& command = *line.command;
   if (command.given("config")) command.read_config_file(commands);
-  if (const int processes = launcher().size; processes > 1 && !command.several)
-    usage_error("heed {} is for one process, not {}; leave out mpirun", command.name, processes);
-  const Mode* mode = command.modes.empty() ? nullptr : &command.mode();
+  const Mode& mode = command.mode();
+  if (const int processes = launcher().size; processes > 1 && !mode.several)
+    usage_error("heed {} is for one process, not {}; leave out mpirun",
+                command.name + (mode.key.empty() ? "" : " " + mode.name()), processes);
   if (command.set_defaults) command.set_defaults(command);
   command.assign();
   if (command.json && command.csv) usage_error("--json and --csv are two forms; leave out one");
   if (command.threads > 0) autograd::set_num_threads(int(command.threads));
   if (!command.simd.empty()) autograd::kernels::force_simd_target(command.simd);
-  return mode ? print_report(mode->run(command), command) : command.run(command);
+  return print_report(mode.run(command), command);
 }
 
 }  // namespace

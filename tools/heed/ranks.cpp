@@ -79,10 +79,11 @@ int own_share_of_cores(const MpiTable& mpi) {
 
 }  // namespace
 
-nn::RankSession* join_ranks(bool own_threads) {
+nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
-  nn::RankSession::check_size(started.size);  // before MPI, so that the root alone prints it
+  nn::RankSession::check_size(started.size,
+                              accumulate);  // before MPI, so that the root alone prints it
   transport = std::make_unique<MpiTransport>(load_module(started.size));
   if (transport->size != started.size)
     usage_error(
@@ -100,12 +101,13 @@ void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks) {
   if (ranks) ranks->run_as_root(trainer, version_text());
 }
 
-int work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make) {
+Report work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make) {
   const InterruptGuard interrupt;
   const std::uint64_t status = ranks.run_as_worker(make, version_text());
-  if (status & nn::kStop) return kInterrupted;
-  if (status & nn::kNotFinite) return kNumeric;
-  return status & nn::kDiffers ? kUsage : kOk;
+  return Report::failed(status & nn::kStop        ? kInterrupted
+                        : status & nn::kNotFinite ? kNumeric
+                        : status & nn::kDiffers   ? kUsage
+                                                  : kOk);
 }
 
 int leave_ranks(int code) {

@@ -6,6 +6,7 @@
 
 #include "nn/train/rank_session.h"
 #include "nn/train/trainer.h"
+#include "tools/heed/report/report.h"
 
 namespace heed {
 
@@ -13,14 +14,14 @@ namespace heed {
 /// launcher started several processes. Call it once in a process. `own_threads`: the number of
 /// threads becomes the number of cores that this process may use, divided among the ranks of this
 /// machine that may use the same. UsageError without the module; ValueError if the number of ranks
-/// is not a power of two.
-nn::RankSession* join_ranks(bool own_threads);
+/// is not a power of two, or more than the shards `accumulate` of the run (0: not known yet).
+nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate = 0);
 
 /// run_as_root() of the session, if there is one.
 void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks);
 
-/// run_as_worker() of the session. Returns the exit code; the root alone prints.
-int work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
+/// run_as_worker() of the session. Returns a report of the exit code alone; the root prints.
+Report work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
 
 /// Call it before a process that may be a rank exits with `code`, which it returns. If the session
 /// has ended it waits for all ranks; else this rank has an error that the others do not know, and

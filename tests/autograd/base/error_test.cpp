@@ -1,11 +1,5 @@
 // What the texts of errors are made of.
-#include "autograd/base/error.h"
-
-#include <cmath>
-#include <sstream>
-
-#include "autograd/base/dtype.h"
-#include "autograd/base/shape.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 using namespace heed::autograd;

@@ -1,15 +1,13 @@
 // parallel_for: every index once, nested, from two threads.
-#include "autograd/base/parallel.h"
+#include "autograd/autograd.h"
 
 #if defined(__linux__)
 #include <sched.h>
 #endif
 
-#include <algorithm>
 #include <atomic>
 #include <thread>
 
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 #include "tests/support/threads.h"
 

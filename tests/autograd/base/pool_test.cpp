@@ -1,14 +1,10 @@
 // The pool: alignment, size classes, reuse, counting, frees from other threads.
 #include "autograd/base/pool.h"
 
-#include <cstring>
-#include <fstream>
 #include <new>
 #include <thread>
-#include <vector>
 
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 namespace {

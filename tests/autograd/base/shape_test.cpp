@@ -1,10 +1,5 @@
 // Shapes: what they are made from, and the places of their entries.
-#include "autograd/base/shape.h"
-
-#include <type_traits>
-#include <utility>
-
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 using namespace heed::autograd;

@@ -84,23 +84,7 @@ TEST_CASE("a forward that overflows beside x is told so, not backward") {
   CHECK(says(report, "forward is not finite at places near x"));
 }
 
-TEST_CASE("a point on a kink is moved, and the move reported") {
-  const Pair<double> relu = {[](const Arrays<double>& x) {
-                               Arrays<double> y = x;
-                               for (double& e : y[0]) e = std::max(e, 0.0);
-                               return y;
-                             },
-                             [](const Arrays<double>& x, const Arrays<double>& v) {
-                               Arrays<double> g = v;
-                               for (std::size_t j = 0; j < g[0].size(); ++j) g[0][j] *= x[0][j] > 0;
-                               return g;
-                             }};
-  const CheckReport on = check_pair(relu, {{1, 0, -2}});
-  CHECK(on.ok());
-  REQUIRE(on.moved.size() == 1);
-  CHECK(on.moved[0].entry.at == 1);
-  CHECK(on.moved[0].from == 0);
-  CHECK(std::abs(on.moved[0].to) > 0);
+TEST_CASE("each of several inputs on a kink is moved") {
   const Pair<double> product = {[](const Arrays<double>& x) {
                                   double y = 1;
                                   for (const auto& input : x) y *= 1 + std::abs(input[0]);
@@ -117,9 +101,6 @@ TEST_CASE("a point on a kink is moved, and the move reported") {
   const CheckReport all = check_pair(product, {{0}, {0}, {0}, {0}, {0}});
   CHECK(all.ok());
   CHECK(all.moved.size() == 5);
-  const CheckReport near = check_pair(relu, {{1, 1e-3, -1e-4, 1e-9}});
-  CHECK(near.ok());
-  CHECK(near.moved.empty());
 }
 
 TEST_CASE("a function that is finite at x alone fails") {

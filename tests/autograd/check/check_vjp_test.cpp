@@ -80,15 +80,6 @@ TEMPLATE_TEST_CASE("right gradients pass in both types", "", float, double) {
   CHECK(loss.digits() >= digits);
 }
 
-TEMPLATE_TEST_CASE("ggml's three survivors die: softmax backward times -7, 0 and 1000", "", float,
-                   double) {
-  for (const double factor : {-7.0, 0.0, 1000.0}) {
-    const CheckReport report = check_pair(softmax_pair<TestType>(TestType(factor)), kRow<TestType>);
-    CHECK(report.verdict == Verdict::kWrong);
-    CHECK(says(report, "input 0 at ["));
-  }
-}
-
 TEST_CASE("one wrong entry is named with both values") {
   const auto wrong = wrong_squares([](Arrays<double>& g) { g[1][2] *= 1.001; });
   const CheckReport report = check_pair(wrong, {{1, 2}, {3, 4, 5, 6}});
@@ -100,19 +91,7 @@ TEST_CASE("one wrong entry is named with both values") {
   CHECK(says(report, "input 1 at [2]: backward gives"));
 }
 
-TEST_CASE("verdict and digits are the same at every scale of the function") {
-  const Pair<double> pairs[] = {softmax_pair<double>(), cross_entropy_pair<double>(2),
-                                softmax_pair<double>(1.0001)};
-  for (const Pair<double>& pair : pairs) {
-    const CheckReport one = check_pair(pair, kRow<double>);
-    for (const int exponent : {-100, -37, 1, 64, 100}) {
-      const CheckReport report = check_pair(scaled(pair, exponent), kRow<double>);
-      CHECK(report.verdict == one.verdict);
-      CHECK(report.digits() == one.digits());
-      CHECK(report.worst().at == one.worst().at);
-      CHECK(report.killed == one.killed);
-    }
-  }
+TEST_CASE("in float, too, digits are the same at every scale of the function") {
   const CheckReport one = check_pair(cross_entropy_pair<float>(2), kRow<float>);
   for (const int exponent : {-80, 80}) {
     const auto report = check_pair(scaled(cross_entropy_pair<float>(2), exponent), kRow<float>);

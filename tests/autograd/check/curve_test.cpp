@@ -1,8 +1,6 @@
 // The error of differences against their step, where mathematics says what it is.
 #include "autograd/check/curve.h"
 
-#include <cmath>
-
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 

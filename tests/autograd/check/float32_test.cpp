@@ -2,13 +2,10 @@
 // registered check, and shapes that cross the kernels' seams.
 #include "autograd/check/float32.h"
 
-#include <map>
-#include <set>
-
-#include "autograd/base/parallel.h"
+#include "autograd/autograd.h"
 #include "autograd/kernels/simd/simd.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/threads.h"
 
 namespace {
 
@@ -123,18 +120,9 @@ TEST_CASE("rows of every tail agree with float64 on every target") {
   for (const Sample& s : samples) check_sample("tail", s);
 }
 
-class WithThreads {
- public:
-  explicit WithThreads(int n) { set_num_threads(n); }
-  ~WithThreads() { set_num_threads(before_); }
-  WithThreads(const WithThreads&) = delete;
-
- private:
-  int before_ = num_threads();
-};
-
 TEST_CASE("products, norms, sums and losses over a block or a chunk agree with float64") {
-  const WithThreads three(3);  // a product of one large k is shared out among two or more
+  const heed::autograd::testing::Threads three(
+      3);  // a product of one large k is shared out among two or more
   SampleGen g(32);
   Samples samples;
   for (const std::int64_t k : {191, 192, 193, 383, 384, 385, 577})

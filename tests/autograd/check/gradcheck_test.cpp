@@ -1,10 +1,6 @@
 // The checker's verdicts: no floor, no scale, per entry; kinks, noise and zeros.
-#include "autograd/check/gradcheck.h"
-
-#include <cmath>
-
+#include "autograd/autograd.h"
 #include "autograd/check/differences.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
 namespace {

@@ -2,12 +2,8 @@
 // a wrong gradient is a defect.
 #include "autograd/check/mutants.h"
 
-#include <map>
-#include <set>
-
-#include "autograd/check/gradcheck.h"
+#include "autograd/autograd.h"
 #include "autograd/check/mutations.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -52,11 +48,8 @@ TEST_CASE("a wrong softmax dies, and would live if its outputs were summed") {
     const GradcheckOptions options{.use_differences = oracle == Oracle::kDifferences,
                                    .use_dual = oracle == Oracle::kDual};
     CHECK(passes(1, right, options));
-    for (const double factor : {-7.0, 0.0, 1000.0}) {
-      CAPTURE(oracle_name(oracle), factor);
-      CHECK(!passes(factor, right, options));
-    }
-    for (const double factor : {-7.0, 0.0}) CHECK(passes(factor, summed, options));
+    CHECK(!passes(-7, right, options));
+    CHECK(passes(-7, summed, options));
   }
 }
 

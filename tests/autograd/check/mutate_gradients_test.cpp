@@ -1,9 +1,6 @@
 // Mutations of gradients: scopes nest, and an exception in one loses none.
-#include <stdexcept>
-
+#include "autograd/autograd.h"
 #include "autograd/check/mutants.h"
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
 namespace {

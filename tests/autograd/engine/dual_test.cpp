@@ -1,8 +1,6 @@
 // Dual numbers: arithmetic and functions against derivatives in closed form.
 #include "autograd/base/dual.h"
 
-#include <functional>
-
 #include "autograd/tensor/create.h"
 #include "tests/support/catch.h"
 

@@ -1,11 +1,7 @@
 // The engine: what accumulates where, modes, errors, and graphs too deep for any recursion.
-#include "autograd/engine/engine.h"
-
 #include <thread>
 
-#include "autograd/graph/graph.h"
-#include "autograd/graph/inplace.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 

@@ -1,9 +1,5 @@
 // Derivatives of derivatives: create_graph, hvp, jacobian, jvp, and one inside another.
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 

@@ -1,11 +1,5 @@
 // Hooks: their order, what they may change and call, and walks inside a walk.
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 

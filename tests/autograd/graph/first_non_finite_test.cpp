@@ -1,11 +1,6 @@
 // The op that first turns finite numbers into NaN or infinity is named, forward and backward, and
 // an infinity that was asked for is not.
-#include "autograd/graph/first_non_finite.h"
-
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 

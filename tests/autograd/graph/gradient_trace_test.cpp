@@ -1,8 +1,6 @@
 // Why no gradient reaches a tensor: each way to cut a graph is told apart, with the op where it
 // happens.
-#include "autograd/graph/gradient_trace.h"
-
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 

@@ -1,11 +1,5 @@
 // Writes in place: what refuses them, and what they make stale.
-#include "autograd/graph/inplace.h"
-
-#include <vector>
-
-#include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
 #include "tests/support/layouts.h"
@@ -66,12 +60,15 @@ TEST_CASE("masks and indices changed in place after use are errors too") {
   const Tensor x = leaf({3, 4});
   const Tensor mask = from_data(std::vector<bool>{true, false}, {2});
   const Tensor index = zeros({2}, int64);
-  const std::vector<Tensor> ys = {masked_fill(x, mask, 0),
-                                  where(mask, x, x * 2.0),
-                                  gather(x, 0, index),
-                                  index_select(x, 0, index),
-                                  scatter_add(zeros({2}, float64), 0, index, x),
-                                  index_add(zeros({2}, float64), 0, index, x)};
+  const std::vector<Tensor> ys = {
+      masked_fill(x, mask, 0),
+      where(mask, x, x * 2.0),
+      gather(x, 0, index),
+      index_select(x, 0, index),
+      scatter_add(zeros({2}, float64), 0, index, x),
+      index_add(zeros({2}, float64), 0, index, x),
+      cross_entropy(x, select(index, 0, 0)),
+      attention(unsqueeze(x, 1), unsqueeze(x, 1), unsqueeze(x, 1), {.keep = KeepMask(mask)})};
   fill_(mask, 1);
   fill_(index, 1);
   for (std::size_t i = 0; i < ys.size(); ++i) {

@@ -1,9 +1,5 @@
 // Ops of a user's own: what their vjp may return.
-#include <vector>
-
-#include "autograd/check/gradcheck.h"
-#include "autograd/graph/graph.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 
 namespace {

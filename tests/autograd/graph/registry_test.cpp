@@ -1,16 +1,9 @@
 // The list of checks: what is in it, and that nothing else is.
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <regex>
-#include <set>
-#include <string>
 
-#include "autograd/check/gradcheck.h"
+#include "autograd/autograd.h"
 #include "autograd/check/sizes.h"
-#include "autograd/graph/graph.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
 

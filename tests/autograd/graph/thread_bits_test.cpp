@@ -1,12 +1,7 @@
 // Every registered op, composite and layer has the same bits at any number of threads, in float32
 // and float64: values and gradients. A new op is covered by its samples.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
 
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
 #include "tests/support/layouts.h"

@@ -4,17 +4,12 @@
 
 #include <bit>
 #include <cfloat>
-#include <cmath>
-#include <cstring>
-#include <random>
-#include <set>
-#include <vector>
 
-#include "autograd/base/error.h"
-#include "autograd/base/parallel.h"
+#include "autograd/autograd.h"
 #include "autograd/kernels/kernels.h"
 #include "tests/support/bf16_ways.h"
 #include "tests/support/catch.h"
+#include "tests/support/gemms.h"
 #include "tests/support/threads.h"
 
 namespace {
@@ -23,7 +18,7 @@ using namespace heed::autograd;
 using kernels::Gemm;
 using kernels::rounded_to_bfloat16;
 using std::int64_t;
-using testing::for_each_bf16_way;
+using namespace testing;
 
 using Floats = std::vector<float>;
 
@@ -86,26 +81,6 @@ TEST_CASE("every way rounds both operands to the nearest bfloat16") {
   });
 }
 
-struct Layout {
-  const char* name;
-  int64_t row, col, first;  // element [0, 0] is the `first`
-};
-std::vector<Layout> layouts(int64_t rows, int64_t cols) {
-  return {{"row-major", cols, 1, 0},
-          {"column-major", 1, rows, 0},
-          {"padded rows", cols + 3, 1, 0},
-          {"every other", 2 * cols, 2, 1},
-          {"negative rows", -cols, 1, (rows - 1) * cols}};
-}
-
-Floats random_floats(std::mt19937& random, int64_t n) {
-  Floats v(static_cast<std::size_t>(n));
-  for (float& x : v) x = float((double(random()) - 0x1p31) * 0x1p-31);
-  return v;
-}
-
-enum class Start { kNothing, kBias, kC };
-
 // The largest |error| / bound against the rounded operands, and against the operands themselves.
 // With r = 2^-8, half a unit in bfloat16's last of 8 digits, S = sum over k of |a b| and u = 2^-24:
 // a product of two bfloat16 is exact in float32; at most k + 1 additions round, each by u of a
@@ -114,12 +89,14 @@ struct Errors {
   double rounded = 0, whole = 0;
   bool untouched = true;  // what lies between the outputs
 };
-Errors errors_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Layout& la,
-                 const Layout& lb, Start start) {
+Errors errors_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const MatrixLayout& la,
+                 const MatrixLayout& lb, Start start) {
   const auto room = [](int64_t rows, int64_t cols) { return 4 * (rows + 3) * (cols + 3); };
-  const Floats a = random_floats(random, room(m, k)), b = random_floats(random, room(k, n));
+  const Floats a = random_values<float>(random, room(m, k)),
+               b = random_values<float>(random, room(k, n));
   const int64_t c_row = n + 5;
-  const Floats before = random_floats(random, m * c_row), bias = random_floats(random, n);
+  const Floats before = random_values<float>(random, m * c_row),
+               bias = random_values<float>(random, n);
   Floats c = before;
   Gemm<float> g;
   g.m = m, g.n = n, g.k = k;
@@ -162,8 +139,8 @@ Errors errors_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const La
 }
 
 void check_product(std::mt19937& random, int64_t m, int64_t n, int64_t k) {
-  const auto all_a = layouts(m, k), all_b = layouts(k, n);
-  const Layout &la = all_a[random() % all_a.size()], &lb = all_b[random() % all_b.size()];
+  const auto all_a = ways(m, k), all_b = ways(k, n);
+  const MatrixLayout &la = all_a[random() % all_a.size()], &lb = all_b[random() % all_b.size()];
   const auto start = Start(random() % 3);
   const Errors e = errors_of(random, m, n, k, la, lb, start);
   CAPTURE(m, n, k, la.name, lb.name, int(start), e.rounded, e.whole);
@@ -187,9 +164,9 @@ TEST_CASE("products of rounded operands agree with long double for every size, b
 TEST_CASE("every layout of both operands is read as it lies") {
   for_each_bf16_way([] {
     std::mt19937 random(7);
-    for (const Layout& la : layouts(18, 37))
-      for (const Layout& lb : layouts(37, 21)) {
-        const Errors e = errors_of(random, 18, 21, 37, la, lb, Start::kNothing);
+    for (const MatrixLayout& la : ways(18, 37))
+      for (const MatrixLayout& lb : ways(37, 21)) {
+        const Errors e = errors_of(random, 18, 21, 37, la, lb, Start::kZero);
         CAPTURE(la.name, lb.name, e.rounded);
         CHECK(e.rounded <= 1);
       }
@@ -198,47 +175,19 @@ TEST_CASE("every layout of both operands is read as it lies") {
 
 TEST_CASE("what rounding does to a product is of the size of its bound") {
   std::mt19937 random(8);
-  const Errors e =
-      errors_of(random, 20, 20, 40, layouts(20, 40)[0], layouts(40, 20)[0], Start::kNothing);
+  const Errors e = errors_of(random, 20, 20, 40, ways(20, 40)[0], ways(40, 20)[0], Start::kZero);
   CHECK(e.whole > 0.05);
   CHECK(e.whole <= 1);
 }
 
 TEST_CASE("NaN and inf stay in their row and column") {
-  for_each_bf16_way([] {
-    Floats a(13 * 5, 1), b(5 * 33, 2), c(13 * 33);
-    a[5] = NAN;
-    b[33 + 2] = INFINITY;
-    Gemm<float> g;
-    g.m = 13, g.n = 33, g.k = 5;
-    g.a = a.data(), g.a_row = 5, g.a_col = 1;
-    g.b = b.data(), g.b_row = 33, g.b_col = 1;
-    g.c = c.data(), g.c_row = 33, g.c_col = 1;
-    kernels::gemm_bf16(g);
-    for (std::size_t i = 0; i < 13; ++i)
-      for (std::size_t j = 0; j < 33; ++j) {
-        const float v = c[i * 33 + j];
-        CHECK((i == 1 ? std::isnan(v) : j == 2 ? std::isinf(v) : v == 10));
-      }
-  });
+  for_each_bf16_way([] { check_nan_stays(kernels::gemm_bf16); });
 }
 
-// One output of A [m, k] B [k, n], with A's row and B's column in the given places.
-float one_output(const Floats& row, const Floats& column, int64_t m, int64_t n, int64_t i,
-                 int64_t j, bool transposed) {
-  const auto k = int64_t(row.size());
-  Floats a(std::size_t(m * k), 0.3f), b(std::size_t(k * n), 0.7f), c(std::size_t(m * n));
-  for (int64_t l = 0; l < k; ++l) {
-    a[std::size_t(transposed ? l * m + i : i * k + l)] = row[std::size_t(l)];
-    b[std::size_t(transposed ? j * k + l : l * n + j)] = column[std::size_t(l)];
-  }
-  Gemm<float> g;
-  g.m = m, g.n = n, g.k = k;
-  g.a = a.data(), g.a_row = transposed ? 1 : k, g.a_col = transposed ? m : 1;
-  g.b = b.data(), g.b_row = transposed ? 1 : n, g.b_col = transposed ? k : 1;
-  g.c = c.data(), g.c_row = n, g.c_col = 1;
-  kernels::gemm_bf16(g);
-  return c[std::size_t(i * n + j)];
+float one_rounded_output(const Floats& row, const Floats& column, int64_t m, int64_t n, int64_t i,
+                         int64_t j, bool transposed) {
+  return one_output(row, column, m, n, i, j, transposed ? Lie::kTransposed : Lie::kRows, 1,
+                    Start::kZero, kernels::gemm_bf16);
 }
 
 TEST_CASE("an output has the same bits whatever m, n, place and threads, by every way") {
@@ -246,15 +195,15 @@ TEST_CASE("an output has the same bits whatever m, n, place and threads, by ever
   for_each_bf16_way([] {
     std::mt19937 random(9);
     for (const int64_t k : {1, 7, 64, 511, 513, 1000}) {
-      const Floats row = random_floats(random, k), column = random_floats(random, k);
-      const float expected = one_output(row, column, 1, 1, 0, 0, false);
+      const Floats row = random_values<float>(random, k), column = random_values<float>(random, k);
+      const float expected = one_rounded_output(row, column, 1, 1, 0, 0, false);
       for (const int threads : {1, 2, 3}) {
         set_num_threads(threads);
         for (const auto& [m, n] : {std::pair{1, 2}, std::pair{13, 5}, std::pair{12, 64},
                                    std::pair{97, 33}, std::pair{600, 100}, std::pair{40, 700}})
           for (const bool transposed : {false, true}) {
             const int64_t i = int64_t(random() % unsigned(m)), j = int64_t(random() % unsigned(n));
-            const float got = one_output(row, column, m, n, i, j, transposed);
+            const float got = one_rounded_output(row, column, m, n, i, j, transposed);
             CAPTURE(k, threads, m, n, i, j, transposed, expected, got);
             CHECK(bits_of(got) == bits_of(expected));
           }
@@ -266,8 +215,9 @@ TEST_CASE("an output has the same bits whatever m, n, place and threads, by ever
 TEST_CASE("the ways are forced by name, and are not the same") {
   std::set<float> sums;
   std::mt19937 random(10);
-  const Floats row = random_floats(random, 2000), column = random_floats(random, 2000);
-  for_each_bf16_way([&] { sums.insert(one_output(row, column, 3, 3, 1, 1, false)); });
+  const Floats row = random_values<float>(random, 2000),
+               column = random_values<float>(random, 2000);
+  for_each_bf16_way([&] { sums.insert(one_rounded_output(row, column, 3, 3, 1, 1, false)); });
   // Each adds up in another order; two of 2000 terms are the same only by chance.
   CHECK(sums.size() == kernels::bf16_ways().size());
   CHECK_THROWS_WITH(kernels::force_bf16_way("amd"),

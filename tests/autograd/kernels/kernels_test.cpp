@@ -1,14 +1,11 @@
 // gemm against three plain loops on every SIMD target, over generated sizes, strides, batches, bias
 // and accumulation; then that an output's bits depend on nothing but its own row and column.
 #include <bit>
-#include <cmath>
-#include <cstring>
-#include <random>
-#include <vector>
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/gemm.h"
 #include "tests/support/catch.h"
+#include "tests/support/gemms.h"
 #include "tests/support/simd_targets.h"
 #include "tests/support/threads.h"
 
@@ -17,32 +14,9 @@ namespace {
 using namespace heed::autograd;
 using kernels::Gemm;
 using std::int64_t;
-using testing::for_each_simd_target;
+using namespace testing;
 
 constexpr int64_t kSizes[] = {0, 1, 2, 5, 6, 7, 11, 12, 13, 31, 32, 33, 64, 97, 400};
-
-struct Strides {
-  const char* name;
-  int64_t row, col;
-  int64_t first;  // offset of element [0, 0] from the start of the buffer
-};
-
-// Ways to lay [rows, cols] into at most 4 * rows * cols + 64 elements.
-std::vector<Strides> ways(int64_t rows, int64_t cols) {
-  return {{"row-major", cols, 1, 0},
-          {"column-major", 1, rows, 0},
-          {"padded rows", cols + 3, 1, 0},
-          {"every other", 2 * cols, 2, 1},
-          {"negative rows", -cols, 1, (rows > 0 ? rows - 1 : 0) * cols},
-          {"all negative", -1, -rows, rows * cols > 0 ? rows * cols - 1 : 0}};
-}
-
-template <class T>
-std::vector<T> random_values(std::mt19937& random, int64_t n) {
-  std::vector<T> v(static_cast<std::size_t>(n));
-  for (T& x : v) x = T((double(random()) - 0x1p31) * 0x1p-31);
-  return v;
-}
 
 std::size_t room(int64_t rows, int64_t cols) {
   return std::size_t(4 * (rows + 3) * (cols + 3) + 64);
@@ -51,8 +25,8 @@ std::size_t room(int64_t rows, int64_t cols) {
 // The largest error over all outputs, in units of u * sum over k of |a b| (+ |start|); inf if an
 // element between the outputs was written.
 template <class T>
-double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const Strides& sa,
-                const Strides& sb, const Strides& sc, bool bias, bool accumulate,
+double error_of(std::mt19937& random, int64_t m, int64_t n, int64_t k, const MatrixLayout& sa,
+                const MatrixLayout& sb, const MatrixLayout& sc, bool bias, bool accumulate,
                 int64_t batch0 = 1, int64_t batch1 = 1, bool share_b = false) {
   const int64_t batch = batch0 * batch1;
   const auto size_a = int64_t(room(m, k)), size_b = int64_t(room(k, n)),
@@ -120,7 +94,7 @@ void check_sizes() {
           const auto all = ways(rows, cols);
           return all[random() % all.size()];
         };
-        const Strides sa = pick(m, k), sb = pick(k, n), sc = ways(m, n)[random() % 4];
+        const MatrixLayout sa = pick(m, k), sb = pick(k, n), sc = ways(m, n)[random() % 4];
         const bool bias = random() % 2 == 0, accumulate = random() % 3 == 0 && !bias;
         CAPTURE(m, n, k, sa.name, sb.name, sc.name, bias, accumulate);
         CHECK(error_of<T>(random, m, n, k, sa, sb, sc, bias, accumulate) <= allowed(k));
@@ -136,11 +110,11 @@ TEST_CASE("gemm equals plain loops for every size, double") {
 void check_strides() {
   std::mt19937 random(2);
   for (const auto& [m, n, k] : {std::tuple{13, 33, 7}, std::tuple{5, 70, 12}, std::tuple{1, 1, 3}})
-    for (const Strides& sa : ways(m, k))
-      for (const Strides& sb : ways(k, n))
+    for (const MatrixLayout& sa : ways(m, k))
+      for (const MatrixLayout& sb : ways(k, n))
         for (std::size_t way = 0; way < 4; ++way)
           for (const int start : {0, 1, 2}) {
-            const Strides sc = ways(m, n)[way];
+            const MatrixLayout sc = ways(m, n)[way];
             CAPTURE(m, n, k, sa.name, sb.name, sc.name, start);
             CHECK(error_of<float>(random, m, n, k, sa, sb, sc, start == 1, start == 2) <=
                   allowed(k));
@@ -182,8 +156,8 @@ void check_few_rows() {
     for (const int64_t n : {1, 3, 7, 8, 9, 31, 32, 33, 71})
       for (const int64_t k : {1, 2, 3, 4, 15, 16, 17, 191, 193, 400}) {
         const bool bias = random() % 2 == 0;
-        const Strides w =
-            random() % 2 == 0 ? Strides{"rows", 1, k, 0} : Strides{"far", 1, k + 3, 0};
+        const MatrixLayout w =
+            random() % 2 == 0 ? MatrixLayout{"rows", 1, k, 0} : MatrixLayout{"far", 1, k + 3, 0};
         CAPTURE(m, n, k, w.name, bias);
         CHECK(error_of<T>(random, m, n, k, ways(m, k)[2], w, ways(m, n)[random() % 4], bias,
                           false) <= allowed(k));
@@ -247,20 +221,7 @@ void check_nan() {
   g.c = c.data(), g.c_row = 3, g.c_col = 1;
   kernels::simd::gemm(g);
   CHECK(c == std::vector<float>(6, 9));
-  // Row 1 of A holds NaN, column 2 of B inf: nothing else of C may change.
-  std::vector<float> a(13 * 5, 1), b(5 * 33, 2), out(13 * 33);
-  a[5] = NAN;
-  b[33 + 2] = INFINITY;
-  g.m = 13, g.n = 33, g.k = 5;
-  g.a = a.data(), g.a_row = 5, g.a_col = 1;
-  g.b = b.data(), g.b_row = 33, g.b_col = 1;
-  g.c = out.data(), g.c_row = 33;
-  kernels::simd::gemm(g);
-  for (std::size_t i = 0; i < 13; ++i)
-    for (std::size_t j = 0; j < 33; ++j) {
-      const float v = out[i * 33 + j];
-      CHECK((i == 1 ? std::isnan(v) : j == 2 ? std::isinf(v) : v == 10));
-    }
+  check_nan_stays(kernels::simd::gemm);
 }
 TEST_CASE("operands of stride 0, and NaN or inf that stays where it is") {
   for_each_simd_target(check_nan);
@@ -281,35 +242,6 @@ TEST_CASE("the reference gemm is C = A B, for integers by hand") {
   g.accumulate = false, g.bias = bias;
   kernels::reference::gemm(g);
   CHECK(std::vector<double>(c, c + 4) == std::vector<double>{119, 222, 143, 250});
-}
-
-// How A and B lie: which of them along k.
-enum class Lie { kRows, kTransposed, kWeight };  // A's; B's; both, as linear's x and w
-
-// What a sum begins with.
-enum class Start { kZero, kBias, kC };
-
-// One output of A [m, k] B [k, n], with A's row and B's column in the given places.
-template <class T>
-T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
-             int64_t i, int64_t j, Lie lie, int64_t batch, Start start) {
-  const bool a_along_k = lie != Lie::kTransposed, b_along_k = lie != Lie::kRows;
-  const auto k = int64_t(row.size());
-  std::vector<T> a(std::size_t(m * k), T(0.3)), b(std::size_t(k * n), T(0.7)),
-      c(std::size_t(batch * m * n), T(0.1)), bias(std::size_t(n), T(0.1));
-  for (int64_t l = 0; l < k; ++l) {
-    a[std::size_t(a_along_k ? i * k + l : l * m + i)] = row[std::size_t(l)];
-    b[std::size_t(b_along_k ? j * k + l : l * n + j)] = column[std::size_t(l)];
-  }
-  Gemm<T> g;
-  g.m = m, g.n = n, g.k = k;
-  g.a = a.data(), g.a_row = a_along_k ? k : 1, g.a_col = a_along_k ? 1 : m;
-  g.b = b.data(), g.b_row = b_along_k ? 1 : n, g.b_col = b_along_k ? k : 1;
-  g.c = c.data(), g.c_row = n, g.c_col = 1;
-  g.batch[1] = batch, g.c_batch[1] = m * n;
-  g.accumulate = start == Start::kC, g.bias = start == Start::kBias ? bias.data() : nullptr;
-  kernels::simd::gemm(g);
-  return c[std::size_t((batch - 1) * m * n + i * n + j)];
 }
 
 template <class T>

@@ -1,11 +1,6 @@
 // Philox4x32-10 against the known answers of Random123, and the dropout rule built on it.
 #include "autograd/kernels/reference/philox.h"
 
-#include <cmath>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "autograd/kernels/simd/philox.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"

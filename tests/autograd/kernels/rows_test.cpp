@@ -1,19 +1,13 @@
 // Rows of float32 on every SIMD target against the references in float64.
 #include "autograd/kernels/simd/rows.h"
 
-#include <array>
 #include <cctype>
-#include <cmath>
-#include <functional>
 #include <numbers>
-#include <string>
-#include <vector>
 
+#include "autograd/autograd.h"
 #include "autograd/check/float32.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/kernels/simd/elementwise.h"
-#include "autograd/ops/ops.h"
-#include "autograd/tensor/random.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"
 

@@ -1,12 +1,7 @@
 // exp, tanh, erf, gelu, gelu_tanh and silu of float32 against the rounded exact value, on every
 // SIMD target: one in 997 of all bit patterns, and all 2^32 under label soak.
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <iostream>
 #include <numbers>
-#include <vector>
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/elementwise.h"

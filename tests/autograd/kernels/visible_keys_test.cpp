@@ -1,10 +1,6 @@
 // Which keys the queries of an attention call may read: every number against cell by cell counting.
 #include "autograd/kernels/simd/visible_keys.h"
 
-#include <memory>
-#include <random>
-#include <vector>
-
 #include "tests/support/catch.h"
 
 namespace {

@@ -145,20 +145,6 @@ TEST_CASE("NaN in keys and values that nobody may read changes no bit, in every 
   CHECK(hidden > 1000);
 }
 
-TEST_CASE("leading axes broadcast: notebook 4's Q [3, 8, 4] and K [3, 3, 8, 4]") {
-  Generator g(1);
-  const Tensor q = randn({3, 8, 4}, float64, g), k = randn({3, 3, 8, 4}, float64, g);
-  const Tensor y = attention(q, k, k), z = attention_with_weights(q, k, k).output;
-  CHECK(y.shape() == Shape{3, 3, 8, 4});
-  for (std::int64_t b = 0; b < 3; ++b)
-    for (std::int64_t h = 0; h < 3; ++h) {
-      const Tensor keys = select(select(k, 0, b), 0, h);
-      const Tensor one = attention(select(q, 0, h), keys, keys);
-      CHECK(allclose(select(select(y, 0, b), 0, h), one, 0, 1e-14));
-      CHECK(allclose(select(select(z, 0, b), 0, h), one, 0, 1e-14));
-    }
-}
-
 TEST_CASE("a row that may read nothing: zero, uniform or an error, by choice") {
   Generator g(1);
   const Tensor q = randn({2, 3, 4}, float64, g).requires_grad_(),

@@ -1,10 +1,4 @@
 // einsum against a loop over every label, and the texts of its errors.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
@@ -61,12 +55,7 @@ template <class E>
 std::string message(const std::string& equation, const std::vector<Shape>& shapes) {
   std::vector<Tensor> operands;
   for (const Shape& s : shapes) operands.push_back(zeros(s));
-  try {
-    einsum(equation, operands);
-  } catch (const E& e) {
-    return e.what();
-  }
-  return {};
+  return message_of<E>([&] { einsum(equation, operands); });
 }
 
 }  // namespace

@@ -1,11 +1,7 @@
 // linear under MatmulPrecision: which of its products are of rounded operands, and when.
-#include <array>
-
+#include "autograd/autograd.h"
 #include "autograd/check/float32.h"
-#include "autograd/engine/engine.h"
-#include "autograd/graph/graph.h"
 #include "autograd/kernels/simd/gemm_bf16.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/bf16_ways.h"
 #include "tests/support/catch.h"
 

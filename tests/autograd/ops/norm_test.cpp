@@ -1,11 +1,5 @@
 // layer_norm and rms_norm: values against plain loops and PyTorch, gradients, edge cases, errors.
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "autograd/engine/engine.h"
-#include "autograd/graph/inplace.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 
@@ -134,22 +128,6 @@ TEST_CASE("rms_norm has PyTorch's values and gradients") {
   }
 }
 
-TEST_CASE("norms: only the gradients asked for, with operands missing") {
-  const Example e;
-  const auto gradients = [&](const Tensor& y, std::initializer_list<Tensor> wrt) {
-    return grad(y, wrt, {.grad_output = e.g});
-  };
-  const Tensor x = e.x.detach(), weight = e.weight.detach();
-  const auto all = gradients(layer_norm(e.x, e.weight, e.bias), {e.x, e.weight, e.bias});
-  CHECK(values(gradients(layer_norm(x, weight, e.bias), {e.bias})[0]) == values(all[2]));
-  CHECK(values(gradients(layer_norm(x, e.weight, {}), {e.weight})[0]) == values(all[1]));
-  CHECK(values(gradients(layer_norm(x, Tensor(), e.bias), {e.bias})[0]) == values(all[2]));
-  CHECK(values(gradients(layer_norm(e.x, weight, {}), {e.x})[0]) == values(all[0]));
-  const auto rms = gradients(rms_norm(e.x, e.weight), {e.x, e.weight});
-  CHECK(values(gradients(rms_norm(x, e.weight), {e.weight})[0]) == values(rms[1]));
-  CHECK(values(gradients(rms_norm(e.x, weight), {e.x})[0]) == values(rms[0]));
-}
-
 TEST_CASE(
     "float32 norm gradients over several chunks of rows are those of the float64 definition") {
   Generator g(3);
@@ -198,9 +176,8 @@ TEST_CASE("norm errors name the shapes") {
                     "layer_norm: needs x [..., D] and weight [D], got [2, 3] and [4]");
   CHECK_THROWS_WITH(layer_norm(x, Tensor(), ones({1, 3})),
                     "layer_norm: needs x [..., D] and bias [D], got [2, 3] and [1, 3]");
-  CHECK_THROWS_WITH(rms_norm(x, ones({2})),
-                    "rms_norm: needs x [..., D] and weight [D], got [2, 3] and [2]");
-  CHECK_THROWS_AS(rms_norm(x, ones({2})), ShapeError);
+  CHECK_ERROR(ShapeError, rms_norm(x, ones({2})),
+              "rms_norm: needs x [..., D] and weight [D], got [2, 3] and [2]");
   CHECK_THROWS_WITH(rms_norm(x, {}, -1), "rms_norm: needs eps >= 0, got -1");
   CHECK_THROWS_AS(layer_norm(x, {}, {}, std::nan("")), ValueError);
   CHECK_THROWS_WITH(

@@ -1,11 +1,7 @@
 // Every registered check, by enumeration: gradients and gradients of gradients against central
 // differences and dual numbers, in every layout of inputs and cotangent.
-#include <algorithm>
-#include <set>
 
-#include "autograd/check/gradcheck.h"
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
 #include "tests/support/layouts.h"
@@ -117,6 +113,24 @@ TEST_CASE("a gradient does not depend on the strides of the cotangent") {
       const auto got = gradients(s, ones_of_stride_0, false);
       for (std::size_t i = 0; i < got.size(); ++i)
         CHECK(allclose(got[i], of_ones[i], 1e-13, 1e-13));
+    }
+}
+
+TEST_CASE("a gradient asked for alone is the one among all") {
+  Generator random(8);
+  for (const Check* check : library_checks())
+    for (const Sample& s : check->samples()) {
+      CAPTURE(check->name(), s.name);
+      const Tensor v = randn(s.f(s.inputs).shape(), float64, random);
+      const auto all = gradients(s, v, false);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        std::vector<Tensor> inputs = s.inputs;
+        inputs[i] = inputs[i].detach().requires_grad_();
+        const Tensor y = s.f(inputs);
+        if (!y.requires_grad()) continue;
+        const auto alone = grad(y, {inputs[i]}, {.grad_output = v, .allow_unused = true})[0];
+        CHECK(allclose(alone, all[i], 1e-13, 1e-13));
+      }
     }
 }
 

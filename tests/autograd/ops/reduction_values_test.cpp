@@ -1,9 +1,5 @@
 // Values of reductions, softmax, running sums and products against plain loops in long double.
-#include <algorithm>
-#include <functional>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 
@@ -12,17 +8,8 @@ namespace {
 using namespace heed::autograd;
 using namespace testing;
 
-// |got - want| <= roundoffs * u * scale everywhere, in units of u * scale; NaN is inf.
 double error(const Tensor& got, const V& want, double scale) {
-  const V g = values(got);
-  REQUIRE(g.size() == want.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    if (g[i] == want[i]) continue;
-    const double e = std::abs(g[i] - want[i]) / (unit_roundoff(got.dtype()) * scale);
-    if (!(e <= worst)) worst = std::isnan(e) ? kInf : e;
-  }
-  return worst;
+  return worst_error(got, want, V(want.size(), scale));
 }
 
 // f of the elements that fall on each output, by plain indexing.

@@ -1,10 +1,8 @@
 // Rotary positions at the ends of what they take: no channels, and positions far from the first.
-#include <cmath>
 #include <thread>
 
+#include "autograd/autograd.h"
 #include "autograd/base/pool.h"
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 
 namespace {

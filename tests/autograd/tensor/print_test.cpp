@@ -1,9 +1,5 @@
 // operator<< for Tensor. The expected texts are what torch 2 prints for the same values, with our
 // dtype names; 328 tensors were compared with torch when this was written.
-#include <algorithm>
-#include <limits>
-#include <sstream>
-#include <string>
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"

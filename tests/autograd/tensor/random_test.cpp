@@ -1,19 +1,8 @@
 // The generator's state, errors, ranges and distributions, and what PyTorch leaves open.
 // That its numbers are PyTorch's: torch_random_test.cpp.
-#include "autograd/tensor/random.h"
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <fstream>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "autograd/base/error.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/draws.h"
 

@@ -1,17 +1,11 @@
-// The generator against PyTorch: tests/data/torch_random_vectors.json, drawn as PyTorch's layers
-// draw (autograd/tensor/README.md), every value by checksum.
+// The generator against PyTorch: tests/data/torch_random_vectors.json, parameters by nn::init,
+// drawn as PyTorch draws (autograd/tensor/README.md), every value by checksum.
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <type_traits>
-#include <variant>
-#include <vector>
 
+#include "autograd/tensor/create.h"
 #include "autograd/tensor/random.h"
+#include "nn/layers/init.h"
 #include "tests/support/catch.h"
 #include "tests/support/draws.h"
 #include "tests/support/files.h"
@@ -20,23 +14,21 @@ namespace {
 
 using namespace heed::testing;
 
-// nn.Linear(in, out).weight: kaiming_uniform_ with a = sqrt(5).
-std::vector<float> linear_weight(Generator& g, std::size_t in, std::size_t out) {
-  const double a = std::sqrt(5.0);
-  const double gain = std::sqrt(2.0 / (1.0 + a * a));
-  const double bound = std::sqrt(3.0) * (gain / std::sqrt(double(in)));
-  return uniform(g, in * out, -bound, bound);
+using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int64_t>>;
+using heed::autograd::empty;
+namespace init = heed::nn::init;
+
+// torch.nn.Linear(in, out): weight and bias.
+std::vector<Values> linear(Generator& g, std::int64_t in, std::int64_t out) {
+  const auto weight = empty({out, in}), bias = empty({out});
+  init::linear(weight, bias, g);
+  return {weight.to_vector<float>(), bias.to_vector<float>()};
 }
 
-std::vector<float> linear_bias(Generator& g, std::size_t in, std::size_t out) {
-  const double bound = 1.0 / std::sqrt(double(in));
-  return uniform(g, out, -bound, bound);
-}
-
-// nn.MultiheadAttention(embed, heads).in_proj_weight: xavier_uniform_ of [3 embed, embed].
-std::vector<float> in_proj_weight(Generator& g, std::size_t embed) {
-  const double bound = std::sqrt(3.0) * std::sqrt(2.0 / double(3 * embed + embed));
-  return uniform(g, 3 * embed * embed, -bound, bound);
+std::vector<float> initial(const heed::autograd::Tensor& x, double mean, double std_dev,
+                           Generator& g) {
+  init::normal(x, mean, std_dev, g);
+  return x.to_vector<float>();
 }
 
 // F.dropout(torch.ones(n), p)
@@ -47,8 +39,6 @@ std::vector<float> dropout_of_ones(Generator& g, std::size_t n, double p) {
   return out;
 }
 
-using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int64_t>>;
-
 // The outputs of every test vector by its id, drawn as PyTorch draws them. Braced lists evaluate
 // left to right, so each list is the order of the calls.
 std::map<std::string, std::vector<Values>> draw_all() {
@@ -58,15 +48,15 @@ std::map<std::string, std::vector<Values>> draw_all() {
   g.manual_seed(123);
   drawn["rand_seed2_U"] = V{uniform(g, 256), uniform(g, 256), uniform(g, 256)};
   g.manual_seed(123);
-  drawn["embedding_seed2"] = V{normal(g, 160)};
+  drawn["embedding_seed2"] = V{initial(empty({10, 16}), 0, 1, g)};
   g.manual_seed(42);
   drawn["randn_tail"] = V{normal(g, 1000), uniform(g, 2)};
   g.manual_seed(0);
   drawn["randn_small_cache"] = V{normal(g, 5), uniform(g, 2), normal(g, 3)};
   g.manual_seed(1);
-  drawn["linear"] = V{linear_weight(g, 7, 5), linear_bias(g, 7, 5)};
+  drawn["linear"] = linear(g, 7, 5);
   g.manual_seed(3);
-  drawn["linear_big"] = V{linear_weight(g, 16, 64), linear_bias(g, 16, 64)};
+  drawn["linear_big"] = linear(g, 16, 64);
   g.manual_seed(7);
   drawn["randperm"] = V{randperm(g, 10), randperm(g, 1000)};
   g.manual_seed(3);
@@ -74,17 +64,16 @@ std::map<std::string, std::vector<Values>> draw_all() {
   g.manual_seed(5);
   drawn["dropout"] = V{dropout_of_ones(g, 40, 0.1), uniform(g, 1)};
   g.manual_seed(9);
-  V mha{linear_weight(g, 8, 8)};
-  linear_bias(g, 8, 8);  // out_proj's, drawn and then set to 0
-  mha.emplace_back(in_proj_weight(g, 8));
-  mha.emplace_back(uniform(g, 1));
-  drawn["mha_init"] = mha;
+  const auto out_proj = linear(g, 8, 8)[0];  // its bias is drawn, and then set to 0
+  const auto in_proj = empty({24, 8});
+  init::xavier_uniform(in_proj, g);
+  drawn["mha_init"] = V{out_proj, in_proj.to_vector<float>(), uniform(g, 1)};
   g.manual_seed(11);
   drawn["float64"] = V{uniform<double>(g, 3), normal<double>(g, 17)};
   g.manual_seed(-1);
   drawn["negative_seed"] = V{uniform(g, 3)};
   g.manual_seed(2024);
-  drawn["normal_mean_std"] = V{normal(g, 100, 0.1, 0.02)};
+  drawn["normal_mean_std"] = V{initial(empty({100}), 0.1, 0.02, g)};
   g.manual_seed(5);
   const std::vector<float> p = {0.1f, 0.2f, 0.3f, 0.4f};
   std::vector<std::int64_t> index(20);

@@ -1,10 +1,6 @@
 // CRC-32C against the published vectors, and its promise.
 #include "nn/io/crc32c.h"
 
-#include <random>
-#include <string>
-#include <vector>
-
 #include "tests/support/catch.h"
 
 namespace {

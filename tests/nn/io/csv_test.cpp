@@ -1,11 +1,6 @@
 // Matrices from CSV: with and without names, and every reason to refuse one.
 #include "nn/io/csv.h"
 
-#include <cmath>
-#include <fstream>
-#include <random>
-#include <string>
-
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -61,12 +56,7 @@ TEST_CASE("numbers alone, or with names of columns and rows") {
 TEST_CASE("a CSV that is no matrix is refused with its line") {
   const Folder folder;
   const auto says = [&](const std::string& text, const std::string& what) {
-    std::string error;
-    try {
-      load(folder, text);
-    } catch (const IoError& e) {
-      error = e.what();
-    }
+    const std::string error = message_of<IoError>([&] { load(folder, text); });
     INFO(error);
     CHECK(error.find(what) != std::string::npos);
     CHECK(error.find('\n') == std::string::npos);

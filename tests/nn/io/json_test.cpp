@@ -1,8 +1,6 @@
 // JSON: what is printed, what is read, what is refused.
 #include "nn/io/json.h"
 
-#include <cmath>
-
 #include "tests/support/catch.h"
 
 namespace {
@@ -38,12 +36,7 @@ TEST_CASE("JSON reads what it prints") {
 
 TEST_CASE("JSON that means two things, or too much, is refused") {
   const auto refusal = [](const std::string& text) -> std::string {
-    try {
-      Json::parse(text, {.depth = 2, .length = 3});
-      return "";
-    } catch (const JsonError& e) {
-      return e.what();
-    }
+    return message_of<JsonError>([&] { Json::parse(text, {.depth = 2, .length = 3}); });
   };
   CHECK(refusal("[1,2,3]").empty());
   CHECK(refusal("[1,2,3,4]") == "has a list of more than 3 values");

@@ -1,7 +1,5 @@
 // The name that was meant: what errors about unknown tasks, keys and sites suggest.
-#include "nn/io/nearest.h"
-
-#include "nn/tasks/tasks.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 
 using namespace heed::autograd;

@@ -1,21 +1,13 @@
 // Safetensors files: round trips, every reason to refuse one, damage at random, loading into
 // parameters.
-#include "nn/io/safetensors.h"
-
 #include <sys/stat.h>
 
 #include <bit>
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "autograd/base/files.h"
-#include "autograd/ops/ops.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
+#include "tests/support/damage.h"
 #include "tests/support/disk.h"
 
 namespace {
@@ -34,12 +26,7 @@ std::string length_of(const std::string& header) {
 
 // The message with which loading this file fails; "" if it loads.
 std::string refusal(const std::string& path) {
-  try {
-    load_safetensors(path);
-    return "";
-  } catch (const IoError& e) {
-    return e.what();
-  }
+  return message_of<IoError>([&] { load_safetensors(path); });
 }
 std::string refusal_of_bytes(const Folder& folder, const std::string& bytes) {
   std::ofstream(folder / "bytes", std::ios::binary) << bytes;
@@ -287,37 +274,12 @@ TEST_CASE("random damage never crashes") {
   std::uint64_t header = 0;
   std::memcpy(&header, good.data(), 8);
   std::mt19937 random(1);
-  const char* const kFragments[] = {"0", "9",   "-", "[", "{",   "\"",
-                                    ",", "1e9", "}", "]", "\\u", "8"};
   int refused = 0;
   // HEED_FUZZ=20000 for a longer search.
   const char* given = std::getenv("HEED_FUZZ");
   const int rounds = given ? std::atoi(given) : kSanitized ? 500 : 1500;
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = good;
-    for (auto edits = 1 + random() % 3; edits > 0 && !bytes.empty(); --edits) {
-      const std::size_t at =
-          random() % (random() % 4 ? std::min(bytes.size(), 8 + header) : bytes.size());
-      switch (random() % 5) {
-        case 0:
-          bytes[at] = char(random());
-          break;
-        case 1:
-          bytes.replace(at, 1, kFragments[random() % std::size(kFragments)]);
-          break;
-        case 2:
-          bytes.insert(at, kFragments[random() % std::size(kFragments)]);
-          break;
-        case 3:
-          bytes.erase(at, 1 + random() % 8);
-          break;
-        default:
-          if (random() % 4 == 0)
-            bytes.resize(at);
-          else
-            bytes[at] = char(bytes[at] ^ (1 << random() % 8));
-      }
-    }
+    const std::string bytes = heed::testing::mutated(good, random, 8 + header);
     std::ofstream(folder / "bad", std::ios::binary | std::ios::trunc) << bytes;
     refused += !refusal(folder / "bad").empty();
   }

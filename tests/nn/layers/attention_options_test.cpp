@@ -1,9 +1,5 @@
 // The options of MultiHeadAttention, each against the few ops that define it.
-#include <cmath>
-#include <type_traits>
-
-#include "autograd/engine/engine.h"
-#include "nn/layers/attention.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

@@ -1,9 +1,7 @@
 // Window, QK-norm, soft cap, sink and learned scale: scores, weights, gradients and probes against
 // the formulas, and which of them run fused.
-#include <cmath>
 
-#include "autograd/engine/engine.h"
-#include "nn/layers/attention.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/graphs.h"
 #include "tests/support/layouts.h"
@@ -202,29 +200,6 @@ TEST_CASE("a layer says whether its attention is fused") {
   const MultiHeadAttention wide({.d_model = 4, .heads = 1, .d_head = 258});
   CHECK(wide.composite_reason() == "heads wider than 256");
   CHECK(!has_fused_attention(wide(randn({1, 6, 4}))));
-}
-
-TEST_CASE("variants with every option, in float32, agree with float64") {
-  for (const auto& [name, o] : variant_models({.vocab = 5,
-                               .layers = 2,
-                               .context = 6,
-                               .attention = {.d_model = 8, .heads = 2, .dtype = float64}})) {
-    CAPTURE(name);
-    const Transformer model = heed::nn::testing::random_model(o);
-    Transformer::Options single = o;
-    single.attention.dtype = float32;
-    const Transformer narrow(single);
-    const auto from = parameters(model), into = parameters(narrow);
-    REQUIRE(from.size() == into.size());
-    const NoGrad guard;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      CHECK(from[i].name == into[i].name);
-      copy_(into[i].tensor, to(from[i].tensor, float32));
-    }
-    Generator g(5);
-    const Tensor ids = randint(0, 5, {2, 6}, g);
-    CHECK(allclose(to(narrow.forward(ids), float64), model.forward(ids), 1e-4, 1e-4));
-  }
 }
 
 }  // namespace

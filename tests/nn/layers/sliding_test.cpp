@@ -1,11 +1,6 @@
 // Generation past the context: a cache that drops its oldest tokens is a pass under a window mask.
-#include <cmath>
-
 #include "autograd/base/pool.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/kv_cache.h"
-#include "nn/layers/transformer.h"
-#include "nn/train/generate.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 #include "tests/support/tiny_model.h"

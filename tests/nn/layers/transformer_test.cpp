@@ -1,9 +1,5 @@
 // The causal model as a whole: what it may not see, its positions, norms and tied head.
-#include "nn/layers/transformer.h"
-
-#include <cmath>
-
-#include "autograd/engine/engine.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
@@ -12,47 +8,9 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::testing::is_zero;
 using heed::autograd::testing::same_bits;
 using heed::nn::testing::kAllPositions;
 using heed::nn::testing::random_model;
-
-constexpr AttentionForm kAllForms[] = {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
-                                       AttentionForm::kPackedHeads, AttentionForm::kPerHead};
-
-// Whether d output[t] / d input[s] is exactly 0 for every s > t, and for no s <= t.
-void check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
-  Generator g(4);
-  const Tensor y = f(x);
-  for (std::int64_t t = 0; t < y.size(1); ++t) {
-    const Tensor at_t = select(y, 1, t);
-    const Tensor dx = grad(
-        at_t, {x}, {.grad_output = randn(at_t.shape(), y.dtype(), g), .retain_graph = true})[0];
-    for (std::int64_t s = 0; s < x.size(1); ++s) {
-      CAPTURE(t, s);
-      CHECK(is_zero(select(dx, 1, s)) == (s > t));
-    }
-  }
-}
-
-TEST_CASE("the causal model's gradient to later inputs is exactly 0, to others it is not") {
-  for (const DType dtype : {float32, float64})
-    for (const Positions positions : kAllPositions)
-      for (const AttentionForm form : kAllForms)
-        for (const NormPlacement norm :
-             {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone}) {
-          CAPTURE(dtype, int(positions), int(form), int(norm));
-          const Transformer model =
-              random_model({.vocab = 5,
-                            .context = 6,
-                            .attention = {.d_model = 8, .heads = 2, .form = form, .dtype = dtype},
-                            .positions = positions,
-                            .norm = norm});
-          Generator g(5);
-          const Tensor x = randn({2, 6, 8}, dtype, g).requires_grad_();
-          check_causal([&](const Tensor& e) { return model.forward_embedded(e); }, x);
-        }
-}
 
 TEST_CASE("a later token changes no bit of an earlier logit") {
   const NoGrad guard;
@@ -145,32 +103,6 @@ TEST_CASE("norms before, after or nowhere; LayerNorm and RMSNorm make rows of si
   const RMSNorm rms({.dim = 8, .dtype = float64});
   const Tensor y = rms(x);
   CHECK(allclose(mean(y * y, {-1}), ones({2, 3}, float64), 1e-5, 0));
-}
-
-TEST_CASE("a tied head's gradient is the sum of both uses") {
-  const Transformer model = random_model({.vocab = 5,
-                                          .context = 6,
-                                          .attention = {.d_model = 8, .heads = 2, .dtype = float64},
-                                          .tied = true});
-  for (const NamedTensor& p : parameters(model)) CHECK(p.name.find("head") == std::string::npos);
-  Transformer::Options untied_options = model.options;
-  untied_options.tied = false;
-  const Transformer untied = random_model(untied_options);
-  {
-    const NoGrad guard;  // the same values, the head being a copy of the table
-    for (const NamedTensor& from : parameters(model))
-      for (const NamedTensor& to : parameters(untied))
-        if (from.name == to.name) copy_(to.tensor, from.tensor);
-    copy_(untied.head->weight, model.tok.weight);
-  }
-  Generator g(8);
-  const Tensor ids = randint(0, 5, {2, 6}, g), targets = randint(0, 5, {2, 6}, g);
-  const Tensor one = grad(cross_entropy(model.forward(ids), targets), {model.tok.weight})[0];
-  const auto two =
-      grad(cross_entropy(untied.forward(ids), targets), {untied.tok.weight, untied.head->weight});
-  CHECK(max(abs(two[0])).item() > 0);
-  CHECK(max(abs(two[1])).item() > 0);
-  CHECK(allclose(one, two[0] + two[1], 1e-13, 1e-14));
 }
 
 }  // namespace

@@ -1,16 +1,5 @@
 // Optimizers against plain loops and closed forms, clipping, schedules, state, errors.
-#include "nn/optim/optimizer.h"
-
-#include <cmath>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
-
-#include "autograd/base/parallel.h"
-#include "autograd/engine/engine.h"
-#include "nn/io/safetensors.h"
-#include "nn/optim/schedule.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/threads.h"
 

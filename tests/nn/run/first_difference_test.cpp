@@ -1,8 +1,6 @@
 // The first number in which two runs' weights differ.
 #include "nn/run/first_difference.h"
 
-#include <cmath>
-
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

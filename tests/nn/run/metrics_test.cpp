@@ -1,10 +1,7 @@
 // metrics.csv: whole at any moment but for a torn last line.
-#include <cmath>
-
-#include "autograd/base/error.h"
 #include "autograd/base/files.h"
+#include "nn/lab.h"
 #include "nn/run/metrics_file.h"
-#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 

@@ -1,16 +1,11 @@
 // Damaged run folders: refused in words, or read as they were; nothing else, and no more memory.
 #include <sys/resource.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <random>
-
 #include "autograd/base/files.h"
 #include "nn/run/metrics_file.h"
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
+#include "tests/support/damage.h"
 #include "tests/support/disk.h"
 
 namespace {
@@ -18,6 +13,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using heed::testing::Folder;
+using heed::testing::mutated;
 
 // HEED_FUZZ=100000 for a longer search: ctest -L soak does it.
 int rounds() {
@@ -47,35 +43,6 @@ std::string image_of(const Trainer& t) {
     });
   }
   return image + std::to_string(s.step) + " " + std::to_string(s.best_step);
-}
-
-std::string mutated(std::string bytes, std::mt19937& random, std::size_t focus) {
-  const char* const kFragments[] = {"0", "9", "-",   "[", "{",  "\"", ",",    "1e9", "}",
-                                    "]", "=", "nan", "#", "\n", "\\", "true", "'",   "[train]\n"};
-  for (auto edits = 1 + random() % 3; edits > 0 && !bytes.empty(); --edits) {
-    const std::size_t at = random() % (random() % 4 ? std::min(bytes.size(), focus) : bytes.size());
-    const std::string fragment = kFragments[random() % std::size(kFragments)];
-    switch (random() % 6) {
-      case 0:
-        bytes[at] = char(random());
-        break;
-      case 1:
-        bytes.replace(at, 1, fragment);
-        break;
-      case 2:
-        bytes.insert(at, fragment);
-        break;
-      case 3:
-        bytes.erase(at, 1 + random() % 8);
-        break;
-      case 4:
-        if (random() % 4 == 0) bytes.resize(at);
-        break;
-      default:
-        bytes[at] = char(bytes[at] ^ (1 << random() % 8));
-    }
-  }
-  return bytes;
 }
 
 // Numbers and lists that no checksum guards, as an editor that keeps it right would change them.

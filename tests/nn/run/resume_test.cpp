@@ -1,7 +1,7 @@
-// A run that is interrupted, or made longer, is the one that was not: bit for bit.
-#include "autograd/base/parallel.h"
+// A run that is interrupted, or made longer, is the one that was not, bit for bit: a table of
+// configurations. Kills and signals: tests/tools/heed.
 #include "autograd/kernels/simd/gemm_bf16.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -51,84 +51,84 @@ TEST_CASE("what decides the bits of a run cannot change") {
   CHECK_THROWS_WITH(t.set(other), Contains("to 'schedule-steps = 30'"));
 }
 
-TEST_CASE("a run that is made longer is one that was started so") {
-  Folder straight, longer;
-  RunConfig c = tiny_run();
-  c.steps = 20, c.schedule_steps = 12, c.min_lr = 1e-4;
-  Trainer t(c);
-  run_to(t, 20, 5);
-  RunFolder(straight.path()).save(t.snapshot());
-  c.steps = 12, c.schedule_steps = 0;
-  Trainer first(c);
-  run_to(first, 12, 5);
-  RunFolder(longer.path()).save(first.snapshot());
-  first.evaluate(false);  // of its end, which the longer run does not have
-  RunFolder(longer.path()).save_results(first.snapshot());
-  CHECK(bytes_of(longer / "metrics.csv").find("\n12,") != std::string::npos);
-  Trainer second = RunFolder(longer.path()).resume();
-  second.set(lengthened(second.config(), 20, 50, 0));
-  run_to(second, 20, 5);
-  RunFolder(longer.path()).save(second.snapshot());
-  for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
-                           "metrics.csv", "config.toml"}) {
-    INFO(file);
-    CHECK(bytes_of(longer / file) == bytes_of(straight / file));
-  }
-}
+// Saved after `stop` of 12 steps and continued on `threads` threads (0: as many).
+struct Interrupted {
+  const char* label;
+  std::function<void(RunConfig&)> change = [](RunConfig&) {};
+  std::int64_t stop = 5;
+  int threads = 0;
+  const char* task = "reverse";
+};
 
-TEST_CASE("a resumed run is the straight one, bit for bit, at any number of threads") {
-  const heed::autograd::testing::Threads restored_at_the_end;
-  Folder straight;
-  {
-    Trainer t(tiny_run());
-    run_to(t, 12, 3);
-    RunFolder(straight.path()).save(t.snapshot());
-  }
-  for (const int n : {1, 2})
-    for (const std::int64_t stop : {0, 5, 6}) {
-      heed::autograd::set_num_threads(n);
-      Folder folder;
-      {
-        Trainer t(tiny_run());
-        run_to(t, stop, 3);
-        RunFolder(folder.path()).save(t.snapshot());
-      }
-      std::vector<std::string> warnings;
-      Trainer t = Trainer::from(RunFolder(folder.path()).load("", &warnings));
-      CHECK(warnings.empty());
-      CHECK(t.steps_done == stop);
-      run_to(t, 12, 3);
-      RunFolder(folder.path()).save(t.snapshot());
-      for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",
-                               "metrics.csv", "config.toml"}) {
-        INFO(file << ", " << n << " threads, stopped after " << stop);
-        CHECK(bytes_of(folder / file) == bytes_of(straight / file));
-      }
-    }
-}
+using C = RunConfig;
+const Interrupted kInterrupted[] = {
+    {"in the middle"},
+    {"before the first step", [](C&) {}, 0},
+    {"at an evaluation", [](C&) {}, 6},
+    {"on one thread", [](C&) {}, 5, 1},
+    {"on three threads", [](C&) {}, 5, 3},
+    {"a task of copies", [](C&) {}, 5, 0, "copy"},
+    {"a task of counts", [](C&) {}, 5, 0, "urn"},
+    {"parts of a batch", [](C& c) { c.accumulate = 4; }},
+    {"float64", [](C& c) { c.model.attention.dtype = float64; }},
+    {"products of bfloat16", [](C& c) { c.model.matmul = Precision::kBfloat16; }, 5, 3},
+    {"momentum", [](C& c) { c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9; }},
+    {"the end of a plateau", [](C& c) { c.schedule = Decay::kWsd, c.decay_steps = 4; }, 9}};
 
-TEST_CASE(
-    "a run of bfloat16 products goes on with the same bits, or says that its way is another") {
-  const heed::autograd::testing::Threads restored_at_the_end;
-  RunConfig c = tiny_run();
-  c.model.matmul = Precision::kBfloat16;
-  Folder straight, folder;
-  Trainer whole(c);
-  run_to(whole, 12, 3);
-  RunFolder(straight.path()).save(whole.snapshot());
-  Trainer first(c);
-  run_to(first, 5, 3);
-  RunFolder(folder.path()).save(first.snapshot());
-  heed::autograd::set_num_threads(3);
-  {
-    Trainer second = RunFolder(folder.path()).resume();
-    CHECK(second.config().model.matmul == Precision::kBfloat16);
+TEST_CASE("a resumed run is the straight one, bit for bit") {
+  for (const Interrupted& r : kInterrupted) {
+    CAPTURE(r.label);
+    const heed::autograd::testing::Threads restored_at_the_end;
+    RunConfig c = tiny_run(r.task);
+    r.change(c);
+    const Folder straight, folder;
+    Trainer whole(c), first(c);
+    run_to(whole, 12, 3);
+    RunFolder(straight.path()).save(whole.snapshot());
+    run_to(first, r.stop, 3);
+    RunFolder(folder.path()).save(first.snapshot());
+    if (r.threads > 0) heed::autograd::set_num_threads(r.threads);
+    std::vector<std::string> warnings;
+    Trainer second = Trainer::from(RunFolder(folder.path()).load("", &warnings));
+    CHECK(warnings.empty());
+    CHECK(second.steps_done == r.stop);
     run_to(second, 12, 3);
     RunFolder(folder.path()).save(second.snapshot());
+    check_same_run(folder.path(), straight.path());
   }
-  for (const char* file : {"model.safetensors", "state.safetensors", "metrics.csv", "config.toml"})
-    CHECK(bytes_of(folder / file) == bytes_of(straight / file));
+}
 
+TEST_CASE("a run that is made longer, and longer again, is one that was started so") {
+  for (const Decay schedule : {Decay::kConstant, Decay::kCosine, Decay::kLinear, Decay::kWsd}) {
+    CAPTURE(enum_name(schedule));
+    const Folder straight, longer;
+    RunConfig c = tiny_run();
+    c.schedule = schedule, c.min_lr = 1e-4;
+    Trainer first(c);
+    run_to(first, 12, 5);
+    RunFolder(longer.path()).save(first.snapshot());
+    first.evaluate(false);  // of its end, which the longer run does not have
+    RunFolder(longer.path()).save_results(first.snapshot());
+    CHECK(bytes_of(longer / "metrics.csv").find("\n12,") != std::string::npos);
+    for (const std::int64_t steps : {16, 20}) {
+      Trainer next = RunFolder(longer.path()).resume();
+      next.set(lengthened(next.config(), steps, 50, 0));
+      run_to(next, steps, 5);
+      RunFolder(longer.path()).save(next.snapshot());
+    }
+    c.steps = 20, c.schedule_steps = schedule == Decay::kConstant ? 0 : 12;
+    Trainer whole(c);
+    run_to(whole, 20, 5);
+    RunFolder(straight.path()).save(whole.snapshot());
+    check_same_run(longer.path(), straight.path());
+  }
+}
+
+TEST_CASE("a run of bfloat16 products says that its way is another, or that it is not known") {
+  RunConfig c = tiny_run();
+  c.model.matmul = Precision::kBfloat16;
+  const Folder folder;
+  RunFolder(folder.path()).save(Trainer(c).snapshot());
   {
     const OnTarget other("scalar");
     std::vector<std::string> warnings;

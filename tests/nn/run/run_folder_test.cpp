@@ -1,13 +1,9 @@
 // The folder that keeps a run: whole whatever happens while it is written; what does not fit is
 // refused, naming the file.
-#include "nn/run/run_folder.h"
-
 #include <chrono>
-#include <cmath>
-#include <filesystem>
 
 #include "autograd/base/files.h"
-#include "autograd/ops/ops.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"
@@ -124,12 +120,7 @@ TEST_CASE("what a state says must fit together") {
   const SafeTensors good = load_safetensors(path.string());
   const auto refusal = [&](const SafeTensors& changed) {
     save_safetensors(path.string(), changed.tensors, changed.metadata);
-    try {
-      RunFolder(folder.path()).resume();
-    } catch (const IoError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return message_of<IoError>([&] { RunFolder(folder.path()).resume(); });
   };
   const auto with = [&](const std::string& key, const std::string& value) {
     SafeTensors changed = good;

@@ -2,9 +2,6 @@
 // step of it: tests/tools/heed/kills_test.sh.
 #include "nn/run/staged_folder.h"
 
-#include <fstream>
-#include <set>
-
 #include "autograd/base/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

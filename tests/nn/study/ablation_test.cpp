@@ -1,10 +1,6 @@
 // Ablation against a model whose output projection lacks the heads' columns, and means and
 // resampled sequences put there by hand.
-#include "nn/study/ablation.h"
-
-#include <cmath>
-
-#include "nn/layers/probe.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/studies.h"

@@ -1,12 +1,6 @@
 // Attributions that are known: a gradient put together by hand, sums that must be L, and rollout by
 // plain loops.
-#include "nn/study/attribution.h"
-
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "nn/layers/probe.h"
-#include "nn/study/study.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/studies.h"

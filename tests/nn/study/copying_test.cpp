@@ -1,10 +1,7 @@
 // Heads made by hand, whose output is the token they read, its opposite, or another one's.
 #include "nn/study/copying.h"
 
-#include <cmath>
-
-#include "autograd/graph/inplace.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 

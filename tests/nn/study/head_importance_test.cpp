@@ -1,12 +1,6 @@
 // Gates' gradients against differences of ablated runs, integrals against the ablation, and a head
 // that is saturated by hand.
-#include "nn/study/head_importance.h"
-
-#include <cmath>
-#include <optional>
-
-#include "autograd/engine/engine.h"
-#include "nn/layers/probe.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/studies.h"
 

@@ -1,9 +1,6 @@
 // The lens at the last layer is the model itself, and a logit is the sum of its parts.
 #include "nn/study/lens.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/studies.h"

@@ -2,13 +2,7 @@
 // are.
 #include "nn/study/over_time.h"
 
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-
-#include "autograd/ops/ops.h"
-#include "nn/io/safetensors.h"
-#include "nn/layers/init.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/models.h"
@@ -54,12 +48,7 @@ struct Checkpoints {
     return over_time(model, RunFolder(folder.path()).checkpoints(), two_cycles());
   }
   std::string error() const {
-    try {
-      study();
-    } catch (const IoError& e) {
-      return e.what();
-    }
-    return "no error";
+    return message_of<IoError>([&] { study(); });
   }
 };
 

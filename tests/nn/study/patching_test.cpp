@@ -1,10 +1,5 @@
 // Patching against runs put together by hand, and derivatives against differences.
-#include "nn/study/patching.h"
-
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "nn/layers/probe.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/studies.h"

@@ -1,11 +1,7 @@
 // The parts of a gradient sum to it, and each is what the gradient loses when that way is cut.
 #include "nn/study/routes.h"
 
-#include <algorithm>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/probe.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

@@ -1,10 +1,5 @@
 // Studies of several sequences, and each quantity against another way to it.
-#include <cmath>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/probe.h"
-#include "nn/study/study.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
@@ -106,7 +101,9 @@ TEST_CASE(
         const std::int64_t own = h * model.blocks[std::size_t(layer)].attn.options.kv_heads / 4;
         CHECK(r.dq == Approx(norm(select(arrays.q_grad, 2, h))));
         CHECK(r.dz == Approx(norm(select(arrays.z_grad, 2, h))));
+        CHECK(r.dk == Approx(norm(select(arrays.k_grad, 2, own))));
         CHECK(r.dv == Approx(norm(select(arrays.v_grad, 2, own))));
+        CHECK(arrays.pattern.shape() == Shape{1, 4, 6, 6});
         const Tensor hidden = le(arrays.scores, -HUGE_VAL);
         const Tensor da = masked_fill(arrays.pattern_grad, hidden, 0);
         CHECK(r.saturation ==

@@ -1,14 +1,6 @@
 // Head scores on patterns whose scores are known, and the identities that hold for every attention
 // gradient, in a model of float64.
-#include "nn/study/study.h"
-
-#include <cmath>
-#include <map>
-
-#include "autograd/engine/engine.h"
-#include "autograd/ops/ops.h"
-#include "nn/layers/init.h"
-#include "nn/layers/probe.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
@@ -60,38 +52,11 @@ TEST_CASE(
   CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
 }
 
-TEST_CASE("every head of a variant is scored, with the keys and values that it reads") {
-  for (const auto& [name, o] : heed::nn::testing::variant_models({.vocab = 5,
-                               .layers = 1,
-                               .context = 6,
-                               .attention = {.d_model = 8, .heads = 4, .dtype = float64}})) {
-    CAPTURE(name);
-    const Transformer model = heed::nn::testing::random_model(o);
-    const Tensor ids = from_data(std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}, {1, 6});
-    Batch one;
-    one.inputs = one.targets = ids;
-    const Study s = study(model, one, {});
-    REQUIRE(s.heads.size() == 4);
-    const std::int64_t kv_heads = model.blocks[0].attn.options.kv_heads;
-    CHECK(s.layers[0].pattern.shape() == Shape{1, 4, 6, 6});
-    CHECK(s.layers[0].scores_grad.shape() == Shape{1, 4, 6, 6});
-    for (const HeadReport& h : s.heads) {
-      const Tensor dk = select(s.layers[0].k_grad, 2, h.head * kv_heads / 4);
-      CHECK(h.dk == Approx(std::sqrt(sum(dk * dk).item())));
-      CHECK(h.dq > 0);
-    }
-  }
-}
-
 struct Studied {
   Transformer model;
   Batch one;
   explicit Studied(const Transformer::Options& o = small_options()) : model(o) {
-    Sequence s;
-    s.inputs = {0, 3, 1, 3, 6, 2, 1, 3};
-    s.targets = {3, 1, 3, 6, 2, 1, 3, 5};
-    s.counted.assign(8, true);
-    one = make_batch({s});
+    one = heed::nn::testing::batch_of({{0, 3, 1, 3, 6, 2, 1, 3}});
   }
   std::map<std::string, Tensor> arrays(const Objective& o) {
     std::map<std::string, Tensor> found;

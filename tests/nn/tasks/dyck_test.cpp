@@ -1,7 +1,4 @@
 // Bounded brackets: their sequences, and their optimum by Bayes over all of them.
-#include <cmath>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 
@@ -62,7 +59,7 @@ TEST_CASE("dyck: the optimum is Bayes over all sequences", "[tasks][dyck]") {
   }
 }
 
-TEST_CASE("dyck: known constants, and what is drawn", "[tasks][dyck]") {
+TEST_CASE("dyck: known constants", "[tasks][dyck]") {
   const auto optimal = [](std::int64_t types, std::int64_t depth, std::int64_t T) {
     return make_dyck({.types = types, .depth = depth, .context = T})->facts().optimal;
   };
@@ -72,13 +69,6 @@ TEST_CASE("dyck: known constants, and what is drawn", "[tasks][dyck]") {
   // In the long run: the mean over the second half of a long walk.
   const double late = 2 * optimal(4, 4, 2000) - optimal(4, 4, 1000);
   REQUIRE(late == Approx(0.75 * std::log(2.0) + 0.5 * std::log(4.0)).epsilon(1e-9));
-  const auto task = make_task("dyck");
-  Generator g(72);
-  const Batch batch = task->sample(4000, g);
-  for (const auto& [values, expected] : {std::pair{batch.optimal, task->facts().optimal},
-                                         std::pair{batch.references.at("depth, not type"),
-                                                   task->facts().references.at("depth, not type")}})
-    REQUIRE(std::abs(mean(values) - expected) < 4 * standard_error(values));
   REQUIRE_THROWS_AS(make_dyck({.types = 1}), ValueError);
   REQUIRE_THROWS_AS(make_dyck({.types = 9}), ValueError);
   REQUIRE_THROWS_AS(make_dyck({.depth = 0}), ValueError);

@@ -1,10 +1,4 @@
 // Lines as sequences, words as tokens: what is held out, what counts, what is refused.
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <set>
-
 #include "autograd/base/utf8.h"
 #include "nn/tasks/corpus.h"
 #include "nn/tasks/ngram.h"

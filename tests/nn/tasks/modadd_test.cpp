@@ -1,8 +1,4 @@
 // Addition modulo p: the table, its two parts, and the plateau of who knows one by heart.
-#include <cmath>
-#include <set>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

@@ -1,9 +1,4 @@
 // Associative recall: pairs, queries, prompts, and its plateau.
-#include <cmath>
-#include <map>
-#include <set>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

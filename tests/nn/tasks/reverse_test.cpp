@@ -1,7 +1,4 @@
 // Reverse and copy: sequences and prompts.
-#include <map>
-#include <string>
-
 #include "tests/support/catch.h"
 #include "tests/support/tasks.h"
 

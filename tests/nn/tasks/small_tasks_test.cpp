@@ -1,7 +1,5 @@
 // sort, adder, parity, majority and random: their optima by slow ways of their own, what is held
 // out, prompts and refusals.
-#include <algorithm>
-#include <set>
 
 #include "nn/io/setting.h"
 #include "tests/support/catch.h"

@@ -1,11 +1,6 @@
 // What every built-in task keeps to: batches, prompts, and texts of errors.
 #include "tests/support/tasks.h"
 
-#include <cmath>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "autograd/base/text.h"
 #include "nn/tasks/parameters.h"
 #include "tests/support/catch.h"
@@ -99,6 +94,24 @@ TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
   REQUIRE(error_of([&] { task->prompt(std::string(48, 'a')); }) ==
           "induction: the prompt has 49 tokens with the ones added to it, a sequence has 48: "
           "shorten it");
+}
+
+TEST_CASE("what is drawn has the expectations that the task states", "[tasks]") {
+  for (const std::string& name : task_names()) {
+    const auto task = make_task(name);
+    const TaskFacts& f = task->facts();
+    Generator g(62);
+    const Batch batch = task->sample(std::min<std::int64_t>(4000, task->training_size()), g);
+    const auto check = [&](const std::string& what, const std::vector<double>& values,
+                           double expected) {
+      CAPTURE(name, what);
+      if (!std::isnan(expected))
+        REQUIRE(std::abs(mean(values) - expected) <= 4 * standard_error(values) + 1e-12);
+    };
+    if (!std::isnan(f.optimal)) check("optimal", batch.optimal, f.optimal);
+    for (const auto& [line, expected] : f.references)
+      check(line, batch.references.at(line), expected);
+  }
 }
 
 // A task that puts nothing in front of a prompt.

@@ -1,18 +1,6 @@
 // The text task: files of any kind, the split, windows, and tiny shakespeare's known numbers.
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <numeric>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "autograd/base/error.h"
 #include "autograd/base/utf8.h"
-#include "nn/tasks/ngram.h"
-#include "nn/tasks/task.h"
-#include "nn/tasks/tasks.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/files.h"
@@ -27,18 +15,9 @@ using Ids = std::vector<std::int64_t>;
 using heed::testing::File;
 namespace fs = std::filesystem;
 
-template <class E, class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "no such error";
-}
 template <class E>
 std::string error_of(const std::string& path, std::int64_t context) {
-  return error_of<E>([&] { make_text({.path = path, .context = context}); });
+  return message_of<E>([&] { make_text({.path = path, .context = context}); });
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -79,7 +58,7 @@ TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
   REQUIRE_THROWS_AS(Vocabulary({"a", "bc"}), ValueError);
   REQUIRE_THROWS_AS(Vocabulary({"a", ""}), ValueError);
   const std::vector<std::string> twice{"a", "b", "a"};
-  REQUIRE(error_of<ValueError>([&] { Vocabulary{twice}; }) ==
+  REQUIRE(message_of<ValueError>([&] { Vocabulary{twice}; }) ==
           "vocabulary: 'a' spells token 0 and token 2: each token needs a symbol of its own");
   const Vocabulary odd({"\n", " ", "a", "b", "é", "\x07"});
   REQUIRE(odd.label(0) == "\\n");

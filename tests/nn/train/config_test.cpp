@@ -1,10 +1,7 @@
 // A run's configuration: as text and back, and what it refuses.
-#include "nn/train/config.h"
-
-#include <cmath>
 #include <cstdio>
 
-#include "nn/train/trainer.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 
@@ -80,12 +77,7 @@ TEST_CASE("a wrong config.toml is refused by file, line and key") {
   const auto refusal = [&](const std::string& from, const std::string& to) -> std::string {
     std::string text = whole;
     text.replace(text.find(from), from.size(), to);
-    try {
-      from_toml(text, "my.toml");
-      return "";
-    } catch (const ValueError& e) {
-      return e.what();
-    }
+    return message_of<ValueError>([&] { from_toml(text, "my.toml"); });
   };
   CHECK(refusal("layers = 2", "layers = 3").empty());
   CHECK(refusal("layers = 2", "layrs = 2") ==
@@ -137,12 +129,7 @@ TEST_CASE("validate names the options that do not fit, and the way out") {
   const auto problem = [](auto change) -> std::string {
     RunConfig c;
     change(c);
-    try {
-      validate(c);
-      return "";
-    } catch (const ValueError& e) {
-      return e.what();
-    }
+    return message_of<ValueError>([&] { validate(c); });
   };
   using C = RunConfig;
   using A = MultiHeadAttention::Options;

@@ -1,6 +1,4 @@
 // A run that ends early, by patience, loss or accuracy, ends there again when it is resumed.
-#include <cmath>
-
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

@@ -1,7 +1,5 @@
 // What an evaluation says of a model.
-#include "nn/train/evaluate.h"
-
-#include "autograd/ops/ops.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 

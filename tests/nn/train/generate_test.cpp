@@ -1,11 +1,5 @@
 // The choice of the next token.
-#include "nn/train/generate.h"
-
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
-#include "autograd/ops/ops.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 

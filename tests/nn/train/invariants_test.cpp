@@ -1,18 +1,12 @@
 // Attention's invariants: hold in every variant of the model, cost no bit, and are broken where
 // something is broken.
-#include "nn/train/invariants.h"
-
-#include <cmath>
-#include <functional>
-#include <limits>
-
 #include "autograd/check/mutants.h"
-#include "autograd/engine/engine.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
+#include "tests/support/runs.h"
 
 namespace {
 
@@ -21,10 +15,10 @@ using namespace heed::nn;
 using Catch::Matchers::StartsWith;
 using heed::autograd::float32;
 using heed::autograd::float64;
-using heed::autograd::NumericError;
 using heed::autograd::testing::largest;
 using heed::autograd::testing::place;
 using heed::autograd::testing::same_bits;
+using heed::nn::testing::error_of_step;
 using heed::nn::testing::random_model;
 
 RunConfig tiny_watched() {
@@ -36,51 +30,32 @@ RunConfig tiny_watched() {
 }
 
 struct Variant {
-  const char* name;
+  std::string name;
   std::function<void(RunConfig&)> change;
 };
-const std::vector<Variant>& variants() {
+
+// Those of variant_models, and what only a run has.
+std::vector<Variant> variants() {
   using C = RunConfig;
-  static const std::vector<Variant> list = {
+  std::vector<Variant> list = {
       {"as it is", [](C&) {}},
       {"no scale", [](C& c) { c.model.attention.scale = ScaleRule::kNone; }},
       {"1/d-head", [](C& c) { c.model.attention.scale = ScaleRule::kInvHead; }},
       {"1/sqrt-d-model", [](C& c) { c.model.attention.scale = ScaleRule::kInvSqrtModel; }},
-      {"learned scale", [](C& c) { c.model.attention.scale = ScaleRule::kLearned; }},
       {"scores of hundreds", [](C& c) { c.model.attention.scale = 300.0; }},
-      {"shared keys and values",
-       [](C& c) {
-         c.model.attention.kv_heads = 2, c.model.attention.d_head = 6,
-         c.model.attention.d_value = 3;
-       }},
-      {"one head of keys", [](C& c) { c.model.attention.kv_heads = 1; }},
-      {"window", [](C& c) { c.model.attention.window = 3; }},
+      {"two heads of keys", [](C& c) { c.model.attention.kv_heads = 2; }},
       {"window of one", [](C& c) { c.model.attention.window = 1; }},
-      {"QK-norm", [](C& c) { c.model.attention.qk_norm = true; }},
-      {"soft cap", [](C& c) { c.model.attention.soft_cap = 0.5; }},
-      {"softmax-one", [](C& c) { c.model.attention.sink = Sink::kZero; }},
-      {"sink", [](C& c) { c.model.attention.sink = Sink::kLearned; }},
-      {"sink, soft cap, shared values",
-       [](C& c) {
-         c.model.attention.sink = Sink::kLearned, c.model.attention.soft_cap = 2,
-         c.model.attention.kv_heads = 1;
-       }},
       {"dropout", [](C& c) { c.model.attention.dropout = 0.3; }},
-      {"dropout, sink, window",
-       [](C& c) {
-         c.model.attention.dropout = 0.5, c.model.attention.sink = Sink::kZero,
-         c.model.attention.window = 4;
-       }},
-      {"dropout, soft cap",
-       [](C& c) { c.model.attention.dropout = 0.3, c.model.attention.soft_cap = 1; }},
       {"RoPE", [](C& c) { c.model.positions = Positions::kRope; }},
-      {"ALiBi", [](C& c) { c.model.positions = Positions::kAlibi; }},
       {"learned positions", [](C& c) { c.model.positions = Positions::kLearned; }},
       {"MLP, norm after", [](C& c) { c.model.mlp = true, c.model.norm = NormPlacement::kPost; }},
-      {"per head", [](C& c) { c.model.attention.form = AttentionForm::kPerHead; }},
       {"parts", [](C& c) { c.accumulate = 2, c.model.attention.dropout = 0.2; }},
-      {"float64", [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }},
-  };
+      {"float64",
+       [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }}};
+  for (const auto& [name, o] : heed::nn::testing::variant_models(tiny_watched().model))
+    for (const double dropout : {0.0, 0.4})
+      list.push_back({name + (dropout > 0 ? ", dropout" : ""),
+                      [o, dropout](C& c) { c.model = o, c.model.attention.dropout = dropout; }});
   return list;
 }
 
@@ -250,29 +225,21 @@ TEST_CASE("what a probe replaces in a pass is seen") {
              StartsWith("L0H1, query 5 of sequence 0: the sum of A * dL/dA is "));
 }
 
-std::string error_of(Trainer& t) {
-  try {
-    t.step();
-  } catch (const NumericError& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST_CASE("a step that breaks an invariant throws, and leaves weights and streams as they were") {
   RunConfig c = tiny_watched();
   c.model.attention.window = 3, c.check_invariants = 2, c.model.attention.dropout = 0.1;
   Trainer t(c), twin(c);
   t.step(), twin.step();
   t.model.blocks[1].attn.options.window = 0;  // the layer looks further than the model says
-  CHECK_THAT(error_of(t), StartsWith("check-invariants: step 2, L1H0, query 3 of sequence 0: the "
-                                     "weight of key 0, which is masked, is "));
+  CHECK_THAT(error_of_step(t),
+             StartsWith("check-invariants: step 2, L1H0, query 3 of sequence 0: the "
+                        "weight of key 0, which is masked, is "));
   CHECK(t.steps_done == 1);
   t.model.blocks[1].attn.options.window = 3;
   CHECK(t.step().loss == twin.step().loss);
   t.model.blocks[1].attn.options.window = 0;
-  CHECK(error_of(t).empty());  // step 3 is not looked at
-  CHECK(!error_of(t).empty());
+  CHECK(error_of_step(t).empty());  // step 3 is not looked at
+  CHECK(!error_of_step(t).empty());
 }
 
 TEST_CASE("a wrong backward of attention ends the step") {
@@ -283,7 +250,7 @@ TEST_CASE("a wrong backward of attention ends the step") {
     const MutateGradients wrong([&](const Op& o, std::size_t i, const Tensor& g, const Shape&) {
       return o.name() == op && i == input ? change(g) : g;
     });
-    return error_of(t);
+    return error_of_step(t);
   };
   RunConfig c = tiny_watched();
   const auto larger = [](const Tensor& g) { return g * 1.001; };

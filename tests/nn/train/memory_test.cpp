@@ -2,8 +2,6 @@
 // taken.
 #include "nn/train/memory.h"
 
-#include <cmath>
-
 #include "autograd/base/files.h"
 #include "nn/train/trainer.h"
 #include "tests/support/catch.h"

@@ -54,8 +54,7 @@ TEST_CASE("a task of one's own trains, and resumes where it is given again") {
   run_to(t, 60, 0);
   t.evaluate(true);
   RunFolder(folder.path()).save(t.snapshot());
-  for (const char* file : {"model.safetensors", "state.safetensors", "config.toml"})
-    CHECK(bytes_of(folder / file) == bytes_of(straight / file));
+  check_same_run(folder.path(), straight.path(), false);
   c.model.context = 10;
   CHECK_THROWS_WITH(Trainer(c, std::make_unique<Counting>()),
                     Contains("counting has sequences of 8 tokens, not 10"));

@@ -1,15 +1,10 @@
 // Ranks, here threads, train the run that one process trains, bit for bit, and end together.
 #include "nn/train/rank_session.h"
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
-#include <map>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 
 #include "nn/run/run_folder.h"
@@ -259,12 +254,7 @@ std::string error_of_trouble(Trainer& t) {
       const heed::autograd::NoGrad guard;
       p.tensor.mutable_data<float>()[p.tensor.size(1)] = NAN;
     }
-  try {
-    t.step(&batch);
-  } catch (const NumericError& e) {
-    return e.what();
-  }
-  return "";
+  return message_of<NumericError>([&] { t.step(&batch); });
 }
 
 TEST_CASE("what is not finite at one rank ends the step at all, with the error of one process") {

@@ -2,12 +2,7 @@
 // How true it is: tests/tools/heed/memory_test.sh.
 #include "nn/train/run_cost.h"
 
-#include <cmath>
-#include <cstddef>
-#include <span>
-
-#include "autograd/graph/inplace.h"
-#include "autograd/tensor/create.h"
+#include "autograd/autograd.h"
 #include "nn/train/memory.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

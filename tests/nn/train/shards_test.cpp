@@ -1,10 +1,7 @@
 // A batch in parts is the batch: same gradients, same run, whatever the order of the parts.
 #include "nn/train/shards.h"
 
-#include <cmath>
-
-#include "autograd/base/parallel.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 
@@ -91,19 +88,6 @@ TEST_CASE("a shard's dropout depends on seed, step and shard alone") {
   CHECK(first(1, 2, 3) != first(1, 3, 3));
   CHECK(first(1, 2, 3) != first(1, 2, 4));
   CHECK(first(1, 2, 3) != first(1, 3, 2));
-}
-
-TEST_CASE("a run in parts resumes bit for bit, dropout included") {
-  RunConfig c = tiny_in_shards(4);
-  c.model.attention.dropout = 0.2;
-  Trainer straight(c), cut(c);
-  for (int i = 0; i < 6; ++i) straight.step();
-  for (int i = 0; i < 3; ++i) cut.step();
-  const heed::testing::Folder folder;
-  RunFolder(folder.path()).save(cut.snapshot());
-  Trainer resumed = RunFolder(folder.path()).resume();
-  for (int i = 0; i < 3; ++i) resumed.step();
-  CHECK(largest_difference(straight.model, resumed.model) == 0);
 }
 
 TEST_CASE("accumulate is a power of two that divides the batch") {

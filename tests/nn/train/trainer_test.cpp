@@ -1,13 +1,8 @@
 // The training loop: it learns, evaluates without a trace, takes failed steps back, and has the
 // same bits at any number of threads.
-#include <cmath>
 
-#include "autograd/base/parallel.h"
-#include "autograd/graph/inplace.h"
-#include "autograd/ops/ops.h"
-#include "nn/io/safetensors.h"
+#include "nn/lab.h"
 #include "nn/run/metrics_file.h"
-#include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/runs.h"

@@ -1,11 +1,10 @@
 // What goes wrong in a training is named: the op that makes a NaN, the parameter that does not
 // learn; and weights and streams stay those before the step.
-#include <cmath>
 
 #include "autograd/base/files.h"
-#include "nn/train/audit.h"
-#include "nn/train/trainer.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
+#include "tests/support/runs.h"
 #include "tools/heed/train/train_progress.h"
 
 namespace {
@@ -13,13 +12,11 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using Catch::Matchers::StartsWith;
-using heed::autograd::NumericError;
+using heed::nn::testing::error_of_step;
 
-RunConfig tiny_run() {
-  RunConfig c = preset("reverse");
-  c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 8, c.batch = 8,
-  c.eval_batch = 16, c.model.mlp = true;
-  c.steps = 4, c.model.attention.dropout = 0.1;
+RunConfig tiny_mlp_run() {
+  RunConfig c = heed::nn::testing::tiny_run();
+  c.model.mlp = true;
   return c;
 }
 
@@ -35,17 +32,8 @@ void set(const Tensor& weight, const Tensor& x) {
   copy_(weight, x);
 }
 
-std::string error_of_step(Trainer& t) {
-  try {
-    t.step();
-  } catch (const NumericError& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST_CASE("a step that is not finite names the op in its module, and changes nothing") {
-  Trainer t(tiny_run()), twin(tiny_run());
+  Trainer t(tiny_mlp_run()), twin(tiny_mlp_run());
   t.step(), twin.step();
   const Tensor weight = t.model.blocks.back().mlp->up.weight;
   const Tensor kept = contiguous(weight.detach() * 1.0);
@@ -64,7 +52,7 @@ TEST_CASE("a step that is not finite names the op in its module, and changes not
 }
 
 TEST_CASE("a gradient that is not finite names the vjp that made it") {
-  Trainer t(tiny_run());
+  Trainer t(tiny_mlp_run());
   // The hidden layer is 1e38 and counts for nothing, but its weights get 1e38 times a gradient.
   MLP& mlp = *t.model.blocks[0].mlp;
   set(mlp.up.bias, full(mlp.up.bias.shape(), 1e38, float32));
@@ -78,7 +66,7 @@ TEST_CASE("a gradient that is not finite names the vjp that made it") {
 }
 
 TEST_CASE("an evaluation that is not finite names the op") {
-  Trainer t(tiny_run());
+  Trainer t(tiny_mlp_run());
   CHECK(t.evaluate(false).trouble.empty());
   set(t.model.head->weight, full(t.model.head->weight.shape(), 3e38, float32));
   const Evaluation e = t.evaluate(false);
@@ -88,7 +76,7 @@ TEST_CASE("an evaluation that is not finite names the op") {
 }
 
 TEST_CASE("the ledger of a step: gradients, weights and updates of all parameters") {
-  Trainer t(tiny_run());
+  Trainer t(tiny_mlp_run());
   const std::vector<double> before = weights_of(t);
   const StepAudit audit(t.model);
   const StepReport report = t.step();
@@ -113,7 +101,7 @@ TEST_CASE("the ledger of a step: gradients, weights and updates of all parameter
 }
 
 TEST_CASE("a parameter that is cut off is named, with the edge where") {
-  Trainer t(tiny_run());
+  Trainer t(tiny_mlp_run());
   Tensor& weight = t.model.blocks[0].mlp->up.weight;
   weight = weight.detach();
   const StepAudit audit(t.model);

@@ -1,49 +1,46 @@
 // Means over seeds, settings, and their charts.
-#include <fstream>
-
 #include "nn/run/metrics_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
-#include "tools/heed/compare/compare_pictures.h"
-#include "tools/heed/report/output.h"
+#include "tools/heed/compare/compare_report.h"
 
 namespace {
 
 using namespace heed;
+using nn::ComparedRun;
+using nn::RunGroup;
 
-RunRecord record(std::int64_t seed, std::int64_t kv_heads, std::vector<double> losses) {
-  RunRecord run;
+const nn::ComparedQuantity kLoss("loss");
+
+// Evaluations every 10 steps, of which the last has losses.back().
+ComparedRun record(std::int64_t seed, std::int64_t kv_heads, std::vector<double> losses) {
+  ComparedRun run;
   run.folder = fmt::format("runs/{}-{}", kv_heads, seed);
   run.config = nn::preset("induction");
   run.config.seed = seed, run.config.model.attention.heads = 4,
   run.config.model.attention.kv_heads = kv_heads;
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    nn::MetricsRow row(std::int64_t(i) * 10);
-    row.eval_loss = losses[i], row.eval_optimal = 0.5, row.eval_accuracy = 1 - losses[i] / 10;
-    run.evaluations.push_back(row);
-  }
+  for (std::size_t i = 0; i < losses.size(); ++i) run.series.steps.push_back(double(i) * 10);
+  run.above = losses.back() - 0.5, run.accuracy = 1 - losses.back() / 10;
+  run.series.values = std::move(losses);
   return run;
 }
 
-RunComparison compare(const std::vector<RunRecord>& runs, std::optional<double> target = {}) {
-  RunComparison c{compared_quantity("loss"), target, group_runs(runs), {}};
-  for (const RunGroup& group : c.groups) {
-    std::vector<ComparedRun> list;
-    for (const RunRecord* run : group.runs) list.push_back(compare_run(*run, c.of, target));
-    c.settings.push_back(compare_group(group, std::move(list), false));
-  }
-  return c;
+std::vector<RunGroup> group(std::vector<ComparedRun> runs) {
+  return group_runs(std::move(runs), kLoss, {});
+}
+RunComparison compare(std::vector<ComparedRun> runs, std::optional<double> target = {}) {
+  return {kLoss, target, group_runs(std::move(runs), kLoss, target)};
 }
 
 TEST_CASE("a setting is what differs but the seed, in the runs' order") {
-  const std::vector<RunRecord> runs = {record(1, 2, {3, 1}), record(1, 1, {3, 2}),
-                                       record(2, 2, {5, 2})};
+  const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(1, 1, {3, 2}),
+                                         record(2, 2, {5, 2})};
   const RunComparison c = compare(runs, 1.5);
-  REQUIRE(c.settings.size() == 2);
+  REQUIRE(c.groups.size() == 2);
   CHECK(c.groups[0].name() == "kv-heads=2");
   CHECK(c.groups[1].name() == "kv-heads=1");
   CHECK(c.groups[0].value("kv-heads") == "2");
-  const ComparedGroup& g = c.settings[0];
+  const RunGroup& g = c.groups[0];
   CHECK(g.final.mean == 1.5);
   CHECK(g.final.error == 0.5);
   CHECK(g.above.mean == 1);
@@ -60,13 +57,13 @@ TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   CHECK(table.find("never (0/1)") != std::string::npos);
   CHECK(table.find("seconds") == std::string::npos);  // none recorded
 
-  CHECK(group_runs({record(1, 2, {1}), record(2, 2, {1})})[0].name() == "all runs");
-  CHECK_THROWS_AS(group_runs({record(1, 2, {1}), record(1, 2, {1})}), UsageError);
+  CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name() == "all runs");
+  CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
 }
 
 TEST_CASE("steps that are not whole have a decimal in the table") {
   const auto table_of = [](const std::vector<std::vector<double>>& losses) {
-    std::vector<RunRecord> runs;
+    std::vector<ComparedRun> runs;
     for (const auto& list : losses) runs.push_back(record(std::int64_t(runs.size()), 2, list));
     return to_text(comparison_report(compare(runs, 1.5)));
   };
@@ -77,16 +74,16 @@ TEST_CASE("steps that are not whole have a decimal in the table") {
 }
 
 TEST_CASE("a setting's numbers have the digits that a user writes") {
-  std::vector<RunRecord> runs = {record(1, 2, {3}), record(1, 2, {3})};
+  std::vector<ComparedRun> runs = {record(1, 2, {3}), record(1, 2, {3})};
   runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;
   runs[0].config.model.attention.scale = 0.1;
-  CHECK(group_runs(runs)[0].name() == "scale=0.1, lr=0.003");
-  CHECK(group_runs(runs)[1].value("lr") == "0.001");
+  CHECK(group(runs)[0].name() == "scale=0.1, lr=0.003");
+  CHECK(group(runs)[1].value("lr") == "0.001");
 }
 
 TEST_CASE("n is how many runs the mean is of") {
-  const std::vector<RunRecord> runs = {record(1, 2, {3, 1}), record(2, 2, {3, 2}),
-                                       record(3, 2, {3, NAN})};
+  const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(2, 2, {3, 2}),
+                                         record(3, 2, {3, NAN})};
   const RunComparison c = compare(runs);
   const std::string table = to_text(comparison_report(c));
   INFO(table);
@@ -102,11 +99,11 @@ TEST_CASE("n is how many runs the mean is of") {
 }
 
 TEST_CASE("JSON says of how many runs a head's mean is") {
-  const std::vector<RunRecord> runs = {record(1, 2, {3}), record(2, 2, {3})};
+  const std::vector<ComparedRun> runs = {record(1, 2, {3}), record(2, 2, {3})};
   RunComparison c = compare(runs);
-  c.of = compared_quantity("entropy");
-  for (ComparedRun& run : c.settings[0].runs) run.heads.resize(1);
-  c.settings[0].runs[1].heads[0].entropy = NAN;
+  c.of = nn::ComparedQuantity("entropy");
+  for (ComparedRun& run : c.groups[0].runs) run.heads.resize(1);
+  c.groups[0].runs[1].heads[0].entropy = NAN;
   const nn::Json json = nn::Json::parse(to_json(comparison_report(c)));
   const std::vector<nn::Json>& heads = json.find("settings")->items()[0].find("heads")->items();
   CHECK(heads.size() == nn::head_quantities().size());
@@ -126,18 +123,27 @@ void write_run(const testing::Folder& folder, const nn::RunConfig& config,
 }
 
 TEST_CASE("a run's seconds are those of all its steps, or not known") {
-  const RunRecord run = record(1, 2, {3, 2, 1});  // steps 0, 10, 20
+  std::vector<nn::MetricsRow> history;
+  for (const double loss : {3.0, 2.0, 1.0, double(NAN)}) {
+    nn::MetricsRow& row = history.emplace_back(std::int64_t(history.size()) * 10);
+    row.eval_loss = loss, row.eval_optimal = 0.5, row.eval_accuracy = 1 - loss / 10;
+  }
   const testing::Folder folder;
   const auto seconds = [&](const std::string& result) {
-    write_run(folder, run.config, run.evaluations, result);
-    return read_record(folder.path()).seconds;
+    write_run(folder, record(1, 2, {1}).config, history, result);
+    const ComparedRun run = nn::read_compared(folder.path(), kLoss);
+    CHECK(run.series.steps == std::vector<double>{0, 10, 20});
+    CHECK(run.series.values == std::vector<double>{3, 2, 1});
+    CHECK(run.above == 0.5);
+    CHECK(run.accuracy == 0.9);
+    return run.seconds;
   };
-  CHECK(seconds(R"({"steps":20,"seconds":1.5})") == 1.5);
-  CHECK(!seconds(R"({"steps":10,"seconds":1.5})"));  // resumed since, with more --steps
-  CHECK(!seconds(R"({"steps":20,"seconds":null})"));
-  CHECK(!seconds(R"({"seconds":1.5})"));
-  CHECK(!seconds("[]"));
-  CHECK(!seconds("torn"));
+  CHECK(seconds(R"({"steps":30,"seconds":1.5})") == 1.5);
+  CHECK(std::isnan(seconds(R"({"steps":10,"seconds":1.5})")));  // resumed since, with more --steps
+  CHECK(std::isnan(seconds(R"({"steps":30,"seconds":null})")));
+  CHECK(std::isnan(seconds(R"({"seconds":1.5})")));
+  CHECK(std::isnan(seconds("[]")));
+  CHECK(std::isnan(seconds("torn")));
 }
 
 TEST_CASE("a run without any evaluation does not compare") {
@@ -146,16 +152,16 @@ TEST_CASE("a run without any evaluation does not compare") {
   step.loss = 2;
   for (const std::vector<nn::MetricsRow>& history :
        {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
-    write_run(folder, record(1, 2, {}).config, history, "{}");
-    CHECK_THROWS_WITH(read_record(folder.path()),
+    write_run(folder, record(1, 2, {1}).config, history, "{}");
+    CHECK_THROWS_WITH(nn::read_compared(folder.path(), kLoss),
                       (folder / "metrics.csv").string() +
                           ": there is no evaluation; compare needs one of each run");
   }
 }
 
 TEST_CASE("charts: a band of one standard error, and the final value against an option") {
-  const std::vector<RunRecord> runs = {record(1, 1, {3, 2}), record(2, 1, {3, 3}),
-                                       record(1, 4, {3, 1})};
+  const std::vector<ComparedRun> runs = {record(1, 1, {3, 2}), record(2, 1, {3, 3}),
+                                         record(1, 4, {3, 1})};
   const RunComparison c = compare(runs);
   const plot::LineChart curves = curves_chart(c);
   REQUIRE(curves.series.size() == 2);
@@ -164,7 +170,7 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
   CHECK(curves.series[0].low == std::vector<double>{3, 2});
   CHECK(curves.series[0].high == std::vector<double>{3, 3});
   CHECK(curves.series[1].low == curves.series[1].y);  // of one run
-  const plot::LineChart against = against_chart(c, "kv-heads", &ComparedGroup::final);
+  const plot::LineChart against = against_chart(c, "kv-heads", &RunGroup::final);
   REQUIRE(against.series.size() == 1);
   CHECK(against.series[0].x == std::vector<double>{1, 4});
   CHECK(against.series[0].y == std::vector<double>{2.5, 1});
@@ -173,30 +179,29 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
 }
 
 TEST_CASE("a line against a number goes from left to right, whatever the order of the runs") {
-  std::vector<RunRecord> runs;
+  std::vector<ComparedRun> runs;
   for (const std::int64_t kv : {8, 1, 4})
     for (const double lr : {0.5, 0.25}) {
       runs.push_back(record(1, kv, {9, double(kv)}));
       runs.back().config.lr = lr;
     }
   const RunComparison c = compare(runs, 8.5);
-  for (const auto number : {&ComparedGroup::final, &ComparedGroup::steps_to_target}) {
+  for (const auto number : {&RunGroup::final, &RunGroup::steps_to_target}) {
     const plot::LineChart chart = against_chart(c, "kv-heads", number);
     REQUIRE(chart.series.size() == 2);
     CHECK(chart.series[0].name == "lr=0.5");  // in the runs' order
     CHECK(chart.log_x);
     for (const plot::Series& s : chart.series) CHECK(s.x == std::vector<double>{1, 4, 8});
   }
-  CHECK(against_chart(c, "kv-heads", &ComparedGroup::final).series[1].y ==
-        std::vector<double>{1, 4, 8});
+  CHECK(against_chart(c, "kv-heads", &RunGroup::final).series[1].y == std::vector<double>{1, 4, 8});
 }
 
 TEST_CASE("steps to a target are drawn of settings that reach it with all seeds") {
   // kv-heads=1: 1 of 2, at once; 2: both, at 0 and 10; 4: none of 1.
-  std::vector<RunRecord> runs = {record(1, 1, {1, 1}), record(2, 1, {3, 3}), record(1, 2, {1, 1}),
-                                 record(2, 2, {3, 1}), record(1, 4, {3, 3})};
+  std::vector<ComparedRun> runs = {record(1, 1, {1, 1}), record(2, 1, {3, 3}), record(1, 2, {1, 1}),
+                                   record(2, 2, {3, 1}), record(1, 4, {3, 3})};
   const plot::LineChart chart =
-      against_chart(compare(runs, 1.5), "kv-heads", &ComparedGroup::steps_to_target);
+      against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
   CHECK(chart.title ==
         "Steps until loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds and its "
         "standard error; not drawn, since not all seeds reached it: kv-heads=1 (1 of 2), "
@@ -211,38 +216,38 @@ TEST_CASE("steps to a target are drawn of settings that reach it with all seeds"
 
   runs.resize(2), runs.push_back(record(1, 4, {3, 3}));  // nothing to draw
   const plot::LineChart none =
-      against_chart(compare(runs, 1.5), "kv-heads", &ComparedGroup::steps_to_target);
+      against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
   CHECK_THAT(none.title, Contains("task induction; not drawn, since not all seeds"));
   plot::draw_chart(none);
 
   for (const std::int64_t heads : {8, 16, 32}) runs.push_back(record(1, heads, {3, 3}));
   const plot::LineChart many =
-      against_chart(compare(runs, 1.5), "kv-heads", &ComparedGroup::steps_to_target);
+      against_chart(compare(runs, 1.5), "kv-heads", &RunGroup::steps_to_target);
   CHECK_THAT(many.title, Catch::Matchers::EndsWith("kv-heads=16 (0 of 1) and 1 more"));
 }
 
 TEST_CASE("pictures of a head's score are of the largest of any head") {
-  const std::vector<RunRecord> runs = {record(1, 1, {3, 2}), record(1, 2, {3, 3})};
+  const std::vector<ComparedRun> runs = {record(1, 1, {3, 2}), record(1, 2, {3, 3})};
   RunComparison c = compare(runs);
-  c.of = compared_quantity("dW_O");
-  CHECK_THAT(against_chart(c, "kv-heads", &ComparedGroup::final).title,
+  c.of = nn::ComparedQuantity("dW_O");
+  CHECK_THAT(against_chart(c, "kv-heads", &RunGroup::final).title,
              Catch::Matchers::StartsWith(
                  "Largest dW_O of any head, at the end, against kv-heads: task induction"));
-  CHECK(against_chart(c, "kv-heads", &ComparedGroup::final).y_name ==
+  CHECK(against_chart(c, "kv-heads", &RunGroup::final).y_name ==
         "Largest dW_O of any head, at the end");
   CHECK_THAT(curves_chart(c).title,
              Catch::Matchers::StartsWith("Largest dW_O of any head while training: "));
 }
 
 TEST_CASE("values that are names stand beside each other, as points") {
-  std::vector<RunRecord> runs;
+  std::vector<ComparedRun> runs;
   for (const auto rule : {nn::ScaleRule::kNone, nn::ScaleRule::kInvHead})
     for (const std::int64_t kv : {1, 2}) {
       runs.push_back(record(1, kv, {2, double(kv)}));
       runs.back().config.model.attention.scale = rule;
     }
   const RunComparison c = compare(runs);
-  const plot::LineChart chart = against_chart(c, "scale", &ComparedGroup::final);
+  const plot::LineChart chart = against_chart(c, "scale", &RunGroup::final);
   CHECK(chart.x_labels == std::vector<std::string>{"none", "1/d-head"});
   REQUIRE(chart.series.size() == 2);
   CHECK(chart.series[0].name == "kv-heads=1");

@@ -111,8 +111,7 @@ ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
 # --- what does not compare
 refuses 2 "the runs do not differ in it; did you mean 'scale'" compare sweeps/s --against scales
 refuses 2 "compare needs runs" compare
-refuses 4 "there is no run or folder 'absent'" compare absent
-mkdir empty; refuses 4 "is no run and holds none" compare empty
+mkdir empty; refuses 4 "is not a run and has none inside" compare empty
 refuses 2 "one run, twice" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1
 expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
 refuses 2 "numbers of different tasks do not compare" compare sweeps/s urn

@@ -18,7 +18,8 @@ number() { grep -o "\"$1\":[0-9.e+]*" out | head -1 | cut -d : -f 2; }
 ok [ "$(number flops_per_step)" = "$(awk -v x="$(number flops_per_token)" 'BEGIN { printf "%.1f", x * 4 * 16 }')" ]
 
 expect 0 "${dry[@]}" "${cosine[@]}"
-out_has "lr        cosine, by step:  1: 0.00333  2: 0.00667  3: 0.01  4: 0.0094  6: 0.0055  8: 0.0016"
+out_has "lr        cosine, by step:"
+out_has "          1: 0.00333  2: 0.00667  3: 0.01  4: 0.0094  6: 0.0055  8: 0.0016"
 out_has "dry run: no step taken, nothing written"
 # The curve: a plateau is a row of stars at the top, nothing but the axis at the bottom.
 expect 0 "${dry[@]}" --schedule constant --warmup 0 --steps 8 --lr 0.01

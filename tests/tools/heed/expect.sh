@@ -46,6 +46,8 @@ is_json_line() {
 }
 has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
 same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
+# The weights and the history of two runs are the same bytes.
+same_run() { for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done; }
 saved_step() { "$heed" info "$1/state.safetensors" | sed -n 's/^ *step  *//p'; }
 tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 ok() { checks=$((checks + 1)); "$@" || fail "$what: $*"; }

@@ -1,9 +1,6 @@
 // Ranks by the variables that launchers set.
 #include "tools/heed/launcher.h"
 
-#include <cstdlib>
-#include <utility>
-
 #include "tests/support/catch.h"
 
 namespace {

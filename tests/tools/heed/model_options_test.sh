@@ -45,29 +45,10 @@ out_has "\"flops_per_token\":$((6 * matrices + 6 * 2 * 8 * 4 * (6 + 5))).0"
 out_has '"attention":"composite because of soft cap"'
 out_has '"name":"blocks.1.q.weight","shape":[24,8],"std":0.0}'  # ones
 
-# Values and combinations that cannot be.
-refuses 2 "--scale needs a number or a name: 'learnd' is not one of" train --scale learnd
-refuses 2 "--scale needs a number, 0 to 1000, got '-1'" train --scale -1
-refuses 2 "--d-head needs a whole number, 0 to 16384, got '1.5'" train --d-head 1.5
-refuses 2 "--d-value needs a whole number, 0 to 16384, got '-1'" train --d-value -1
+# Combinations that cannot be, with the names of options: all of them in config_test.cpp.
 refuses 2 "--kv-heads 3 does not divide --heads 2; choose a divisor" train --kv-heads 3
-refuses 2 "--window needs a whole number, 0 to 65536, got 'x'" train --window x
-refuses 2 "--soft-cap needs a number, 0 to 10000, got 'inf'" train --soft-cap inf
-refuses 2 "--sink: 'on' is not one of none, zero or learned" train --sink on
-refuses 2 "--q-bias: 'true' is not one of as-bias, yes or no" train --q-bias true
-refuses 2 "--form packed_qkv has biases of q, k and v all or none" train --v-bias yes
-refuses 2 "--matmul: 'bf16' is not one of float32 or bfloat16" train --matmul bf16
 refuses 2 "--matmul: bfloat16 rounds float32 numbers" train --matmul bfloat16 --dtype float64
-refuses 2 "--norm-kind: 'rms' is not one of layernorm or rmsnorm" train --norm-kind rms
-refuses 2 "--norm-kind: rmsnorm has no place with --norm none" train --norm none --norm-kind rmsnorm
-refuses 2 "--mlp-act: 'swish' is not one of" train --mlp --mlp-act swish
 refuses 2 "--mlp-act: there is no MLP; add --mlp" train --mlp-act silu
-refuses 2 "--mlp-ratio needs a number, above 0 to 64, got '0'" train --mlp --mlp-ratio 0
-refuses 2 "--residual-scale needs a number, above 0 to 100, got '0'" train --residual-scale 0
-refuses 2 "--residual-scale needs a number or a name: 'half'" train --residual-scale half
-refuses 2 "--init: 'glorot' is not one of" train --init glorot
-refuses 2 "--q-init: 'glorot' is not one of as-init" train --q-init glorot
-refuses 2 "--init: mup draws the output layer smaller" train --init mup --tied
 refuses 2 "RoPE needs an even --d-head (by default --d-model / --heads), got 5" train --d-head 5
 
 end_of_checks

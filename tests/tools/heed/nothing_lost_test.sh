@@ -4,9 +4,6 @@
 source "$(dirname "$0")/expect.sh" "$1"
 kills=${2:-10}
 quick=("${tiny[@]}" --quiet --threads 1)
-same_run() {
-  for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done
-}
 
 # --- kill -9 at random moments, again and again, until the run is done: the undisturbed run
 RANDOM=9

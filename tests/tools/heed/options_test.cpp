@@ -3,16 +3,11 @@
 // option that this test has no bad value for fails it.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <map>
-#include <sstream>
 
 #include "autograd/base/files.h"
-#include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/redirected.h"
@@ -91,20 +86,19 @@ struct Bad {
 const std::string kRun = "runs/reverse-1";
 
 // Texts: what is wrong depends on what they mean. Keyed "command key", or "* key" for all.
+// A file that is not there, and a directory that is none; what more the command line needs.
+std::vector<Bad> no_file(const std::string& absent, const std::vector<std::string>& more = {}) {
+  return {{absent, kInputOutput, more, absent}, {"directory", kInputOutput, more, "directory"}};
+}
 const std::map<std::string, std::vector<Bad>>& bad_texts() {
   static const std::map<std::string, std::vector<Bad>> table = {
-      {"* config",
-       {{"absent.toml", kInputOutput, {}, "absent.toml"},
-        {"directory", kInputOutput, {}, "directory"}}},
+      {"* config", no_file("absent.toml")},
       {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
       {"bench simd", {{"abacus", kUsage, {"ops"}, "abacus"}}},
       {"verify simd", {{"abacus", kUsage, {"causality"}, "abacus"}}},
-      {"* run",
-       {{"absent", kInputOutput, {}, "absent"}, {"directory", kInputOutput, {}, "directory"}}},
+      {"* run", no_file("absent")},
       {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
-      {"verify run",
-       {{"absent", kInputOutput, {"causality"}, "absent"},
-        {"directory", kInputOutput, {"causality"}, "directory"}}},
+      {"verify run", no_file("absent", {"causality"})},
       {"verify weights",
        {{"absent.safetensors", kInputOutput, {"causality", "--run", kRun}, "absent.safetensors"}}},
       {"train task-filler", {{"no-such", kUsage, {"--task", "recall"}}}},
@@ -112,9 +106,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"generate stop", {{"?", kUsage, {kRun, "--prompt", "abcdefghijklmnop"}, "'?'"}}},
       {"gradcheck op", {{"sofmax", kUsage, {}, "sofmax"}}},
       {"train task", {{"indution"}}},
-      {"train text",
-       {{"absent.txt", kInputOutput, {}, "absent.txt"},
-        {"directory", kInputOutput, {}, "directory"}}},
+      {"train text", no_file("absent.txt")},
       {"train lines", {{"absent.txt", kInputOutput, {}, "absent.txt"}}},
       {"train answer-after", {{"ab", kUsage, {"--lines", "file.txt"}}}},
       {"train task-periods", {{"5..3"}}},
@@ -151,8 +143,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"sweep out", {{"file.txt", kUsage, {"s.toml"}}, {"directory/..", kUsage, {"s.toml"}}}},
       {"sweep part", {{"3/2", kUsage, {"s.toml"}}, {"1", kUsage, {"s.toml"}}}},
       {"sweep pairs", {{"lr", kUsage, {"s.toml"}}}},
-      {"compare runs",
-       {{"absent", kInputOutput, {}, "absent"}, {"directory", kInputOutput, {}, "directory"}}},
+      {"compare runs", no_file("absent")},
       {"compare against", {{"lr", kUsage, {"sweeps/s"}}}},
       {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},
       {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
@@ -299,9 +290,10 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  // By command and form, as json_keys; bench_test.sh looks at the slow ones.
+  // By command and mode; bench_test.sh tests the slow ones.
   const std::map<std::string, std::vector<std::string>> calls = {
-      {"train ", with(tiny, {"--steps", "2", "--out", "json-run"})},
+      {"train ", with(tiny, {"--steps", "2", "--out", "json-run", "--overwrite"})},
+      {"train --resume", {"--resume", kRun, "--quiet"}},
       {"train --dry-run", with(tiny, {"--dry-run"})},
       {"train --overfit-batch", with(tiny, {"--overfit-batch"})},
       {"eval ", {kRun, "--sequences", "4"}},
@@ -332,7 +324,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"bench generate", {"generate", "--preset", "micro", "--threads", "1"}},
   };
   for (const auto& command : all_commands()) {
-    bool any = !command->json_keys.empty();  // of commands without modes
+    bool any = false;
     for (const Mode& mode : command->modes) {
       if (mode.result.size() == 0) continue;
       any = true;
@@ -350,7 +342,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       };
       const std::string json = run({"--json"});
       check_keys(mode.result, nn::Json::parse(json.substr(0, json.find('\n'))));
-      if (command->name == "train") continue;  // writes a run
+      if (mode.key == "resume") continue;  // finished now
       check_width(run({}));
       if (mode.has_table()) check_csv(mode.result, run({"--csv"}));
     }

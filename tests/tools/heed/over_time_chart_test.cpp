@@ -1,7 +1,4 @@
 // The picture of a study over time: which panels it has, and what their lines are.
-#include <algorithm>
-#include <cmath>
-
 #include "tests/support/catch.h"
 #include "tools/heed/study/over_time.h"
 

@@ -1,9 +1,6 @@
 // A study as the page's data: the same numbers, and for a long sequence blocks of them.
 #include "tools/heed/study/page_data.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"

@@ -1,10 +1,6 @@
 // The study's page: its maps hold the numbers, its texts stay texts, its size.
 #include "tools/heed/study/page/page.h"
 
-#include <cmath>
-#include <limits>
-#include <vector>
-
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/page_map.h"

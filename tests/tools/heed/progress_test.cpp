@@ -5,7 +5,6 @@
 #include <termios.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 #include "autograd/base/files.h"

@@ -1,8 +1,6 @@
 // Results as text, JSON and CSV.
 #include "tools/heed/report/report.h"
 
-#include <cmath>
-
 #include "tests/support/catch.h"
 
 namespace {

@@ -6,43 +6,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-
 #include "autograd/base/files.h"
-#include "autograd/ops/ops.h"
 #include "nn/io/npy.h"
-#include "nn/io/safetensors.h"
+#include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/models.h"
 #include "tests/support/pictures.h"
+#include "tests/support/png_pixels.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/plot/color_range.h"
-
-#define STB_IMAGE_IMPLEMENTATION
-#define STB_IMAGE_STATIC
-#define STBI_ONLY_PNG
-#include <stb/stb_image.h>
 
 namespace {
 
 using namespace heed;
 using heed::testing::Folder;
 using nn::Tensor;
-
-// Whether the file's pixels are the image's.
-bool same_pixels(const std::string& png, const plot::Image& image) {
-  int width = 0, height = 0, channels = 0;
-  stbi_uc* pixels = stbi_load(png.c_str(), &width, &height, &channels, 3);
-  REQUIRE(pixels != nullptr);
-  const bool same = width == image.width() && height == image.height() &&
-                    std::equal(pixels, pixels + 3 * width * height, image.data());
-  stbi_image_free(pixels);
-  return same;
-}
+using plot::same_pixels;
 
 constexpr std::int64_t kLength = 6, kWindow = 3;
 

@@ -1,8 +1,6 @@
 // The tables of a study as JSON.
 #include "tools/heed/study/study_tables.h"
 
-#include <cmath>
-
 #include "tests/support/catch.h"
 
 namespace {

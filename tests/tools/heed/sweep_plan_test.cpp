@@ -1,11 +1,9 @@
 // What a sweep's file asks for: the grid, names, parts, what may change.
 #include "tools/heed/plan/sweep_plan.h"
 
-#include <set>
-
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/sweep/sweep_progress.h"
+#include "tools/heed/sweep/sweep_run.h"
 
 namespace {
 
@@ -19,12 +17,7 @@ std::vector<std::string> names(const SweepPlan& plan) {
 
 // What plan_sweep says of a text that it refuses.
 std::string refusal(const std::string& text, const std::vector<std::string>& pairs = {}) {
-  try {
-    plan_sweep(text, "s.toml", pairs);
-  } catch (const autograd::Error& e) {
-    return e.what();
-  }
-  return "";
+  return message_of<autograd::Error>([&] { plan_sweep(text, "s.toml", pairs); });
 }
 bool says(const std::string& text, const std::string& part) {
   INFO("'" << text << "' lacks '" << part << "'");
@@ -155,15 +148,6 @@ TEST_CASE("a sweep without the pairs that it had is another one, though it has a
       "its pairs were none and are scale,seed now");
 }
 
-TEST_CASE("parts share the runs: each is in exactly one") {
-  for (const std::size_t parts : {1U, 2U, 3U, 7U, 20U})
-    for (std::size_t run = 0; run < 20; ++run) {
-      std::size_t in = 0;
-      for (std::size_t part = 0; part < parts; ++part) in += is_in_part(run, part, parts) ? 1 : 0;
-      CHECK(in == 1);
-    }
-}
-
 TEST_CASE("what is left is what waits and what runs, at the pace of finished runs") {
   SweepPace pace;
   CHECK(std::isnan(pace.left(10, {}, 2)));
@@ -172,9 +156,10 @@ TEST_CASE("what is left is what waits and what runs, at the pace of finished run
   CHECK(pace.left(100, {}, 1) == Approx(20));
   CHECK(pace.left(100, {{10, 1}, {10, 5}}, 2) == Approx((100 + 5 + 0) / 10.0));
   CHECK(pace.left(0, {{100, 2}, {10, 0}}, 4) == Approx(90 / 5.0));  // one job cannot be shared
-  CHECK(progress_text({20, 7, 1, 2}, 80) == "7 of 20 runs done, 1 failed, 2 at work, 1m20s left");
-  CHECK(progress_text({20, 0, 0, 2}, NAN) == "0 of 20 runs done, 2 at work");
-  CHECK(progress_text({20, 18, 0, 0, 2}, NAN) == "18 of 20 runs done, 2 at work in another heed");
+  CHECK(SweepProgress{20, 7, 1, 2, 0, 80}.text() ==
+        "7 of 20 runs done, 1 failed, 2 at work, 1m20s left");
+  CHECK(SweepProgress{20, 0, 0, 2}.text() == "0 of 20 runs done, 2 at work");
+  CHECK(SweepProgress{20, 18, 0, 0, 2}.text() == "18 of 20 runs done, 2 at work in another heed");
 }
 
 TEST_CASE("work grows as a run's size") {

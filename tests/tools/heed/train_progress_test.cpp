@@ -1,9 +1,6 @@
 // What heed train says: every line fits into 80 columns, and says what it should.
 #include "tools/heed/train/train_progress.h"
 
-#include <cmath>
-#include <limits>
-
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
 

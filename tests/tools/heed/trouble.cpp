@@ -45,7 +45,7 @@ int train(std::string_view which, const char* folder) {
   std::filesystem::create_directories(folder);
   TrainOptions options;
   options.strict = which == "strict";
-  return train_run(t, nn::RunFolder(folder), options);
+  return train_run(t, nn::RunFolder(folder), options).exit_code;
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // Timing by turns, of functions whose time is known.
 #include "tools/heed/bench/turns.h"
 
-#include <string>
-
 #include "tests/support/catch.h"
 
 using namespace heed;

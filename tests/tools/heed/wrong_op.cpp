@@ -5,8 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "autograd/graph/graph.h"
-#include "autograd/ops/ops.h"
+#include "autograd/autograd.h"
 
 namespace {
 

@@ -1,7 +1,4 @@
 // Charts one above the other: what is drawn where, by pixel and by the texts.
-#include <algorithm>
-#include <cmath>
-
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
 #include "tools/plot/chart.h"
@@ -133,16 +130,16 @@ TEST_CASE("an axis reaches the ends asked for") {
 TEST_CASE("a stack that does not fit together is refused") {
   ChartStack s = two_panels();
   s.panels[1].series[0].color = 2;
-  CHECK(error_text([&] { draw_chart_stack(s); }) == "chart: color 2 has no name");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: color 2 has no name");
   s = two_panels();
   s.panels[1].series[0].dash = 2;
-  CHECK(error_text([&] { draw_chart_stack(s); }) == "chart: dash 2 has no name");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: dash 2 has no name");
   s.panels[1].series[0].name = "itself";
-  CHECK(error_text([&] { draw_chart_stack(s); }) == "");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "");
   s.dashes.assign(5, "head");
-  CHECK(error_text([&] { draw_chart_stack(s); }) == "chart: has 5 dashes, there are 4 patterns");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: has 5 dashes, there are 4 patterns");
   s.panels.clear(), s.dashes.clear();
-  CHECK(error_text([&] { draw_chart_stack(s); }) == "chart: has no panel");
+  CHECK(message_of([&] { draw_chart_stack(s); }) == "chart: has no panel");
 }
 
 }  // namespace

@@ -1,10 +1,4 @@
 // Heat maps by pixel: cells, colors, labels, and grids larger than the picture.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/pictures.h"
@@ -284,10 +278,10 @@ TEST_CASE("a heat map refuses what does not fit together", "[plot]") {
   CHECK_THROWS_AS(draw({panel(2, 2)}, 0, {}), autograd::ValueError);
   CHECK_THROWS_AS(draw({panel(0, 2)}, 1, {}), autograd::ShapeError);
   CHECK_THROWS_AS(draw({{"L0H0", 2, 2, {1, 2, 3}}}, 1, {}), autograd::ShapeError);
-  CHECK(error_text([&] {
+  CHECK(message_of([&] {
           draw({panel(2, 2), panel(2, 3)}, 1, {});
         }) == "heatmap: needs panels of one size, got L0H0 [2, 2] and L0H0 [2, 3]");
-  CHECK(error_text([&] { draw({panel(2, 2)}, 1, {"a"}); }) ==
+  CHECK(message_of([&] { draw({panel(2, 2)}, 1, {"a"}); }) ==
         "heatmap: needs one row label for each of 2 rows or none, got 1");
 }
 

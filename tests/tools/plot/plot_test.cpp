@@ -1,31 +1,17 @@
 // Pictures: color maps, PNG files read back by stb_image, charts by pixel.
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
-#include <limits>
 
 #include "autograd/base/error.h"
+#include "autograd/base/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/pictures.h"
-
-#define STB_IMAGE_IMPLEMENTATION
-#define STB_IMAGE_STATIC
-#define STBI_ONLY_PNG
-#include <stb/stb_image.h>
+#include "tests/support/png_pixels.h"
 
 namespace heed::plot {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // CIE L* of an sRGB color, 0 to 100.
 double lightness(Rgb c) {
@@ -74,10 +60,6 @@ std::uint32_t crc32(const std::string& bytes) {
     crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc >> 8);
   }
   return crc ^ 0xFFFFFFFFu;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -136,7 +118,7 @@ TEST_CASE("write_png: structure, description, pixels", "[plot]") {
   write_png(path, Image(3, 3), "an older file is replaced");
   write_png(path, image, alt);
 
-  const std::string png = read_file(path);
+  const std::string png = autograd::read_file(path);
   CHECK(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");
   const std::vector<Chunk> all = chunks(png);
   REQUIRE(all.size() >= 4);
@@ -152,14 +134,7 @@ TEST_CASE("write_png: structure, description, pixels", "[plot]") {
     CHECK(chunk.crc == crc32(chunk.type + chunk.data));
   }
 
-  int width = 0, height = 0, channels = 0;
-  stbi_uc* pixels = stbi_load(path.c_str(), &width, &height, &channels, 3);
-  REQUIRE(pixels != nullptr);
-  CHECK(width == 37);
-  CHECK(height == 21);
-  CHECK(channels == 3);
-  CHECK(std::equal(image.data(), image.data() + 3 * 37 * 21, pixels));
-  stbi_image_free(pixels);
+  CHECK(same_pixels(path, image));
   CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
 }
 
@@ -168,7 +143,7 @@ TEST_CASE("write_png names an unwritable path and leaves nothing behind", "[plot
   const Image image(2, 2);
   const std::string missing = (directory.path() / "no" / "a.png").string();
   CHECK_THROWS_AS(write_png(missing, image, ""), autograd::IoError);
-  CHECK(contains(error_text([&] { write_png(missing, image, ""); }), missing));
+  CHECK_THAT(message_of([&] { write_png(missing, image, ""); }), Contains(missing));
 
   const fs::path occupied = directory.path() / "b.png";  // the last step fails: it is a directory
   fs::create_directories(occupied / "inside");

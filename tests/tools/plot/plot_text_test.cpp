@@ -1,6 +1,5 @@
 // Text of the pictures: letters that can be told apart, extents, any script the font has, tokens
 // that cannot be missed.
-#include <cmath>
 
 #include "autograd/base/error.h"
 #include "tests/support/catch.h"

@@ -83,9 +83,12 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
 
 // The keys that --json prints.
 std::string json_help(const Command& command) {
-  std::map<std::string, std::string> keys = command.json_keys;
-  for (const Mode& mode : command.modes)
-    if (mode.result.size() > 0) keys[mode.name()] = keys_text(mode.result);
+  std::map<std::string, std::string> keys;
+  for (const Mode& mode : command.modes) {
+    const bool is_listed = mode.key.size() > 0 &&  // as those of the default
+                           mode.result.begin() == command.modes.back().result.begin();
+    if (mode.result.size() > 0 && !is_listed) keys[mode.name()] = keys_text(mode.result);
+  }
   std::string text;
   for (const auto& [with, names] : keys)
     text += fmt::format("Keys of --json{}{}:\n{}\n\n", with.empty() ? "" : ", ", with,

@@ -31,6 +31,7 @@ struct Mode {
   Columns result =
       {};  ///< keys of --json; none: --json is rejected. With a table --csv is accepted
   std::function<Report(const Command&)> run = {};
+  bool several = false;  ///< a launcher (mpirun) may start it as several processes
 
   /// For help and errors: "--over-time", "text or lines"; "" for the default.
   std::string name() const;
@@ -41,23 +42,14 @@ struct Command {
   std::string name, what;
   std::string examples;  ///< lines that can be pasted and run
   std::string notes;     ///< stand above the examples in help
-  /// Of --json, in help: "task heads (layer head)", the keys of an object's or list's entries in
-  /// parentheses. Names that are data (of references, metadata) are not listed.
-  /// By what else is given: "", "resume", "--dry-run".
-  std::map<std::string, std::string> json_keys = {};
 
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
   std::size_t arguments = 0;          ///< the first so many settings can be given without names
-
-  /// Whether a launcher (mpirun) may start it as several processes.
-  bool several = false;
 
   std::vector<Mode> modes;
   /// Sets the variables to what the given options change, such as a preset. It runs once, after the
   /// mode is known and before the settings are assigned. Values are in `values` only.
   std::function<void(const Command&)> set_defaults = {};
-  /// Of a command without modes; returns the exit code.
-  std::function<int(const Command&)> run;
 
   // Settings that several commands have.
   bool json = false, csv = false;

@@ -1,16 +1,13 @@
 // heed compare: many runs, their means over seeds.
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 #include "nn/run/staged_folder.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/compare/compare_pictures.h"
 #include "tools/heed/compare/compare_report.h"
-#include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/plan/sweep_folder.h"
+#include "tools/heed/plan/sweep_plan.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
@@ -33,30 +30,28 @@ struct LeftOut {
 };
 
 struct FoundRuns {
-  std::vector<RunRecord> runs;
+  std::vector<nn::ComparedRun> runs;
   std::vector<LeftOut> left_out;
 };
 
-// The runs of a sweep in its order, or those right in a folder by name.
-std::vector<fs::path> runs_inside(const fs::path& folder) {
+// The run itself, the runs of a sweep in its order, or those right in a folder by name.
+std::vector<fs::path> run_folders(const fs::path& given) {
+  std::error_code ignored;
+  if (!fs::exists(given, ignored))
+    throw autograd::IoError(fmt::format("compare: there is no run or folder '{}'", given.string()));
+  nn::finish_publication(given);
+  if (nn::RunFolder(given).is_run()) return {given};
   std::vector<fs::path> runs;
-  if (is_sweep(folder)) {
-    for (const PlannedRun& run : read_plan(folder).runs) runs.push_back(folder / run.name);
+  if (is_sweep(given)) {
+    for (const PlannedRun& run : read_plan(given).runs) runs.push_back(given / run.name);
     return runs;
   }
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    nn::finish_publication(it->path());
-    if (nn::RunFolder(it->path()).is_run()) runs.push_back(it->path());
-  }
-  if (error)
-    throw autograd::IoError(
-        fmt::format("compare: cannot read {}: {}", folder.string(), error.message()));
+  for (const nn::RunFolder& run : nn::RunFolder::list(given)) runs.push_back(run.path());
   if (runs.empty())
     throw autograd::IoError(
-        fmt::format("compare: {} is no run and holds none; heed sweep and heed train make some",
-                    folder.string()));
-  std::sort(runs.begin(), runs.end());
+        fmt::format("compare: {} is not a run and has none inside; heed sweep and heed train make "
+                    "some",
+                    given.string()));
   return runs;
 }
 
@@ -82,101 +77,63 @@ void check_some_left(const FoundRuns& found) {
   if (!found.runs.empty()) return;
   if (std::any_of(left_out.begin(), left_out.end(), [](const LeftOut& run) { return run.damaged; }))
     throw autograd::IoError("compare: no run is left to compare: " + named(left_out));
-  usage_error("none of the {} runs is finished: {} is {}; heed train --resume goes on",
+  usage_error("none of the {} runs is finished: {} is {}; continue it with heed train --resume",
               left_out.size(), left_out[0].run.string(), left_out[0].why);
 }
 
-void add_run(FoundRuns& found, const fs::path& folder) try {
-  switch (state_of(folder)) {
-    case RunState::kNew:
-      return found.left_out.push_back({folder, "not begun"});
-    case RunState::kUnsaved:
-      return found.left_out.push_back({folder, "never saved"});
-    case RunState::kSaved:
-      return found.left_out.push_back({folder, "not finished"});
-    case RunState::kFinished:
-      found.runs.push_back(read_record(folder));
-  }
+void add_run(FoundRuns& found, const fs::path& folder, const nn::ComparedQuantity& of) try {
+  constexpr const char* kWhy[] = {"not begun", "never saved", "not finished"};
+  const RunState state = state_of(folder);
+  if (state == RunState::kFinished)
+    found.runs.push_back(nn::read_compared(folder, of));
+  else
+    found.left_out.push_back({folder, kWhy[int(state)]});
 } catch (const autograd::Error& e) {
   found.left_out.push_back(damaged_run(folder, e.what()));
 }
 
-FoundRuns find_runs(const std::vector<std::string>& given) {
+FoundRuns find_runs(const Command& c, const nn::ComparedQuantity& of) {
   FoundRuns found;
-  for (const std::string& name : given) {
-    const fs::path folder = name;
-    std::error_code ignored;
-    if (!fs::exists(folder, ignored))
-      throw autograd::IoError(fmt::format("compare: there is no run or folder '{}'", name));
-    nn::finish_publication(folder);
-    if (nn::RunFolder(folder).is_run())
-      add_run(found, folder);
-    else
-      for (const fs::path& run : runs_inside(folder)) add_run(found, run);
-  }
+  // Not the setting's list: names of runs have commas.
+  for (const Command::Value& given : c.values.at("runs"))
+    for (const fs::path& folder : run_folders(given.text)) add_run(found, folder, of);
   check_some_left(found);
-  for (const RunRecord& run : found.runs)
-    if (run.config.task != found.runs[0].config.task)
+  const nn::ComparedRun& first = found.runs[0];
+  for (const nn::ComparedRun& run : found.runs)
+    if (run.config.task != first.config.task)
       usage_error("{} learns {}, {} learns {}: numbers of different tasks do not compare",
-                  found.runs[0].folder.string(), found.runs[0].config.task, run.folder.string(),
-                  run.config.task);
+                  first.folder.string(), first.config.task, run.folder.string(), run.config.task);
   return found;
 }
 
-void say_left_out(const std::vector<LeftOut>& left_out, std::size_t of) {
-  if (left_out.empty()) return;
-  print_error(
-      fmt::format("warning: {} of {} runs take no part: {}", left_out.size(), of, named(left_out)));
-}
-
-std::string chosen_against(const CompareArguments& a, const RunComparison& c) {
-  std::vector<std::string> differ;
-  for (const auto& [key, value] : c.groups[0].values) differ.push_back(key);
-  if (a.against.empty()) return differ.size() == 1 ? differ[0] : "";
-  if (differ.empty())
-    usage_error("--against {}: the runs differ in nothing but their seeds", a.against);
-  if (std::find(differ.begin(), differ.end(), a.against) == differ.end())
-    usage_error("--against {}: the runs do not differ in it; did you mean '{}'? They differ in {}",
-                a.against, nn::nearest(a.against, differ), heed::join(differ));
-  return a.against;
-}
-
-// The numbers of each of found.runs, of which those that cannot be read go to found.left_out.
-std::vector<ComparedRun> measure_runs(FoundRuns& found, const RunComparison& c) {
-  std::vector<RunRecord> kept;
-  kept.reserve(found.runs.size());  // what is measured points there
-  std::vector<ComparedRun> measured;
+// Moves runs whose weights or texts cannot be read to found.left_out.
+void measure_heads(FoundRuns& found, const nn::ComparedQuantity& of) {
+  std::vector<nn::ComparedRun> measured;
   Progress progress(false);
-  for (std::size_t i = 0; i < found.runs.size(); ++i) {
-    progress.at_work(fmt::format("reads the runs: {} of {}", i + 1, found.runs.size()));
-    kept.push_back(found.runs[i]);
+  for (nn::ComparedRun& run : found.runs) {
+    progress.at_work(
+        fmt::format("reading the runs: {} of {}", measured.size() + 1, found.runs.size()));
     try {
-      measured.push_back(compare_run(kept.back(), c.of, c.target));
+      nn::measure_heads(run, of);
+      measured.push_back(std::move(run));
     } catch (const autograd::Error& e) {
-      found.left_out.push_back(damaged_run(kept.back().folder, e.what()));
-      kept.pop_back();
+      found.left_out.push_back(damaged_run(run.folder, e.what()));
     }
   }
-  found.runs = std::move(kept);
+  found.runs = std::move(measured);
   check_some_left(found);
-  return measured;
 }
 
-RunComparison compare_all(const CompareArguments& a, const Command& c, FoundRuns& found) {
-  RunComparison comparison{.of = compared_quantity(a.of),
-                           .target = c.given("target") ? std::optional(a.target) : std::nullopt,
-                           .groups = group_runs(found.runs),
-                           .settings = {}};
-  chosen_against(a, comparison);  // its errors before the work
-  const std::vector<ComparedRun> measured = measure_runs(found, comparison);
-  comparison.groups = group_runs(found.runs);
-  for (const RunGroup& group : comparison.groups) {
-    std::vector<ComparedRun> runs;
-    for (const RunRecord* run : group.runs)
-      runs.push_back(measured[std::size_t(run - found.runs.data())]);
-    comparison.settings.push_back(compare_group(group, std::move(runs), comparison.of.rises()));
-  }
-  return comparison;
+// The option that against.png is about, or "".
+std::string chosen_against(const std::string& given, const RunComparison& c) {
+  std::vector<std::string> differ;
+  for (const auto& [key, value] : c.groups[0].options) differ.push_back(key);
+  if (given.empty()) return differ.size() == 1 ? differ[0] : "";
+  if (differ.empty()) usage_error("--against {}: the runs differ only in their seeds", given);
+  if (std::find(differ.begin(), differ.end(), given) == differ.end())
+    usage_error("--against {}: the runs do not differ in it; did you mean '{}'? They differ in {}",
+                given, nn::nearest(given, differ), heed::join(differ));
+  return given;
 }
 
 bool is_comparison_file(const std::string& name) {
@@ -196,21 +153,30 @@ std::vector<fs::path> write_files(const fs::path& folder, const RunComparison& c
 
 Report run_compare(const CompareArguments& a, const Command& c) {
   if (!c.given("runs")) usage_error("compare needs runs, or the folder of a sweep");
-  std::vector<std::string> given;  // not a.runs: names of runs have commas
-  for (const Command::Value& value : c.values.at("runs")) given.push_back(value.text);
-  FoundRuns found = find_runs(given);
-  if (!a.out.empty()) make_folder(a.out);  // its errors before the work
-  const RunComparison comparison = compare_all(a, c, found);
-  say_left_out(found.left_out, found.left_out.size() + found.runs.size());
-  const fs::path folder = !a.out.empty() ? fs::path(a.out)
-                          : given.size() == 1 && !nn::RunFolder(given[0]).is_run()
-                              ? fs::path(given[0]) / "compare"
-                              : "compare";
+  const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
+  RunComparison comparison{nn::ComparedQuantity(a.of), target, {}};
+  const nn::ComparedQuantity& of = comparison.of;
+  FoundRuns found = find_runs(c, of);
+  if (!a.out.empty()) make_folder(a.out);  // errors of arguments before the work
+  comparison.groups = group_runs(found.runs, of, target);
+  chosen_against(a.against, comparison);
+  const std::size_t runs = found.runs.size() + found.left_out.size();
+  if (of.head) {
+    measure_heads(found, of);
+    comparison.groups = group_runs(std::move(found.runs), of, target);
+  }
+  if (!found.left_out.empty())
+    print_error(fmt::format("warning: {} of {} runs take no part: {}", found.left_out.size(), runs,
+                            named(found.left_out)));
   Report report = comparison_report(comparison);
   Table& left_out = report.table("left_out");
   for (const LeftOut& run : found.left_out) left_out.add({run.run.string(), run.why});
+  const std::vector<Command::Value>& given = c.values.at("runs");
+  fs::path out = a.out.empty() ? "compare" : a.out;
+  if (a.out.empty() && given.size() == 1 && !nn::RunFolder(given[0].text).is_run())
+    out = fs::path(given[0].text) / "compare";
   try {
-    report.files(write_files(folder, comparison, chosen_against(a, comparison)));
+    report.files(write_files(out, comparison, chosen_against(a.against, comparison)));
   } catch (const autograd::IoError& e) {  // the numbers need no file
     report.files({});
     report.fail(kInputOutput, fmt::format("{}; --out DIR writes the files elsewhere", e.what()));
@@ -249,7 +215,7 @@ void compare_command(Command& c) {
   c.arguments = 1;
   c.add("Options",
         {nn::Setting("runs", a->runs, {}, "runs, folders of runs, sweeps").shows("none"),
-         nn::Setting("of", a->of, compared_names(), "what is compared"),
+         nn::Setting("of", a->of, nn::ComparedQuantity::names(), "what is compared"),
          nn::Setting("target", a->target, {-1e6, 1e6}, "also the steps until it is reached")
              .shows("none"),
          nn::Setting("against", a->against, "OPTION", "draw the final value against this option")

@@ -1,5 +1,7 @@
 #include "tools/heed/plan/sweep_plan.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -7,19 +9,20 @@
 #include <set>
 #include <string_view>
 
+#include "autograd/base/files.h"
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
-#include "nn/io/toml.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/plan/train_config.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
+
+namespace fs = std::filesystem;
+
 namespace {
 
-using Kind = nn::Setting::Kind;
-
-constexpr std::string_view kSigns = "+-.";  // that names of folders keep
-constexpr const char* kPairs = "pairs";
+constexpr const char *kSweepFile = "sweep.toml", *kPairs = "pairs";
 constexpr std::size_t kLongestName = 200;  // bytes; file systems take 255
 
 // A run's configuration while it is put together; one serves all, as its settings take long to
@@ -31,13 +34,6 @@ struct Recipe {
 
   Recipe() { command.settings = recipe_settings(config, preset); }
   Recipe(const Recipe&) = delete;
-  void clear() { config = {}, preset.clear(), command.values.clear(); }
-};
-
-// What [train] and [sweep] say.
-struct SweepFile {
-  std::vector<nn::TomlItem> base, lists;
-  std::vector<std::string> pairs;
 };
 
 [[noreturn]] void too_many(const std::string& where) {
@@ -45,7 +41,8 @@ struct SweepFile {
               with_commas(std::int64_t(kMostSweepRuns)));
 }
 
-// Checks every value by itself: a list of them is no value of the setting.
+// Checks every value by itself, as a list of them is not a value of the setting, and gives it the
+// digits that the setting writes.
 void check_values(nn::TomlItem& item, const std::vector<nn::Setting>& settings) {
   if (item.values.empty())
     usage_error("{}: {} lists no value; give at least one", item.where, item.key);
@@ -56,10 +53,8 @@ void check_values(nn::TomlItem& item, const std::vector<nn::Setting>& settings) 
     std::string& value = item.values[i];
     one.types = {item.types[i]}, one.values = {value};
     const nn::Setting& setting = nn::setting_named(one, settings);
-    if (const std::string wrong = setting.problem(item.where + ": " + item.key, value);
-        !wrong.empty())
-      throw UsageError(wrong);
-    value = plain_value(setting, value);
+    setting.set(item.where + ": " + item.key, value);
+    value = setting.get();
     if (!seen.insert(value).second)
       usage_error("{}: {} lists {} twice", item.where, item.key, value);
   }
@@ -74,10 +69,11 @@ void check_section(const nn::TomlItem& item) {
               item.section);
 }
 
-SweepFile read_sweep(const std::string& text, const std::string& file) {
+// All but the runs.
+SweepPlan read_sweep(const std::string& text, const std::string& file) {
   const Recipe recipe;
   const std::vector<nn::Setting>& settings = recipe.command.settings;
-  SweepFile sweep;
+  SweepPlan sweep;
   for (nn::TomlItem& item : nn::read_toml(text, file)) {
     check_section(item);
     if (item.key.empty()) continue;
@@ -85,13 +81,13 @@ SweepFile read_sweep(const std::string& text, const std::string& file) {
       sweep.pairs = item.values;
       continue;
     }
-    if (item.section == "train") {
-      const nn::Setting& setting = nn::setting_named(item, settings);
-      // As in config.toml, an empty text is none.
-      if (item.values == std::vector<std::string>{""} && setting.kind == Kind::kText) continue;
-    }
+    const bool shared = item.section == "train";
+    // As in config.toml, an empty text is none.
+    if (shared && nn::setting_named(item, settings).kind == nn::Setting::Kind::kText &&
+        item.values[0].empty())
+      continue;
     check_values(item, settings);
-    (item.section == "train" ? sweep.base : sweep.lists).push_back(std::move(item));
+    (shared ? sweep.base : sweep.lists).push_back(std::move(item));
   }
   for (const nn::TomlItem& list : sweep.lists)
     for (const nn::TomlItem& item : sweep.base)
@@ -102,17 +98,22 @@ SweepFile read_sweep(const std::string& text, const std::string& file) {
   return sweep;
 }
 
-// Options that go together; most are alone.
-using Axis = std::vector<const nn::TomlItem*>;
-
 bool holds(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-std::vector<Axis> axes_of(const SweepFile& sweep, const std::vector<std::string>& pairs,
-                          const std::string& file) {
+std::vector<std::string> swept_keys(const SweepPlan& sweep) {
   std::vector<std::string> keys;
   for (const nn::TomlItem& list : sweep.lists) keys.push_back(list.key);
+  return keys;
+}
+
+// Lists that go together; most are alone.
+using Axis = std::vector<const nn::TomlItem*>;
+
+std::vector<Axis> axes_of(const SweepPlan& sweep, const std::string& file) {
+  const std::vector<std::string> keys = swept_keys(sweep);
+  const std::vector<std::string>& pairs = sweep.pairs;
   for (const std::string& key : pairs)
     if (!holds(keys, key))
       usage_error("{}: pairs names '{}', which [sweep] does not list; the nearest is '{}'", file,
@@ -136,22 +137,6 @@ std::vector<Axis> axes_of(const SweepFile& sweep, const std::vector<std::string>
   return axes;
 }
 
-std::size_t count_runs(const std::vector<Axis>& axes, const std::string& file) {
-  std::size_t runs = 1;
-  for (const Axis& axis : axes) {
-    runs *= axis[0]->values.size();  // of a file of at most 1 MB
-    if (runs > kMostSweepRuns) too_many(file);
-  }
-  return runs;
-}
-
-// A folder's name takes few characters; '/' is a value's ("1/sqrt-d-head").
-std::string name_of_value(std::string value) {
-  for (char& c : value)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && kSigns.find(c) == kSigns.npos) c = '_';
-  return value;
-}
-
 // The values of run number `index`, by key.
 std::map<std::string, std::string> values_of(const std::vector<Axis>& axes, std::size_t index) {
   std::map<std::string, std::string> values;
@@ -163,11 +148,19 @@ std::map<std::string, std::string> values_of(const std::vector<Axis>& axes, std:
   return values;
 }
 
-PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::string>& values,
+// A folder's name takes few characters; '/' is a value's ("1/sqrt-d-head").
+std::string name_of_value(std::string value) {
+  constexpr std::string_view kSigns = "+-.";
+  for (char& c : value)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && kSigns.find(c) == kSigns.npos) c = '_';
+  return value;
+}
+
+PlannedRun plan_run(const SweepPlan& sweep, const std::map<std::string, std::string>& values,
                     Recipe& recipe) {
   PlannedRun run;
-  recipe.clear();
   Command& c = recipe.command;
+  c.values.clear();
   const auto give = [&c](const nn::TomlItem& item, const std::string& value) {
     c.values[item.key] = {{item.where + ": " + item.key, value, true}};
   };
@@ -181,8 +174,9 @@ PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::str
     usage_error("{}: the name of a run, {}, is too long for a folder; sweep fewer options",
                 sweep.lists[0].where, run.name);
   try {
+    recipe.config = chosen_preset(c);
     c.assign();
-    make_config(recipe.config, recipe.preset, c);
+    check_config(recipe.config, c);
   } catch (const autograd::Error& e) {
     usage_error("{}: {}", run.name, e.what());
   }
@@ -196,36 +190,27 @@ PlannedRun plan_run(const SweepFile& sweep, const std::map<std::string, std::str
 // "scale,seed", by name, or "none".
 std::string pairs_text(std::vector<std::string> pairs) {
   std::sort(pairs.begin(), pairs.end());
-  std::string text;
-  for (const std::string& key : pairs) text += (text.empty() ? "" : ",") + key;
-  return text.empty() ? "none" : text;
+  return pairs.empty() ? "none" : fmt::format("{}", fmt::join(pairs, ","));
 }
 
 }  // namespace
 
-std::string plain_value(const nn::Setting& setting, const std::string& text) {
-  const bool real = setting.kind == Kind::kReal || setting.kind == Kind::kNameOrReal;
-  const auto number = real ? heed::parse_number<double>(text) : std::nullopt;
-  return number ? fmt::format("{}", *number) : text;
-}
-
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
-                     std::vector<std::string> pairs) {
-  const SweepFile sweep = read_sweep(text, file);
-  if (!pairs.empty() && !sweep.pairs.empty())
+                     const std::vector<std::string>& pairs) {
+  SweepPlan plan = read_sweep(text, file);
+  if (!pairs.empty() && !plan.pairs.empty())
     usage_error("{} has pairs already; leave out --pairs", file);
-  if (pairs.empty()) pairs = sweep.pairs;
-  const std::vector<Axis> axes = axes_of(sweep, pairs, file);
-  SweepPlan plan;
-  plan.pairs = pairs;
-  for (const nn::TomlItem& item : sweep.base) plan.base.emplace_back(item.key, item.values[0]);
-  std::sort(plan.base.begin(), plan.base.end());
-  for (const nn::TomlItem& list : sweep.lists) plan.options.push_back({list.key, list.values});
-  const std::size_t runs = count_runs(axes, file);
+  if (!pairs.empty()) plan.pairs = pairs;
+  const std::vector<Axis> axes = axes_of(plan, file);
+  std::size_t runs = 1;
+  for (const Axis& axis : axes) {
+    runs *= axis[0]->values.size();  // of a file of at most 1 MB
+    if (runs > kMostSweepRuns) too_many(file);
+  }
   std::set<std::string> names;
   Recipe recipe;
   for (std::size_t i = 0; i < runs; ++i) {
-    plan.runs.push_back(plan_run(sweep, values_of(axes, i), recipe));
+    plan.runs.push_back(plan_run(plan, values_of(axes, i), recipe));
     const std::string& name = plan.runs.back().name;
     if (!names.insert(name).second)
       usage_error("{}: two runs would be called {}; give values that differ in more than signs",
@@ -236,36 +221,29 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
 
 std::string with_pairs(std::string text, const std::vector<std::string>& pairs) {
   if (pairs.empty()) return text;
-  std::string line = "pairs = [";
-  for (const std::string& key : pairs) line += (line.ends_with('[') ? "\"" : ", \"") + key + "\"";
   const std::size_t header = ("\n" + text).find("\n[sweep]");
   if (header == std::string::npos)
     usage_error("--pairs needs a line [sweep] in the file; or give pairs there");
   const std::size_t at = std::min(text.find('\n', header), text.size());
-  return text.insert(at, "\n" + line + "]");
+  return text.insert(at, fmt::format("\npairs = [\"{}\"]", fmt::join(pairs, "\", \"")));
 }
 
 std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
-  const auto text = [](const std::vector<std::pair<std::string, std::string>>& base,
-                       const std::string& key) {
-    const auto found = std::find_if(base.begin(), base.end(),
-                                    [&](const auto& entry) { return entry.first == key; });
-    return found == base.end() ? "not given" : found->second;
+  const auto text = [](const SweepPlan& plan, const std::string& key) {
+    for (const nn::TomlItem& item : plan.base)
+      if (item.key == key) return item.values[0];
+    return std::string("not given");
   };
-  for (const auto* list : {&before.base, &now.base})
-    for (const auto& [key, value] : *list)
-      if (const auto was = text(before.base, key), is = text(now.base, key); was != is)
-        return fmt::format("{} was {} there and is {} now", key, was, is);
-  const auto keys = [](const SweepPlan& plan) {
-    std::vector<std::string> list;
-    for (const SweptOption& option : plan.options) list.push_back(option.key);
-    return heed::join(list);
-  };
-  if (keys(before) != keys(now)) return fmt::format("it swept {}, not {}", keys(before), keys(now));
-  for (std::size_t i = 0; i < now.options.size(); ++i)
-    for (const std::string& value : before.options[i].values)
-      if (!holds(now.options[i].values, value))
-        return fmt::format("{} = {} is not swept any more", now.options[i].key, value);
+  for (const SweepPlan* plan : {&before, &now})
+    for (const nn::TomlItem& item : plan->base)
+      if (const auto was = text(before, item.key), is = text(now, item.key); was != is)
+        return fmt::format("{} was {} there and is {} now", item.key, was, is);
+  if (const auto were = swept_keys(before), are = swept_keys(now); were != are)
+    return fmt::format("it swept {}, not {}", heed::join(were), heed::join(are));
+  for (std::size_t i = 0; i < now.lists.size(); ++i)
+    for (const std::string& value : before.lists[i].values)
+      if (!holds(now.lists[i].values, value))
+        return fmt::format("{} = {} is not swept any more", now.lists[i].key, value);
   std::set<std::string> names;
   for (const PlannedRun& run : now.runs) names.insert(run.name);
   for (const PlannedRun& run : before.runs)
@@ -277,6 +255,61 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
       before.pairs.empty() ? ""
                            : fmt::format("; give --pairs {} again, or sweep its sweep.toml", were);
   return fmt::format("its pairs were {} and are {} now", were, are) + advice;
+}
+
+bool is_sweep(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / kSweepFile, ignored);
+}
+
+SweepPlan read_plan(const fs::path& folder) {
+  const std::string file = (folder / kSweepFile).string();
+  return plan_sweep(nn::read_toml_text(file), file);
+}
+
+void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return;
+  if (!fs::is_directory(folder, error))
+    usage_error("--out {} is a file; a sweep needs a folder of its own", folder.string());
+  // Of another part of the same sweep, which begins at this moment, there may be a part of the
+  // file. So the other files first, then the file.
+  bool others = false;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    others = others || !it->path().filename().string().starts_with(kSweepFile);
+  const bool sweep = is_sweep(folder);
+  if (others && !sweep)
+    usage_error("--out {} is not empty and holds no sweep; choose another folder", folder.string());
+  if (!sweep) return;
+  const SweepPlan before = read_plan(folder);
+  const bool begun = std::any_of(before.runs.begin(), before.runs.end(), [&](const auto& run) {
+    return fs::exists(folder / run.name, error);
+  });
+  if (!begun) return;  // nothing was trained by what is there
+  if (const std::string change = no_longer_planned(before, plan); !change.empty())
+    usage_error(
+        "--out {} holds another sweep: {}; only more values can be added; choose another "
+        "folder",
+        folder.string(), change);
+}
+
+void keep_sweep(const fs::path& folder, const std::string& text) {
+  make_folder(folder);
+  const fs::path file = folder / kSweepFile;
+  if (is_sweep(folder) && autograd::read_file(file.string()) == text) return;
+  autograd::write_file(file.string(), std::string_view(text));
+}
+
+fs::path keep_recipe(const fs::path& folder, const PlannedRun& run) {
+  make_folder(folder / "recipes");
+  const fs::path file = folder / "recipes" / (run.name + ".toml");
+  autograd::write_file(file.string(), std::string_view(run.recipe));
+  return file;
+}
+
+RunState state_of(const fs::path& run) {
+  if (std::error_code ignored; fs::exists(run, ignored)) nn::finish_publication(run);
+  return nn::RunFolder(run).state();
 }
 
 }  // namespace heed

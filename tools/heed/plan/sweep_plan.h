@@ -1,26 +1,17 @@
-// What a sweep's file asks for: which runs, what they are called, how each is trained.
+// A sweep: which runs its file describes, and the folder that holds them.
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "nn/train/config.h"
+#include "nn/io/toml.h"
+#include "nn/run/run_folder.h"
 
 namespace heed {
 
 inline constexpr std::size_t kMostSweepRuns = 10'000;
-
-/// A setting's value `text` without digits that say nothing: 1e-3 and 0.0010000000000000000 are
-/// 0.001. What is no number stays.
-std::string plain_value(const nn::Setting& setting, const std::string& text);
-
-/// An option and the values it takes, each as a run's name has it.
-struct SweptOption {
-  std::string key;
-  std::vector<std::string> values;
-};
 
 /// One combination of the options' values.
 struct PlannedRun {
@@ -29,20 +20,20 @@ struct PlannedRun {
   nn::RunConfig config;
 };
 
+/// What the file of a sweep says. Numbers have the digits that a run's name has: 1e-3 is 0.001.
 struct SweepPlan {
-  /// [train], key and value.
-  std::vector<std::pair<std::string, std::string>> base;
-  std::vector<SweptOption> options;  ///< [sweep], in the file's order
-  std::vector<std::string> pairs;    ///< those of them that go together
-  std::vector<PlannedRun> runs;      ///< the last option changes fastest
+  std::vector<nn::TomlItem> base;   ///< [train], a value each
+  std::vector<nn::TomlItem> lists;  ///< [sweep], but for `pairs`
+  std::vector<std::string> pairs;   ///< keys of lists that go together
+  std::vector<PlannedRun> runs;     ///< the last list changes fastest
 };
 
 /// Reads `text`, the contents of `file`: what all runs share under [train], lists under [sweep],
 /// every combination a run. Options named by `pairs`, here or in [sweep], go together instead: the
-/// first values of each, the second ones, ... UsageError or ValueError with file and
-/// line for what is not a sweep, for a run that cannot be, and for more than kMostSweepRuns.
+/// first values of each, the second ones, ... UsageError or ValueError with file and line for text
+/// that is not a sweep, for a run that cannot be, and for more than kMostSweepRuns.
 SweepPlan plan_sweep(const std::string& text, const std::string& file,
-                     std::vector<std::string> pairs = {});
+                     const std::vector<std::string>& pairs = {});
 
 /// `text` with these pairs, if there are any, as a line of its own under [sweep]. UsageError if
 /// there is no such line.
@@ -52,9 +43,27 @@ std::string with_pairs(std::string text, const std::vector<std::string>& pairs);
 /// differs.
 std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now);
 
-/// Run number `index` of a sweep is one of part `part` of `parts`, both from 0.
-constexpr bool is_in_part(std::size_t index, std::size_t part, std::size_t parts) {
-  return index % parts == part;
-}
+// The folder of a sweep: a copy of its file as sweep.toml, recipes/NAME.toml and a folder NAME for
+// each run.
+
+/// Whether the folder holds a sweep.toml.
+bool is_sweep(const std::filesystem::path& folder);
+
+/// The plan of the sweep in `folder`. IoError, and errors as plan_sweep().
+SweepPlan read_plan(const std::filesystem::path& folder);
+
+/// UsageError unless `folder` can take this sweep: absent, empty, of this sweep, perhaps of fewer
+/// values, or of one that has begun no run.
+void check_sweep_folder(const std::filesystem::path& folder, const SweepPlan& plan);
+
+/// Makes the folder and its sweep.toml, `text`. IoError.
+void keep_sweep(const std::filesystem::path& folder, const std::string& text);
+
+/// Writes the run's recipe as a file for --config. IoError.
+std::filesystem::path keep_recipe(const std::filesystem::path& folder, const PlannedRun& run);
+
+/// The state of a run of the sweep, after what a kill left of it was put in order.
+using RunState = nn::RunFolder::State;
+RunState state_of(const std::filesystem::path& run);
 
 }  // namespace heed

@@ -16,12 +16,34 @@ std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& pre
   return settings;
 }
 
-namespace {
+nn::RunConfig chosen_preset(const Command& c) {
+  const std::string file = !c.text("lines").empty()  ? "lines"
+                           : !c.text("text").empty() ? "text"
+                                                     : "";
+  const std::string task = c.given("task") ? c.text("task") : file;
+  if (!task.empty() && task != "text" && task != "lines") {
+    const std::vector<std::string> names = nn::task_names();
+    if (std::find(names.begin(), names.end(), task) == names.end())
+      usage_error("there is no task '{}'; did you mean '{}'? Tasks: {}; your own text: --text FILE",
+                  task, nn::nearest(task, names), heed::join(names));
+  }
+  if (!file.empty() && file != task)
+    usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);
+  nn::RunConfig config = nn::preset(
+      c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
+  if (!task.empty()) config.task = task;
+  return config;
+}
 
-// Refuses what was asked for and has no effect. Nobody asked for a file's value that is the
-// preset's or the default: heed writes all of them.
-void check_needs(nn::RunConfig preset, const Command& c) {
-  nn::RunConfig none;
+void check_config(const nn::RunConfig& config, const Command& c) {
+  if (nn::learns_file(config) && c.text(config.task).empty())
+    usage_error("{0} learns a file: add --{1} FILE, in a TOML file {1} = \"FILE\"",
+                c.given("preset") ? "the preset " + c.text("preset") : "the task " + config.task,
+                config.task);
+  nn::validate(config);
+  // A file may have the preset's or the default value of every key, as heed writes it, without
+  // effect.
+  nn::RunConfig preset = chosen_preset(c), none;
   const std::vector<nn::Setting> presets = preset.settings(), defaults = none.settings();
   for (const nn::Setting& s : c.settings) {
     if (!c.given(s.key)) continue;
@@ -33,33 +55,6 @@ void check_needs(nn::RunConfig preset, const Command& c) {
     if (value.in_file && (is_in(presets) || is_in(defaults))) continue;
     if (const std::string need = s.unmet_need(value.where); !need.empty()) throw UsageError(need);
   }
-}
-
-}  // namespace
-
-void make_config(nn::RunConfig& config, const std::string& preset_name, const Command& c) {
-  std::string task = c.given("task") ? config.task : "";
-  const std::string file = !config.lines.empty() ? "lines" : !config.text.empty() ? "text" : "";
-  if (task.empty()) task = file;
-  if (!task.empty() && task != "text" && task != "lines") {
-    const std::vector<std::string> names = nn::task_names();
-    if (std::find(names.begin(), names.end(), task) == names.end())
-      usage_error("there is no task '{}'; did you mean '{}'? Tasks: {}; your own text: --text FILE",
-                  task, nn::nearest(task, names), heed::join(names));
-  }
-  if (!file.empty() && file != task)
-    usage_error("--{0} is for the task {0}; leave out '{1}' or --{0}", file, task);
-  config = nn::preset(!preset_name.empty() ? preset_name
-                                           : nn::preset_of(task.empty() ? "induction" : task));
-  const nn::RunConfig preset = config;
-  c.assign();
-  if (!task.empty()) config.task = task;
-  if (nn::learns_file(config) && file != config.task)
-    usage_error("{0} learns a file: add --{1} FILE, in a TOML file {1} = \"FILE\"",
-                preset_name.empty() ? "the task " + task : "the preset " + preset_name,
-                config.task);
-  nn::validate(config);
-  check_needs(preset, c);
 }
 
 }  // namespace heed

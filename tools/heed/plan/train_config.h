@@ -1,4 +1,4 @@
-// What a training run shall be, from what was given and by whom.
+// The configuration of a training run, from what was given on the command line and in files.
 #pragma once
 
 #include <string>
@@ -9,12 +9,15 @@
 
 namespace heed {
 
-/// Every value of a run, and the preset that it starts from. They refer to both.
+/// Settings of every value of a run, and of the preset that it starts from. They refer to both.
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset);
 
-/// Makes `config`, which c.settings refer to, of what was given. Precedence: option > config file >
-/// preset > default; the first two are settled in c.values and assigned. UsageError or ValueError
-/// for what does not go together or has no effect.
-void make_config(nn::RunConfig& config, const std::string& preset, const Command& c);
+/// Returns what the values of c.settings are assigned to: the preset that was given, else that of
+/// the task, which a text or lines also choose. UsageError if these contradict or are unknown.
+nn::RunConfig chosen_preset(const Command& c);
+
+/// Checks what c.assign() made of chosen_preset(c). UsageError or ValueError for values that
+/// exclude each other or have no effect.
+void check_config(const nn::RunConfig& config, const Command& c);
 
 }  // namespace heed

@@ -9,11 +9,6 @@ namespace {
 
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
-void row(const std::string& name, double here, double expected) {
-  print("  {:<24} {:>10} {:>16}\n", name, fmt::format("{:.4f}", here),
-        std::isfinite(expected) ? fmt::format("{:.4f}", expected) : "");
-}
-
 constexpr Column kTable[] = {
     {"", "nats per token"}, {"", "measured", "", "{:.4f}"}, {"", "in expectation", "", "{:.4f}"}};
 
@@ -46,41 +41,6 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts
   for (const auto& [name, share] : facts.accuracy_references) table.add({name, "", percent(share)});
   table.note = fmt::format("measured on {} sequences, {} tokens that count",
                            with_commas(e.sequences), with_commas(e.tokens));
-}
-
-void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts) {
-  print("  {:<24} {:>10} {:>16}\n", "nats per token", "measured",
-        std::isfinite(facts.optimal) ? "in expectation" : "");
-  row("loss", e.loss, NAN);
-  if (e.optimal) row("best possible (Bayes)", *e.optimal, facts.optimal);
-  for (const auto& [name, loss] : e.references) {
-    const auto expected = facts.references.find(name);
-    row(name, loss, expected == facts.references.end() ? NAN : expected->second);
-  }
-  if (e.optimal && e.standard_error)
-    print("  {:<24} {:>10} +- {:.4f} (standard error)\n", "above best possible",
-          fmt::format("{:.4f}", e.loss - *e.optimal), *e.standard_error);
-  else if (e.standard_error)
-    row("standard error", *e.standard_error, NAN);
-  if (e.accuracy) print("  {:<24} {:>10}\n", facts.accuracy, percent(*e.accuracy));
-  for (const auto& [name, share] : facts.accuracy_references)
-    print("  {:<24} {:>10} {:>16}\n", name, "", percent(share));
-  print("  measured on {} sequences, {} tokens that count\n", with_commas(e.sequences),
-        with_commas(e.tokens));
-}
-
-void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFacts& facts) {
-  object["loss"] = e.loss;
-  object["optimal_loss"] = e.optimal;
-  object["accuracy"] = e.accuracy;
-  object["standard_error"] = e.standard_error;
-  object["references"] = nn::Json::object();
-  for (const auto& [name, loss] : e.references) object["references"][name] = loss;
-  object["expected_optimal_loss"] = facts.optimal;  // NaN is printed as null
-  object["expected_references"] = facts.references;
-  object["expected_accuracy_references"] = facts.accuracy_references;
-  object["eval_sequences"] = e.sequences;
-  object["eval_tokens"] = e.tokens;
 }
 
 std::string leak_text(const nn::Evaluation& e, const std::string& run) {

@@ -24,10 +24,6 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
 /// references, on these sequences and in expectation.
 void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts& facts);
 
-/// A table: loss, best possible and references, on these sequences and in expectation.
-void print_evaluation(const nn::Evaluation& e, const nn::TaskFacts& facts);
-/// Adds loss, optimal_loss, accuracy and more; null where undefined.
-void add_evaluation(nn::Json& object, const nn::Evaluation& e, const nn::TaskFacts& facts);
 /// If nn::leaks(e), the text of the error that ends the command; `run`: the folder. Else "".
 std::string leak_text(const nn::Evaluation& e, const std::string& run);
 

@@ -11,12 +11,6 @@
 namespace heed {
 namespace {
 
-std::string text_of(const autograd::Shape& shape) {
-  std::ostringstream out;
-  out << shape;
-  return out.str();
-}
-
 // Of all entries.
 double standard_deviation(const nn::Tensor& parameter) {
   const autograd::NoGrad guard;
@@ -80,31 +74,6 @@ Value sizes_of(const nn::Tensor& tensor) {
   Value sizes = Value::array();
   for (int i = 0; i < tensor.rank(); ++i) sizes.push_back(tensor.size(i));
   return sizes;
-}
-
-void print_parameters(const ModelReport& report) {
-  for (const nn::NamedTensor& p : report.parameters)
-    print("  {:<28} {:<14} {:>12}   std {:.4g}\n", p.name, text_of(p.tensor.shape()),
-          with_commas(p.tensor.numel()), standard_deviation(p.tensor));
-  print("  {:<28} {:<14} {:>12}\n\nattention {}\n\n", "total", "", with_commas(report.count),
-        report.attention);
-}
-
-nn::Json to_json(const ModelReport& report) {
-  nn::Json list = nn::Json::array();
-  for (const nn::NamedTensor& p : report.parameters) {
-    nn::Json shape = nn::Json::array();
-    for (int i = 0; i < p.tensor.rank(); ++i) shape.push_back(p.tensor.size(i));
-    list.push_back(nn::Json::object(
-        {{"name", p.name}, {"shape", shape}, {"std", standard_deviation(p.tensor)}}));
-  }
-  return nn::Json::object({{"parameters", report.count},
-                           {"attention", report.attention},
-                           {"flops_per_token", report.flops_per_token},
-                           {"parameter_bytes", report.parameter_bytes},
-                           {"training_bytes", report.training_bytes},
-                           {"activation_bytes_per_sequence", report.activation_bytes},
-                           {"tensors", list}});
 }
 
 }  // namespace heed

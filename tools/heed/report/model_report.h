@@ -43,9 +43,4 @@ Value sizes_of(const nn::Tensor& tensor);
 /// Sets these keys. Text has the table of parameters first.
 void add_model(Report& report, const ModelReport& model);
 
-/// Parameter by parameter: name, shape, count, standard deviation; then the sum, and how attention
-/// runs.
-void print_parameters(const ModelReport& report);
-nn::Json to_json(const ModelReport& report);
-
 }  // namespace heed

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "autograd/base/error.h"
-#include "nn/io/json.h"
 
 namespace heed {
 
@@ -58,8 +57,6 @@ template <class... Args>
 void print(fmt::format_string<Args...> text, Args&&... args) {
   fmt::print(text, std::forward<Args>(args)...);
 }
-/// --json: the object on one line. What is not finite becomes null, what is not UTF-8 U+FFFD.
-void print_json(const nn::Json& object);
 /// Returns a text of the libraries, which name a setting by its key in backquotes (`d_model`), with
 /// the program's option in its place (--d-model).
 std::string with_options(std::string_view text);

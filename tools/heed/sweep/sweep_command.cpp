@@ -8,7 +8,6 @@
 #include "nn/io/toml.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/launcher.h"
-#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_run.h"
 
@@ -22,28 +21,26 @@ struct SweepArguments {
   bool dry_run = false, quiet = false;
 };
 
-// Which runs are this process's: part `index` of `count`, both of --part and of a launcher's ranks.
+// The runs of this process: part `index` of `count`, from 0, both of --part and of a launcher's
+// ranks.
 struct Share {
   std::size_t index = 0, count = 1;
 };
 
 Share share_of(const std::string& part) {
-  Share share;
+  std::int64_t index = 1, count = 1;
   if (!part.empty()) {
-    const std::size_t slash = part.find('/');
-    const auto number = [](const std::string& text) {
-      return heed::parse_number<std::int64_t>(text).value_or(0);
+    const std::vector<std::string> numbers = heed::split(part, '/');
+    const auto number = [&](std::size_t i) {
+      return heed::parse_number<std::int64_t>(numbers[i]).value_or(0);
     };
-    const std::int64_t index = number(part.substr(0, slash)),
-                       count = slash < part.size() ? number(part.substr(slash + 1)) : 0;
+    index = number(0), count = numbers.size() == 2 ? number(1) : 0;
     if (index < 1 || index > count || count > std::int64_t(kMostSweepRuns))
       usage_error("--part needs I/N, I from 1 to N, such as 2/8, N up to {}, got '{}'",
                   with_commas(kMostSweepRuns), part);
-    share = {std::size_t(index - 1), std::size_t(count)};
   }
   const Launcher ranks = launcher();  // each part's ranks take turns in it
-  return {share.index + share.count * std::size_t(ranks.rank),
-          share.count * std::size_t(ranks.size)};
+  return {std::size_t(index - 1 + count * ranks.rank), std::size_t(count * ranks.size)};
 }
 
 // Processes of a launcher have cores of their own, or all have the same ones: then a part of them.
@@ -63,10 +60,6 @@ SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesyst
   return jobs;
 }
 
-const char* plan_state(RunState state) {
-  return state == RunState::kFinished ? "finished" : state == RunState::kSaved ? "goes on" : "new";
-}
-
 constexpr Column kPlannedRun[] = {{"", "state"}, {"run", "run"}, {"state"}};
 constexpr Column kPlanKeys[] = {{"sweep"}, rows("runs", kPlannedRun)};
 constexpr Column kSweptRun[] = {{"run"}, {"state"}, {"exit_code"}, {"error"}, {"result"}};
@@ -79,7 +72,10 @@ Report plan_report(const std::filesystem::path& folder,
   report.set("sweep", folder.string());
   Table& table = report.table("runs");
   for (const PlannedRun* run : runs) {
-    const char* state = plan_state(state_of(folder / run->name));
+    const RunState found = state_of(folder / run->name);
+    const char* state = found == RunState::kFinished ? "finished"
+                        : found == RunState::kSaved  ? "goes on"
+                                                     : "new";
     table.add({state, (folder / run->name).string(), state});
   }
   table.note = with_commas(std::int64_t(runs.size())) + " runs";
@@ -87,7 +83,9 @@ Report plan_report(const std::filesystem::path& folder,
 }
 
 Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& outcome) {
-  using State = RunOutcome::State;
+  using State = SweptRun::State;
+  constexpr const char* kStates[] = {"waiting", "waiting", "waiting", "finished",
+                                     "before",  "failed",  "stopped"};
   const std::size_t trained = outcome.count(State::kFinished),
                     before = outcome.count(State::kBefore), failed = outcome.count(State::kFailed);
   Report report(kSweepKeys);
@@ -100,12 +98,11 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
   std::string text =
       fmt::format("{}: {} runs, {} trained in {}, {} finished before, {} failed\n", folder.string(),
                   outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
-  for (const RunOutcome& run : outcome.runs) {
-    const bool why = !run.error.empty();
-    table.add({(folder / run.run->name).string(), state_name(run.state), run.exit_code,
-               why ? Value(run.error) : Value(), run.result});
-    if (run.state == State::kFailed)
-      text += fmt::format("failed  {}: {}\n", run.run->name, run.error);
+  for (const SweptRun& run : outcome.runs) {
+    const std::string& name = run.plan->name;
+    table.add({(folder / name).string(), kStates[int(run.state)], run.exit_code,
+               run.error.empty() ? Value() : Value(run.error), run.result});
+    if (run.state == State::kFailed) text += fmt::format("failed  {}: {}\n", name, run.error);
   }
   if (outcome.interrupted)
     text += "stopped; the same command goes on\n";
@@ -131,7 +128,7 @@ Report sweep(const SweepArguments& a, const Command& c) {
   check_sweep_folder(folder, plan);
   std::vector<const PlannedRun*> runs;
   for (std::size_t i = 0; i < plan.runs.size(); ++i)
-    if (is_in_part(i, share.index, share.count)) runs.push_back(&plan.runs[i]);
+    if (i % share.count == share.index) runs.push_back(&plan.runs[i]);
   if (a.dry_run) return plan_report(folder, runs);
   keep_sweep(folder, with_pairs(text, a.pairs));
   return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));
@@ -178,7 +175,6 @@ void sweep_command(Command& c) {
   c.notes = kSweepNotes;
   auto a = std::make_shared<SweepArguments>();
   c.arguments = 1;
-  c.several = true;
   c.add(
       "Options",
       {nn::Setting("file", a->file, "FILE", "what to sweep").shows("none"),
@@ -191,8 +187,8 @@ void sweep_command(Command& c) {
        {"quiet", a->quiet, "no progress, only warnings and failures"}});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   const auto run = [a](const Command& command) { return sweep(*a, command); };
-  c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run},
-             {.result = kSweepKeys, .run = run}};
+  c.modes = {{.key = "dry-run", .result = kPlanKeys, .run = run, .several = true},
+             {.result = kSweepKeys, .run = run, .several = true}};
 }
 
 }  // namespace heed

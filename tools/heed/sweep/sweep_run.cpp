@@ -4,101 +4,82 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <deque>
-#include <limits>
 #include <list>
 #include <set>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "autograd/base/files.h"
+#include "autograd/base/text.h"
 #include "tools/heed/plan/out_folder.h"
-#include "tools/heed/plan/sweep_folder.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/sweep/sweep_progress.h"
 #include "tools/heed/sweep/worker.h"
 
 namespace heed {
 namespace {
 
-using OutcomeState = RunOutcome::State;
-
-constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the workers
-constexpr double kBetweenAsks = 0.2;                   // s: for runs of another heed
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);)
-    if (!line.empty()) lines.push_back(line.starts_with("heed: ") ? line.substr(6) : line);
-  return lines;
-}
-
 // One call of train_runs.
-class SweepRuns {
+class Sweep {
  public:
-  SweepRuns(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs)
+  Sweep(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs)
       : jobs_(jobs), progress_(jobs.quiet) {
-    for (const PlannedRun* run : runs) outcome_.runs.push_back({run});
+    for (const PlannedRun* run : runs) sweep_.runs.push_back({run});
   }
 
   SweepOutcome go() {
-    for (RunOutcome& run : outcome_.runs) {
-      if (is_there(run))
-        run.state = OutcomeState::kBefore;
-      else
-        waiting_.push_back(&run);
-    }
-    while (!waiting_.empty() || !at_work_.empty() || !elsewhere_.empty()) {
-      if (interrupt_.interrupted() && !outcome_.interrupted) stop();
-      while (at_work_.size() < jobs_.jobs && !waiting_.empty()) {
-        RunOutcome& run = *waiting_.front();
-        waiting_.pop_front();
-        try {
-          begin(run);
-        } catch (const std::exception& e) {
-          fail(run, e.what());
-        }
+    constexpr std::chrono::milliseconds kBetweenLooks(5);  // at the workers
+    constexpr double kBetweenAsks = 0.2;                   // s: for runs of another process
+    for (SweptRun& run : sweep_.runs)
+      if (is_finished(run)) run.state = State::kBefore;
+    for (Stopwatch asked; !has_ended(); std::this_thread::sleep_for(kBetweenLooks)) {
+      if (interrupt_.interrupted() && !sweep_.interrupted) stop();
+      for (SweptRun& run : sweep_.runs) {
+        if (sweep_.interrupted || at_work_.size() >= jobs_.jobs) break;
+        if (run.state == State::kWaiting) begin(run);
       }
       at_work_.remove_if([this](Job& job) {
         const auto code = job.worker.ended();
         if (code) end(job, *code);
         return code.has_value();
       });
-      if (asked_.seconds() > kBetweenAsks) ask_for_others();
+      if (asked.seconds() > kBetweenAsks) ask_for_others(), asked = {};
       if (progress_.is_due()) progress_.at_work(progress_now());
-      std::this_thread::sleep_for(kBetweenLooks);
     }
-    outcome_.interrupted = outcome_.interrupted || interrupt_.interrupted();
-    outcome_.seconds = clock_.seconds();
-    return std::move(outcome_);
+    sweep_.interrupted = sweep_.interrupted || interrupt_.interrupted();
+    sweep_.seconds = clock_.seconds();
+    return std::move(sweep_);
   }
 
  private:
-  struct Job {
-    Job(RunOutcome& r, bool goes_on, const std::vector<std::string>& arguments)
-        : run(r), resumed(goes_on), worker(arguments) {}
+  using State = SweptRun::State;
 
-    RunOutcome& run;
+  struct Job {
+    Job(SweptRun& r, bool resumes, const std::vector<std::string>& arguments)
+        : run(r), resumed(resumes), worker(arguments) {}
+
+    SweptRun& run;
     bool resumed;
     Worker worker;
     Stopwatch clock;
   };
 
-  std::filesystem::path folder_of(const RunOutcome& run) const {
-    return jobs_.folder / run.run->name;
+  std::filesystem::path folder_of(const SweptRun& run) const {
+    return jobs_.folder / run.plan->name;
+  }
+
+  bool has_ended() const {
+    return at_work_.empty() && (sweep_.interrupted || (sweep_.count(State::kWaiting) == 0 &&
+                                                       sweep_.count(State::kElsewhere) == 0));
   }
 
   void stop() {
-    outcome_.interrupted = true;
-    waiting_.clear(), elsewhere_.clear();
+    sweep_.interrupted = true;
     for (const Job& job : at_work_) job.worker.stop();
   }
 
-  // Whether it is finished; of one that cannot be read its turn says why.
-  bool is_there(const RunOutcome& run) const {
+  // False of a run that cannot be read: its worker says why.
+  bool is_finished(const SweptRun& run) const {
     try {
       return state_of(folder_of(run)) == RunState::kFinished;
     } catch (const std::exception&) {
@@ -107,125 +88,128 @@ class SweepRuns {
   }
 
   // Another sweep, or the runs of one that was killed, which save and end: its runs are waited for,
-  // and gone on with if they are not finished then.
+  // and resumed if they are not finished then.
   void ask_for_others() {
-    asked_ = {};
-    for (RunOutcome* run : std::exchange(elsewhere_, {})) {
-      if (nn::is_taken(folder_of(*run)))
-        elsewhere_.push_back(run);
-      else if (is_there(*run))
-        run->state = OutcomeState::kBefore;
-      else
-        waiting_.push_back(run);
-    }
+    for (SweptRun& run : sweep_.runs)
+      if (run.state == State::kElsewhere && !nn::is_taken(folder_of(run)))
+        run.state = is_finished(run) ? State::kBefore : State::kWaiting;
   }
 
-  void fail(RunOutcome& run, const std::string& error) {
-    run.state = OutcomeState::kFailed;
+  void fail(SweptRun& run, const std::string& error) {
+    run.state = State::kFailed;
     run.error = error;
-    progress_.warn(fmt::format("{} failed: {}", run.run->name, error));
+    progress_.warn(fmt::format("{} failed: {}", run.plan->name, error));
   }
 
-  void begin(RunOutcome& run) {
-    const std::string folder = folder_of(run).string();
-    if (nn::is_taken(folder)) return elsewhere_.push_back(&run);
-    const RunState state = state_of(folder);
-    if (state == RunState::kFinished) {  // by another heed since
-      run.state = OutcomeState::kBefore;
+  void begin(SweptRun& run) try {
+    const std::filesystem::path folder = folder_of(run);
+    run.state = State::kElsewhere;
+    if (nn::is_taken(folder)) return;
+    const RunState found = state_of(folder);
+    if (found == RunState::kFinished) {  // by another process since
+      run.state = State::kBefore;
       return;
     }
-    try {
-      if (state == RunState::kNew) open_out(folder, false);
-    } catch (const nn::FolderInUse&) {
-      return elsewhere_.push_back(&run);
-    } catch (const UsageError&) {
-      usage_error("{} is not empty and holds no run; remove it", folder);
+    if (found == RunState::kNew) {
+      try {
+        open_out(folder, false);
+      } catch (const nn::FolderInUse&) {
+        return;
+      } catch (const UsageError&) {
+        usage_error("{} is not empty and holds no run; remove it", folder.string());
+      }
     }
+    at_work_.emplace_back(run, found == RunState::kSaved, train_arguments(run, found));
+    run.state = State::kAtWork;
+  } catch (const std::exception& e) {
+    fail(run, e.what());
+  }
+
+  std::vector<std::string> train_arguments(const SweptRun& run, RunState found) const {
+    const std::string folder = folder_of(run).string();
     std::vector<std::string> arguments = {"train", "--quiet", "--json",
                                           fmt::format("--threads={}", jobs_.threads)};
     if (!jobs_.simd.empty()) arguments.push_back("--simd=" + jobs_.simd);
-    if (state == RunState::kSaved)
+    if (found == RunState::kSaved) {
       arguments.push_back("--resume=" + folder);
-    else
-      for (const std::string& argument :
-           {"--config=" + keep_recipe(jobs_.folder, *run.run).string(), "--out=" + folder})
-        arguments.push_back(argument);
-    if (state == RunState::kUnsaved) arguments.push_back("--overwrite");
-    at_work_.emplace_back(run, state == RunState::kSaved, arguments);
+      return arguments;
+    }
+    arguments.push_back("--config=" + keep_recipe(jobs_.folder, *run.plan).string());
+    arguments.push_back("--out=" + folder);
+    if (found == RunState::kUnsaved) arguments.emplace_back("--overwrite");
+    return arguments;
   }
 
   void end(const Job& job, int code) {
-    RunOutcome& run = job.run;
+    SweptRun& run = job.run;
     run.exit_code = code;
-    const std::vector<std::string> said = lines_of(job.worker.err());
+    std::vector<std::string> lines;  // its warnings, then its error
+    for (const std::string& line : heed::split(job.worker.err(), '\n'))
+      if (!line.empty()) lines.push_back(line.starts_with("heed: ") ? line.substr(6) : line);
     if (code == kOk) {
-      run.state = OutcomeState::kFinished;
-      for (const std::string& line : said)  // once, of whichever run says it first
-        if (warnings_.insert(line).second) progress_.warn(run.run->name + ": " + line);
+      run.state = State::kFinished;
+      for (const std::string& line : lines)  // once, of the run that has it first
+        if (warnings_.insert(line).second) progress_.warn(run.plan->name + ": " + line);
       try {
         keep_result(job);
       } catch (const std::exception& e) {  // the run has saved all the same
-        progress_.warn(fmt::format("{}: {}", run.run->name, e.what()));
+        progress_.warn(fmt::format("{}: {}", run.plan->name, e.what()));
       }
-    } else if (outcome_.interrupted && was_stopped(code)) {
-      run.state = OutcomeState::kStopped;
-    } else if (nn::is_taken(folder_of(run)) || is_there(run)) {  // another heed was first
+    } else if (sweep_.interrupted && was_stopped(code)) {
+      run.state = State::kStopped;
+    } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // another process was first
       run.exit_code = 0;
-      if (!outcome_.interrupted) elsewhere_.push_back(&run);
+      run.state = State::kElsewhere;
     } else {
-      fail(run, why(code, said));
+      fail(run, code == kInterrupted ? "was stopped, saved"
+                : code > 128         ? fmt::format("was killed by signal {}", code - 128)
+                : lines.empty()      ? fmt::format("exit code {}", code)
+                                     : lines.back());
     }
   }
 
-  // By itself, saved, or by a signal before it could tell.
+  // By itself, saved, or by a signal before it handled signals.
   static bool was_stopped(int code) {
     return code == kInterrupted || code == 128 + SIGHUP || code == 128 + SIGTERM ||
            code == 128 + SIGINT;
   }
 
-  // Of a run that failed; its warnings came before its error.
-  static std::string why(int code, const std::vector<std::string>& said) {
-    if (code == kInterrupted) return "was stopped, saved";
-    if (code > 128) return fmt::format("was killed by signal {}", code - 128);
-    return said.empty() ? fmt::format("exit code {}", code) : said.back();
-  }
-
   void keep_result(const Job& job) {
-    RunOutcome& run = job.run;
+    SweptRun& run = job.run;
     run.result = Value::parse(job.worker.out());
     if (job.resumed)
       run.result["seconds"] = Value();  // of its last part alone
     else
-      pace_.add(work_of(run.run->config), job.clock.seconds());
+      pace_.add(work_of(run.plan->config), job.clock.seconds());
     autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
     const Value* loss = run.result.find("loss");
-    progress_.line(fmt::format(
-        "{}: loss {:.4f}; {}", run.run->name,
-        loss && loss->as<double>() ? loss->number() : std::numeric_limits<double>::quiet_NaN(),
-        progress_now()));
+    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.plan->name,
+                               loss && loss->as<double>() ? loss->number() : NAN, progress_now()));
   }
 
   std::string progress_now() const {
-    SweepCounts counts{outcome_.runs.size(), 0, outcome_.count(OutcomeState::kFailed), 0};
-    counts.done = counts.failed + outcome_.count(OutcomeState::kFinished) +
-                  outcome_.count(OutcomeState::kBefore);
+    const std::size_t failed = sweep_.count(State::kFailed), at_work = sweep_.count(State::kAtWork);
+    if (sweep_.interrupted) return fmt::format("stops: {} runs save", at_work);
     double waiting = 0;
-    for (const RunOutcome* run : waiting_) waiting += work_of(run->run->config);
-    std::vector<RunningWork> running;
+    for (const SweptRun& run : sweep_.runs)
+      if (run.state == State::kWaiting) waiting += work_of(run.plan->config);
+    std::vector<SweepPace::Running> running;
     for (const Job& job : at_work_)
-      if (job.run.state == OutcomeState::kWaiting)
-        running.push_back({work_of(job.run.run->config), job.clock.seconds()});
-    counts.running = running.size(), counts.elsewhere = elsewhere_.size();
-    return outcome_.interrupted ? fmt::format("stops: {} runs save", counts.running)
-                                : progress_text(counts, pace_.left(waiting, running, jobs_.jobs));
+      if (job.run.state == State::kAtWork)
+        running.push_back({work_of(job.run.plan->config), job.clock.seconds()});
+    return SweepProgress{
+        .runs = sweep_.runs.size(),
+        .done = failed + sweep_.count(State::kFinished) + sweep_.count(State::kBefore),
+        .failed = failed,
+        .at_work = at_work,
+        .elsewhere = sweep_.count(State::kElsewhere),
+        .seconds_left = pace_.left(waiting, running, jobs_.jobs)}
+        .text();
   }
 
   const SweepJobs& jobs_;
-  SweepOutcome outcome_;
-  std::deque<RunOutcome*> waiting_;
-  std::vector<RunOutcome*> elsewhere_;  // another heed trains them
-  Stopwatch asked_;
+  SweepOutcome sweep_;
   std::list<Job> at_work_;
   std::set<std::string> warnings_;
   SweepPace pace_;
@@ -236,18 +220,47 @@ class SweepRuns {
 
 }  // namespace
 
-const char* state_name(OutcomeState state) {
-  constexpr const char* kNames[] = {"waiting", "finished", "before", "failed", "stopped"};
-  return kNames[int(state)];
-}
-
-std::size_t SweepOutcome::count(OutcomeState state) const {
+std::size_t SweepOutcome::count(SweptRun::State state) const {
   return std::size_t(std::count_if(runs.begin(), runs.end(),
-                                   [&](const RunOutcome& run) { return run.state == state; }));
+                                   [&](const SweptRun& run) { return run.state == state; }));
 }
 
 SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs) {
-  return SweepRuns(jobs, runs).go();
+  return Sweep(jobs, runs).go();
+}
+
+std::string SweepProgress::text() const {
+  std::string text = fmt::format("{} of {} runs done", done, runs);
+  if (failed > 0) text += fmt::format(", {} failed", failed);
+  if (at_work > 0) text += fmt::format(", {} at work", at_work);
+  if (elsewhere > 0) text += fmt::format(", {} at work in another heed", elsewhere);
+  if (std::isfinite(seconds_left) && done < runs)
+    text += fmt::format(", {} left", short_duration(seconds_left));
+  return text;
+}
+
+// ModelReport's flops_per_token needs the model, whose vocabulary a task knows when its data is
+// read: more than a sweep does for runs that wait. Only ratios of these numbers count, and only for
+// the time that is left.
+double work_of(const nn::RunConfig& c) {
+  constexpr double kVocabulary = 64;
+  const double width = double(c.model.attention.d_model),
+               tokens = double(c.batch) * double(c.model.context);
+  const double of_mlp = c.model.mlp ? 2 * c.model.mlp_ratio : 0;
+  const double of_layer = width * width * (4 + of_mlp) + 2 * double(c.model.context) * width;
+  return double(c.steps) * tokens * (double(c.model.layers) * of_layer + kVocabulary * width);
+}
+
+double SweepPace::left(double waiting, const std::vector<Running>& running,
+                       std::size_t jobs) const {
+  const double pace = work_ / seconds_;  // NaN before the first
+  double longest = 0, all = waiting;
+  for (const Running& run : running) {
+    const double rest = std::max(run.work - run.seconds * pace, 0.0);
+    all += rest;
+    longest = std::max(longest, rest);
+  }
+  return std::max(all / double(jobs), longest) / pace;
 }
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 // The runs of a sweep, each a process of its own, as many at a time as there is room for.
 #pragma once
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -18,28 +19,56 @@ struct SweepJobs {
   bool quiet = false;
 };
 
-/// What became of a run.
-struct RunOutcome {
-  enum class State { kWaiting, kFinished, kBefore, kFailed, kStopped };
+/// A run of this call. At its end it is finished, was finished before, has failed, was stopped, or
+/// still waits because the sweep was stopped.
+struct SweptRun {
+  enum class State { kWaiting, kElsewhere, kAtWork, kFinished, kBefore, kFailed, kStopped };
 
-  const PlannedRun* run;
-  State state = State::kWaiting;
+  const PlannedRun* plan;
+  State state = State::kWaiting;  ///< kElsewhere: another process trains it
   int exit_code = 0;
-  std::string error = {};  ///< its last words, of one that failed
+  std::string error = {};  ///< the last line of stderr, of a run that failed
   Value result = {};       ///< what heed train --json printed
 };
 
-const char* state_name(RunOutcome::State state);
-
 struct SweepOutcome {
-  std::vector<RunOutcome> runs;
+  std::vector<SweptRun> runs;
   bool interrupted = false;
   double seconds = 0;
-  std::size_t count(RunOutcome::State state) const;
+  std::size_t count(SweptRun::State state) const;
 };
 
-/// Trains these runs to their end: those that are finished are left alone, those that have saved go
-/// on. One that fails stops no other. Ctrl-C, SIGTERM and SIGHUP stop all, each saved.
+/// Trains these runs to their end: those that are finished are left alone, those that have saved
+/// are resumed. One that fails stops no other. Ctrl-C, SIGTERM and SIGHUP stop all, each saved.
 SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRun*>& runs);
+
+/// How far a sweep is.
+struct SweepProgress {
+  std::size_t runs = 0, done = 0;  ///< done: failed ones, too
+  std::size_t failed = 0, at_work = 0, elsewhere = 0;
+  double seconds_left = NAN;
+  /// "7 of 20 runs done, 1 failed, 2 at work, 1m20s left"
+  std::string text() const;
+};
+
+/// Estimates what there is to compute, to weigh runs by: multiplications of all steps.
+double work_of(const nn::RunConfig& config);
+
+/// The speed of one job, from runs that were trained in one go.
+class SweepPace {
+ public:
+  /// What is left of a run that trains now.
+  struct Running {
+    double work, seconds;  ///< of the whole run; since it began
+  };
+
+  void add(double work, double seconds) { work_ += work, seconds_ += seconds; }
+  /// Estimated seconds until `jobs` at a time have done the waiting work and the running runs; NaN
+  /// before the first run has ended.
+  double left(double waiting, const std::vector<Running>& running, std::size_t jobs) const;
+
+ private:
+  double work_ = 0, seconds_ = 0;
+};
 
 }  // namespace heed

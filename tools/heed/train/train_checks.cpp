@@ -2,27 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "autograd/base/parallel.h"
 #include "nn/train/memory.h"
 #include "nn/train/overfit.h"
 #include "nn/train/run_cost.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/report/model_report.h"
-#include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
 
-std::string with_batch(const autograd::Shape& shape, std::int64_t batch) {
-  std::ostringstream out;
-  out << "[" << batch;
-  for (int i = 1; i < shape.rank(); ++i) out << ", " << shape[i];
-  out << "]";
-  return out.str();
-}
+constexpr Column kSiteColumns[] = {{"", "site"}, {"", "shape", "batch, tokens, ..."}};
 
 // Some steps that tell the course of the learning rate, from 0.
 std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
@@ -65,23 +56,58 @@ std::string lr_plot(const nn::RunConfig& c) {
   return text + "            1" + std::string(width - 1 - last.size(), ' ') + last + "\n";
 }
 
+// Shapes of what flows through the model, for a batch.
+void add_shapes(Report& report, const ModelReport& model, std::int64_t batch) {
+  Table& table = report.text_table(kSiteColumns);
+  for (const auto& [name, shape] : model.sites) {
+    std::vector<std::int64_t> sizes = {batch};
+    for (int i = 1; i < shape.rank(); ++i) sizes.push_back(shape[i]);
+    table.add({name, sizes});
+  }
+}
+
+void add_cost(Report& report, const nn::RunConfig& c, double flops, const nn::RunCost& cost,
+              double available) {
+  report.set("flops_per_step", flops);
+  report.set("bytes", cost.bytes);
+  report.set("seconds_per_step", cost.seconds_per_step);
+  report.set("seconds", cost.seconds);
+  report.set("available_bytes", available);
+  report.line("work      {} FLOP per step, {} FLOP in all {} steps", si_text(flops),
+              si_text(flops * double(c.steps)), c.steps);
+  report.line("memory    about {} at its peak; {} are free here", bytes_text(cost.bytes),
+              bytes_text(available));
+  if (std::isfinite(cost.seconds))
+    report.line("time      about {} on {} threads: {:.3f} ms per step, evaluations, pictures",
+                seconds_text(cost.seconds), autograd::num_threads(), cost.seconds_per_step * 1e3);
+}
+
+void add_learning_rate(Report& report, const nn::RunConfig& c) {
+  const nn::Schedule schedule = nn::schedule(c);
+  Table& rates = report.table("lr");
+  for (const std::int64_t s : curve_steps(c)) rates.add({s + 1, schedule.lr_at(s)});
+  std::string some;
+  for (const std::int64_t s : steps_shown(c))
+    some += fmt::format("  {}: {:.3g}", s + 1, schedule.lr_at(s));
+  report.line("lr        {}, by step:\n        {}", nn::enum_name(c.schedule), some);
+  report.block(lr_plot(c));
+}
+
 }  // namespace
 
-void check_fit(double needed, double available) {
-  if (needed <= available) return;
-  usage_error(
+std::string memory_shortage(double needed, double available) {
+  if (needed <= available) return "";
+  return fmt::format(
       "this run needs about {}; {} of memory are free here. Lower batch, context or layers, or "
       "raise --accumulate",
       bytes_text(needed), bytes_text(available));
 }
 
-int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
-  Progress progress(options.quiet);
+Report dry_run(const nn::RunConfig& config, bool quiet) {
+  Progress progress(quiet);
   progress.at_work("makes the model and measures passes");
   nn::Trainer t(config);
   const nn::RunConfig& c = t.config();
-  const nn::Schedule schedule = nn::schedule(c);
-  const double tokens = double(c.batch * c.model.context);
   const nn::RunCost cost = past_input_checks([&] {
     return nn::run_cost(t, [&] {
       try {
@@ -91,52 +117,29 @@ int dry_run(const nn::RunConfig& config, const TrainOptions& options) {
       }
     });
   });
-  const ModelReport report = report_on(t.model);  // after the measurement, as it stores scores
+  const ModelReport model = report_on(t.model);  // after the measurement, as it stores scores
   progress.clear();
   const double available = nn::available_memory();
-  const std::vector<std::int64_t> steps = steps_shown(c);
-
-  if (options.json) {
-    nn::Json object = nn::Json::object({{"task", c.task}, {"steps", c.steps}});
-    object.update(to_json(report));
-    object["flops_per_step"] = report.flops_per_token * tokens;
-    object["bytes"] = cost.bytes;
-    object["seconds_per_step"] = cost.seconds_per_step;
-    object["seconds"] = cost.seconds;
-    object["available_bytes"] = available;
-    object["lr"] = nn::Json::array();
-    for (const std::int64_t s : curve_steps(c))
-      object["lr"].push_back(nn::Json::object({{"step", s + 1}, {"lr", schedule.lr_at(s)}}));
-    print_json(object);
-    check_fit(cost.bytes, available);
-    return kOk;
-  }
-  print("{}: {}\n\nparameters\n", c.task, t.task->facts().description);
-  print_parameters(report);
-  print("shapes (batch, tokens, ...)\n");
-  for (const auto& [name, shape] : report.sites)
-    print("  {:<34} {}\n", name, with_batch(shape, c.batch));
-  print("\nwork      {}FLOP per step, {}FLOP in all {} steps\n",
-        si_text(report.flops_per_token * tokens) + " ",
-        si_text(report.flops_per_token * tokens * double(c.steps)) + " ", c.steps);
-  print("memory    about {} at its peak; {} for weights, gradients and moments; {} are free here\n",
-        bytes_text(cost.bytes), bytes_text(report.training_bytes), bytes_text(available));
-  if (std::isfinite(cost.seconds))
-    print("time      about {}: {:.3f} ms per step, evaluations and pictures, on --threads {}\n",
-          seconds_text(cost.seconds), cost.seconds_per_step * 1e3, autograd::num_threads());
-  print("lr        {}, by step:", nn::enum_name(c.schedule));
-  for (const std::int64_t s : steps) print("  {}: {:.3g}", s + 1, schedule.lr_at(s));
-  print("\n{}\ndry run: no step taken, nothing written\n", lr_plot(c));
-  check_fit(cost.bytes, available);
-  return kOk;
+  Report report(kDryRunKeys);
+  report.line("{}: {}", c.task, t.task->facts().description);
+  report.set("task", c.task);
+  report.set("steps", c.steps);
+  add_model(report, model);
+  add_shapes(report, model, c.batch);
+  add_cost(report, c, model.flops_per_token * double(c.batch * c.model.context), cost, available);
+  add_learning_rate(report, c);
+  report.line("\ndry run: no step taken, nothing written");
+  const std::string shortage = memory_shortage(cost.bytes, available);
+  if (!shortage.empty()) report.fail(kUsage, shortage);
+  return report;
 }
 
-int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
+Report overfit_batch(nn::RunConfig config, bool quiet) {
   config.model.attention.dropout = 0;  // what is forgotten at random cannot be learned by heart
   nn::Trainer t(config);
-  Progress progress(options.quiet);
+  Progress progress(quiet);
   const Stopwatch clock;
-  const auto [loss, least, learned] = past_input_checks([&] {
+  const nn::Overfit result = past_input_checks([&] {
     return nn::overfit_batch(t, [&](const nn::Overfit& o) {
       const bool mark = t.config().eval_every > 0 && t.steps_done % t.config().eval_every == 0;
       if (!mark && !progress.is_due()) return;
@@ -146,18 +149,19 @@ int overfit_batch(nn::RunConfig config, const TrainOptions& options) {
     });
   });
   progress.clear();
-  if (options.json)
-    print_json(nn::Json::object({{"task", t.config().task},
-                                 {"steps", t.steps_done},
-                                 {"seconds", clock.seconds()},
-                                 {"loss", loss},
-                                 {"least_loss", least},
-                                 {"learned", learned}}));
-  else
-    print("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}\n",
-          t.config().task, t.config().batch, learned ? "learned by heart" : "NOT learned",
-          t.steps_done, loss, least, learned ? "" : "; more --steps, or a smaller --batch, may do");
-  return learned ? kOk : kCheckFailed;
+  Report report(kOverfitKeys);
+  report.set("task", t.config().task);
+  report.set("steps", t.steps_done);
+  report.set("seconds", clock.seconds());
+  report.set("loss", result.loss);
+  report.set("least_loss", result.least);
+  report.set("learned", result.learned);
+  report.line("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}",
+              t.config().task, t.config().batch,
+              result.learned ? "learned by heart" : "NOT learned", t.steps_done, result.loss,
+              result.least, result.learned ? "" : "; more --steps, or a smaller --batch, may do");
+  report.fail(result.learned ? kOk : kCheckFailed);
+  return report;
 }
 
 }  // namespace heed

@@ -1,20 +1,32 @@
-// heed train --dry-run and --overfit-batch: looks at a run that is not to be.
+// heed train --dry-run and --overfit-batch: what can be known of a run before it is trained.
 #pragma once
 
-#include "tools/heed/train/train_run.h"
+#include <string>
+
+#include "nn/train/config.h"
+#include "tools/heed/report/model_report.h"
 
 namespace heed {
 
-/// UsageError with both numbers if a run needs more bytes of memory than are free.
-void check_fit(double needed, double available);
+inline constexpr Column kRateColumns[] = {{"step"}, {"lr"}};
+inline constexpr Column kDryRunBefore[] = {{"task"}, {"steps"}};
+inline constexpr Column kDryRunAfter[] = {{"flops_per_step"},   {"bytes"},
+                                          {"seconds_per_step"}, {"seconds"},
+                                          {"available_bytes"},  rows("lr", kRateColumns)};
+inline constexpr auto kDryRunKeys = joined(kDryRunBefore, kModelKeys, kDryRunAfter);
 
-/// Prints shapes, parameters, work, memory and the course of the learning rate. UsageError, after
-/// that, if the machine's memory does not hold the run.
-int dry_run(const nn::RunConfig& config, const TrainOptions& options);
+/// Returns shapes, parameters, work, memory and the course of the learning rate. Fails with kUsage
+/// if the machine's memory does not hold the run.
+Report dry_run(const nn::RunConfig& config, bool quiet);
+/// Returns the error of a run that needs more bytes than are available, or "".
+std::string memory_shortage(double needed, double available);
 
-/// Steps on one batch, without dropout, until its loss is within 1e-3 of the least possible: that
-/// of knowing the batch by heart, above 0 where equal beginnings go on differently. kCheckFailed if
-/// config.steps do not suffice.
-int overfit_batch(nn::RunConfig config, const TrainOptions& options);
+inline constexpr Column kOverfitKeys[] = {{"task"}, {"steps"},      {"seconds"},
+                                          {"loss"}, {"least_loss"}, {"learned"}};
+
+/// Trains on one batch, without dropout, until its loss is within 1e-3 of the least possible: that
+/// of a model that knows the batch by heart, above 0 where equal beginnings continue differently.
+/// Fails with kCheckFailed if config.steps do not suffice.
+Report overfit_batch(nn::RunConfig config, bool quiet);
 
 }  // namespace heed

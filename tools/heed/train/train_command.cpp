@@ -4,7 +4,6 @@
 
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
-#include "tools/heed/launcher.h"
 #include "tools/heed/plan/out_folder.h"
 #include "tools/heed/plan/train_config.h"
 #include "tools/heed/ranks.h"
@@ -18,152 +17,110 @@ namespace {
 
 struct TrainArguments {
   nn::RunConfig config;
-  std::string preset, resume;
+  std::string preset, out, resume;
   bool dry_run = false, overfit = false, overwrite = false, print_config = false;
   TrainOptions run;
 };
 
-// What may change when a run goes on.
-constexpr std::array kOfLength = {"steps",       "eval-every",      "save-every",      "patience",
-                                  "target-loss", "target-accuracy", "check-invariants"};
-
-void check_resume(const TrainArguments& a, const Command& c) {
-  constexpr std::array kAlso = {"resume", "threads", "simd", "quiet",
-                                "json",   "config",  "text", "lines"};
-  const auto is_in = [](const auto& list, const std::string& key) {
-    return std::find(list.begin(), list.end(), key) != list.end();
-  };
-  for (const std::string& key : nn::keys(c.settings))
-    if (c.given(key) && !is_in(kOfLength, key) && !is_in(kAlso, key))
-      usage_error(
-          "--resume goes on with the run as it is and takes only --steps, --eval-every, "
-          "--save-every, --patience, --target-loss, --target-accuracy, --check-invariants, "
-          "--threads, --simd, --quiet and --text or --lines for a file that was moved, not {}; a "
-          "new run like it: heed train --config {}",
-          key == "task" ? "a task" : "--" + key,
-          nn::RunFolder(a.resume).file(nn::RunFolder::kConfig).string());
-}
-
-// Whether nothing is left to do for the run that was read: its last evaluation and its pictures are
-// there, too.
-bool is_finished(const std::filesystem::path& folder, const nn::Trainer& trainer) {
-  return nn::RunFolder(folder).finished_step() == trainer.steps_done;
-}
-
-// Keeps the new place of a run's text, for eval and study, too; whether that was all there was to
-// do.
-bool keep_moved_text(const nn::Trainer& trainer, const std::filesystem::path& folder,
-                     const Command& c) {
-  const bool goes_on = std::any_of(kOfLength.begin(), kOfLength.end(),
-                                   [&](const char* key) { return c.given(key); });
-  const bool was_all = !goes_on && is_finished(folder, trainer);
-  if (was_all && c.json)
-    usage_error("--json: {} is finished, so that there is no result; leave it out",
-                folder.string());
-  nn::RunFolder(folder).save_config(trainer.config(), config_notes());
-  if (was_all) print_error(fmt::format("{} has its text at the new place now", folder.string()));
-  return was_all;
-}
-
-// The run as it was saved.
-nn::Trainer resumed(const TrainArguments& a, const Command& c, const std::filesystem::path& folder,
-                    std::vector<std::string>* warnings = nullptr) {
-  const std::string moved = c.given("lines")  ? a.config.lines
-                            : c.given("text") ? a.config.text
-                                              : "";
-  return nn::Trainer::from(nn::RunFolder(folder).load(moved, warnings));
-}
+// The settings that --resume may change.
+constexpr const char* kOfLength[] = {"steps",           "eval-every",  "save-every",
+                                     "patience",        "target-loss", "target-accuracy",
+                                     "check-invariants"};
 
 // Gives the run the length, intervals and rules of its end that were given.
-void change_length(nn::Trainer& trainer, nn::RunConfig given, const Command& c) {
+void change_length(nn::Trainer& trainer, const Command& c) {
   nn::RunConfig changed = trainer.config();
-  const std::vector<nn::Setting> from = given.settings(), to = changed.settings();
+  const std::vector<nn::Setting> settings = changed.settings();
   for (const char* key : kOfLength)
-    if (c.given(key)) nn::find_setting(to, key)->set(key, nn::find_setting(from, key)->get());
+    if (c.given(key)) nn::find_setting(settings, key)->set(key, c.text(key));
   trainer.set(changed);
 }
 
-int resume(TrainArguments& a, const Command& c) {
-  check_resume(a, c);
+// Whether nothing is left to do: the last evaluation and the pictures are there, too.
+bool is_finished(const nn::RunFolder& folder, const nn::Trainer& trainer) {
+  return folder.finished_step() == trainer.steps_done;
+}
+
+// Writes the new place of a run's text into its configuration, for eval and study, too. Returns
+// whether that was all there was to do.
+bool keep_moved_text(const nn::RunFolder& folder, const nn::Trainer& trainer, const Command& c) {
+  const bool is_longer = std::any_of(std::begin(kOfLength), std::end(kOfLength),
+                                     [&](const char* key) { return c.given(key); });
+  const bool was_all = !is_longer && is_finished(folder, trainer);
+  if (was_all && c.json)
+    usage_error("--json: {} is finished, so that there is no result; leave it out", folder.text());
+  folder.save_config(trainer.config(), config_notes());
+  if (was_all) print_error(fmt::format("{} has its text at the new place now", folder.text()));
+  return was_all;
+}
+
+// Throws a UsageError that names the next command if the run has nothing to do.
+void check_resumable(const nn::RunFolder& folder, const nn::Trainer& trainer) {
+  const std::string run = folder.text(), reason = trainer.stop_reason();
+  const std::int64_t done = trainer.steps_done, steps = trainer.config().steps;
+  if (!is_finished(folder, trainer)) return;
+  if (!reason.empty() && done < steps)
+    usage_error("{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0",
+                run, done, reason, reason.substr(0, reason.find(':')));
+  if (done >= steps)
+    usage_error("{0} has done its {1} steps; go on with heed train --resume {0} --steps {2}", run,
+                done, 2 * done);
+}
+
+Report resume(TrainArguments& a, const Command& c) {
+  const std::string moved = c.text(c.given("lines") ? "lines" : "text");
+  const auto load = [&](const std::filesystem::path& folder, std::vector<std::string>* warnings) {
+    return nn::Trainer::from(nn::RunFolder(folder).load(moved, warnings));
+  };
   a.run.ranks = join_ranks(!c.given("threads"));
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] {
-      nn::Trainer trainer = resumed(a, c, find_run(a.resume));
-      change_length(trainer, a.config, c);
+      nn::Trainer trainer = load(find_run(a.resume), nullptr);
+      change_length(trainer, c);
       return trainer;
     });
-  const std::filesystem::path folder = find_run(a.resume);
-  const nn::StagedFolder lock(folder, nn::RunFolder::result_files());
+  const nn::RunFolder folder(find_run(a.resume));
+  const nn::StagedFolder lock(folder.path(), nn::RunFolder::result_files());
   Progress progress(a.run.quiet);
-  progress.at_work("reads " + folder.string());
+  progress.at_work("reads " + folder.text());
   std::vector<std::string> warnings;
-  nn::Trainer trainer = resumed(a, c, folder, &warnings);
+  nn::Trainer trainer = load(folder.path(), &warnings);
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
   const nn::RunConfig& config = trainer.config();
   const std::int64_t planned = config.steps;
-  const std::int64_t steps = c.given("steps") ? a.config.steps : planned;
   if (a.run.ranks) nn::RankSession::check_size(a.run.ranks->size(), config.accumulate);
-  if ((c.given("text") || c.given("lines")) && keep_moved_text(trainer, folder, c)) {
+  if (!moved.empty() && keep_moved_text(folder, trainer, c)) {
     if (a.run.ranks) a.run.ranks->leave();
-    return kOk;
+    return {};
   }
-  if (steps < planned && trainer.steps_done < planned)
+  if (c.given("steps") && a.config.steps < planned && trainer.steps_done < planned)
     usage_error(
         "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
-        folder.string(), trainer.steps_done, planned, steps);
-  change_length(trainer, a.config, c);
-  if (const std::string reason = trainer.stop_reason();
-      !reason.empty() && trainer.steps_done < config.steps && is_finished(folder, trainer))
-    usage_error("{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0",
-                folder.string(), trainer.steps_done, reason, reason.substr(0, reason.find(':')));
-  if (trainer.steps_done >= config.steps && is_finished(folder, trainer))
-    usage_error("{} has done its {} steps; go on with heed train --resume {} --steps {}",
-                folder.string(), trainer.steps_done, folder.string(), 2 * trainer.steps_done);
+        folder.text(), trainer.steps_done, planned, a.config.steps);
+  change_length(trainer, c);
+  check_resumable(folder, trainer);
   const nn::Schedule schedule = nn::schedule(config);
-  if (config.schedule != nn::Decay::kConstant && steps > schedule.total_steps)
+  if (config.schedule != nn::Decay::kConstant && config.steps > schedule.total_steps)
     print_error(
         fmt::format("the {} schedule keeps its end at step {}: the steps after it run at "
                     "min-lr {}",
                     nn::enum_name(config.schedule), schedule.total_steps, config.min_lr));
   lead_ranks(trainer, a.run.ranks);
-  return train_run(trainer, nn::RunFolder(folder), a.run);
+  return train_run(trainer, folder, a.run);
 }
 
-int print_config(const nn::RunConfig& config, bool json) {
-  if (json) usage_error("--print-config prints TOML; leave out --json");
-  print("{}", nn::to_toml(nn::effective(config)));
-  return kOk;
-}
-
-int train(TrainArguments& a, const Command& c) {
-  a.run.json = c.json;
-  if (!a.resume.empty()) return resume(a, c);
-  make_config(a.config, a.preset, c);
+Report new_run(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = a.config;
-  if (a.overfit && !a.run.out.empty())
-    usage_error("--overfit-batch is a check and writes no run; leave out --out");
-  if (int(a.overfit) + int(a.dry_run) + int(a.print_config) > 1)
-    usage_error("--dry-run, --overfit-batch and --print-config exclude each other; choose one");
-  if (a.overwrite && a.run.out.empty())
-    usage_error("--overwrite says that --out DIR may be replaced; give --out");
-  const int processes = launcher().size;
-  if (processes > 1 && (a.print_config || a.dry_run || a.overfit))
-    usage_error("a check is for one process, not {}; leave out mpirun", processes);
-  if (a.print_config) return print_config(config, c.json);
-  if (a.dry_run) return dry_run(config, a.run);
-  if (a.overfit) return overfit_batch(config, a.run);
-  if (processes > 1) nn::RankSession::check_size(processes, config.accumulate);
-  a.run.ranks = join_ranks(!c.given("threads"));
+  a.run.ranks = join_ranks(!c.given("threads"), config.accumulate);
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
   std::unique_ptr<nn::StagedFolder> folder;
-  if (!a.run.out.empty()) folder = open_out(a.run.out, a.overwrite);  // refused before the work
-  nn::Trainer trainer = [&] {
-    Progress progress(a.run.quiet);
-    progress.at_work("reads the data and makes the model");
-    return nn::Trainer(config);
-  }();
+  if (!a.out.empty()) folder = open_out(a.out, a.overwrite);  // its errors before the work
+  Progress progress(a.run.quiet);
+  progress.at_work("reads the data and makes the model");
+  nn::Trainer trainer(config);
+  progress.clear();
   if (const std::string& note = trainer.task->facts().note; !note.empty())
     print_error("note: " + note);
   lead_ranks(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
@@ -173,20 +130,16 @@ int train(TrainArguments& a, const Command& c) {
   return train_run(trainer, nn::RunFolder(folder->folder()), a.run);
 }
 
+Report print_config(const nn::RunConfig& config) {
+  Report report;
+  report.block(nn::to_toml(nn::effective(config)));
+  return report;
+}
+
 }  // namespace
 
 void train_command(Command& c) {
   c.name = "train", c.what = "train a model on a task, or on your text";
-  c.json_keys[""] =
-      "task steps seconds tokens_per_s loss optimal_loss accuracy standard_error references "
-      "expected_optimal_loss expected_references expected_accuracy_references eval_sequences "
-      "eval_tokens run parameters "
-      "seed ranks stopped";
-  c.json_keys["--dry-run"] =
-      "task steps parameters attention flops_per_token parameter_bytes training_bytes "
-      "activation_bytes_per_sequence tensors (name shape std) flops_per_step bytes "
-      "available_bytes seconds_per_step seconds lr (step lr)";
-  c.json_keys["--overfit-batch"] = "task steps seconds loss least_loss learned";
   c.examples =
       "  heed train\n"
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
@@ -211,14 +164,18 @@ void train_command(Command& c) {
       std::string(nn::RunFolder::kAudit) +
       ": the first step, by parameter.\n"
       "mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the\n"
-      "same bits. The first alone evaluates and writes; --resume takes any other N.";
-  c.several = true;
+      "same bits. The first alone evaluates and writes; --resume takes any other N.\n"
+      "--resume takes as options what has to do with the run's end and its saves, and --text or\n"
+      "--lines for a file that was moved; a new run like it: heed train --config DIR/" +
+      std::string(nn::RunFolder::kConfig) + ".";
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);
+  nn::Setting overwrite("overwrite", a->overwrite, "replace the run that --out holds");
+  overwrite.need = {"--out DIR", [a] { return !a->out.empty(); }};
   c.add("Output",
-        {nn::Setting("out", a->run.out, "DIR", "run folder").shows("the next free runs/TASK-N"),
-         {"overwrite", a->overwrite, "replace the run that --out holds"},
+        {nn::Setting("out", a->out, "DIR", "run folder").shows("the next free runs/TASK-N"),
+         overwrite,
          {"resume", a->resume, "DIR", "go on with a run, bit for bit as if never stopped"},
          {"quiet", a->run.quiet, "no progress, only warnings"}});
   c.add("Checks",
@@ -229,8 +186,33 @@ void train_command(Command& c) {
           "learn one batch by heart, write nothing; exit 1 unless its loss gets within 1e-3 of the "
           "least possible"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
-  c.add_common(Command::kAll);
-  c.run = [a](const Command& command) { return train(*a, command); };
+  c.add_common(Command::kAll | Command::kCsv);
+  c.set_defaults = [a](const Command& command) { a->config = chosen_preset(command); };
+  const auto with_config = [a](Report (*run)(TrainArguments&, const Command&)) {
+    return [a, run](const Command& command) {
+      check_config(a->config, command);
+      return run(*a, command);
+    };
+  };
+  std::vector<std::string> when_resumed = {"text", "lines", "quiet"};
+  when_resumed.insert(when_resumed.end(), std::begin(kOfLength), std::end(kOfLength));
+  c.modes = {
+      {.key = "resume",
+       .accepts = c.only(when_resumed),
+       .result = kTrainKeys,
+       .run = [a](const Command& command) { return resume(*a, command); },
+       .several = true},
+      {.key = "dry-run",
+       .accepts = c.all_but({"overfit-batch", "print-config"}),
+       .result = kDryRunKeys,
+       .run = with_config([](auto& t, auto&) { return dry_run(t.config, t.run.quiet); })},
+      {.key = "overfit-batch",
+       .accepts = c.all_but({"print-config", "out", "overwrite"}),
+       .result = kOverfitKeys,
+       .run = with_config([](auto& t, auto&) { return overfit_batch(t.config, t.run.quiet); })},
+      {.key = "print-config",
+       .run = with_config([](auto& t, auto&) { return print_config(t.config); })},
+      {.result = kTrainKeys, .run = with_config(new_run), .several = true}};
 }
 
 }  // namespace heed

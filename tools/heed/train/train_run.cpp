@@ -1,15 +1,12 @@
 #include "tools/heed/train/train_run.h"
 
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include "autograd/base/files.h"
 #include "nn/run/training_run.h"
 #include "nn/train/memory.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/report/evaluation_report.h"
-#include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/train_progress.h"
 
@@ -77,18 +74,18 @@ class ProgressObserver : public nn::TrainingObserver {
     if (const std::int64_t every = t.config().check_invariants; every > 0)
       progress_.line(fmt::format("the identities of attention's gradients held in {} steps",
                                  t.steps_done / every - (t.steps_done - run.steps()) / every));
-    progress_.clear();
-    print_result(run, result);
-    std::fflush(stdout);  // pictures may fail in any way: they cost no result
+    add_result(run, result);
     progress_.at_work("draws the pictures");
-    const fs::path loss = draw_loss_now(run), attention = draw_attention_now(run);
+    std::string pictures;
+    for (const fs::path& picture : {draw_loss_now(run), draw_attention_now(run)})
+      if (!picture.empty()) pictures += "  " + picture.string();
     progress_.clear();
-    if (options_.json) return;
-    if (!loss.empty() || !attention.empty())
-      print("pictures  {}{}{}\n", loss.string(), loss.empty() || attention.empty() ? "" : "  ",
-            attention.string());
-    print("memory    {} at its peak\n", bytes_text(nn::resident_peak()));
+    if (!pictures.empty()) report_.line("pictures{}", pictures);
+    report_.line("memory    {} at its peak", bytes_text(nn::resident_peak()));
   }
+
+  /// After on_end().
+  const Report& report() const { return report_; }
 
   void show_stop(const TrainingRun& run) {
     draw_loss_now(run);
@@ -106,35 +103,31 @@ class ProgressObserver : public nn::TrainingObserver {
             run.seconds_left()};
   }
 
-  void print_result(const TrainingRun& run, const nn::TrainingResult& result) {
+  void add_result(const TrainingRun& run, const nn::TrainingResult& result) {
     const nn::Trainer& t = run.trainer();
-    const nn::Evaluation& e = *result.all;
+    const nn::RunConfig& c = t.config();
+    const nn::Evaluation &e = *result.all, &some = *result.comparable;
     const std::int64_t parameters = nn::count_parameters(t.model);
-    if (options_.json) {
-      nn::Json object = nn::Json::object({{"task", t.config().task},
-                                          {"steps", t.steps_done},
-                                          {"seconds", run.seconds()},
-                                          {"tokens_per_s", run.tokens_per_second()}});
-      add_evaluation(object, e, t.task->facts());
-      object["run"] = run.folder().text();
-      object["parameters"] = parameters;
-      object["seed"] = t.config().seed;
-      object["ranks"] = ranks();
-      object["stopped"] = result.early_end.empty() ? nn::Json() : nn::Json(result.early_end);
-      print_json(object);
-      return;
-    }
     const std::string part =
         run.steps() < t.steps_done ? fmt::format(", the last {}", run.steps()) : "";
-    print("{}: {} steps{} in {}, {} tokens/s, {} parameters\n\n", t.config().task, t.steps_done,
-          part, seconds_text(run.seconds()), si_text(run.tokens_per_second()),
-          with_commas(parameters));
-    print_evaluation(e, t.task->facts());
-    if (const nn::Evaluation& c = *result.comparable; c.sequences != e.sequences && c.optimal)
-      print("  while training: the first {} of them; best possible there {:.4f}\n",
-            with_commas(c.sequences), *c.optimal);
-    if (!result.early_end.empty()) print("\nstopped   {}", result.early_end);
-    print("\nrun       {}\n", run.folder().text());
+    report_.line("{}: {} steps{} in {}, {} tokens/s, {} parameters", c.task, t.steps_done, part,
+                 seconds_text(run.seconds()), si_text(run.tokens_per_second()),
+                 with_commas(parameters));
+    report_.set("task", c.task);
+    report_.set("steps", t.steps_done);
+    report_.set("seconds", run.seconds());
+    report_.set("tokens_per_s", run.tokens_per_second());
+    add_evaluation(report_, e, t.task->facts());
+    report_.set("run", run.folder().text());
+    report_.set("parameters", parameters);
+    report_.set("seed", c.seed);
+    report_.set("ranks", ranks());
+    report_.set("stopped", result.early_end.empty() ? Value() : Value(result.early_end));
+    if (some.sequences != e.sequences && some.optimal)
+      report_.line("while training: the first {} of them; best possible there {:.4f}",
+                   with_commas(some.sequences), *some.optimal);
+    if (!result.early_end.empty()) report_.line("stopped   {}", result.early_end);
+    report_.line("run       {}", run.folder().text());
   }
 
   // Draws a picture; returns an empty path, with a warning, if that cannot be done.
@@ -173,6 +166,7 @@ class ProgressObserver : public nn::TrainingObserver {
 
   const TrainOptions& options_;
   Progress progress_;
+  Report report_ = Report(kTrainKeys);
   bool facts_shown_ = false;
   double next_picture_ = 0;  // by TrainingRun::seconds()
 };
@@ -184,7 +178,7 @@ std::vector<std::string> config_notes() {
                       version_text())};
 }
 
-int train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& options) {
+Report train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& options) {
   const InterruptGuard interrupt;
   ProgressObserver observer(options);
   TrainingRun run(t, folder,
@@ -204,9 +198,9 @@ int train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& optio
   });
   if (!result)
     throw CheckError(fmt::format("{}; run heed verify causality {}", leak, folder.text()));
-  if (result->finished) return kOk;
+  if (result->finished) return observer.report();
   observer.show_stop(run);
-  return kInterrupted;
+  return Report::failed(kInterrupted);
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What heed train does with a trainer: runs it to its end, shows its progress and draws its
+// What heed train does with a trainer: it runs it to its end, shows the progress and draws
 // pictures.
 #pragma once
 
@@ -7,23 +7,26 @@
 
 #include "nn/run/run_folder.h"
 #include "nn/train/rank_session.h"
+#include "tools/heed/report/evaluation_report.h"
 
 namespace heed {
 
 struct TrainOptions {
-  std::string out;                   ///< the run's folder; empty: the next free runs/TASK-N
   bool strict = false;               ///< a parameter without gradient ends the run, NumericError
   bool quiet = false;                ///< no progress, only warnings
-  bool json = false;                 ///< the result as one JSON object
   nn::RankSession* ranks = nullptr;  ///< joined by the trainer; null: one process
 };
 
 /// Comments of config.toml: how to use it, and the version of heed.
 std::vector<std::string> config_notes();
 
+inline constexpr Column kTrainBefore[] = {{"task"}, {"steps"}, {"seconds"}, {"tokens_per_s"}};
+inline constexpr Column kTrainAfter[] = {{"run"}, {"parameters"}, {"seed"}, {"ranks"}, {"stopped"}};
+inline constexpr auto kTrainKeys = joined(kTrainBefore, kEvaluationKeys, kTrainAfter);
+
 /// Trains up to config.steps and keeps the run in `folder` (nn::TrainingRun). Ctrl-C stops and
-/// saves. Returns the exit code; NumericError and CheckError after a save. Of several ranks, which
-/// have joined, rank 0 comes here; it alone evaluates, writes and prints.
-int train_run(nn::Trainer& trainer, const nn::RunFolder& folder, const TrainOptions& options);
+/// saves. NumericError and CheckError after a save. Of several ranks, which have joined, rank 0
+/// calls this; it alone evaluates, writes and prints.
+Report train_run(nn::Trainer& trainer, const nn::RunFolder& folder, const TrainOptions& options);
 
 }  // namespace heed

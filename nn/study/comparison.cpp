@@ -1,0 +1,176 @@
+#include "nn/study/comparison.h"
+
+#include <algorithm>
+#include <map>
+
+#include "autograd/base/files.h"
+#include "nn/io/json.h"
+#include "nn/run/run_folder.h"
+#include "nn/study/over_time.h"
+
+namespace heed::nn {
+
+using namespace autograd;
+
+namespace {
+
+// The time in result.json, unless the run was made longer since: a resume leaves the file as it is.
+double seconds_of_all(const RunFolder& run, std::int64_t steps) {
+  const std::filesystem::path file = run.file(RunFolder::kResult);
+  if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return NAN;
+  try {
+    const Json result = Json::parse(read_file(file.string()));
+    const Json *seconds = result.find("seconds"), *trained = result.find("steps");
+    if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
+  } catch (const Error&) {  // not heed's
+  }
+  return NAN;
+}
+
+// The largest or smallest value that is finite.
+double best_of(const std::vector<double>& values, bool largest) {
+  double best = NAN;
+  for (const double x : values)
+    if (std::isfinite(x) && !(largest ? x <= best : x >= best)) best = x;
+  return best;
+}
+
+std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const Setting& s : config.settings())
+    if (s.key != "seed") options.emplace_back(s.key, s.get());
+  return options;
+}
+
+void set_means(RunGroup& group, const ComparedQuantity& of, std::optional<double> target) {
+  std::vector<double> bests;
+  std::vector<const StepSeries*> series;
+  for (ComparedRun& run : group.runs) {
+    if (!run.series.values.empty()) run.final = run.series.values.back();
+    run.best = best_of(run.series.values, of.rises());
+    if (target) run.steps_to_target = first_step(run.series, *target, of.rises());
+    bests.push_back(run.best);
+    series.push_back(&run.series);
+  }
+  const auto mean = [&](double ComparedRun::*number) {
+    std::vector<double> values;
+    for (const ComparedRun& run : group.runs) values.push_back(run.*number);
+    return finite_mean_error(values);
+  };
+  group.final = mean(&ComparedRun::final);
+  group.accuracy = mean(&ComparedRun::accuracy);
+  group.above = mean(&ComparedRun::above);
+  group.steps_to_target = mean(&ComparedRun::steps_to_target);
+  group.seconds = mean(&ComparedRun::seconds);
+  group.best = best_of(bests, of.rises());
+  group.curve = mean_series(series);
+}
+
+}  // namespace
+
+ComparedQuantity::ComparedQuantity(std::string name_) : name(std::move(name_)) {
+  for (const HeadQuantity& q : head_quantities())
+    if (q.name == name) head = &q;
+}
+
+std::vector<std::string> ComparedQuantity::names() {
+  std::vector<std::string> names = {"loss", "accuracy"};
+  for (const HeadQuantity& q : head_quantities()) names.emplace_back(q.name);
+  return names;
+}
+
+std::string ComparedQuantity::words() const {
+  if (name == "loss") return "evaluation loss (nats per token)";
+  if (name == "accuracy") return "accuracy of evaluations";
+  return "largest " + name + " of any head";
+}
+
+ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of) {
+  const RunFolder files(folder);
+  ComparedRun run{folder, files.config()};
+  const std::vector<MetricsRow> history = files.metrics();
+  for (const MetricsRow& row : history) {
+    if (std::isnan(row.eval_loss)) continue;
+    run.accuracy = row.eval_accuracy;
+    run.above = row.eval_loss - row.eval_optimal;
+    run.series.steps.push_back(double(row.step));
+    run.series.values.push_back(of.name == "loss" ? row.eval_loss : row.eval_accuracy);
+  }
+  if (run.series.steps.empty())
+    throw IoError(files.file(RunFolder::kMetrics).string() +
+                  ": there is no evaluation; compare needs one of each run");
+  if (of.head) run.series = {};
+  run.seconds = seconds_of_all(files, history.back().step);
+  return run;
+}
+
+void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
+  const RunFolder folder(run.folder);
+  LoadedRun loaded = folder.open(RunFolder::kModel, Use::kSequences);
+  std::vector<CheckpointFile> weights = folder.checkpoints();
+  const CheckpointFile last =
+      folder.last_weights().value_or(CheckpointFile{0, folder.file(RunFolder::kModel)});
+  if (weights.empty() || weights.back().step < last.step) weights.push_back(last);
+  const OverTime study =
+      over_time(loaded.model, weights, batch_over_time(loaded.model, *loaded.task));
+  for (const Moment& moment : study.moments) {
+    std::vector<double> scores;
+    for (const HeadReport& head : moment.heads) scores.push_back(head.*of.head->value);
+    run.series.steps.push_back(double(moment.step));
+    run.series.values.push_back(best_of(scores, true));
+  }
+  run.heads = study.moments.back().heads;
+}
+
+std::string RunGroup::name_without(const std::string& option) const {
+  std::string text;
+  for (const auto& [key, value] : options)
+    if (key != option) text += (text.empty() ? "" : ", ") + key + "=" + value;
+  return text;
+}
+
+std::string RunGroup::name() const { return options.empty() ? "all runs" : name_without(""); }
+
+const std::string& RunGroup::value(const std::string& option) const {
+  return std::find_if(options.begin(), options.end(),
+                      [&](const auto& o) { return o.first == option; })
+      ->second;
+}
+
+std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
+                                 std::optional<double> target) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> all;  // the same keys, in one order
+  for (const ComparedRun& run : runs) all.push_back(options_of(run.config));
+  std::vector<std::size_t> differing;
+  for (std::size_t k = 0; !all.empty() && k < all[0].size(); ++k)
+    if (std::any_of(all.begin(), all.end(), [&](const auto& o) { return o[k] != all[0][k]; }))
+      differing.push_back(k);
+  std::vector<RunGroup> groups;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    RunGroup mine;
+    for (const std::size_t k : differing) mine.options.push_back(all[i][k]);
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const RunGroup& g) { return g.options == mine.options; });
+    if (group == groups.end()) group = groups.insert(group, std::move(mine));
+    for (const ComparedRun& other : group->runs)
+      if (other.config.seed == runs[i].config.seed)
+        throw ValueError(other.folder.string() + " and " + runs[i].folder.string() +
+                         " have the same options and seed: one run, twice; leave out one");
+    group->runs.push_back(std::move(runs[i]));
+  }
+  for (RunGroup& group : groups) set_means(group, of, target);
+  return groups;
+}
+
+std::vector<HeadMean> head_means(const RunGroup& group, const HeadQuantity& quantity) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> values;
+  for (const ComparedRun& run : group.runs)
+    for (const HeadReport& head : run.heads)
+      values[{head.layer, head.head}].push_back(head.*quantity.value);
+  std::vector<HeadMean> means;
+  for (const auto& [head, list] : values)
+    means.push_back({head.first, head.second, finite_mean_error(list)});
+  return means;
+}
+
+}  // namespace heed::nn

@@ -1,0 +1,25 @@
+// The pixels of a PNG file, read by stb_image. For one file of a folder that is compiled as one.
+#pragma once
+
+#include "tests/support/catch.h"
+#include "tools/plot/plot.h"
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#include <stb/stb_image.h>
+
+namespace heed::plot {
+
+/// Returns true if the file's pixels are the image's.
+inline bool same_pixels(const std::string& png, const Image& image) {
+  int width = 0, height = 0, channels = 0;
+  stbi_uc* pixels = stbi_load(png.c_str(), &width, &height, &channels, 3);
+  REQUIRE(pixels != nullptr);
+  const bool same = width == image.width() && height == image.height() &&
+                    std::equal(pixels, pixels + 3 * width * height, image.data());
+  stbi_image_free(pixels);
+  return same;
+}
+
+}  // namespace heed::plot

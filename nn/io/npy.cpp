@@ -153,7 +153,10 @@ void save_npy(const std::string& path, const Tensor& x) {
 
 Tensor load_npy(const std::string& path) {
   try {
-    return read_npy(path, read_file(path));
+    const InputFile input(path);
+    std::string file(std::size_t(input.size()), '\0');
+    input.read(0, std::as_writable_bytes(std::span(file)));
+    return read_npy(path, file);
   } catch (const JsonError& e) {
     refuse_npy(path, "its header ", e.what(), "; damaged, or no npy file");
   } catch (const std::bad_alloc&) {

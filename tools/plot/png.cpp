@@ -131,11 +131,11 @@ bool is_png(const std::string& path) {
 PngInfo read_png_info(const std::string& path) {
   constexpr std::size_t kFrame = 12;                                   // length, type, checksum
   constexpr std::size_t kMostText = 1'000'000, kMost = 2'000'000'000;  // bytes
-  const std::string file = autograd::read_file(path, kMost);
   const auto refuse = [&](const auto&... parts) {
     heed::fail<autograd::IoError>("png", "cannot read ", path, ": ", parts...);
   };
-  if (!file.starts_with(kPngSignature)) refuse("it does not begin as a PNG file does");
+  if (!is_png(path)) refuse("it does not begin as a PNG file does");
+  const std::string file = autograd::read_file(path, kMost);
   PngInfo info;
   bool pixels = false;
   std::string type;

@@ -196,21 +196,20 @@ std::string findings_text(const CheckResult& r, int order, const GradcheckReques
 }
 
 std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
-  std::vector<const Check*> all = autograd::registered_checks();
+  const std::vector<const Check*> all = autograd::registered_checks();
   if (names.empty()) return all;
-  std::vector<std::string> known;
-  known.reserve(all.size());
-  for (const Check* c : all) known.emplace_back(c->name());
   std::vector<const Check*> list;
   for (const std::string& name : names) {
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end())
+    const auto found = std::ranges::find(all, name, &Check::name);
+    if (found == all.end()) {
+      std::vector<std::string> known;
+      for (const Check* c : all) known.emplace_back(c->name());
       usage_error(
           "gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
           "lists all)",
           name, nn::nearest(name, known));
-    const Check* check = all[std::size_t(found - known.begin())];
-    if (std::find(list.begin(), list.end(), check) == list.end()) list.push_back(check);
+    }
+    if (std::ranges::find(list, *found) == list.end()) list.push_back(*found);
   }
   return list;
 }

@@ -5,7 +5,7 @@
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/copies.h"
+#include "nn/study/passes.h"
 #include "nn/train/statistics.h"
 
 namespace heed::nn {
@@ -26,14 +26,9 @@ CleanRun run_clean(const Transformer& model, const Batch& batch, const Objective
   check<ValueError>(how != Ablation::kResample || batch.inputs.size(0) > 1, kAblate,
                     "resample takes another sequence's output and got one sequence; give a batch "
                     "of 2 or more");
-  Probe probe;
-  const std::int64_t layers = how == Ablation::kZero ? 0 : model.options.layers;
-  for (std::int64_t layer = 0; layer < layers; ++layer)
-    probe.record(block_site(layer, "attn.hook_z"));
-  CleanRun run{objective_values(model(batch.inputs, {.probe = &probe}), batch, objective), {}};
-  for (std::int64_t layer = 0; layer < layers; ++layer)
-    run.z.push_back(probe.value(block_site(layer, "attn.hook_z")));
-  return run;
+  if (how == Ablation::kZero) return {objective_values(model(batch.inputs), batch, objective), {}};
+  RecordedPass pass = recorded_pass(model, batch.inputs, {"attn.hook_z"});
+  return {objective_values(pass.logits, batch, objective), std::move(pass.at[0])};
 }
 
 // What stands in for z [B, T, H, d_value], of a shape that broadcasts to it.

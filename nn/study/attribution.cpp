@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "autograd/engine/engine.h"
-#include "nn/study/copies.h"
+#include "nn/study/passes.h"
 #include "nn/study/simpson.h"
 
 namespace heed::nn {
@@ -47,8 +47,7 @@ Tensor mean_over_heads(const Tensor& x) { return mean(select(x, 0, 0), {0}); }
 TokenAttribution token_attribution(const Transformer& model, const Batch& one,
                                    const Objective& objective, Baseline baseline,
                                    std::int64_t points) {
-  check(one.inputs.rank() == 2 && one.inputs.size(0) == 1, "token_attribution",
-        "needs one sequence [1, T], got ", one.inputs.shape());
+  check_one_sequence("token_attribution", one);
   const Simpson rule(points, "token_attribution");
   const Tensor embedded = model.tok(one.inputs).detach();  // [1, T, d_model]
   const Tensor start = baseline == Baseline::kZero

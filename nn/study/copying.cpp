@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/copies.h"
+#include "nn/study/passes.h"
 
 namespace heed::nn {
 
@@ -62,19 +61,16 @@ std::vector<double> copying_scores(const Transformer& model, std::int64_t seed,
                     "its own");
   const NoGrad guard;
   const Tensor tokens = distinct_tokens(o, seed, sequences);
-  Probe probe;
-  for (std::int64_t layer = 0; layer < o.layers; ++layer)
-    probe.record(block_site(layer, "attn.hook_z")).record(block_site(layer, "attn.hook_pattern"));
-  model(tokens, {.probe = &probe});
+  const RecordedPass pass = recorded_pass(model, tokens, {"attn.hook_z", "attn.hook_pattern"});
   std::vector<double> scores;
   for (const HeadIndex& h : all_heads(o.layers, o.attention.heads)) {
-    const MultiHeadAttention& attn = model.blocks[std::size_t(h.layer)].attn;
+    const auto l = std::size_t(h.layer);
+    const MultiHeadAttention& attn = model.blocks[l].attn;
     const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
-    const Tensor z = select(probe.value(block_site(h.layer, "attn.hook_z")), 2, h.head);
-    const Tensor logits = logits_written(model, matmul(z, select(w.W_O, 0, h.head)));
+    const Tensor written = matmul(select(pass.at[0][l], 2, h.head), select(w.W_O, 0, h.head));
+    const Tensor logits = logits_written(model, written);
     const Tensor raised = relu(logits - mean(logits, {-1}, true));
-    scores.push_back(copying_score(
-        raised, select(probe.value(block_site(h.layer, "attn.hook_pattern")), 1, h.head), tokens));
+    scores.push_back(copying_score(raised, select(pass.at[1][l], 1, h.head), tokens));
   }
   return scores;
 }

@@ -6,7 +6,7 @@
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/copies.h"
+#include "nn/study/passes.h"
 #include "nn/study/simpson.h"
 
 namespace heed::nn {
@@ -71,10 +71,6 @@ HeadImportance importance_of(const Transformer& model, const Batch& batch,
 
 }  // namespace
 
-bool is_saturated(double gradient, double ablation) {
-  return std::abs(ablation) >= kNoEffect && !(-gradient * ablation > 0);
-}
-
 std::vector<HeadImportance> head_importance(const Transformer& model, const Batch& batch,
                                             const Objective& objective, std::int64_t points) {
   const Simpson rule(points, "head_importance");
@@ -93,6 +89,12 @@ std::vector<HeadImportance> refined_head_importance(const Transformer& model, co
     });
     if (exact || points > 500) return heads;
   }
+}
+
+void measure_cuts(Study& study, const Transformer& model, const Batch& batch,
+                  const Objective& objective) {
+  const std::vector<Effect> cuts = ablate_each(model, batch, objective, Ablation::kZero);
+  for (std::size_t i = 0; i < cuts.size(); ++i) study.heads[i].cut = cuts[i].mean;
 }
 
 }  // namespace heed::nn

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nn/study/ablation.h"
+#include "nn/study/study.h"
 
 namespace heed::nn {
 
@@ -17,16 +18,8 @@ struct HeadImportance {
   Effect ablation;            ///< L(g = 0) - L(g = 1): to zero
   double integrated;          ///< minus the integral of dL/dg from 0 to 1, the ablation's mean
   double completeness_error;  ///< the largest |integrated - ablation| of a sequence
-  /// The ablation is at least kNoEffect in magnitude, and the gradient's estimate has not its sign:
-  /// the gradient here says nothing of what the head is worth.
-  bool saturated;
+  bool saturated;             ///< is_saturated() of the means
 };
-
-/// Mean changes of L smaller than this have no sign.
-inline constexpr double kNoEffect = 1e-6;
-
-/// As HeadImportance::saturated, from the means.
-bool is_saturated(double gradient, double ablation);
 
 /// Of every head of a model on a batch [B, T], the others at g = 1; the integral by Simpson's rule
 /// with `points`. ValueError unless points is odd and at least 3.
@@ -35,5 +28,9 @@ std::vector<HeadImportance> head_importance(const Transformer& model, const Batc
 /// The same with as many points as bring every integral within 0.01 of its ablation, up to 513.
 std::vector<HeadImportance> refined_head_importance(const Transformer& model, const Batch& batch,
                                                     const Objective& objective);
+
+/// Sets HeadReport::cut of every head: one forward pass a head over the study's sequences.
+void measure_cuts(Study& study, const Transformer& model, const Batch& batch,
+                  const Objective& objective);
 
 }  // namespace heed::nn

@@ -104,6 +104,15 @@ double row_entropy(std::span<const float> row) {
 
 }  // namespace
 
+bool is_saturated(double gradient, double ablation) {
+  return std::abs(ablation) >= kNoEffect && !(-gradient * ablation > 0);
+}
+
+std::optional<bool> HeadReport::is_saturated() const {
+  if (!cut) return {};
+  return nn::is_saturated(importance, *cut);
+}
+
 std::span<const HeadQuantity> head_quantities() { return kQuantities; }
 
 HeadReport head_scores(std::span<const float> pattern, std::span<const std::int64_t> tokens,

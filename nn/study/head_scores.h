@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,19 @@ struct HeadReport {
   double saturation, importance, absolute_importance;
   double dq, dk, dv, dz;
   double dW_Q, dW_K, dW_V, dW_O;
+  /// L without the head (its output 0) minus L; nothing unless measure_cuts() measured it.
+  std::optional<double> cut = {};
+
+  /// Whether the gradient denies what the cut does (is_saturated); nothing if it is not measured.
+  std::optional<bool> is_saturated() const;
 };
+
+/// Mean changes of L smaller than this have no sign.
+inline constexpr double kNoEffect = 1e-6;
+
+/// Whether an ablation is at least kNoEffect in magnitude, and -gradient, which estimates it, has
+/// not its sign: the gradient here says nothing of what the head is worth.
+bool is_saturated(double gradient, double ablation);
 
 /// A number per head: its name in files, JSON and CSV, and how front ends show it.
 struct HeadQuantity {
@@ -42,7 +55,7 @@ struct HeadQuantity {
     enum Axis { kSigned, kFromZero, kShare, kLog } axis = kSigned;
   } panel = {};
 };
-/// All of HeadReport's, in the order in which every front end shows them.
+/// All of HeadReport's but the cut, in the order in which every front end shows them.
 std::span<const HeadQuantity> head_quantities();
 
 /// The report's numbers that need no gradient, from weights [T, T] (row-major, query by key) and

@@ -3,9 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/copies.h"
+#include "nn/study/passes.h"
 
 namespace heed::nn {
 
@@ -80,20 +79,11 @@ class StreamReader {
   bool has_bias_ = false;
 };
 
-void record_parts(Probe& probe, const Transformer& model) {
-  probe.record("hook_embed");
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer) {
-    for (const char* site : {"hook_resid_pre", "attn.hook_z", "hook_resid_post"})
-      probe.record(block_site(layer, site));
-    if (model.options.mlp) probe.record(block_site(layer, "hook_mlp_out"));
-  }
-}
-
 }  // namespace
 
-LogitLens logit_lens(const Transformer& model, const Batch& one, const Objective& objective) {
-  check(one.inputs.rank() == 2 && one.inputs.size(0) == 1, "logit_lens",
-        "needs one sequence [1, T], got ", one.inputs.shape());
+LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& one,
+                     const Objective& objective) {
+  check_one_sequence("logit_lens", one);
   const NoGrad guard;
   const std::int64_t length = one.inputs.size(1), classes = output_weight(model).size(0);
   std::vector<std::int64_t> tokens = one.targets.to_vector<std::int64_t>();
@@ -101,13 +91,9 @@ LogitLens logit_lens(const Transformer& model, const Batch& one, const Objective
   for (const std::int64_t token : tokens)
     check<ValueError>(token == kIgnored || (token >= 0 && token < classes), "logit_lens", "token ",
                       token, " is none of the ", classes, " that are predicted");
-  Probe probe;
-  for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-    probe.record(block_site(layer, "hook_resid_post"));
-  model(one.inputs, {.probe = &probe});
   LogitLens lens{model.options.layers, length, {}};
-  for (std::int64_t layer = 0; layer < lens.layers; ++layer) {
-    const Tensor stream = probe.value(block_site(layer, "hook_resid_post"));
+  for (const LayerStudy& layer : study.layers) {
+    const Tensor& stream = layer.resid_post;
     const std::vector<double> logits =
         doubles(linear(model.ln ? (*model.ln)(stream) : stream, output_weight(model)));
     for (std::int64_t t = 0; t < length; ++t)
@@ -116,7 +102,7 @@ LogitLens logit_lens(const Transformer& model, const Batch& one, const Objective
   return lens;
 }
 
-std::vector<Contribution> logit_attribution(const Transformer& model, const Batch& batch,
+std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
                                             const Objective& objective) {
   const Transformer::Options& o = model.options;
   check<ValueError>(objective.kind != Objective::kLoss, "logit_attribution",
@@ -125,35 +111,29 @@ std::vector<Contribution> logit_attribution(const Transformer& model, const Batc
                     "this model normalizes the stream after each sum, so the logits are no sum of "
                     "what its parts wrote");
   const NoGrad guard;
-  Probe probe;
-  record_parts(probe, model);
-  // For its errors about tokens and positions.
-  objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);
-  const StreamReader reader(model, objective,
-                            probe.value(block_site(o.layers - 1, "hook_resid_post")));
+  const StreamReader reader(model, objective, study.layers.back().resid_post);
   std::vector<Contribution> parts;
   const auto add = [&](const std::string& name, const Tensor& written) {
     parts.push_back({name, effect_of(reader.read(written))});
   };
-  const Tensor embedded = probe.value("hook_embed");
-  add("embedding", embedded);
+  add("embedding", study.embed);
   if (o.positions == Positions::kLearned || o.positions == Positions::kSinusoidal)
-    add("position", probe.value(block_site(0, "hook_resid_pre")) - embedded);
+    add("position", study.layers[0].resid_pre - study.embed);
   for (std::int64_t layer = 0; layer < o.layers; ++layer) {
     const Block& block = model.blocks[std::size_t(layer)];
     const AttentionWeights w =
         convert(block.attn.weights, block.attn.options, AttentionForm::kPerHead);
-    const Tensor z = probe.value(block_site(layer, "attn.hook_z"));  // [B, T, H, d_value]
+    const LayerStudy& at = study.layers[std::size_t(layer)];
     for (std::int64_t h = 0; h < o.attention.heads; ++h)
       add(head_name({layer, h}),
-          matmul(select(z, 2, h), select(w.W_O, 0, h)) * block.residual_scale);
+          matmul(select(at.z, 2, h), select(w.W_O, 0, h)) * block.residual_scale);
     const std::string name = "L" + std::to_string(layer);
     if (w.b_O.defined())
-      add(name + " bias", expand(w.b_O * block.residual_scale, embedded.shape()));
-    if (o.mlp) add(name + " MLP", probe.value(block_site(layer, "hook_mlp_out")));
+      add(name + " bias", expand(w.b_O * block.residual_scale, study.embed.shape()));
+    if (o.mlp) add(name + " MLP", at.mlp_out);
   }
   if (reader.has_bias())
-    parts.push_back({"norm's bias", effect_of(std::vector<double>(std::size_t(batch.inputs.size(0)),
+    parts.push_back({"norm's bias", effect_of(std::vector<double>(std::size_t(study.embed.size(0)),
                                                                   reader.bias()))});
   return parts;
 }

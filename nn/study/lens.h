@@ -8,7 +8,7 @@
 
 #include "nn/layers/transformer.h"
 #include "nn/study/ablation.h"
-#include "nn/study/objective.h"
+#include "nn/study/study.h"
 
 namespace heed::nn {
 
@@ -28,10 +28,11 @@ struct LogitLens {
     return cells[std::size_t(layer * length + position)];
   }
 };
-/// Logit lens (nostalgebraist 2020) of `one` sequence [1, T]: a logit's objective asks for its
-/// token a, a loss for the targets. ShapeError for another batch size; ValueError for a token that
-/// the model does not predict.
-LogitLens logit_lens(const Transformer& model, const Batch& one, const Objective& objective);
+/// Logit lens (nostalgebraist 2020) of the study of `one` sequence [1, T]: a logit's objective asks
+/// for its token a, a loss for the targets. ShapeError for another batch size; ValueError for a
+/// token that the model does not predict.
+LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& one,
+                     const Objective& objective);
 
 /// What a part of the model adds to L.
 struct Contribution {
@@ -40,11 +41,11 @@ struct Contribution {
   Effect effect;
 };
 /// Direct logit attribution (Elhage et al. 2021; Wang et al. 2022) of a logit or a difference of
-/// logits on a batch [B, T]: the final norm is a division by a number that is held as it is, so L
-/// is the sum of the parts, up to rounding. ValueError for a loss, which is not linear in the
-/// logits, and for a model that normalizes after the sum (NormPlacement::kPost), where what a
-/// sublayer wrote does not reach the logits unchanged.
-std::vector<Contribution> logit_attribution(const Transformer& model, const Batch& batch,
+/// logits, from the study of it on a batch: the final norm is a division by a number that is held
+/// as it is, so L is the sum of the parts, up to rounding. ValueError for a loss, which is not
+/// linear in the logits, and for a model that normalizes after the sum (NormPlacement::kPost),
+/// where what a sublayer wrote does not reach the logits unchanged.
+std::vector<Contribution> logit_attribution(const Transformer& model, const Study& study,
                                             const Objective& objective);
 
 }  // namespace heed::nn

@@ -102,6 +102,40 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study) {
   return steepest;
 }
 
+std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadReport::*score) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::pair<double, std::size_t>> by_score;
+  for (std::size_t i = 0; i < study.moments[0].heads.size(); ++i) {
+    double best = -1;
+    for (const double x : study.by_step(i, score))
+      if (x > best) best = x;
+    if (best >= 0) by_score.emplace_back(-best, i);
+  }
+  std::sort(by_score.begin(), by_score.end());
+  std::vector<std::size_t> heads;
+  for (const auto& [_, i] : by_score)
+    if (heads.size() < kMost) heads.push_back(i);
+  std::sort(heads.begin(), heads.end());
+  return heads;
+}
+
+std::vector<CheckpointFile> telling_checkpoints(const std::vector<CheckpointFile>& all,
+                                                const OverTime& study) {
+  constexpr std::size_t kMost = 8;
+  const auto fall = steepest_fall(study);
+  const double middle = fall ? fall->middle() : 0;
+  const std::int64_t first = all.front().step, last = all.back().step;
+  const auto rank = [&](const CheckpointFile& c) {
+    const bool is_end = c.step == first || c.step == last;
+    return std::pair(is_end ? -1.0 : std::abs(double(c.step) - middle), c.step);
+  };
+  std::vector<CheckpointFile> chosen = all;
+  std::ranges::sort(chosen, {}, rank);
+  if (chosen.size() > kMost) chosen.resize(kMost);
+  std::ranges::sort(chosen, {}, &CheckpointFile::step);
+  return chosen;
+}
+
 std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,
                                           std::int64_t layer, double least) {
   for (const Moment& m : study.moments)

@@ -30,6 +30,18 @@ struct OverTime {
   std::int64_t sequences = 0;
   double optimal = std::numeric_limits<double>::quiet_NaN();  ///< of these, as Moment::loss
   std::vector<Moment> moments;                                ///< by step
+
+  /// f of every moment.
+  template <class F>
+  auto by_step(const F& f) const {
+    std::vector<decltype(f(moments[0]))> values;
+    for (const Moment& m : moments) values.push_back(f(m));
+    return values;
+  }
+  /// The value of head `i` of Moment::heads at every moment.
+  std::vector<double> by_step(std::size_t i, double HeadReport::*value) const {
+    return by_step([&](const Moment& m) { return m.heads[i].*value; });
+  }
 };
 
 /// Studies the loss on this batch with the weights of each checkpoint in turn, those of the last
@@ -47,6 +59,15 @@ struct SteepestFall {
 };
 /// Nothing if it never falls.
 std::optional<SteepestFall> steepest_fall(const OverTime& study);
+
+/// The heads, as indices of Moment::heads in their order, whose score is largest at any checkpoint:
+/// at most four, none whose score is NaN throughout.
+std::vector<std::size_t> strongest_heads(const OverTime& study, double HeadReport::*score);
+
+/// The checkpoints to look at closely: the first, the last and those nearest to the steepest fall,
+/// without one the earliest; at most eight, by step.
+std::vector<CheckpointFile> telling_checkpoints(const std::vector<CheckpointFile>& all,
+                                                const OverTime& study);
 
 /// The first step at which a head of this layer reaches `least`; nothing if none ever does.
 std::optional<std::int64_t> first_reached(const OverTime& study, double HeadReport::*score,

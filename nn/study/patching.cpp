@@ -6,7 +6,7 @@
 #include "autograd/engine/engine.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
-#include "nn/study/copies.h"
+#include "nn/study/passes.h"
 
 namespace heed::nn {
 
@@ -35,19 +35,10 @@ struct PromptRun {
 PromptRun run_prompt(const Transformer& model, const Batch& prompt, const Batch& clean,
                      const Objective& objective) {
   const NoGrad guard;
-  const std::vector<PatchSite> sites = patched_sites(model.options);
-  Probe probe;
-  for (const PatchSite& site : sites)
-    for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-      probe.record(block_site(layer, site.name));
-  const Tensor logits = model(prompt.inputs, {.probe = &probe});
-  PromptRun run{objective_values(logits, clean, objective).item(), {}};
-  for (const PatchSite& site : sites) {
-    run.at.emplace_back();
-    for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-      run.at.back().push_back(probe.value(block_site(layer, site.name)));
-  }
-  return run;
+  std::vector<std::string_view> sites;
+  for (const PatchSite& site : patched_sites(model.options)) sites.push_back(site.name);
+  RecordedPass pass = recorded_pass(model, prompt.inputs, sites);
+  return {objective_values(pass.logits, clean, objective).item(), std::move(pass.at)};
 }
 
 // L of copies of the corrupt prompt by the share a of d = clean - corrupt that copy i has at its
@@ -111,9 +102,7 @@ PatchOrders orders_of(const Transformer& model, const Batch& corrupt, const Obje
 }
 
 void check_prompts(const Batch& clean, const Batch& corrupt) {
-  for (const Batch* b : {&clean, &corrupt})
-    check(b->inputs.rank() == 2 && b->inputs.size(0) == 1, "patching",
-          "needs prompts of one sequence [1, T], got ", b->inputs.shape());
+  check_one_sequence("patching", clean), check_one_sequence("patching", corrupt);
   check<ValueError>(clean.inputs.size(1) == corrupt.inputs.size(1), "patching",
                     "the clean prompt has ", clean.inputs.size(1), " tokens, the corrupt one ",
                     corrupt.inputs.size(1),

@@ -43,14 +43,12 @@ nn::RunConfig config_of(const std::string& model, bool train) {
   std::erase_if(settings, [&](const nn::Setting& s) {
     return s.group != "Model" && !(train && (s.key == "batch" || s.key == "optimizer"));
   });
-  std::vector<std::string> known;
-  for (const nn::Setting& s : settings) known.push_back(s.key);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::vector<std::string> option = split(words[i], '=');
     const nn::Setting* setting = nn::find_setting(settings, option[0]);
     if (!setting)
       usage_error("blocks: '{}' is not an option of this work; did you mean '{}'? Got '{}'",
-                  option[0], nn::nearest(option[0], known), model);
+                  option[0], nn::nearest(option[0], nn::keys(settings)), model);
     if (option.size() != 2)
       usage_error("blocks: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", model);
     setting->set(setting->key, option[1]);

@@ -33,10 +33,9 @@ struct Paged {
     study = nn::study(model, one, {});
     routes = nn::routes(model, study);
     page.add_moment(7, study, routes, false);
-    std::vector<nn::Effect> cuts(4);  // of head 1 what its gradient denies
-    for (std::size_t i = 0; i < 4; ++i) cuts[i].mean = -study.heads[i].importance;
-    cuts[1].mean *= -1;
-    page.add_moment(8, study, routes, true, cuts);
+    for (nn::HeadReport& h : study.heads) h.cut = -h.importance;
+    *study.heads[1].cut *= -1;  // what its gradient denies
+    page.add_moment(8, study, routes, true);
     pane = page.json();
   }
   const nn::Json& moment(std::size_t i) const { return pane.find("moments")->items()[i]; }

@@ -23,11 +23,10 @@ TEST_CASE("a head's row has every number, and what its cut does") {
   study.heads.resize(2);
   study.heads[1].head = 1;
   study.heads[0].importance = study.heads[1].importance = 1;
-  std::vector<nn::Effect> cuts(2);
-  cuts[0].mean = -0.5, cuts[1].mean = 0.25;
   Table measured(head_columns()), unknown(head_columns());
-  add_heads(measured, study, cuts);
-  add_heads(unknown, study, {});
+  add_heads(unknown, study);
+  study.heads[0].cut = -0.5, study.heads[1].cut = 0.25;
+  add_heads(measured, study);
   const auto json = list_of(measured);
   CHECK(json.items()[0].keys().size() == 2 + nn::head_quantities().size() + 2);
   CHECK(json.items()[0].find("saturated")->integer() == 0);

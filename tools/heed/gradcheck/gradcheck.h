@@ -1,6 +1,7 @@
 // heed gradcheck: what is asked for, and the report of each mode.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,15 @@ std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>
 std::string setting_name(autograd::CheckLayout layout);
 /// Digits for a table, rounded down: "15.6", "nan".
 std::string digits_text(double digits);
+
+/// The results of all checks. Their addresses stay.
+using CheckResults = std::deque<autograd::CheckResult>;
+/// The findings of the oracles at one order, each in a line, and the command that repeats them.
+std::string findings_text(const autograd::CheckResult& r, int order,
+                          const GradcheckRequest& request);
+/// One test suite as XML 1.0 in UTF-8: a case for each sample, layout and order. What XML cannot
+/// hold, control characters and bytes that are not UTF-8, becomes U+FFFD.
+std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
 /// Runs the checks: a table of the digits that agree, and each failure with sample, layout, each
 /// oracle's worst entry and the command that repeats it. Writes `junit`: a case for each check,

@@ -1,12 +1,13 @@
-#include "tools/heed/gradcheck/gradcheck_junit.h"
-
+// heed gradcheck --junit: the form in which CI services read test results.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "autograd/base/utf8.h"
+#include "tools/heed/gradcheck/gradcheck.h"
 
 namespace heed {
+
+using autograd::CheckResult;
+
 namespace {
 
 // The characters of XML 1.0, section 2.2.
@@ -35,24 +36,34 @@ std::string xml_text(std::string_view text) {
 
 }  // namespace
 
-std::string junit_xml(std::string_view suite, double seconds, const std::vector<JunitCase>& cases) {
-  const auto count = [&](std::string JunitCase::*why) {
-    return std::ranges::count_if(cases, [&](const JunitCase& c) { return !(c.*why).empty(); });
-  };
-  std::string xml = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{}\" "
-      "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3f}\">\n",
-      xml_text(suite), cases.size(), count(&JunitCase::failure), count(&JunitCase::skipped),
-      seconds);
-  for (const JunitCase& c : cases) {
-    xml += fmt::format("<testcase classname=\"{}\" name=\"{}\">\n", xml_text(c.classname),
-                       xml_text(c.name));
-    if (!c.failure.empty()) xml += fmt::format("<failure message=\"{}\"/>\n", xml_text(c.failure));
-    if (!c.skipped.empty()) xml += fmt::format("<skipped message=\"{}\"/>\n", xml_text(c.skipped));
-    if (!c.output.empty()) xml += fmt::format("<system-out>{}</system-out>\n", xml_text(c.output));
-    xml += "</testcase>\n";
-  }
-  return xml + "</testsuite>\n</testsuites>\n";
+std::string junit_xml(const CheckResults& results, double seconds,
+                      const GradcheckRequest& request) {
+  std::string cases;
+  std::int64_t tests = 0, failures = 0, skipped = 0;
+  for (const CheckResult& r : results)
+    for (int order = 1; order <= r.order; ++order, ++tests) {
+      cases += fmt::format("<testcase classname=\"{}\" name=\"{}, {}, order {}\">\n",
+                           xml_text(r.check), xml_text(r.sample), layout_name(r.layout), order);
+      const std::string why_not =
+          order > r.report.order && r.skipped.empty() ? "order 1 failed" : std::string(r.skipped);
+      if (!why_not.empty()) {
+        ++skipped;
+        cases += fmt::format("<skipped message=\"{}\"/>\n", xml_text(why_not));
+      } else {
+        if (order == r.report.order && !r.report.ok()) {
+          ++failures;
+          cases += fmt::format("<failure message=\"{}\"/>\n", xml_text(r.report.message));
+        }
+        cases += fmt::format("<system-out>{}</system-out>\n",
+                             xml_text(findings_text(r, order, request)));
+      }
+      cases += "</testcase>\n";
+    }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"heed "
+      "gradcheck\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" "
+      "time=\"{:.3f}\">\n{}</testsuite>\n</testsuites>\n",
+      tests, failures, skipped, seconds, cases);
 }
 
 }  // namespace heed

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <map>
 
 #include "autograd/base/files.h"
 #include "nn/io/nearest.h"
 #include "tools/heed/gradcheck/gradcheck.h"
-#include "tools/heed/gradcheck/gradcheck_junit.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
@@ -80,8 +78,6 @@ struct Row {
   std::string name;
   Summary sum;
 };
-// The results of all checks. Their addresses stay.
-using Results = std::deque<CheckResult>;
 
 std::string entry_text(const CheckedEntry& e) {
   return fmt::format(
@@ -92,50 +88,14 @@ std::string entry_text(const CheckedEntry& e) {
 
 bool agrees(const CheckedEntry& e) { return std::abs(e.given - e.expected) <= e.tolerance; }
 
-// What the oracles found at one order, each in a line, and the command that finds it again.
-std::string findings(const CheckResult& r, int order, const GradcheckRequest& request) {
-  std::string text;
-  for (const Oracle oracle : autograd::kAllOracles) {
-    const autograd::OracleReport& found = r.report.by(order, oracle);
-    if (found.checked > 0)
-      text += fmt::format("  {}, {} of {} entries asked, the worst: {}\n", oracle_name(oracle),
-                          found.checked, r.report.entries[order - 1], entry_text(found.worst));
-    if (agrees(found.worst) && !agrees(found.direction))
-      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.direction));
-  }
-  if (const auto& moved = r.report.moved; !moved.empty())
-    text += fmt::format("  kinks moved: {}, the first {}\n", moved.size(), moved[0].text());
-  const std::string oracle =
-      request.oracle == OracleChoice::kBoth ? "" : " --oracle " + nn::enum_name(request.oracle);
-  return text + fmt::format("  again: heed gradcheck {} --order {} --seed {}{} --layouts {}",
-                            r.check, order, request.seed, oracle, setting_name(r.layout));
-}
-
-std::vector<std::string> failures_of(const Results& results, const GradcheckRequest& request) {
+std::vector<std::string> failures_of(const CheckResults& results, const GradcheckRequest& request) {
   std::vector<std::string> failures;
   for (const CheckResult& r : results)
     if (!r.report.ok())
       failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample,
                                      autograd::layout_name(r.layout), r.report.message,
-                                     findings(r, r.report.order, request)));
+                                     findings_text(r, r.report.order, request)));
   return failures;
-}
-
-// A case for each sample, layout and order.
-std::vector<JunitCase> junit_cases(const Results& results, const GradcheckRequest& request) {
-  std::vector<JunitCase> cases;
-  for (const CheckResult& r : results)
-    for (int order = 1; order <= r.order; ++order) {
-      JunitCase& c = cases.emplace_back(JunitCase{
-          std::string(r.check),
-          fmt::format("{}, {}, order {}", r.sample, autograd::layout_name(r.layout), order)});
-      c.skipped = r.skipped;
-      if (order > r.report.order && r.skipped.empty()) c.skipped = "order 1 failed";
-      if (!c.skipped.empty()) continue;
-      if (order == r.report.order) c.failure = r.report.message;
-      c.output = findings(r, order, request);
-    }
-  return cases;
 }
 
 Value digits_value(const CheckedEntry* worst) {
@@ -176,7 +136,7 @@ void add_rows(Report& report, const std::vector<Row>& rows) {
                digits_value(sum.worst(2, Oracle::kDifferences)), sum.failed ? "FAILED" : ""});
 }
 
-Report report_of(const Results& results, const std::vector<Row>& rows, double seconds,
+Report report_of(const CheckResults& results, const std::vector<Row>& rows, double seconds,
                  const GradcheckRequest& request) {
   Summary total;
   for (const CheckResult& r : results) total.add(r);
@@ -217,22 +177,39 @@ autograd::GradcheckOptions GradcheckRequest::options() const {
           .use_dual = oracle != OracleChoice::kDifferences};
 }
 
+std::string findings_text(const CheckResult& r, int order, const GradcheckRequest& request) {
+  std::string text;
+  for (const Oracle oracle : autograd::kAllOracles) {
+    const autograd::OracleReport& found = r.report.by(order, oracle);
+    if (found.checked > 0)
+      text += fmt::format("  {}, {} of {} entries asked, the worst: {}\n", oracle_name(oracle),
+                          found.checked, r.report.entries[order - 1], entry_text(found.worst));
+    if (agrees(found.worst) && !agrees(found.direction))
+      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.direction));
+  }
+  if (const auto& moved = r.report.moved; !moved.empty())
+    text += fmt::format("  kinks moved: {}, the first {}\n", moved.size(), moved[0].text());
+  const std::string oracle =
+      request.oracle == OracleChoice::kBoth ? "" : " --oracle " + nn::enum_name(request.oracle);
+  return text + fmt::format("  again: heed gradcheck {} --order {} --seed {}{} --layouts {}",
+                            r.check, order, request.seed, oracle, setting_name(r.layout));
+}
+
 std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
-  std::vector<const Check*> all = autograd::registered_checks();
+  const std::vector<const Check*> all = autograd::registered_checks();
   if (names.empty()) return all;
-  std::vector<std::string> known;
-  known.reserve(all.size());
-  for (const Check* c : all) known.emplace_back(c->name());
   std::vector<const Check*> list;
   for (const std::string& name : names) {
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end())
+    const auto found = std::ranges::find(all, name, &Check::name);
+    if (found == all.end()) {
+      std::vector<std::string> known;
+      for (const Check* c : all) known.emplace_back(c->name());
       usage_error(
           "gradcheck: there is no check '{}'; the nearest is '{}' (heed gradcheck alone "
           "lists all)",
           name, nn::nearest(name, known));
-    const Check* check = all[std::size_t(found - known.begin())];
-    if (std::find(list.begin(), list.end(), check) == list.end()) list.push_back(check);
+    }
+    if (std::ranges::find(list, *found) == list.end()) list.push_back(*found);
   }
   return list;
 }
@@ -256,7 +233,7 @@ Report report_gradchecks(const GradcheckRequest& request) {
   if (!request.junit.empty()) autograd::check_writable(request.junit);
   Progress progress(false);
   const Stopwatch clock;
-  Results results;
+  CheckResults results;
   std::vector<Row> rows;
   for (const Check* check : checks) {
     progress.at_work(fmt::format("{}/{} {}", rows.size() + 1, checks.size(), check->name()));
@@ -267,8 +244,7 @@ Report report_gradchecks(const GradcheckRequest& request) {
   progress.clear();
   const double seconds = clock.seconds();
   if (!request.junit.empty())
-    autograd::write_file(request.junit,
-                         junit_xml("heed gradcheck", seconds, junit_cases(results, request)));
+    autograd::write_file(request.junit, junit_xml(results, seconds, request));
   return report_of(results, rows, seconds, request);
 }
 

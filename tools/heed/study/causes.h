@@ -1,15 +1,13 @@
 // heed study: which heads, places and tokens L comes from.
 #pragma once
 
-#include <optional>
+#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "nn/run/run_folder.h"
 #include "nn/study/ablation.h"
-#include "nn/study/patching.h"
-#include "nn/study/study.h"
 #include "tools/heed/command_line/command.h"
+#include "tools/heed/study/subject.h"
 
 namespace heed {
 
@@ -23,17 +21,11 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a);
 
 struct Causes {
   std::vector<Table> tables;
-  std::optional<nn::Study> batch;        ///< of --samples without --ablate
-  std::optional<nn::Patching> patching;  ///< of --corrupt
-  std::vector<std::string> labels;       ///< of its positions
+  std::vector<std::filesystem::path> files;  ///< the pictures of --samples and --corrupt
 };
-/// What these arguments ask for; `study` is that of the sequence `one`.
+/// What these arguments ask for; `study` is that of the subject, pictures are drawn into `out`.
 /// UsageError naming the option that does not fit the others, the run or the sequence.
-Causes study_causes(const CauseArguments& a, const Command& c, const nn::LoadedRun& run,
-                    const nn::Batch& one, const nn::Objective& objective, const nn::Study& study);
-
-/// What L is more by without each head; nothing where that would take seconds.
-std::vector<nn::Effect> cut_heads(const nn::Transformer& model, const nn::Batch& one,
-                                  const nn::Objective& objective);
+Causes study_causes(const CauseArguments& a, const Command& c, const Subject& subject,
+                    const nn::Study& study, const std::filesystem::path& out);
 
 }  // namespace heed

@@ -17,72 +17,47 @@ namespace {
 
 constexpr double kHalfScore = 0.5;  // of a score: a head that does this, more than not
 
-// ---- JSON
+// ---- JSON and CSV
 
 constexpr Column kFlowColumns[] = {{"layer"}, {"resid_pre_grad"}, {"resid_post_grad"}};
 
-nn::Json series_json(const nn::OverTime& study, const auto& value) {
-  nn::Json list = nn::Json::array();
-  for (const nn::Moment& m : study.moments) list.push_back(value(m));
-  return list;
-}
-
 nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
+  const nn::Moment& first = study.moments[0];
   nn::Json heads = nn::Json::array(), layers = nn::Json::array();
-  for (std::size_t i = 0; i < study.moments[0].heads.size(); ++i) {
-    const nn::HeadReport& first = study.moments[0].heads[i];
-    nn::Json head = nn::Json::object({{"layer", first.layer}, {"head", first.head}});
+  for (std::size_t i = 0; i < first.heads.size(); ++i) {
+    nn::Json head =
+        nn::Json::object({{"layer", first.heads[i].layer}, {"head", first.heads[i].head}});
     for (const nn::HeadQuantity& q : nn::head_quantities())
-      head.append(std::string(q.name),
-                  series_json(study, [&](const nn::Moment& m) { return m.heads[i].*q.value; }));
+      head.append(std::string(q.name), study.by_step(i, q.value));
     heads.push_back(std::move(head));
   }
-  for (std::size_t i = 0; i < study.moments[0].flow.size(); ++i)
-    layers.push_back(nn::Json::object(
-        {{"layer", study.moments[0].flow[i].layer},
-         {"resid_pre_grad",
-          series_json(study, [&](const nn::Moment& m) { return m.flow[i].resid_pre_grad; })},
-         {"resid_post_grad",
-          series_json(study, [&](const nn::Moment& m) { return m.flow[i].resid_post_grad; })}}));
-  nn::Json json = nn::Json::object(
+  for (std::size_t i = 0; i < first.flow.size(); ++i)
+    layers.push_back(
+        object_of(kFlowColumns,
+                  {first.flow[i].layer,
+                   study.by_step([&](const nn::Moment& m) { return m.flow[i].resid_pre_grad; }),
+                   study.by_step([&](const nn::Moment& m) { return m.flow[i].resid_post_grad; })}));
+  nn::Json fall_json;
+  if (const auto fall = nn::steepest_fall(study))
+    fall_json = std::vector<std::int64_t>{fall->from, fall->to};
+  return nn::Json::object(
       {{"run", run},
        {"sequences", study.sequences},
        {"optimal_loss", study.optimal},
-       {"steps", series_json(study, [](const nn::Moment& m) { return m.step; })},
-       {"loss", series_json(study, [](const nn::Moment& m) { return m.loss; })},
-       {"counted_loss", series_json(study, [](const nn::Moment& m) { return m.counted_loss; })},
+       {"steps", study.by_step([](const auto& m) { return m.step; })},
+       {"loss", study.by_step([](const auto& m) { return m.loss; })},
+       {"counted_loss", study.by_step([](const auto& m) { return m.counted_loss; })},
        {"heads", heads},
-       {"layers", layers}});
-  const auto fall = nn::steepest_fall(study);
-  json.append("steepest_fall",
-              fall ? nn::Json(std::vector<std::int64_t>{fall->from, fall->to}) : nn::Json());
-  return json;
+       {"layers", layers},
+       {"steepest_fall", fall_json}});
 }
 
 // ---- text
 
-// The heads whose score is largest at any time, at most four, by layer and head.
-std::vector<std::size_t> strongest_heads(const nn::OverTime& study, double nn::HeadReport::*score) {
-  constexpr std::size_t kMost = 4;
-  std::vector<std::pair<double, std::size_t>> by_score;
-  for (std::size_t i = 0; i < study.moments[0].heads.size(); ++i) {
-    double best = -1;
-    for (const nn::Moment& m : study.moments)
-      if (const double x = m.heads[i].*score; x > best) best = x;
-    if (best >= 0) by_score.emplace_back(-best, i);
-  }
-  std::sort(by_score.begin(), by_score.end());
-  std::vector<std::size_t> heads;
-  for (std::size_t i = 0; i < std::min(kMost, by_score.size()); ++i)
-    heads.push_back(by_score[i].second);
-  std::sort(heads.begin(), heads.end());
-  return heads;
-}
-
 // The losses, and this score of the heads that have most of it.
 std::string score_text(const nn::OverTime& study, const char* title,
                        double nn::HeadReport::*score) {
-  const std::vector<std::size_t> heads = strongest_heads(study, score);
+  const std::vector<std::size_t> heads = nn::strongest_heads(study, score);
   if (heads.empty()) return "";
   std::vector<std::string> names;
   for (const std::size_t i : heads)
@@ -133,16 +108,8 @@ void add_text(Report& report, const nn::OverTime& study, const std::string& run)
 
 // ---- picture and page
 
-// y of every moment.
-template <class F>
-std::vector<double> over_steps(const nn::OverTime& study, const F& f) {
-  std::vector<double> y;
-  for (const nn::Moment& m : study.moments) y.push_back(f(m));
-  return y;
-}
-
 std::vector<double> steps_of(const nn::OverTime& study) {
-  return over_steps(study, [](const nn::Moment& m) { return double(m.step); });
+  return study.by_step([](const nn::Moment& m) { return double(m.step); });
 }
 
 bool has_finite(const plot::LineChart& panel) {
@@ -155,10 +122,10 @@ plot::LineChart loss_panel(const nn::OverTime& study) {
   plot::LineChart panel{.title = "loss (nats per token)", .height = 150};
   panel.series.push_back({.name = "all targets",
                           .x = steps_of(study),
-                          .y = over_steps(study, [](const auto& m) { return m.loss; })});
+                          .y = study.by_step([](const auto& m) { return m.loss; })});
   panel.series.push_back({.name = "counted tokens",
                           .x = steps_of(study),
-                          .y = over_steps(study, [](const auto& m) { return m.counted_loss; }),
+                          .y = study.by_step([](const auto& m) { return m.counted_loss; }),
                           .dash = 1});
   panel.ends = {0};
   if (std::isfinite(study.optimal)) panel.hlines.push_back({"best possible", study.optimal});
@@ -173,11 +140,8 @@ plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& qu
   if (quantity.panel.axis == Panel::kFromZero) panel.ends = {0};
   const auto& heads = study.moments[0].heads;
   for (std::size_t i = 0; i < heads.size(); ++i)
-    panel.series.push_back(
-        {.x = steps_of(study),
-         .y = over_steps(study, [&](const nn::Moment& m) { return m.heads[i].*quantity.value; }),
-         .dash = int(heads[i].head % plot::kDashPatterns),
-         .color = int(heads[i].layer)});
+    panel.series.push_back(head_line({heads[i].layer, heads[i].head}, steps_of(study),
+                                     study.by_step(i, quantity.value)));
   return panel;
 }
 
@@ -187,42 +151,21 @@ plot::LineChart flow_panel(const nn::OverTime& study) {
   for (std::size_t i = 0; i < study.moments[0].flow.size(); ++i)
     panel.series.push_back(
         {.x = steps_of(study),
-         .y = over_steps(study, [&](const nn::Moment& m) { return m.flow[i].resid_post_grad; }),
+         .y = study.by_step([&](const nn::Moment& m) { return m.flow[i].resid_post_grad; }),
          .color = int(study.moments[0].flow[i].layer)});
   return panel;
 }
 
-// The first, the last and, of the others, those nearest to the steepest fall, by step.
-std::vector<nn::CheckpointFile> telling_moments(const std::vector<nn::CheckpointFile>& all,
-                                                const nn::OverTime& study) {
-  constexpr std::size_t kMost = 8;
-  std::vector<nn::CheckpointFile> chosen = all;
-  const auto fall = nn::steepest_fall(study);
-  const double middle = fall ? fall->middle() : 0;  // without a fall the earliest
-  const std::int64_t first = all.front().step, last = all.back().step;
-  const auto rank = [&](const nn::CheckpointFile& c) {
-    return c.step == first || c.step == last ? -1.0 : std::abs(double(c.step) - middle);
-  };
-  std::sort(chosen.begin(), chosen.end(), [&](const auto& a, const auto& b) {
-    return std::pair(rank(a), a.step) < std::pair(rank(b), b.step);
-  });
-  if (chosen.size() > kMost) chosen.resize(kMost);
-  std::sort(chosen.begin(), chosen.end(),
-            [](const auto& a, const auto& b) { return a.step < b.step; });
-  return chosen;
-}
-
 // Up to eight moments. The model keeps the weights of the last one.
-PagePane pane_over_time(const PictureSource& source, const StudyWords& words,
-                        nn::Transformer& model, const nn::Batch& one,
+PagePane pane_over_time(const Subject& s, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {
-  PagePane pane = make_pane(source, words, model);
+  PagePane pane = make_pane(s);
   pane.checkpoints = std::int64_t(checkpoints.size());
-  const std::vector<nn::CheckpointFile> moments = telling_moments(checkpoints, study);
+  const auto moments = nn::telling_checkpoints(checkpoints, study);
   for (const nn::CheckpointFile& c : moments) {
     nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
-    const nn::Study now = nn::study(model, one, {});
+    const nn::Study now = nn::study(model, s.one, s.objective);
     pane.add_moment(c.step, now, nn::routes(model, now), c.step == moments.back().step);
   }
   return pane;
@@ -296,33 +239,29 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
       !checkpoints.empty(), "over-time", folder.string(),
       " has no checkpoints; train with --save-every, as heed train --save-every 10 does");
   const auto first = std::filesystem::relative(checkpoints[0].file, folder);
-  nn::LoadedRun run = open_run(folder, first.string(), nn::Use::kSequences);
-  const nn::TaskFacts& facts = run.task->facts();
+  const auto run =
+      std::make_shared<nn::LoadedRun>(open_run(folder, first.string(), nn::Use::kSequences));
   const auto out = open_study_folder(out_name, folder / "over-time", overwrite);
   Progress progress(false);
   const nn::OverTime study = nn::over_time(
-      run.model, checkpoints, nn::batch_over_time(run.model, *run.task),
+      run->model, checkpoints, nn::batch_over_time(run->model, *run->task),
       [&](std::int64_t done, std::int64_t total) {
         progress.at_work(fmt::format("studies the checkpoints: {} of {}", done, total));
       });
 
   const auto file = [&](const char* name) { return (out->staging() / name).string(); };
-  const std::string csv = to_csv(over_time_table(study));
-  autograd::write_file(file("over_time.csv"), std::string_view(csv));
+  autograd::write_file(file("over_time.csv"), std::string_view(to_csv(over_time_table(study))));
   const nn::Json json = over_time_json(study, folder.string());
   autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
-  const PictureSource source = source_of(folder, run.model);
-  const plot::ChartStack chart = over_time_chart(study, facts, source.run_name());
-  plot::write_png(file("over_time.png"), plot::draw_chart_stack(chart),
-                  fmt::format("{}. {}", chart.title, chart.caption), png_facts(source));
-  progress.at_work("draws the page");
   nn::Generator generator(1);
-  const nn::Batch one = run.task->example(generator);
-  const auto labels = facts.vocabulary.labels(one.inputs.to_vector<std::int64_t>());
-  const StudyWords words = study_words(source, {}, labels, facts);
-  const auto page = write_report(
-      out->staging(), fmt::format("{}: {} over time", source.run_name(), words.objective),
-      {pane_over_time(source, words, run.model, one, checkpoints, study)});
+  const Subject subject(folder, run, run->task->example(generator), {});
+  write_picture(file("over_time.png"),
+                over_time_chart(study, subject.facts(), subject.source.run_name()), subject.source);
+  progress.at_work("draws the page");
+  const auto page = write_page(
+      out->staging(),
+      fmt::format("{}: {} over time", subject.source.run_name(), subject.words.objective),
+      {pane_over_time(subject, run->model, checkpoints, study)});
   progress.clear();
 
   Report report(over_time_keys());

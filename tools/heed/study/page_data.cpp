@@ -9,7 +9,6 @@
 #include "nn/study/blocks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/study/page/page.h"
-#include "tools/heed/study/study_tables.h"
 
 namespace heed {
 namespace {
@@ -37,20 +36,17 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 }  // namespace
 
 void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& study,
-                          const nn::RouteStudy& routes, bool all,
-                          const std::vector<nn::Effect>& cuts) {
+                          const nn::RouteStudy& routes, bool all) {
   nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
            edges = nn::Json::array();
-  for (std::size_t i = 0; i < study.heads.size(); ++i) {
-    const nn::HeadReport& h = study.heads[i];
+  for (const nn::HeadReport& h : study.heads) {
     std::vector<double> values;
     for (const nn::HeadQuantity& q : nn::head_quantities()) values.push_back(h.*q.value);
-    const auto [cut, saturated] = cut_of(study, cuts, i);
     rows.push_back(nn::Json::object({{"layer", h.layer},
                                      {"head", h.head},
                                      {"values", values},
-                                     {"cut", cut},
-                                     {"saturated", saturated},
+                                     {"cut", h.cut},
+                                     {"saturated", h.is_saturated()},
                                      {"importance", h.importance}}));
   }
   for (const nn::MapQuantity& m : nn::map_quantities()) {
@@ -97,28 +93,26 @@ nn::Json PagePane::json() const {
   return pane;
 }
 
-PagePane make_pane(const PictureSource& source, const StudyWords& words,
-                   const nn::Transformer& model, const std::string& what) {
-  const std::string run = source.run_name();
+PagePane make_pane(const Subject& s, const std::string& what) {
+  const std::string run = s.source.run_name();
+  const nn::Transformer::Options& o = s.model().options;
   return {what.empty() ? run : run + ", " + what,
-          source.weights,
-          words.objective,
-          words.tokens,
-          model.options.layers,
-          model.options.attention.heads};
+          s.source.weights,
+          s.words.objective,
+          s.words.tokens,
+          o.layers,
+          o.attention.heads};
 }
 
-PagePane pane_of(const PictureSource& source, const StudyWords& words, const nn::Transformer& model,
-                 std::optional<std::int64_t> step, const nn::Study& study,
-                 const std::vector<nn::Effect>& cuts, const std::string& what) {
-  PagePane pane = make_pane(source, words, model, what);
-  pane.add_moment(step, study, nn::routes(model, study), true, cuts);
+PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& what) {
+  PagePane pane = make_pane(s, what);
+  pane.add_moment(s.run->step, study, nn::routes(s.model(), study), true);
   return pane;
 }
 
-nn::Json page_data(const std::string& title, const std::string& command,
-                   const std::vector<PagePane>& panes, const nn::Json& tables,
-                   std::optional<nn::HeadIndex> chosen) {
+std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
+                                 const std::vector<PagePane>& panes, const nn::Json& tables,
+                                 std::optional<nn::HeadIndex> chosen) {
   nn::Json quantities = nn::Json::array(), columns = nn::Json::array(), shown = nn::Json::array();
   for (const PagePane& pane : panes) shown.push_back(pane.json());
   for (const nn::MapQuantity& m : nn::map_quantities())
@@ -129,24 +123,17 @@ nn::Json page_data(const std::string& title, const std::string& command,
                                            {"what", m.what}}));
   for (const nn::HeadQuantity& q : nn::head_quantities())
     columns.push_back(nn::Json::object({{"name", q.name}, {"unit", q.unit}, {"what", q.what}}));
-  return nn::Json::object(
-      {{"heed", version_text()},
-       {"title", title},
-       {"command", command},
-       {"quantities", quantities},
-       {"head_columns", columns},
-       {"panes", shown},
-       {"tables", tables},
-       {"chosen", chosen ? nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}})
-                         : nn::Json()}});
-}
-
-std::filesystem::path write_report(const std::filesystem::path& folder, const std::string& title,
-                                   const std::vector<PagePane>& panes, const nn::Json& tables,
-                                   std::optional<nn::HeadIndex> chosen) {
+  nn::Json head;
+  if (chosen) head = nn::Json::object({{"layer", chosen->layer}, {"head", chosen->head}});
   const std::filesystem::path file = folder / "report.html";
-  autograd::write_file(file.string(),
-                       study_page(page_data(title, typed_command(), panes, tables, chosen)));
+  autograd::write_file(file.string(), study_page(nn::Json::object({{"heed", version_text()},
+                                                                   {"title", title},
+                                                                   {"command", typed_command()},
+                                                                   {"quantities", quantities},
+                                                                   {"head_columns", columns},
+                                                                   {"panes", shown},
+                                                                   {"tables", tables},
+                                                                   {"chosen", head}})));
   return file;
 }
 

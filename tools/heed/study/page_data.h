@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/ablation.h"
 #include "nn/study/routes.h"
-#include "nn/study/study.h"
 #include "tools/heed/report/report.h"
-#include "tools/heed/study/study_pictures.h"
+#include "tools/heed/study/subject.h"
 
 namespace heed {
 
@@ -23,28 +21,21 @@ struct PagePane {
   std::optional<std::int64_t> checkpoints = {};  ///< that the run has: more than moments show
 
   /// Adds what a study found after `step`. `all`: every map, with routes from where; else those
-  /// that checkpoints keep. `cuts`: what L is more by without each head, in the study's order;
-  /// empty: not known.
+  /// that checkpoints keep.
   void add_moment(std::optional<std::int64_t> step, const nn::Study& study,
-                  const nn::RouteStudy& routes, bool all, const std::vector<nn::Effect>& cuts = {});
+                  const nn::RouteStudy& routes, bool all);
   nn::Json json() const;
 };
 /// A pane without moments. `what` stands beside the run's name: "clean prompt".
-PagePane make_pane(const PictureSource& source, const StudyWords& words,
-                   const nn::Transformer& model, const std::string& what = "");
-/// One with the study of a model after `step`.
-PagePane pane_of(const PictureSource& source, const StudyWords& words, const nn::Transformer& model,
-                 std::optional<std::int64_t> step, const nn::Study& study,
-                 const std::vector<nn::Effect>& cuts, const std::string& what = "");
+PagePane make_pane(const Subject& subject, const std::string& what = "");
+/// A pane of the subject's study.
+PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& what = "");
 
-/// All that report.html shows. `tables`: as page/README.md says; `chosen`: the head shown first.
-nn::Json page_data(const std::string& title, const std::string& command,
-                   const std::vector<PagePane>& panes, const nn::Json& tables,
-                   std::optional<nn::HeadIndex> chosen = {});
-/// Writes report.html into the folder and returns its path; the rest as page_data(). IoError.
-std::filesystem::path write_report(const std::filesystem::path& folder, const std::string& title,
-                                   const std::vector<PagePane>& panes,
-                                   const nn::Json& tables = nn::Json::array(),
-                                   std::optional<nn::HeadIndex> chosen = {});
+/// Writes report.html into the folder and returns its path. `tables`: as page/README.md says;
+/// `chosen`: the head shown first. IoError.
+std::filesystem::path write_page(const std::filesystem::path& folder, const std::string& title,
+                                 const std::vector<PagePane>& panes,
+                                 const nn::Json& tables = nn::Json::array(),
+                                 std::optional<nn::HeadIndex> chosen = {});
 
 }  // namespace heed

@@ -3,12 +3,9 @@
 #include <filesystem>
 #include <future>
 #include <map>
-#include <sstream>
 
 #include "autograd/base/text.h"
 #include "nn/io/safetensors.h"
-#include "nn/run/run_folder.h"
-#include "nn/study/study.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
@@ -48,8 +45,7 @@ std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
 // Of "3" or "3,5".
 std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
   std::vector<std::int64_t> positions;
-  std::istringstream list(text);
-  for (std::string one; std::getline(list, one, ',');) {
+  for (const std::string& one : heed::split(text, ',')) {
     const auto position = heed::parse_number<std::int64_t>(one);
     if (!position || *position < 0 || *position >= length)
       usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
@@ -84,41 +80,37 @@ nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskFacts& fac
   return o;
 }
 
-// The sequence that was asked for, checked.
-nn::Batch chosen_sequence(const StudyArguments& a, const Command& c, const nn::Task& task) {
+// The run, the sequence and L.
+Subject chosen_subject(const StudyArguments& a, const Command& c) {
+  const std::filesystem::path folder = find_run(a.run);
+  const bool of_prompt = c.given("prompt") && !c.given("samples");
+  const auto run = std::make_shared<nn::LoadedRun>(
+      open_run(folder, a.weights, of_prompt ? nn::Use::kPrompts : nn::Use::kSequences));
+  const nn::Task& task = *run->task;
+  if (c.given("prompt") && c.given("sample"))
+    usage_error("--prompt and --sample both name a sequence; give one");
   if (c.given("sample") && a.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
-  nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
-                  : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
-                                      : task.example(generator);
+  const nn::Batch one = c.given("prompt")   ? task.prompt(a.prompt)
+                        : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
+                                            : task.example(generator);
   const std::int64_t length = one.inputs.numel();
   if (length > task.facts().context)
     usage_error("--prompt: {} tokens, the model reads {}", length, task.facts().context);
-  return one;
+  return Subject(folder, run, one, chosen_objective(a, task.facts(), length));
 }
 
 // The head that --head names, if any.
 std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
-                                         const nn::Transformer& model) {
+                                         const nn::Transformer::Options& model) {
   if (!c.given("head")) return {};
   if (a.head == "all" || a.head.find(',') != std::string::npos)
     usage_error("--head: draws one head, as L1H0, got '{}'", a.head);
-  return nn::parse_heads("--head", a.head, model.options.layers, model.options.attention.heads)[0];
+  return nn::parse_heads("--head", a.head, model.layers, model.attention.heads)[0];
 }
 
-// ---- the study of one sequence
-
-// A run on one sequence, and what was found there.
-struct Found {
-  const nn::LoadedRun& run;
-  const nn::Batch& one;
-  const nn::Objective& objective;
-  nn::Study study;
-  std::vector<nn::Effect> cuts;
-  Causes causes;
-  std::vector<std::string> labels;
-};
+// ---- the study of one sequence: its files
 
 // What the arrays are, by the end of their names, to which _grad is added for dL/d(it).
 nn::Json schema() {
@@ -129,59 +121,51 @@ nn::Json schema() {
   return all;
 }
 
-// The page: the sequence, and beside it the corrupt one if there is one.
-std::filesystem::path write_page(const std::filesystem::path& out, const Found& f,
-                                 const PictureSource& source, const StudyWords& words,
-                                 const std::string& corrupt, std::optional<nn::HeadIndex> head) {
-  const nn::Transformer& model = f.run.model;
-  std::vector<PagePane> panes{pane_of(source, words, model, f.run.step, f.study, f.cuts,
-                                      corrupt.empty() ? "" : "clean prompt")};
-  if (!corrupt.empty()) {
-    nn::Batch other = f.run.task->prompt(corrupt);
-    other.targets = f.one.targets;  // as patching: one function of the logits
-    StudyWords its_words = words;
-    its_words.tokens =
-        f.run.task->facts().vocabulary.labels(other.inputs.to_vector<std::int64_t>());
-    panes.push_back(pane_of(source, its_words, model, f.run.step,
-                            nn::study(model, other, f.objective),
-                            cut_heads(model, other, f.objective), "corrupt prompt"));
-  }
-  return write_report(out, fmt::format("{}: {}", source.run_name(), words.objective), panes,
-                      tables_json(f.causes.tables), head);
+void save_arrays(const std::filesystem::path& file, const Subject& s, const nn::Study& study) {
+  std::map<std::string, std::string> more = s.words.metadata();
+  more["objective"] = s.of();
+  more["tokens"] = s.text();
+  more["schema"] = schema().dump();
+  more["value"] = fmt::format("{:.17g}", study.value);
+  nn::save_safetensors(file.string(), to_named(study), more);
 }
 
-std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Found& f,
-                                               const StudyArguments& a, const PictureSource& source,
+// The sequence, and beside it the corrupt one if there is one.
+std::vector<PagePane> panes_of(const Subject& s, const nn::Study& study,
+                               const std::string& corrupt) {
+  if (corrupt.empty()) return {pane_of(s, study)};
+  nn::Batch other = s.run->task->prompt(corrupt);
+  other.targets = s.one.targets;  // as patching: one function of the logits
+  const Subject corrupted(s.source.run, s.run, other, s.objective);
+  return {pane_of(s, study, "clean prompt"),
+          pane_of(corrupted, corrupted.study(), "corrupt prompt")};
+}
+
+std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Subject& s,
+                                               const nn::Study& study, const Causes& causes,
+                                               const StudyArguments& a,
                                                std::optional<nn::HeadIndex> head) {
-  const nn::TaskFacts& facts = f.run.task->facts();
-  const StudyWords words = study_words(source, f.objective, f.labels, facts);
   const std::filesystem::path arrays = out / "arrays.safetensors";
   // Hundreds of megabytes at 8 layers of T = 512: written while the
   // page is made and the pictures are drawn.
-  std::future<void> saved = std::async(std::launch::async, [&] {
-    std::map<std::string, std::string> more = words.metadata();
-    more["objective"] = objective_text(f.objective, facts);
-    more["tokens"] = facts.vocabulary.decode(f.one.inputs.to_vector<std::int64_t>());
-    more["schema"] = schema().dump();
-    more["value"] = fmt::format("{:.17g}", f.study.value);
-    nn::save_safetensors(arrays.string(), to_named(f.study), more);
+  auto saved = std::async(std::launch::async, [&] { save_arrays(arrays, s, study); });
+  auto page = std::async(std::launch::async, [&] {
+    return write_page(out, fmt::format("{}: {}", s.source.run_name(), s.words.objective),
+                      panes_of(s, study, a.causes.corrupt), tables_json(causes.tables), head);
   });
-  std::future<std::filesystem::path> page = std::async(std::launch::async, [&] {
-    return write_page(out, f, source, words, a.causes.corrupt, head);
-  });
-  std::vector<std::filesystem::path> files = draw_study(out, f.study, words, source, head);
-  if (f.causes.batch) files.push_back(draw_by_distance(out, *f.causes.batch, source));
-  if (f.causes.patching) {
-    files.push_back(out / "patching.png");
-    draw_patching(files.back(), *f.causes.patching, f.causes.labels, source);
-  }
-  files.push_back(page.get());
+  std::vector<std::filesystem::path> files = draw_study(out, study, s.words, s.source, head);
+  const auto append = [&](const std::vector<std::filesystem::path>& more) {
+    files.insert(files.end(), more.begin(), more.end());
+  };
+  append(causes.files);
+  append({page.get()});
   saved.get();
-  files.push_back(arrays);
-  if (a.form)
-    for (const auto& file : export_study(out, f.study, *a.form)) files.push_back(file);
+  append({arrays});
+  if (a.form) append(export_study(out, study, *a.form));
   return files;
 }
+
+// ---- and its result
 
 // The weights as ten shades, query by key.
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
@@ -219,73 +203,34 @@ Columns study_keys() {
   return all;
 }
 
-Report study_report(const std::filesystem::path& folder, const Found& f, const StudyArguments& a,
-                    const std::vector<std::filesystem::path>& files) {
-  const nn::TaskFacts& facts = f.run.task->facts();
-  const std::string of = objective_text(f.objective, facts);
-  Report report(study_keys());
-  report.set("run", folder.string());
-  report.set("objective", of);
-  report.set("value", f.study.value);
-  report.set("tokens", facts.vocabulary.decode(f.one.inputs.to_vector<std::int64_t>()));
-  report.set("tables", tables_json(f.causes.tables));
-  report.line("{}: {} = {:.6f} on {} tokens", folder.string(), of, f.study.value, f.labels.size());
-  add_heads(report.table("heads"), f.study, f.cuts);
-  if (a.ascii) report.block(drawn_weights(f.study, f.labels));
-  for (const Table& table : f.causes.tables) report.text_table(table.columns) = table;
-  report.files(files);
-  return report;
-}
-
-// The run, the sequence and L that are asked for.
-struct Question {
-  std::filesystem::path folder;
-  nn::LoadedRun run;
-  std::optional<nn::HeadIndex> head;
-  nn::Batch one;
-  nn::Objective objective;
-
-  Question(const StudyArguments& a, const Command& c)
-      : folder(find_run(a.run)),
-        run(open_run(
-            folder, a.weights,
-            !c.given("prompt") || c.given("samples") ? nn::Use::kSequences : nn::Use::kPrompts)) {
-    if (c.given("prompt") && c.given("sample"))
-      usage_error("--prompt and --sample both name a sequence; give one");
-    head = chosen_head(a, c, run.model);
-    one = chosen_sequence(a, c, *run.task);
-    objective = chosen_objective(a, run.task->facts(), one.inputs.numel());
-  }
-};
-
 Report study_one(const StudyArguments& a, const Command& c) {
   if (a.ascii && (c.json || c.csv))
     usage_error("--json and --csv print data alone; --ascii goes without them");
-  const Question q(a, c);
-  const nn::Batch& one = q.one;
-  const nn::Objective& objective = q.objective;
-  const auto out = open_study_folder(a.out, q.folder / "study", a.overwrite);
+  const Subject s = chosen_subject(a, c);
+  const auto head = chosen_head(a, c, s.model().options);
+  const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   Progress progress(false);
   progress.at_work("runs the model forward and backward");
-  Found found{q.run, one, objective, nn::study(q.run.model, one, objective), {}, {}, {}};
-  if (!std::isfinite(found.study.value))
-    throw autograd::NumericError("study: the objective is not finite");
+  const nn::Study study = s.study();
   progress.at_work("looks for causes");
-  found.cuts = cut_heads(q.run.model, one, objective);
-  found.causes = study_causes(a.causes, c, q.run, one, objective, found.study);
-  found.labels = q.run.task->facts().vocabulary.labels(one.inputs.to_vector<std::int64_t>());
+  const Causes causes = study_causes(a.causes, c, s, study, out->staging());
   progress.at_work("draws, and writes the arrays");
-  const auto files =
-      out->publish(write_study(out->staging(), found, a, source_of(q.folder, q.run.model), q.head));
+  const auto files = out->publish(write_study(out->staging(), s, study, causes, a, head));
   progress.clear();
-  return study_report(q.folder, found, a, files);
-}
 
-Report study_two(const StudyArguments& a, const Command& c) {
-  const Question q(a, c);
-  return compare_runs({q.folder, q.run, q.one, q.objective,
-                       objective_text(q.objective, q.run.task->facts()), a.other, a.weights, a.out,
-                       a.overwrite});
+  Report report(study_keys());
+  report.set("run", s.folder());
+  report.set("objective", s.of());
+  report.set("value", study.value);
+  report.set("tokens", s.text());
+  report.set("tables", tables_json(causes.tables));
+  report.line("{}: {} = {:.6f} on {} tokens", s.folder(), s.of(), study.value,
+              s.words.tokens.size());
+  add_heads(report.table("heads"), study);
+  if (a.ascii) report.block(drawn_weights(study, s.words.tokens));
+  for (const Table& table : causes.tables) report.text_table(table);
+  report.files(files);
+  return report;
 }
 
 constexpr const char* kExamples =
@@ -366,7 +311,11 @@ void study_command(Command& c) {
               .accepts = c.all_but({"over-time", "head", "export", "ascii", "ablate", "ablation",
                                     "samples", "corrupt", "attribute"}),
               .result = comparison_keys(),
-              .run = [a](const Command& command) { return study_two(*a, command); }},
+              .run =
+                  [a](const Command& command) {
+                    return compare_runs(chosen_subject(*a, command), a->other, a->weights, a->out,
+                                        a->overwrite);
+                  }},
              {.accepts = c.all_but({"over-time"}),
               .result = study_keys(),
               .run = [a](const Command& command) { return study_one(*a, command); }}};

@@ -4,34 +4,12 @@
 
 #include <numeric>
 
-#include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
-#include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
-#include "tools/heed/report/report.h"
 #include "tools/plot/plot.h"
 
 namespace heed {
 namespace {
-
-// "3", "3 and 5".
-std::string places_text(const std::vector<std::int64_t>& positions) {
-  std::vector<std::string> words;
-  for (const std::int64_t p : positions) words.push_back(std::to_string(p));
-  return heed::join(words);
-}
-
-// What L is, in the words of someone who has not seen --of.
-std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
-  const std::string there =
-      (o.positions.size() == 1 ? "at position " : "at positions ") + places_text(o.positions);
-  if (o.kind == nn::Objective::kLoss)
-    return o.positions.empty() ? "the mean loss over the sequence" : "the mean loss " + there;
-  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
-  return o.kind == nn::Objective::kLogit
-             ? fmt::format("the logit of {} {}", token(o.a), there)
-             : fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
-}
 
 // A line for each head: the mean of its map by distance.
 plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
@@ -43,37 +21,13 @@ plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
     std::vector<double> distances(std::size_t(means.size(1)));
     std::iota(distances.begin(), distances.end(), 0);
     for (std::int64_t h = 0; h < means.size(0); ++h)
-      chart.series.push_back({.x = distances,
-                              .y = select(means, 0, h).to_vector<double>(),
-                              .dash = int(h % plot::kDashPatterns),
-                              .color = int(l)});
+      chart.series.push_back(
+          head_line({std::int64_t(l), h}, distances, select(means, 0, h).to_vector<double>()));
   }
   return chart;
 }
 
 }  // namespace
-
-std::string objective_text(const nn::Objective& o, const nn::TaskFacts& facts) {
-  const std::string places = places_text(o.positions);
-  if (o.kind == nn::Objective::kLoss)
-    return o.positions.empty() ? "the loss" : "the loss at " + places;
-  const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
-  const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
-  return fmt::format("{} at {}", what, places);
-}
-
-std::map<std::string, std::string> StudyWords::metadata() const {
-  return {{"run", run},
-          {"task", task},
-          {"objective_words", objective},
-          {"labels", nn::Json(tokens).dump()}};
-}
-
-StudyWords study_words(const PictureSource& source, const nn::Objective& objective,
-                       const std::vector<std::string>& tokens, const nn::TaskFacts& facts) {
-  return {plot::visible_text(source.run_name()), facts.name,
-          objective_words(objective, facts.vocabulary), tokens};
-}
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyWords& words,
@@ -93,36 +47,58 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
   return grid;
 }
 
+std::filesystem::path write_picture(const std::filesystem::path& file,
+                                    const plot::HeatmapGrid& grid, const PictureSource& source,
+                                    const std::vector<plot::PngText>& more,
+                                    const std::string& before) {
+  std::vector<plot::PngText> facts = png_facts(source, grid);
+  facts.insert(facts.end(), more.begin(), more.end());
+  plot::write_png(file.string(), plot::draw_heatmap(grid),
+                  before + grid.title + ". " + grid.caption, facts);
+  return file;
+}
+
+std::filesystem::path write_picture(const std::filesystem::path& file,
+                                    const plot::ChartStack& stack, const PictureSource& source) {
+  plot::write_png(file.string(), plot::draw_chart_stack(stack), stack.title + ". " + stack.caption,
+                  png_facts(source));
+  return file;
+}
+
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
                                               const nn::Study& study, const StudyWords& words,
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only) {
-  struct Work {
-    const nn::MapQuantity* quantity;
+  struct Picture {
+    const nn::MapQuantity& quantity;
     std::optional<nn::HeadIndex> only;
     std::filesystem::path file;
   };
-  std::vector<Work> all;
-  const auto add = [&](std::optional<nn::HeadIndex> head) {
-    const std::string end = head ? "_" + nn::head_name(*head) : "";
+  std::vector<Picture> pictures;
+  const auto add = [&](const std::string& end, std::optional<nn::HeadIndex> head) {
     for (const nn::MapQuantity& q : nn::map_quantities())
       if (!q.picture.file.empty())
-        all.push_back({&q, head, folder / fmt::format("{}{}.png", q.picture.file, end)});
+        pictures.push_back({q, head, folder / (std::string(q.picture.file) + end + ".png")});
   };
-  add({});
-  if (only) add(only);
+  add("", {});
+  if (only) add("_" + nn::head_name(*only), only);
   const auto scores = study.by_layer(&nn::LayerStudy::scores);
-  autograd::parallel_for(std::int64_t(all.size()), 1, [&](std::int64_t i, std::int64_t) {
-    const Work& work = all[std::size_t(i)];
-    const plot::HeatmapGrid grid =
-        study_grid(*work.quantity, study.by_layer(work.quantity->values), scores, words, work.only);
-    plot::write_png(work.file.string(), plot::draw_heatmap(grid),
-                    fmt::format("{}: {}. {}", words.task, grid.title, grid.caption),
-                    png_facts(source, grid));
+  autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
+    const Picture& p = pictures[std::size_t(i)];
+    write_picture(p.file,
+                  study_grid(p.quantity, study.by_layer(p.quantity.values), scores, words, p.only),
+                  source, {}, words.task + ": ");
   });
   std::vector<std::filesystem::path> files;
-  for (const Work& work : all) files.push_back(work.file);
+  for (const Picture& p : pictures) files.push_back(p.file);
   return files;
+}
+
+plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y) {
+  return {.x = std::move(x),
+          .y = std::move(y),
+          .dash = int(head.head % plot::kDashPatterns),
+          .color = int(head.layer)};
 }
 
 void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& heads) {
@@ -145,14 +121,12 @@ std::filesystem::path draw_by_distance(const std::filesystem::path& folder, cons
                   by_distance_chart(study, "dL/dS: negative, a higher score there would lower L",
                                     &nn::LayerStudy::scores_grad)};
   name_heads(stack, study.heads);
-  const std::filesystem::path file = folder / "by_distance.png";
-  plot::write_png(file.string(), plot::draw_chart_stack(stack), stack.title + ". " + stack.caption,
-                  png_facts(source));
-  return file;
+  return write_picture(folder / "by_distance.png", stack, source);
 }
 
-void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
-                   const std::vector<std::string>& tokens, const PictureSource& source) {
+std::filesystem::path draw_patching(const std::filesystem::path& folder, const nn::Patching& p,
+                                    const std::vector<std::string>& tokens,
+                                    const PictureSource& source) {
   plot::HeatmapGrid grid;
   for (const nn::PatchMap& map : p.maps)
     if (!map.by_head)
@@ -170,8 +144,7 @@ void draw_patching(const std::filesystem::path& file, const nn::Patching& p,
       p.clean, p.corrupt);
   grid.value_name = "share of L";
   grid.scale = plot::ColorScale::kDiverging;
-  plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                  png_facts(source, grid));
+  return write_picture(folder / "patching.png", grid, source);
 }
 
 }  // namespace heed

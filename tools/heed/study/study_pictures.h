@@ -2,53 +2,51 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "nn/study/patching.h"
-#include "nn/study/study.h"
 #include "tools/heed/pictures.h"
+#include "tools/heed/study/subject.h"
 #include "tools/plot/chart.h"
 
 namespace heed {
-
-/// What the pictures say beside the numbers; arrays.safetensors keeps it as metadata.
-struct StudyWords {
-  std::string run;  ///< the folder's name
-  std::string task;
-  std::string objective;            ///< "the logit of c minus that of d, at position 5"
-  std::vector<std::string> tokens;  ///< labels of the axes
-
-  std::map<std::string, std::string> metadata() const;
-};
-/// L as --of and --at say it: "diff:c-d at 5".
-std::string objective_text(const nn::Objective& o, const nn::TaskFacts& facts);
-StudyWords study_words(const PictureSource& source, const nn::Objective& objective,
-                       const std::vector<std::string>& tokens, const nn::TaskFacts& facts);
 
 /// The heat map of a quantity by layer: of every head, or a large one of the head `only`.
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyWords& words,
                              std::optional<nn::HeadIndex> only = {});
 
+// Each returns the files that it wrote. IoError.
+
+/// Writes a picture. Its description is `before`, the title and the caption; its facts are those of
+/// the source, of a heat map the range of its colors, and `more`.
+std::filesystem::path write_picture(const std::filesystem::path& file,
+                                    const plot::HeatmapGrid& grid, const PictureSource& source,
+                                    const std::vector<plot::PngText>& more = {},
+                                    const std::string& before = "");
+std::filesystem::path write_picture(const std::filesystem::path& file,
+                                    const plot::ChartStack& stack, const PictureSource& source);
+
 /// Each quantity as a PNG in `folder`: weights.png, dA.png and dS.png; and of the head `only`, if
-/// any, weights_L1H0.png and so on. Returns the files. IoError.
+/// any, weights_L1H0.png and so on.
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
                                               const nn::Study& study, const StudyWords& words,
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only);
-
 /// by_distance.png: each head's mean weight, and dL/dS, by how far the key is before the query.
-/// Returns the file.
 std::filesystem::path draw_by_distance(const std::filesystem::path& folder, const nn::Study& study,
                                        const PictureSource& source);
-/// Layer by position, a panel for each site; `tokens` are labels of the positions.
-void draw_patching(const std::filesystem::path& file, const nn::Patching& patching,
-                   const std::vector<std::string>& tokens, const PictureSource& source);
-/// Says what colors and dashes stand for where a series is a head: colors are layers, dashes are
-/// heads modulo kDashPatterns.
+/// patching.png: layer by position, a panel for each site; `tokens` are labels of the positions.
+std::filesystem::path draw_patching(const std::filesystem::path& folder,
+                                    const nn::Patching& patching,
+                                    const std::vector<std::string>& tokens,
+                                    const PictureSource& source);
+
+/// A line of the head: colors are layers, dashes are heads modulo kDashPatterns.
+plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y);
+/// Explains the colors and dashes of head_line().
 void name_heads(plot::ChartStack& stack, const std::vector<nn::HeadReport>& heads);
 
 }  // namespace heed

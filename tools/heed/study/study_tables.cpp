@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "nn/layers/sites.h"
-#include "nn/study/head_importance.h"
 
 namespace heed {
 
@@ -21,59 +20,24 @@ Columns head_columns() {
   return {all.data(), all.size()};
 }
 
-std::pair<Value, Value> cut_of(const nn::Study& s, const std::vector<nn::Effect>& cuts,
-                               std::size_t i) {
-  if (cuts.empty()) return {};
-  return {cuts[i].mean, nn::is_saturated(s.heads[i].importance, cuts[i].mean)};
-}
-
-void add_heads(Table& table, const nn::Study& s, const std::vector<nn::Effect>& cuts) {
-  bool unscored = false, saturated = false;
-  for (std::size_t i = 0; i < s.heads.size(); ++i) {
-    const nn::HeadReport& h = s.heads[i];
-    const auto [cut, denied] = cut_of(s, cuts, i);
-    const bool marked = !cuts.empty() && denied.integer();
+void add_heads(Table& table, const nn::Study& s) {
+  bool unscored = false, cut = true, saturated = false;
+  for (const nn::HeadReport& h : s.heads) {
+    const bool marked = h.is_saturated().value_or(false);
     std::vector<Value> row{h.layer, h.head, nn::head_name({h.layer, h.head})};
     for (const nn::HeadQuantity& q : nn::head_quantities()) row.push_back(h.*q.value);
-    row.insert(row.end(),
-               {cut, denied,
-                cuts.empty() ? "-" : fmt::format("{:+.3g}{}", cuts[i].mean, marked ? "*" : "")});
+    row.insert(row.end(), {h.cut, h.is_saturated(),
+                           h.cut ? fmt::format("{:+.3g}{}", *h.cut, marked ? "*" : "") : "-"});
     table.add(std::move(row));
     unscored = unscored || !std::isfinite(h.previous_token + h.duplicate_token + h.induction);
-    saturated = saturated || marked;
+    cut = cut && h.cut, saturated = saturated || marked;
   }
   if (unscored) table.note = "-: nothing to measure, as no token occurs twice here\n";
   table.note += "cut: what L is more by without the head";
-  if (cuts.empty()) table.note += "; not measured, it would take long: --ablate all does";
+  if (!cut) table.note += "; not measured, it would take long: --ablate all does";
   if (saturated)
     table.note +=
         "\n*: saturated: on this sequence, cutting the head does not do what its gradient says";
-}
-
-Table sequences_table(const nn::Study& study, const std::string& objective) {
-  static const std::vector<Column> columns = [] {
-    std::vector<Column> shown{{"", "head"}};
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.text & q.kSequences)
-        shown.push_back({.key = "",
-                         .label = q.name,
-                         .unit = q.unit,
-                         .drop = int(q.name.size() + q.unit.size())});  // the widest first
-    return shown;
-  }();
-  Table t(columns);
-  t.title = "Heads over sequences";
-  t.note = fmt::format(
-      "means over the first {} of the evaluation set, L is {}; importance is dL/dg, "
-      "absolute_importance the mean of |dL/dg|",
-      study.embed.size(0), objective);
-  for (const nn::HeadReport& h : study.heads) {
-    std::vector<Value> row{nn::head_name({h.layer, h.head})};
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.text & q.kSequences) row.push_back(h.*q.value);
-    t.add(std::move(row));
-  }
-  return t;
 }
 
 Value tables_json(const std::vector<Table>& tables) {

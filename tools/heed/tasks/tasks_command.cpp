@@ -176,20 +176,16 @@ Report explain_file_task(const std::string& name) {
   return report;
 }
 
-std::vector<std::string> explained() {
-  std::vector<std::string> names = nn::task_names();
-  names.insert(names.end(), {"text", "lines"});
-  return names;
-}
-
 }  // namespace
 
 void tasks_command(Command& c) {
   c.name = "tasks", c.what = "list the built-in tasks, or explain one";
   c.examples = "  heed tasks\n  heed tasks induction\n  heed tasks --json";
   auto task = std::make_shared<std::string>();
+  std::vector<std::string> names = nn::task_names();
+  names.insert(names.end(), {"text", "lines"});
   c.arguments = 1;
-  c.add("Options", {nn::Setting("task", *task, explained(), "explain this one").shows("")});
+  c.add("Options", {nn::Setting("task", *task, names, "explain this one").shows("")});
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {{.key = "task",
               .values = {"text", "lines"},

@@ -1,0 +1,78 @@
+#include "tools/heed/study/subject.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "autograd/base/text.h"
+#include "nn/study/head_importance.h"
+#include "tools/plot/text.h"
+
+namespace heed {
+namespace {
+
+// "3", "3 and 5".
+std::string places_text(const std::vector<std::int64_t>& positions) {
+  std::vector<std::string> words;
+  for (const std::int64_t p : positions) words.push_back(std::to_string(p));
+  return heed::join(words);
+}
+
+// What L is, for readers who have not seen --of.
+std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
+  const std::string there =
+      (o.positions.size() == 1 ? "at position " : "at positions ") + places_text(o.positions);
+  if (o.kind == nn::Objective::kLoss)
+    return o.positions.empty() ? "the mean loss over the sequence" : "the mean loss " + there;
+  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
+  return o.kind == nn::Objective::kLogit
+             ? fmt::format("the logit of {} {}", token(o.a), there)
+             : fmt::format("the logit of {} minus that of {}, {}", token(o.a), token(o.b), there);
+}
+
+}  // namespace
+
+std::string objective_text(const nn::Objective& o, const nn::TaskFacts& facts) {
+  const std::string places = places_text(o.positions);
+  if (o.kind == nn::Objective::kLoss)
+    return o.positions.empty() ? "the loss" : "the loss at " + places;
+  const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
+  const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
+  return fmt::format("{} at {}", what, places);
+}
+
+std::map<std::string, std::string> StudyWords::metadata() const {
+  return {{"run", run},
+          {"task", task},
+          {"objective_words", objective},
+          {"labels", nn::Json(tokens).dump()}};
+}
+
+Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::LoadedRun> run_,
+                 nn::Batch one_, const nn::Objective& objective_)
+    : run(std::move(run_)),
+      one(std::move(one_)),
+      objective(objective_),
+      source(source_of(folder, run->model)),
+      words{plot::visible_text(source.run_name()), facts().name,
+            objective_words(objective, facts().vocabulary),
+            facts().vocabulary.labels(one.inputs.to_vector<std::int64_t>())} {}
+
+std::string Subject::of() const { return objective_text(objective, facts()); }
+
+std::string Subject::text() const {
+  return facts().vocabulary.decode(one.inputs.to_vector<std::int64_t>());
+}
+
+nn::Study Subject::study() const {
+  nn::Study study = nn::study(model(), one, objective);
+  if (!std::isfinite(study.value))
+    throw autograd::NumericError("study: the objective is not finite");
+  constexpr double kMostFlops = 2e10;
+  const double flops = 2 * double(nn::count_parameters(model())) * double(one.inputs.numel());
+  if (double(study.heads.size()) * flops <= kMostFlops)
+    nn::measure_cuts(study, model(), one, objective);
+  return study;
+}
+
+}  // namespace heed

@@ -107,12 +107,18 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
                     "`accumulate`");
 }
 
-double resident_peak(const fs::path& root) {
-  return 1024 * number_in(root / "proc/self/status", "VmHWM:");
+std::string memory_shortage(double needed, double available) {
+  if (needed <= available) return "";
+  return fmt::format(
+      "this run needs about {}; {} of memory are free here. Lower `batch`, `context` or `layers`, "
+      "or raise `accumulate`",
+      gigabytes(needed), gigabytes(available));
 }
 
-bool reset_resident_peak(const fs::path& root) {
-  std::ofstream file(root / "proc/self/clear_refs");
+double resident_peak() { return 1024 * number_in("/proc/self/status", "VmHWM:"); }
+
+bool reset_resident_peak() {
+  std::ofstream file("/proc/self/clear_refs");
   file << "5";  // proc(5): resets VmHWM
   file.close();
   return file.good();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "nn/train/config.h"
 
@@ -20,11 +21,14 @@ void check_model_memory(const RunConfig& config, std::int64_t vocab, std::int64_
 /// and logits.
 void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
+/// Returns the error of a run that needs more bytes than are available, or "".
+std::string memory_shortage(double needed, double available);
+
 /// Bytes resident in memory at the highest point (VmHWM) since the mark was reset, or the process
-/// began. `root`: as above.
-double resident_peak(const std::filesystem::path& root = "/");
+/// began.
+double resident_peak();
 /// Resets that mark to what is resident now. False, and it stays, where Linux does not let a
 /// process do so.
-bool reset_resident_peak(const std::filesystem::path& root = "/");
+bool reset_resident_peak();
 
 }  // namespace heed::nn

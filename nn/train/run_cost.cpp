@@ -20,8 +20,6 @@ using namespace autograd;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // Parts of a run, as it would do them, on as many sequences as one says.
 class Rehearsal {
  public:
@@ -61,16 +59,16 @@ class Rehearsal {
   std::int64_t all_, some_;
 };
 
-// The resident peak of f(), in a thread of its own, whose end gives back what the pool keeps for
-// it.
-double peak_of(const std::function<void()>& f, const fs::path& root) {
+// The resident peak of f(). A thread of its own gives
+// back at its end what the pool keeps for it.
+double peak_of(const std::function<void()>& f) {
   double peak = 0;
   std::exception_ptr failed;
   std::thread([&] {
     try {
-      reset_resident_peak(root);
+      reset_resident_peak();
       f();
-      peak = resident_peak(root);
+      peak = resident_peak();
     } catch (...) {
       failed = std::current_exception();
     }
@@ -80,29 +78,25 @@ double peak_of(const std::function<void()>& f, const fs::path& root) {
   return peak;
 }
 
-double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures,
-                 const fs::path& root) {
+double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures) {
   const auto part = [](double share, std::int64_t whole) {
     return std::max<std::int64_t>(1, std::llround(share * double(whole)));
   };
   const std::int64_t rows = r.rows(), chunk = r.chunk();
   const auto measured = [&](double share) {
-    return peak_of(
-        [&] {
-          // Evaluations come in chunks and what is left, whose buffers are of other sizes.
-          for (const std::int64_t n :
-               {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
-            if (n > 0) r.evaluates(part(share, n));
-          r.learns(part(share, rows), r.watched_steps() > 0);
-          pictures();
-        },
-        root);
+    return peak_of([&] {
+      // Evaluations come in chunks and what is left, whose buffers are of other sizes.
+      for (const std::int64_t n :
+           {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
+        if (n > 0) r.evaluates(part(share, n));
+      r.learns(part(share, rows), r.watched_steps() > 0);
+      pictures();
+    });
   };
-  double peak = measured(rows < 4 ? 1 : 0.5);
-  if (rows >= 4 && !reset_resident_peak(root)) {
-    // The mark only rises, so two parts of a batch have no difference.
-    peak = 2 * peak < available_memory(root) ? measured(1) : 2 * peak;
-  } else if (rows >= 4) {
+  // Where the mark only rises, two parts of a batch have no difference.
+  const bool whole = rows < 4 || !reset_resident_peak();
+  double peak = measured(whole ? 1 : 0.5);
+  if (!whole) {
     const double low = double(rows / 4) / double(rows), high = 2 * low;
     const double a = measured(low), b = measured(high);
     peak = b + (b - a) / (high - low) * (1 - high);
@@ -148,12 +142,12 @@ double pass_seconds(const RunConfig& c, Rehearsal& r) {
 
 }  // namespace
 
-RunCost run_cost(Trainer& t, const std::function<void()>& pictures, const fs::path& root) {
+RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double available) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const RunConfig& c = t.config();
   Rehearsal r(t);
-  RunCost cost{run_bytes(t, r, pictures, root), kNan, kNan};
-  if (cost.bytes <= available_memory(root)) {
+  RunCost cost{run_bytes(t, r, pictures), kNan, kNan};
+  if (cost.bytes <= available) {
     cost.seconds_per_step = pass_seconds(c, r) + update_seconds(t);
     const std::int64_t looked_at = std::min(r.chunk(), r.some());
     const double evaluates = moment_of([&] { r.evaluates(looked_at); }) / double(looked_at);
@@ -164,19 +158,6 @@ RunCost run_cost(Trainer& t, const std::function<void()>& pictures, const fs::pa
   }
   for (const NamedTensor& p : parameters(t.model)) p.tensor.zero_grad();
   return cost;
-}
-
-double flops_per_token(const Transformer& model) {
-  double in_products = 0;
-  for (const NamedTensor& p : parameters(model)) {
-    const bool looked_up =
-        p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
-    if (p.tensor.rank() >= 2 && !is_bias(p.name) && !looked_up)
-      in_products += double(p.tensor.numel());
-  }
-  const MultiHeadAttention::Options& attention = model.blocks[0].attn.options;
-  return 6 * in_products + 6.0 * double(model.options.layers * model.options.context *
-                                        attention.heads * (attention.d_head + attention.d_value));
 }
 
 }  // namespace heed::nn

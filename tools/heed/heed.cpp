@@ -19,7 +19,6 @@
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/simd.h"
 #include "tools/heed/command_line/cli11.h"
-#include "tools/heed/launcher.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 

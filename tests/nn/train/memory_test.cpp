@@ -72,6 +72,13 @@ TEST_CASE("sizes that this machine cannot hold are refused before memory is take
   check_run_memory(logits, 32, 64);
 }
 
+TEST_CASE("a run that needs more memory than is free is refused with both numbers") {
+  CHECK(memory_shortage(1.2e9, 1.2e9) == "");
+  CHECK(memory_shortage(1e15, HUGE_VAL) == "");  // what is free is not known
+  CHECK_THAT(memory_shortage(1.3e9, 1.2e9),
+             Contains("needs about 1.3 GB; 1.2 GB of memory are free here"));
+}
+
 TEST_CASE("scores are never stored, so long contexts are not refused") {
   RunConfig c;
   c.model.layers = 2, c.model.attention.heads = 64, c.model.attention.d_model = 64,

@@ -5,7 +5,7 @@
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/runs.h"
-#include "tools/heed/train/train_progress.h"
+#include "tools/heed/train/train_run.h"
 
 namespace {
 

@@ -1,7 +1,6 @@
 // Ranks by the variables that launchers set.
-#include "tools/heed/launcher.h"
-
 #include "tests/support/catch.h"
+#include "tools/heed/ranks.h"
 
 namespace {
 

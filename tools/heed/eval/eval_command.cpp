@@ -74,8 +74,9 @@ Report eval(const EvalArguments& a) {
   add_positions(report, e);
   if (!std::isfinite(e.loss))
     report.fail(kNumeric, "eval: the loss is not finite; first " + e.trouble);
-  else if (const std::string leak = leak_text(e, folder.string()); !leak.empty())
-    report.fail(kCheckFailed, leak);
+  else if (nn::leaks(e))
+    report.fail(kCheckFailed,
+                fmt::format("{}; run heed verify causality {}", nn::leak_text(e), folder.string()));
   return report;
 }
 

@@ -30,14 +30,12 @@ void write_out(const std::string& text) {
   if (std::fflush(stdout) != 0) throw autograd::IoError("generate: cannot write to stdout");
 }
 
-// What is said of the tokens while they come: text, or with --probabilities a line for each.
+// Writes tokens to stdout as they come: as text, or with --probabilities a line for each.
 class Narrator {
  public:
-  Narrator(const nn::TaskFacts& facts, bool json, bool probabilities)
-      : facts_(facts), json_(json), table_(probabilities) {}
+  Narrator(const nn::TaskFacts& facts, bool probabilities) : facts_(facts), table_(probabilities) {}
 
   void prompt(std::vector<std::int64_t> ids) {
-    if (json_) return;
     // The newline that starts a line is none to print.
     if (facts_.stop && ids[0] == *facts_.stop) ids.erase(ids.begin());
     write_out(facts_.vocabulary.decode(ids));
@@ -46,23 +44,17 @@ class Narrator {
   void token(const nn::GeneratedToken& t) {
     const nn::Vocabulary& v = facts_.vocabulary;
     last_ = v.symbols()[std::size_t(t.id)];
-    if (json_) return;
     write_out(table_ ? fmt::format("{:<12} {:>11.6f}  {} {:.6f}\n", v.label(t.id), t.probability,
                                    v.label(t.runner_up), t.runner_up_probability)
                      : last_);
   }
   void end() {
-    if (!json_ && !table_ && last_ != "\n") write_out("\n");
-  }
-  void whole(const std::vector<std::int64_t>& ids, const std::vector<nn::GeneratedToken>& tokens) {
-    prompt(ids);
-    for (const nn::GeneratedToken& t : tokens) token(t);
-    end();
+    if (!table_ && last_ != "\n") write_out("\n");
   }
 
  private:
   const nn::TaskFacts& facts_;
-  bool json_, table_;
+  bool table_;
   std::string last_;
 };
 
@@ -95,16 +87,6 @@ std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabul
   return values;
 }
 
-std::string summary(const nn::TaskFacts& facts, const std::vector<Sample>& samples,
-                    std::int64_t count, double seconds, bool ended) {
-  std::string text = fmt::format("{} tokens in {}, {} tokens/s", count, seconds_text(seconds),
-                                 si_text(seconds > 0 ? double(count) / seconds : 0));
-  if (samples.size() > 1) text = fmt::format("{} samples, {}", samples.size(), text);
-  if (samples.size() == 1 && samples[0].stopped) return text + "; stopped";
-  if (ended) text += fmt::format("; {} sequences end after {}", facts.name, facts.context + 1);
-  return text;
-}
-
 std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task& task) {
   try {
     return task.prompt(a.prompt).inputs.to_vector<std::int64_t>();
@@ -114,8 +96,15 @@ std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task&
   }
 }
 
-void check_choices(const GenerateArguments& a, const nn::Transformer::Options& model) {
-  if (a.how.past == nn::Past::kSlide && !nn::are_relative(model.positions))
+void check_sampling(const nn::SampleOptions& how, std::int64_t samples) {
+  if (how.greedy && (how.top_k > 0 || how.top_p < 1))
+    usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
+  if (how.greedy && samples > 1)
+    usage_error("--greedy draws nothing, so all samples would be one; leave out --samples");
+}
+
+void check_past(nn::Past past, const nn::Transformer::Options& model) {
+  if (past == nn::Past::kSlide && !nn::are_relative(model.positions))
     usage_error(
         "--past slide drops the oldest token and lets the others keep their places, which "
         "positions "
@@ -123,19 +112,60 @@ void check_choices(const GenerateArguments& a, const nn::Transformer::Options& m
         nn::enum_name(model.positions), model.context);
 }
 
+struct Generated {
+  std::vector<Sample> samples;
+  std::int64_t tokens = 0;  // of all
+  double seconds = 0;
+
+  double tokens_per_s() const { return seconds > 0 ? double(tokens) / seconds : 0; }
+};
+
+// One line on stderr.
+void print_summary(const std::string& run, const nn::TaskFacts& facts, const Generated& g,
+                   bool ended) {
+  const std::size_t count = g.samples.size();
+  std::string text = fmt::format("{} tokens in {}, {} tokens/s", g.tokens, seconds_text(g.seconds),
+                                 si_text(g.tokens_per_s()));
+  if (count > 1) text = fmt::format("{} samples, {}", count, text);
+  if (count == 1 && g.samples[0].stopped)
+    text += "; stopped";
+  else if (ended)
+    text += fmt::format("; {} sequences end after {}", facts.name, facts.context + 1);
+  fmt::print(stderr, "{}: {}\n", run, text);
+}
+
+Report report_on(const Generated& g, const std::string& run, const std::string& prompt,
+                 const nn::Vocabulary& vocabulary, bool probabilities) {
+  const bool one = g.samples.size() == 1;
+  const Columns of_sample = probabilities ? Columns(kOneSample) : Columns(kSampleColumns);
+  Report report(!one            ? Columns(kSampleKeys)
+                : probabilities ? Columns(kProbabilityKeys)
+                                : Columns(kTextKeys));
+  report.set("run", run);
+  report.set("prompt", prompt);
+  if (one) {
+    const std::vector<Value> values = values_of(g.samples[0], vocabulary, probabilities);
+    for (std::size_t i = 0; i < values.size(); ++i) report.set(of_sample[i].key, values[i]);
+  } else {
+    Value list = Value::array();
+    for (const Sample& sample : g.samples)
+      list.push_back(object_of(of_sample, values_of(sample, vocabulary, probabilities)));
+    report.set("samples", list);
+    report.set("tokens", g.tokens);
+  }
+  report.set("seconds", g.seconds);
+  report.set("tokens_per_s", g.tokens_per_s());
+  return report;
+}
+
 Report generate(const GenerateArguments& a, bool json) {
-  const nn::SampleOptions& how = a.how.sample;
-  if (how.greedy && (how.top_k > 0 || how.top_p < 1))
-    usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
-  if (how.greedy && a.samples > 1)
-    usage_error("--greedy draws nothing, so all samples would be one; leave out --samples");
+  check_sampling(a.how.sample, a.samples);
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
-  check_choices(a, run.model.options);
+  check_past(a.how.past, run.model.options);
   const nn::TaskFacts& facts = run.task->facts();
-  const nn::Vocabulary& vocabulary = facts.vocabulary;
   const auto ids = prompt_ids(a, *run.task);
-  std::vector<std::int64_t> stops = vocabulary.encode(a.stop, "stop");
+  std::vector<std::int64_t> stops = facts.vocabulary.encode(a.stop, "stop");
   if (facts.stop) stops.push_back(*facts.stop);
 
   // A task's sequence ends at its context; text goes on.
@@ -143,19 +173,18 @@ Report generate(const GenerateArguments& a, bool json) {
   const std::int64_t most = facts.endless ? a.tokens : std::min(a.tokens, room);
   std::vector<nn::Generator> streams;
   for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(nn::sample_stream(a.seed, i));
-  std::vector<Sample> samples(streams.size());
-  const bool live = samples.size() == 1;  // the text tells, while it comes
-  std::int64_t count = 0;
-  Narrator narrator(facts, json, a.how.probabilities);
+  Generated g{.samples = std::vector<Sample>(streams.size())};
+  const bool live = !json && streams.size() == 1;  // several samples come at the same time
+  Narrator narrator(facts, a.how.probabilities);
   if (live) narrator.prompt(ids);
-  Progress progress(!json && live && ::isatty(STDOUT_FILENO) != 0);
+  Progress progress(live && ::isatty(STDOUT_FILENO) != 0);
   const Stopwatch clock;
   past_input_checks([&] {
     nn::generate_samples(
         run.model, ids, most, a.how, streams, [&](std::int64_t i, const nn::GeneratedToken& token) {
-          Sample& sample = samples[std::size_t(i)];
+          Sample& sample = g.samples[std::size_t(i)];
           sample.tokens.push_back(token);
-          ++count;
+          ++g.tokens;
           if (live) narrator.token(token);
           if (progress.is_due())
             progress.at_work(fmt::format("{} of {} tokens", sample.tokens.size(), most));
@@ -163,38 +192,20 @@ Report generate(const GenerateArguments& a, bool json) {
           return !sample.stopped;
         });
   });
-  const double seconds = clock.seconds();
+  g.seconds = clock.seconds();
   progress.clear();
-  for (std::size_t i = 0; i < samples.size() && !live && !json; ++i) {
-    print("--- sample {} of {}\n", i + 1, samples.size());
-    narrator.whole(ids, samples[i].tokens);
+  if (json)
+    return report_on(g, folder.string(), facts.vocabulary.decode(ids), facts.vocabulary,
+                     a.how.probabilities);
+  for (std::size_t i = 0; i < g.samples.size() && !live; ++i) {
+    print("--- sample {} of {}\n", i + 1, g.samples.size());
+    narrator.prompt(ids);
+    for (const nn::GeneratedToken& token : g.samples[i].tokens) narrator.token(token);
+    narrator.end();
   }
   if (live) narrator.end();
-  if (!json) {
-    fmt::print(stderr, "{}: {}\n", folder.string(),
-               summary(facts, samples, count, seconds, most < a.tokens));
-    return {};
-  }
-  const bool likely = a.how.probabilities;
-  const Columns keys = likely ? Columns(kOneSample) : Columns(kSampleColumns);
-  Report report(!live    ? Columns(kSampleKeys)
-                : likely ? Columns(kProbabilityKeys)
-                         : Columns(kTextKeys));
-  report.set("run", folder.string());
-  report.set("prompt", vocabulary.decode(ids));
-  if (live) {
-    const std::vector<Value> values = values_of(samples[0], vocabulary, likely);
-    for (std::size_t i = 0; i < keys.size(); ++i) report.set(keys[i].key, values[i]);
-  } else {
-    Value list = Value::array();
-    for (const Sample& sample : samples)
-      list.push_back(object_of(keys, values_of(sample, vocabulary, likely)));
-    report.set("samples", list);
-    report.set("tokens", count);
-  }
-  report.set("seconds", seconds);
-  report.set("tokens_per_s", seconds > 0 ? double(count) / seconds : 0);
-  return report;
+  print_summary(folder.string(), facts, g, most < a.tokens);
+  return {};
 }
 
 }  // namespace

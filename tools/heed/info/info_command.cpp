@@ -15,7 +15,7 @@ constexpr Column kOfRun[] = {{"run"}, {"task"}, {"dtype"}, {"matmul"}, {"weights
 constexpr auto kRunKeys = joined(kOfRun, kModelKeys);
 
 Report info_on_run(const std::filesystem::path& folder) {
-  nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
+  const nn::LoadedRun run = open_run(folder, nn::RunFolder::kModel, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
   report.line("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}",
@@ -29,7 +29,7 @@ Report info_on_run(const std::filesystem::path& folder) {
   report.set("task", c.task);
   report.set("dtype", nn::enum_name(c.model.attention.dtype));
   report.set("matmul", nn::enum_name(c.model.matmul));
-  add_model(report, report_on(run.model));
+  add_model(report, run.model);
   report.set("weights", nn::hash_of_tensors(parameters(run.model)));
   return report;
 }
@@ -55,7 +55,7 @@ Report info_on_file(const std::string& path) {
   report.set("numbers", count);
   Table& tensors = report.table("tensors");
   for (const nn::NamedTensor& t : file.tensors)
-    tensors.add({t.name, autograd::dtype_name(t.tensor.dtype()), sizes_of(t.tensor)});
+    tensors.add({t.name, autograd::dtype_name(t.tensor.dtype()), sizes_of(t.tensor.shape())});
   report.set("metadata", file.metadata);
   Table& metadata = report.text_table(kMetadataColumns);
   for (const auto& [key, value] : file.metadata) {

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "tools/heed/report/output.h"
-
 namespace heed {
 namespace {
 
@@ -41,11 +39,6 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts
   for (const auto& [name, share] : facts.accuracy_references) table.add({name, "", percent(share)});
   table.note = fmt::format("measured on {} sequences, {} tokens that count",
                            with_commas(e.sequences), with_commas(e.tokens));
-}
-
-std::string leak_text(const nn::Evaluation& e, const std::string& run) {
-  if (!nn::leaks(e)) return "";
-  return fmt::format("{}; run heed verify causality {}", nn::leak_text(e), run);
 }
 
 }  // namespace heed

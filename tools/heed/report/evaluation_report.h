@@ -24,7 +24,4 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
 /// references, on these sequences and in expectation.
 void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts& facts);
 
-/// If nn::leaks(e), the text of the error that ends the command; `run`: the folder. Else "".
-std::string leak_text(const nn::Evaluation& e, const std::string& run);
-
 }  // namespace heed

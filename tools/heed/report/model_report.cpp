@@ -1,13 +1,8 @@
 #include "tools/heed/report/model_report.h"
 
 #include <cmath>
-#include <sstream>
 
-#include "autograd/base/pool.h"
-#include "autograd/tensor/create.h"
-#include "nn/layers/probe.h"
-#include "nn/train/run_cost.h"
-#include "tools/heed/report/output.h"
+#include "nn/train/model_cost.h"
 
 namespace heed {
 namespace {
@@ -20,52 +15,24 @@ double standard_deviation(const nn::Tensor& parameter) {
 
 }  // namespace
 
-ModelReport report_on(nn::Transformer& model) {
-  ModelReport r;
-  r.parameters = nn::parameters(model);
-  r.count = nn::count_parameters(model);
-  const nn::Transformer::Options& o = model.options;
-  const nn::MultiHeadAttention& attn = model.blocks[0].attn;
-  r.flops_per_token = nn::flops_per_token(model);
-  const std::string_view reason = attn.composite_reason();
-  r.attention = reason.empty() ? "fused" : "composite because of " + std::string(reason);
-  r.parameter_bytes = double(r.count) * (o.attention.dtype == autograd::float64 ? 8 : 4);
-  r.training_bytes = 4 * r.parameter_bytes;
-
-  const nn::Tensor inputs = autograd::zeros({1, o.context}, autograd::int64);
-  {
-    const auto before = autograd::pool_stats().live_bytes;
-    const nn::Tensor logits = model.forward(inputs, {.training = true});
-    r.activation_bytes = double(autograd::pool_stats().live_bytes - before);
-  }
-  const autograd::NoGrad guard;
-  nn::Probe probe;
-  const std::vector<std::string> sites = {"hook_embed", "blocks.0.attn.hook_q",
-                                          "blocks.0.attn.hook_attn_scores", "blocks.0.attn.hook_z",
-                                          "blocks.0.hook_resid_post"};
-  for (const std::string& site : sites) probe.record(site);
-  r.sites.emplace_back("inputs", inputs.shape());
-  const nn::Tensor logits = model.forward(inputs, {.probe = &probe});
-  for (const std::string& site : sites) r.sites.emplace_back(site, probe.value(site).shape());
-  r.sites.emplace_back("logits", logits.shape());
-  return r;
-}
-
-void add_model(Report& report, const ModelReport& model) {
+void add_model(Report& report, const nn::Transformer& model) {
   Table& table = report.table("tensors");
-  for (const nn::NamedTensor& p : model.parameters)
-    table.add({p.name, sizes_of(p.tensor), p.tensor.numel(), standard_deviation(p.tensor)});
-  report.set("parameters", model.count);
-  report.set("attention", model.attention);
-  report.set("flops_per_token", model.flops_per_token);
-  report.set("parameter_bytes", model.parameter_bytes);
-  report.set("training_bytes", model.training_bytes);
-  report.set("activation_bytes_per_sequence", model.activation_bytes);
+  for (const nn::NamedTensor& p : nn::parameters(model))
+    table.add({p.name, sizes_of(p.tensor.shape()), p.tensor.numel(), standard_deviation(p.tensor)});
+  const std::int64_t count = nn::count_parameters(model);
+  const double bytes = double(count) * double(element_size(model.options.attention.dtype));
+  const std::string reason(model.blocks[0].attn.composite_reason());
+  report.set("parameters", count);
+  report.set("attention", reason.empty() ? "fused" : "composite because of " + reason);
+  report.set("flops_per_token", nn::flops_per_token(model));
+  report.set("parameter_bytes", bytes);
+  report.set("training_bytes", 4 * bytes);  // with gradients and AdamW's two moments
+  report.set("activation_bytes_per_sequence", nn::activation_bytes(model));
 }
 
-Value sizes_of(const nn::Tensor& tensor) {
+Value sizes_of(const autograd::Shape& shape) {
   Value sizes = Value::array();
-  for (int i = 0; i < tensor.rank(); ++i) sizes.push_back(tensor.size(i));
+  for (int i = 0; i < shape.rank(); ++i) sizes.push_back(shape[i]);
   return sizes;
 }
 

@@ -1,25 +1,10 @@
-// What a model is made of: parameters, work per token, memory. For heed info and --dry-run.
+// What a model is made of, for heed info and heed train --dry-run.
 #pragma once
 
-#include "nn/train/trainer.h"
+#include "nn/layers/transformer.h"
 #include "tools/heed/report/report.h"
 
 namespace heed {
-
-struct ModelReport {
-  std::vector<nn::NamedTensor> parameters;
-  std::int64_t count = 0;       ///< of numbers in all parameters
-  double flops_per_token = 0;   ///< nn::flops_per_token()
-  std::string attention;        ///< "fused", or "composite because of ..."
-  double parameter_bytes = 0;   ///< weights alone
-  double training_bytes = 0;    ///< weights, gradients and AdamW's two moments
-  double activation_bytes = 0;  ///< kept for backward, per sequence: measured in a forward pass
-  /// Names and shapes [1, T, ...] of what flows through the model.
-  std::vector<std::pair<std::string, autograd::Shape>> sites;
-};
-
-/// Runs one forward pass of a sequence as long as the context; what it holds matters to no figure.
-ModelReport report_on(nn::Transformer& model);
 
 inline constexpr Column kParameterColumns[] = {{"name", "parameter"},
                                                {"shape", "shape"},
@@ -36,8 +21,8 @@ inline constexpr Column kModelKeys[] = {
     rows("tensors", kParameterColumns)};
 
 /// [2, 3] as a list.
-Value sizes_of(const nn::Tensor& tensor);
-/// Sets these keys. Text has the table of parameters first.
-void add_model(Report& report, const ModelReport& model);
+Value sizes_of(const autograd::Shape& shape);
+/// Sets these keys; runs a forward pass. Text has the table of parameters first.
+void add_model(Report& report, const nn::Transformer& model);
 
 }  // namespace heed

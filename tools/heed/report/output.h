@@ -45,6 +45,8 @@ decltype(auto) past_input_checks(F&& f) {
     return f();
   } catch (const autograd::NumericError&) {
     throw;
+  } catch (const CheckError&) {
+    throw;
   } catch (const autograd::IoError&) {
     throw;
   } catch (const autograd::Error& e) {

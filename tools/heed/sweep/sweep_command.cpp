@@ -7,7 +7,7 @@
 #include "autograd/base/text.h"
 #include "nn/io/toml.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/launcher.h"
+#include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/sweep/sweep_run.h"
 

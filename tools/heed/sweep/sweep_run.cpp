@@ -11,7 +11,7 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
-#include "tools/heed/plan/out_folder.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/sweep/worker.h"
@@ -239,7 +239,7 @@ std::string SweepProgress::text() const {
   return text;
 }
 
-// ModelReport's flops_per_token needs the model, whose vocabulary a task knows when its data is
+// nn::flops_per_token needs the model, whose vocabulary a task knows when its data is
 // read: more than a sweep does for runs that wait. Only ratios of these numbers count, and only for
 // the time that is left.
 double work_of(const nn::RunConfig& c) {

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "autograd/base/error.h"
-#include "tools/heed/launcher.h"
+#include "tools/heed/ranks.h"
 
 namespace heed {
 namespace {

@@ -1,20 +1,148 @@
 #include "tools/heed/train/train_run.h"
 
+#include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "autograd/base/files.h"
+#include "autograd/base/parallel.h"
 #include "nn/run/training_run.h"
 #include "nn/train/memory.h"
 #include "tools/heed/pictures.h"
+#include "tools/heed/report/model_report.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/train_progress.h"
 
 namespace heed {
 
 namespace fs = std::filesystem;
 using nn::RunFolder;
 using nn::TrainingRun;
+
+namespace {
+
+constexpr std::size_t kColumns = 80;
+
+// The fields two blanks apart, as many as fit.
+std::string fitted(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    if (field.empty()) continue;
+    const std::string with = line.empty() ? field : line + "  " + field;
+    if (with.size() <= kColumns) line = with;
+  }
+  return line;
+}
+
+// "3.0e-3", not "3.0e-03".
+std::string power_text(double x) {
+  std::string text = fmt::format("{:.1e}", x);
+  if (const std::size_t e = text.find('e'); e != std::string::npos && text[e + 2] == '0')
+    text.erase(e + 2, 1);
+  return text;
+}
+
+// At most 7 characters.
+std::string short_text(double x) {
+  return std::abs(x) < 99.99 ? fmt::format("{:.4f}", x) : power_text(x);
+}
+
+std::string loss_text(double loss, double optimal) {
+  const double above = loss - optimal;
+  const std::string sign = above < 0 ? "" : "+";
+  return short_text(loss) + (std::isfinite(above) ? " (" + sign + short_text(above) + ")" : "");
+}
+
+std::string left_text(double seconds) {
+  return std::isfinite(seconds) ? short_duration(seconds) + " left" : "";
+}
+
+std::string rate_text(double tokens_per_s) {
+  std::string text = si_text(tokens_per_s);
+  std::erase(text, ' ');
+  return tokens_per_s > 0 ? text + " tok/s" : "";
+}
+
+std::string range_text(const std::vector<double>& x) {
+  if (x.empty()) return "-";
+  const auto [least, most] = std::minmax_element(x.begin(), x.end());
+  return fmt::format("{:.1e}..{:.1e}", *least, *most);
+}
+
+constexpr Column kAuditColumns[] = {{"", "parameter"},
+                                    {"", "shape"},
+                                    {"", "|g|", "", "{:.3e}"},
+                                    {"", "|w|", "", "{:.3e}"},
+                                    {"", "|dw|/|w|", "", "{:.3e}"},
+                                    {"", "trouble"}};
+
+}  // namespace
+
+std::string step_line(const StepState& s) {
+  return fitted({fmt::format("{}/{}", s.report.step, s.steps),
+                 "loss " + loss_text(s.report.loss, s.optimal), "lr " + power_text(s.report.lr),
+                 "grad " + short_text(s.report.grad_norm), left_text(s.seconds_left),
+                 rate_text(s.tokens_per_s)});
+}
+
+std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts,
+                            const StepState& s) {
+  const double optimal = e.optimal.value_or(std::numeric_limits<double>::quiet_NaN());
+  return fitted({fmt::format("step {:>5}/{}", s.report.step, s.steps),
+                 "eval " + loss_text(e.loss, optimal),
+                 e.accuracy ? fmt::format("{} {:.2f} %", facts.accuracy, 100 * *e.accuracy) : "",
+                 left_text(s.seconds_left), rate_text(s.tokens_per_s)});
+}
+
+std::string start_line(const nn::Trainer& t) {
+  const nn::RunConfig& c = t.config();
+  const int threads = autograd::num_threads();
+  return fitted({fmt::format("  {} parameters", with_commas(nn::count_parameters(t.model))),
+                 fmt::format("{} steps of {} x {} tokens", c.steps, c.batch, c.model.context),
+                 fmt::format("seed {}", c.seed),
+                 fmt::format("{} thread{}", threads, threads == 1 ? "" : "s")});
+}
+
+std::vector<std::string> evaluation_facts(const nn::Evaluation& e, const nn::Task& task) {
+  const std::int64_t all = task.evaluation_size();
+  const bool whole = e.sequences == all;
+  std::vector<std::string> lines = {
+      whole
+          ? fmt::format("  evaluated on all {} evaluation sequences", with_commas(all))
+          : fmt::format("  evaluated on the first {} of {} evaluation sequences, at the end on all",
+                        with_commas(e.sequences), with_commas(all))};
+  if (e.optimal)
+    lines.push_back(
+        fmt::format("  best possible loss there {:.4f}; in parentheses: above it", *e.optimal));
+  std::string others;
+  for (const auto& [name, loss] : e.references) {
+    const std::string other = fmt::format("{} {:.4f}", name, loss);
+    if (!others.empty() && others.size() + 2 + other.size() > kColumns) {
+      lines.push_back(others);
+      others.clear();
+    }
+    others += "  " + other;
+  }
+  if (!others.empty()) lines.push_back(others);
+  return lines;
+}
+
+std::string audit_table(const std::vector<nn::ParameterAudit>& audit) {
+  Table table(kAuditColumns);
+  for (const nn::ParameterAudit& p : audit)
+    table.add({p.name, sizes_of(p.shape), p.gradient ? Value(*p.gradient) : Value("none"), p.weight,
+               p.ratio(), p.in_trouble() ? "!" : ""});
+  return to_text(table);
+}
+
+std::string audit_line(const std::vector<nn::ParameterAudit>& audit) {
+  std::vector<double> gradients, ratios;
+  for (const nn::ParameterAudit& p : audit) {
+    if (p.in_trouble()) continue;
+    gradients.push_back(*p.gradient);
+    if (std::isfinite(p.ratio())) ratios.push_back(p.ratio());
+  }
+  return fmt::format("{} of {} parameters learn: |g| {}, |dw|/|w| {}", gradients.size(),
+                     audit.size(), range_text(gradients), range_text(ratios));
+}
 
 namespace {
 
@@ -25,14 +153,14 @@ class ProgressObserver : public nn::TrainingObserver {
       : options_(options), progress_(options.quiet) {}
 
   void on_start(const TrainingRun& run) override {
-    nn::Trainer& t = run.trainer();
+    const nn::Trainer& t = run.trainer();
     const nn::RunConfig& c = t.config();
     const std::string what = t.steps_done == 0
                                  ? "trains"
                                  : fmt::format("resuming at step {} of {}", t.steps_done, c.steps);
     progress_.line(
         fmt::format("{} {} in {}; Ctrl-C stops and saves", c.task, what, run.folder().text()));
-    for (const std::string& line : start_lines(t)) progress_.line(line);
+    progress_.line(start_line(t));
     if (options_.ranks)
       progress_.line(fmt::format("  {} processes, each with {} of the {} parts of a batch", ranks(),
                                  c.accumulate / ranks(), c.accumulate));
@@ -54,9 +182,8 @@ class ProgressObserver : public nn::TrainingObserver {
     if (!facts_shown_)
       for (const std::string& line : evaluation_facts(e, task)) progress_.line(line);
     facts_shown_ = true;
-    nn::StepReport report;
-    report.step = run.trainer().steps_done;
-    progress_.line(evaluation_line(e, task.facts(), state(run, report, NAN)));
+    progress_.line(
+        evaluation_line(e, task.facts(), state(run, {.step = run.trainer().steps_done}, NAN)));
     draw_loss_meanwhile(run);
   }
 
@@ -187,18 +314,14 @@ Report train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& op
                    .stop_requested = InterruptGuard::interrupted,
                    .ranks = options.ranks},
                   &observer);
-  std::string leak;
-  const auto result = past_input_checks([&]() -> std::optional<nn::TrainingResult> {
+  const nn::TrainingResult result = past_input_checks([&] {
     try {
       return run.run();
     } catch (const nn::LeakError& e) {
-      leak = e.what();
-      return {};
+      throw CheckError(fmt::format("{}; run heed verify causality {}", e.what(), folder.text()));
     }
   });
-  if (!result)
-    throw CheckError(fmt::format("{}; run heed verify causality {}", leak, folder.text()));
-  if (result->finished) return observer.report();
+  if (result.finished) return observer.report();
   observer.show_stop(run);
   return Report::failed(kInterrupted);
 }

@@ -138,7 +138,8 @@ void finish(const fs::path& folder) {
     for (const auto& entry : fs::directory_iterator(from))
       if (is_directory_itself(entry.path())) subfolders.push_back(entry.path().filename());
     for (const fs::path& subfolder : subfolders) {
-      autograd::sync_directory((folder / subfolder).string());
+      if (is_directory_itself(folder / subfolder))
+        autograd::sync_directory((folder / subfolder).string());
       fs::remove(from / subfolder);
     }
     autograd::sync_directory(folder.string());

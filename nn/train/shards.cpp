@@ -54,9 +54,11 @@ ShardGradients sum_shards(std::int64_t first, std::int64_t last,
   const ShardGradients right = sum_shards(middle, last, f);
   const NoGrad guard;
   left.loss += right.loss;
-  for (std::size_t i = 0; i < left.gradients.size(); ++i)
-    if (left.gradients[i].defined() && right.gradients[i].defined())
-      left.gradients[i] = left.gradients[i] + right.gradients[i];
+  for (std::size_t i = 0; i < left.gradients.size(); ++i) {
+    Tensor& sum = left.gradients[i];
+    const Tensor& more = right.gradients[i];
+    if (more.defined()) sum = sum.defined() ? sum + more : more;
+  }
   return left;
 }
 

@@ -5,21 +5,9 @@
 namespace heed::autograd {
 
 std::string_view dtype_name(DType dtype) {
-  switch (dtype) {
-    case float32:
-      return "float32";
-    case float64:
-      return "float64";
-    case int64:
-      return "int64";
-    case bool8:
-      return "bool8";
-    case dual64:
-      return "dual64";
-    case tracked64:
-      return "tracked64";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"float32", "float64", "int64",
+                                         "bool8",   "dual64",  "tracked64"};
+  return kNames[std::size_t(dtype)];
 }
 
 void append_text(std::string& out, DType dtype) { out += dtype_name(dtype); }

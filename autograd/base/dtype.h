@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string_view>
+#include <type_traits>
 
 #include "autograd/base/error.h"
 #include "autograd/base/tracked.h"
@@ -29,29 +30,17 @@ std::ostream& operator<<(std::ostream& out, DType dtype);
 template <class T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> {
-  static constexpr DType value = float32;
-};
+struct DTypeOf<float> : std::integral_constant<DType, float32> {};
 template <>
-struct DTypeOf<double> {
-  static constexpr DType value = float64;
-};
+struct DTypeOf<double> : std::integral_constant<DType, float64> {};
 template <>
-struct DTypeOf<std::int64_t> {
-  static constexpr DType value = int64;
-};
+struct DTypeOf<std::int64_t> : std::integral_constant<DType, int64> {};
 template <>
-struct DTypeOf<bool> {
-  static constexpr DType value = bool8;
-};
+struct DTypeOf<bool> : std::integral_constant<DType, bool8> {};
 template <>
-struct DTypeOf<Dual> {
-  static constexpr DType value = dual64;
-};
+struct DTypeOf<Dual> : std::integral_constant<DType, dual64> {};
 template <>
-struct DTypeOf<Tracked> {
-  static constexpr DType value = tracked64;
-};
+struct DTypeOf<Tracked> : std::integral_constant<DType, tracked64> {};
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOf<T>::value;
 /// Types that elements can have: float, double, std::int64_t, bool, Dual and Tracked.
@@ -88,7 +77,7 @@ decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
   }
 }
 
-/// As dispatch_floating, with int64 too.
+/// Calls f as dispatch_floating does, and for int64.
 template <class F>
 decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
   if (dtype == int64) return f.template operator()<std::int64_t>();
@@ -96,23 +85,11 @@ decltype(auto) dispatch_numeric(DType dtype, std::string_view op, F&& f) {
   return dispatch_floating(dtype, op, f);
 }
 
-/// Every dtype.
+/// Calls f as dispatch_floating does, for every dtype.
 template <class F>
 decltype(auto) dispatch_any(DType dtype, F&& f) {
-  switch (dtype) {
-    case float32:
-      return f.template operator()<float>();
-    case float64:
-      return f.template operator()<double>();
-    case int64:
-      return f.template operator()<std::int64_t>();
-    case bool8:
-      return f.template operator()<bool>();
-    case dual64:
-      return f.template operator()<Dual>();
-    default:
-      return f.template operator()<Tracked>();
-  }
+  if (dtype == bool8) return f.template operator()<bool>();
+  return dispatch_numeric(dtype, "dtype", f);
 }
 
 }  // namespace heed::autograd

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <numbers>
 
@@ -39,11 +40,7 @@ struct Dual {
   friend constexpr Dual operator/(Dual a, Dual b) { return a /= b; }
   // Comparisons use the values only.
   friend constexpr bool operator==(Dual a, Dual b) { return a.value == b.value; }
-  friend constexpr bool operator!=(Dual a, Dual b) { return a.value != b.value; }
-  friend constexpr bool operator<(Dual a, Dual b) { return a.value < b.value; }
-  friend constexpr bool operator>(Dual a, Dual b) { return a.value > b.value; }
-  friend constexpr bool operator<=(Dual a, Dual b) { return a.value <= b.value; }
-  friend constexpr bool operator>=(Dual a, Dual b) { return a.value >= b.value; }
+  friend constexpr auto operator<=>(Dual a, Dual b) { return a.value <=> b.value; }
 };
 
 /// f(x) with derivative df: the chain rule. A zero tangent stays zero where df is infinite.

@@ -1,7 +1,7 @@
 // Errors of heed: one hierarchy, one check(). The text is built only when a check fails.
 #pragma once
 
-#include <cstdint>
+#include <concepts>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -41,39 +41,31 @@ struct IoError : Error {
 // not bring these names.
 namespace heed {
 
-/// One part of an error's text. Holds what it was made of; text appears only when a check fails.
+/// Appends a value to an error's text; a double with six digits. Other types have a function of
+/// this name in their own namespace, as DType and Shape do.
+void append_text(std::string& out, char c);
+void append_text(std::string& out, double value);
+template <std::integral T>
+void append_text(std::string& out, T value) {
+  out += std::to_string(value);
+}
+
+/// One part of an error's text: refers to what it was made of; text appears only when a check
+/// fails.
 class Part {
  public:
-  Part(std::string_view text) : text_(text), append_(append_string) {}
-  Part(char c) : integer_(c), append_(append_char) {}
-  Part(double value) : number_(value), append_(append_number) {}
+  Part(std::string_view text) : text_(text) {}
   template <class T>
-  requires std::is_integral_v<T> Part(T value)
-      : integer_(std::int64_t(value)),
-        append_(std::is_signed_v<T> ? append_integer : append_unsigned) {}
-  /// Of any type with a function append_text(std::string&, const T&): DType and Shape have one.
-  template <class T>
-  requires requires(std::string& out, const T& value) { append_text(out, value); }
-  Part(const T& value)
-      : object_(&value), append_([](std::string& out, const Part& part) {
-          append_text(out, *static_cast<const T*>(part.object_));
+  requires(!std::is_convertible_v<const T&, std::string_view>) Part(const T& value)
+      : value_(&value), append_([](std::string& out, const void* part) {
+          append_text(out, *static_cast<const T*>(part));
         }) {}
-  void append_to(std::string& out) const { append_(out, *this); }
+  void append_to(std::string& out) const;
 
  private:
-  static void append_string(std::string& out, const Part& part);
-  static void append_char(std::string& out, const Part& part);
-  static void append_number(std::string& out, const Part& part);
-  static void append_integer(std::string& out, const Part& part);
-  static void append_unsigned(std::string& out, const Part& part);
-
-  union {
-    std::string_view text_;
-    std::int64_t integer_;
-    double number_;
-    const void* object_;
-  };
-  void (*append_)(std::string& out, const Part& part);
+  std::string_view text_;
+  const void* value_ = nullptr;
+  void (*append_)(std::string& out, const void* value) = nullptr;  // null for a text
 };
 
 /// "<op>: <parts...>".

@@ -124,7 +124,7 @@ class ThreadPool {
     return true;
   }
 
-  // All that can be claimed, one's own first. Returns how many chunks that was.
+  // Runs all chunks that can be claimed, its own first. Returns their number.
   std::int64_t run_from(std::size_t own) {
     std::int64_t ran = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i) {

@@ -35,15 +35,23 @@ void Dims::push_back(std::int64_t value) {
   dims_[std::size_t(rank_++)] = value;
 }
 
-void Dims::insert(int at, std::int64_t value) {
-  push_back(value);
-  for (int i = rank_ - 1; i > at; --i) (*this)[i] = (*this)[i - 1];
-  (*this)[at] = value;
+Dims Dims::with(int i, std::int64_t value) const {
+  Dims d = *this;
+  d[i] = value;
+  return d;
 }
 
-void Dims::erase(int at) {
-  for (int i = at; i + 1 < rank_; ++i) (*this)[i] = (*this)[i + 1];
-  --rank_;
+Dims Dims::without(int i) const {
+  Dims d = *this;
+  std::copy(begin() + place(i) + 1, end(), d.dims_.begin() + place(i));
+  --d.rank_;
+  return d;
+}
+
+Dims Dims::joined(const Dims& more) const {
+  Dims d = *this;
+  for (const std::int64_t value : more) d.push_back(value);
+  return d;
 }
 
 Dims Dims::sub(int from, int to) const {
@@ -97,10 +105,29 @@ bool Layout::is_contiguous() const {
   return true;
 }
 
+int Layout::repeated_axis() const {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (strides[i] == 0 && shape[i] > 1) return shape.numel() == 0 ? -1 : i;
+  return -1;
+}
+
+std::int64_t Layout::offset_of(const Dims& index) const {
+  std::int64_t sum = 0;
+  for (int i = 0; i < index.rank(); ++i) sum += index[i] * strides[i];
+  return sum;
+}
+
 int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
   const std::int64_t rank = shape.rank();
   check(axis >= -rank && axis < rank, op, "axis ", axis, " is out of range for shape ", shape);
   return int(axis < 0 ? axis + rank : axis);
+}
+
+int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
+  const std::int64_t rank = shape.rank();
+  check(axis >= -rank - 1 && axis <= rank, op, "axis ", axis, " is out of range for a new axis of ",
+        shape);
+  return int(axis < 0 ? axis + rank + 1 : axis);
 }
 
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {

@@ -44,8 +44,10 @@ class Dims {
   /// Product of the entries; 1 at rank 0.
   std::int64_t numel() const;
   void push_back(std::int64_t value);
-  void insert(int at, std::int64_t value);
-  void erase(int at);
+  /// Copies: with another entry i, without entry i, with `more` behind the last entry.
+  Dims with(int i, std::int64_t value) const;
+  Dims without(int i) const;
+  Dims joined(const Dims& more) const;
   /// Entries [from, to).
   Dims sub(int from, int to) const;
   friend bool operator==(const Dims& a, const Dims& b) {
@@ -83,10 +85,17 @@ struct Layout {
 
   static Layout contiguous(const Shape& shape);
   bool is_contiguous() const;
+  /// Returns the first axis along which elements repeat (stride 0, size above 1), or -1. A layout
+  /// of no elements repeats none.
+  int repeated_axis() const;
+  /// Returns where the element at `index` lies, counted from the first.
+  std::int64_t offset_of(const Dims& index) const;
 };
 
 /// Normalizes an axis in [-rank, rank); ShapeError naming op, axis and shape otherwise.
 int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis);
+/// Normalizes the place of a new axis in [-rank - 1, rank]; ShapeError otherwise.
+int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis);
 /// The shape both broadcast to (NumPy's rule); ShapeError naming both.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
@@ -96,7 +105,8 @@ Layout permuted(std::string_view op, const Layout& x, const Dims& axes);
 Layout expanded(std::string_view op, const Layout& x, const Shape& shape);
 /// Elements start, start+step, ... below `end` of one axis (start, end already clamped, step >= 1).
 Layout sliced(const Layout& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step);
-/// The same elements in row-major order under a new shape, or nothing where strides forbid a view.
+/// Returns a view of the elements, in row-major order, under a new shape; nothing if strides forbid
+/// it.
 std::optional<Layout> reshaped(const Layout& x, const Shape& shape);
 
 }  // namespace heed::autograd

@@ -103,4 +103,19 @@ void for_each_run(const StridedLoop<N>& loop, F&& body) {
   for_each_run(loop, 1, body);
 }
 
+/// body(y, y_stride, x, x_stride, n) for every line of n elements along one axis of y and x, which
+/// have one shape; in parallel. `cost` is the work of one element, in additions.
+template <class T, class F>
+void for_each_line(T* y, const Layout& y_at, const T* x, const Layout& x_at, int axis,
+                   std::int64_t cost, F&& body) {
+  const Strides to = y_at.strides.without(axis), from = x_at.strides.without(axis);
+  const std::int64_t n = x_at.shape[axis], y_stride = y_at.strides[axis],
+                     x_stride = x_at.strides[axis];
+  for_each_run(StridedLoop<2>(x_at.shape.without(axis), {&to, &from}), n * cost,
+               [&](const auto& at, std::int64_t lines, const auto& s) {
+                 for (std::int64_t i = 0; i < lines; ++i)
+                   body(y + at[0] + i * s[0], y_stride, x + at[1] + i * s[1], x_stride, n);
+               });
+}
+
 }  // namespace heed::autograd

@@ -41,11 +41,7 @@ struct Tracked {
   friend Tracked operator*(Tracked a, const Tracked& b) { return a *= b; }
   friend Tracked operator/(Tracked a, const Tracked& b) { return a /= b; }
   friend bool operator==(const Tracked& a, const Tracked& b) { return a.number == b.number; }
-  friend bool operator!=(const Tracked& a, const Tracked& b) { return a.number != b.number; }
-  friend bool operator<(const Tracked& a, const Tracked& b) { return a.number < b.number; }
-  friend bool operator>(const Tracked& a, const Tracked& b) { return a.number > b.number; }
-  friend bool operator<=(const Tracked& a, const Tracked& b) { return a.number <= b.number; }
-  friend bool operator>=(const Tracked& a, const Tracked& b) { return a.number >= b.number; }
+  friend auto operator<=>(const Tracked& a, const Tracked& b) { return a.number <=> b.number; }
 
   /// Adds the rounding error of one operation, or of a function that is wrong by `units` of 2^-24.
   Tracked& round(double units = 1);

@@ -110,11 +110,9 @@ Tensor owned(const Tensor& g) {
   return grad_enabled() ? g * 1.0 : detached_copy(g);
 }
 
-// Whether a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
+// True if a write into x changes nothing else: one handle, one tensor on its storage, no stride 0.
 bool is_private(const Tensor& x) {
-  for (int i = 0; i < x.rank(); ++i)
-    if (x.strides()[i] == 0 && x.shape()[i] > 1) return false;
-  return TensorAccess::is_sole_owner(x);
+  return x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
 }
 
 // Accumulates in place if a buffer is unshared and no observer is active. The order of a sum of two
@@ -148,13 +146,7 @@ Grads through_definition(Node& node, const Vjp& v, bool create_graph) {
     Tensor x = v.input(i);
     if (v.needs(i)) {
       // A fresh end for the walk: connected to the graph that is being made, or to nothing.
-      x = create_graph ? permute(x,
-                                 [&] {
-                                   Dims same;
-                                   for (int a = 0; a < x.rank(); ++a) same.push_back(a);
-                                   return same;
-                                 }())
-                       : x.detach().requires_grad_();
+      x = create_graph ? expand(x, x.shape()) : x.detach().requires_grad_();
       wrt.push_back(x);
     }
     inputs.push_back(x);
@@ -384,8 +376,7 @@ std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
   }
   std::vector<Tensor> result;
   for (std::size_t k = 0; k < rows.size(); ++k) {
-    Shape shape = y.shape();
-    for (const std::int64_t d : inputs[k].shape()) shape.push_back(d);
+    const Shape shape = y.shape().joined(inputs[k].shape());
     result.push_back(rows[k].empty() ? zeros(shape, inputs[k].dtype())
                                      : reshape(stack(rows[k], 0), shape));
   }

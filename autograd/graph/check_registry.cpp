@@ -15,23 +15,15 @@ std::vector<const Check*>& registry() {
 }  // namespace
 
 std::string_view SkipReason::text() const {
-  switch (kind_) {
-    case kNone:
-      return "";
-    case kNothingToTranspose:
-      return "no input with elements has rank 2 or more to transpose";
-    case kNothingToSlice:
-      return "no input with elements has an axis to slice";
-    case kNothingToExpand:
-      return "no input has a last axis of 2 or more to give stride 0";
-    case kNothingToAlias:
-      return "no other input has the last one's shape, to be the same tensor";
-    case kEqualElements:
-      return "equal elements are a kink";
-    case kEqualOperands:
-      return "equal operands are a kink";
-  }
-  return "";
+  constexpr std::string_view kTexts[] = {
+      "",
+      "no input with elements has rank 2 or more to transpose",
+      "no input with elements has an axis to slice",
+      "no input has a last axis of 2 or more to give stride 0",
+      "no other input has the last one's shape, to be the same tensor",
+      "equal elements are a kink",
+      "equal operands are a kink"};
+  return kTexts[kind_];
 }
 
 std::ostream& operator<<(std::ostream& out, SkipReason reason) { return out << reason.text(); }

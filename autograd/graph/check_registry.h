@@ -1,4 +1,4 @@
-// What gradient checks run on: samples of each op and layer, in one list. Tests and
+// Samples of each op and layer for gradient checks, in one list. Tests and
 // `heed gradcheck` enumerate registered_checks(); nothing is checked by being remembered.
 #pragma once
 
@@ -17,7 +17,7 @@ using Args = std::span<const Tensor>;
 /// A function of float64 tensors to one tensor, to be differentiated in all of them.
 using DifferentiableFunction = std::function<Tensor(Args)>;
 
-/// Why a sample is not checked in a layout. There are no other reasons.
+/// Reason for not checking a sample in a layout. There are no other reasons.
 class SkipReason {
  public:
   enum Kind {
@@ -31,7 +31,7 @@ class SkipReason {
   };
   constexpr SkipReason(Kind kind = kNone) : kind_(kind) {}  // NOLINT: a kind is a reason
   constexpr bool empty() const { return kind_ == kNone; }
-  /// As "equal elements are a kink"; "" for kNone.
+  /// Returns a text such as "equal elements are a kink"; "" for kNone.
   std::string_view text() const;
   operator std::string() const { return std::string(text()); }  // NOLINT: for reports
   friend constexpr bool operator==(SkipReason, SkipReason) = default;
@@ -51,7 +51,7 @@ struct Sample {
 };
 using Samples = std::vector<Sample>;
 
-/// Sizes that samples are drawn in besides their own (check/sizes.h).
+/// Sizes that samples are drawn in besides their own (tests/support/sizes.h).
 enum class SampleSize {
   kZero,    ///< an axis of 0
   kOne,     ///< an axis of 1
@@ -67,7 +67,7 @@ struct NoSize {
 };
 /// The NoSize of an op along an axis.
 std::vector<NoSize> needs_axis();
-/// Another shape for each that a sample function asks for; empty: the same.
+/// Returns a shape in place of each that a sample function requests. Empty: no change.
 using Resize = std::function<Shape(const Shape&)>;
 
 /// Reproducible float64 inputs for samples.

@@ -19,7 +19,7 @@ std::vector<double> numbers(const Tensor& x) {
   return {values.begin(), values.end()};
 }
 
-// What is in a tensor: the row-major places of its first NaN and infinity, its finite range.
+// Contents of a tensor: the row-major places of its first NaN and infinity, its finite range.
 struct Contents {
   std::optional<std::int64_t> nan, infinity;
   double least = HUGE_VAL, largest = -HUGE_VAL;
@@ -153,7 +153,7 @@ void FirstNonFinite::before_vjp(Node& node, const Tensor&) {
                   std::string(node.op()->name()) + ": ");
 }
 
-// Of kernels that no op saw: a fused op's backward.
+// Judges what kernels wrote without an op: a fused op's backward.
 void FirstNonFinite::saw_gradients(Node& node, const Vjp& v, Grads& grads) {
   std::vector<Operand> operands{{"the gradient of the result", &v.grad}};
   for (std::size_t i = 0; i < node.inputs().size(); ++i)

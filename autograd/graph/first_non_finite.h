@@ -1,4 +1,4 @@
-// Where a NaN or an infinity comes from.
+// Finds the op that a NaN or an infinity comes from.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace heed::autograd {
 
-/// While it lives, looks for the op of this thread that turned finite numbers into others, forward
-/// or backward:
+/// Finds, while it lives, the op of this thread that turned finite numbers into others, forward or
+/// backward:
 ///
 ///   FirstNonFinite watch;
 ///   const Tensor loss = sum(log(x) * w);

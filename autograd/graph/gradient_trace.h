@@ -1,4 +1,4 @@
-// Why a tensor gets no gradient.
+// Explains why a tensor gets no gradient.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ namespace heed::autograd {
 ///   if (!w.grad().defined()) std::cerr << trace.why_none(w) << "\n";
 class GradientTrace final : public OpObserver {
  public:
-  /// Where the way from x to a loss is cut: "blocks.1.attn: the gradient ends at matmul, whose
-  /// input 1 [8, 8] is detached", or that recording was off, or that nothing reads x, or the last
-  /// op that does.
+  /// Returns where the path from x to a loss ends: "blocks.1.attn: the gradient ends at matmul,
+  /// whose input 1 [8, 8] is detached", or that recording was off, or that nothing reads x, or the
+  /// last op that does.
   std::string why_none(const Tensor& x) const;
 
   void saw(const Op& op, const Inputs& inputs, const Tensor& output) override;

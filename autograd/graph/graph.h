@@ -27,7 +27,7 @@ struct Grads : std::vector<Tensor, PoolAllocator<Tensor>> {
       : vector(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end())) {}
 };
 
-/// What an op's vjp reads, and so what its node keeps alive.
+/// Tensors that an op's vjp reads, and that its node keeps alive for it.
 enum class Saves : std::uint8_t { kNothing, kInputs, kOutput, kBoth };
 
 struct OpSpec {
@@ -60,9 +60,9 @@ class Op {
   Check check_;
 };
 
-/// Whether ops on this thread record.
+/// True if ops on this thread record.
 bool grad_enabled();
-/// Sets it for a scope, per thread, exception-safe.
+/// Sets grad_enabled() for a scope, per thread, exception-safe.
 class GradMode {
  public:
   explicit GradMode(bool enabled);
@@ -108,10 +108,10 @@ class Captured {
 
 class Node;
 
-/// What a vjp is given.
+/// Argument of a vjp.
 class Vjp {
  public:
-  /// `wanted`: per input of the node, whether the walk leads on with its gradient.
+  /// `wanted`: 1 for each input of the node whose gradient the backward pass needs, else 0.
   Vjp(Node& node, const Tensor& g, std::span<const std::uint8_t> wanted)
       : grad(g), node_(node), wanted_(wanted) {}
   const Tensor& grad;  ///< dL/d(output), of the output's shape
@@ -119,7 +119,7 @@ class Vjp {
   const Tensor& input(int i) const;
   /// The op's result; throws if the op does not save it, or if it was changed in place.
   Tensor output() const;
-  /// Whether the running walk wants input i's gradient: one it leads nowhere with need not be made.
+  /// True if the backward pass needs input i's gradient. A vjp may leave out the others.
   bool needs(int i) const { return wanted_[std::size_t(i)] != 0; }
 
  private:
@@ -127,7 +127,7 @@ class Vjp {
   std::span<const std::uint8_t> wanted_;
 };
 
-/// How one tensor was computed, or (op() == nullptr) a leaf that wants its gradient.
+/// Record of how one tensor was computed, or (op() == nullptr) of a leaf that requires grad.
 class Node {
  public:
   struct Input {
@@ -161,10 +161,10 @@ class Node {
 
   /// One vector-Jacobian product, made of public ops or, for a fused op, of its backward kernel.
   virtual Grads vjp(const Vjp& v) = 0;
-  /// The fused op's meaning as public ops. Undefined result: this op's vjp is made of such already.
+  /// Computes a fused op from public ops. Of other ops the result is undefined.
   virtual Tensor definition(Args) { return {}; }
   virtual bool is_fused() const { return false; }
-  /// Lets go of saved values and edges; a later backward through here is an error.
+  /// Drops saved values and edges; a later backward through this node is an error.
   void release();
   bool released() const { return released_; }
 
@@ -187,7 +187,7 @@ class Node {
 
 class OpObserver;  // observer.h
 namespace detail {
-extern thread_local OpObserver* t_observer;  // null: nobody looks
+extern thread_local OpObserver* t_observer;  // null: there is none
 void tell_observer(const Op& op, const Inputs& inputs, const Tensor& output);
 }  // namespace detail
 

@@ -7,15 +7,24 @@
 #include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
+namespace {
+
+void check_alike(std::string_view op, const Tensor& x, const Tensor& y) {
+  check(x.shape() == y.shape(), op, "needs equal shapes, got ", x.shape(), " and ", y.shape());
+  check<DTypeError>(x.dtype() == y.dtype(), op, "needs equal dtypes, got ", x.dtype(), " and ",
+                    y.dtype());
+}
+
+}  // namespace
 
 void prepare_in_place(std::string_view op, const Tensor& x) {
   check<DTypeError>(!is_dual(x.dtype()), op, "does not write into a ", x.dtype(), " tensor");
   check<ValueError>(!x.requires_grad() || (x.is_leaf() && !grad_enabled()), op,
                     "writes in place only into untracked leaves, or leaves under NoGrad; got a ",
                     x.shape(), x.is_leaf() ? " leaf that requires grad" : " result of an op");
-  for (int i = 0; i < x.rank(); ++i)
-    check(x.strides()[i] != 0 || x.shape()[i] <= 1, op,
-          "cannot write into an expanded tensor: ", x.shape(), " has stride 0 in axis ", i);
+  const int axis = x.layout().repeated_axis();
+  check(axis < 0, op, "cannot write into an expanded tensor: ", x.shape(), " has stride 0 in axis ",
+        axis);
   ++detail::TensorAccess::storage(x)->version;
 }
 
@@ -32,19 +41,14 @@ void fill_(const Tensor& x, double value) {
 }
 
 void copy_(const Tensor& x, const Tensor& source) {
-  check(x.shape() == source.shape(), "copy_", "needs equal shapes, got ", x.shape(), " and ",
-        source.shape());
-  check<DTypeError>(x.dtype() == source.dtype(), "copy_", "needs equal dtypes, got ", x.dtype(),
-                    " and ", source.dtype());
+  check_alike("copy_", x, source);
   prepare_in_place("copy_", x);
   // Overlapping views of one storage: read everything before writing.
   detail::copy_into(x, x.shares_storage(source) ? detached_copy(source) : source);
 }
 
 void add_(const Tensor& x, const Tensor& y) {
-  check(x.shape() == y.shape(), "add_", "needs equal shapes, got ", x.shape(), " and ", y.shape());
-  check<DTypeError>(x.dtype() == y.dtype(), "add_", "needs equal dtypes, got ", x.dtype(), " and ",
-                    y.dtype());
+  check_alike("add_", x, y);
   prepare_in_place("add_", x);
   dispatch_floating(x.dtype(), "add_", [&]<class T> {
     T* out = x.mutable_data<T>();

@@ -33,7 +33,7 @@ class OpObserver {
   virtual ~OpObserver();
   OpObserver(const OpObserver&) = delete;
 
-  /// An op has computed `output`, and recorded it if it was to.
+  /// Receives the inputs and the output of an op, which is recorded by then if it is tracked.
   virtual void saw(const Op&, const Inputs&, const Tensor&) {}
   /// The engine runs the vjp of a node, given the complete gradient of its output: ops seen until
   /// after_vjp are parts of it, or add up what it gave. Such calls nest.

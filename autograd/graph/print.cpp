@@ -93,7 +93,7 @@ Cells format_duals(const std::vector<Dual>& values) {
 
 bool is_cut(std::int64_t size, bool summarize) { return summarize && size > 2 * kEdgeItems; }
 
-// Where the shown elements lie from the first, in row-major order.
+// Offsets of the shown elements from the first, in row-major order.
 std::vector<std::int64_t> shown_offsets(const Layout& layout, bool summarize) {
   std::vector<std::int64_t> offsets{0};
   for (int axis = 0; axis < layout.shape.rank(); ++axis) {
@@ -191,7 +191,8 @@ class Writer {
   std::size_t next_ = 0;
 };
 
-// What follows the values: size (0, 3), a dtype that is not the default, where gradients come from.
+// The text behind the values: size (0, 3), a dtype that is not the default, where gradients come
+// from.
 std::vector<std::string> suffixes(const Tensor& x) {
   std::vector<std::string> found;
   const bool is_empty = x.numel() == 0;  // no element shows the dtype

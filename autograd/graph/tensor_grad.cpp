@@ -1,5 +1,5 @@
-// What of Tensor needs the whole Node: gradients, hooks, identity, and the lifetime of Impl, which
-// holds one.
+// The parts of Tensor that need the complete type Node: gradients, hooks, and the lifetime of Impl,
+// which holds one.
 #include <algorithm>
 
 #include "autograd/graph/graph.h"
@@ -27,9 +27,9 @@ void Tensor::Impl::destroy(Impl* impl) {
 }
 
 Tensor Tensor::requires_grad_() const {
-  check<DTypeError>(is_floating(dtype()), "requires_grad", "needs float32 or float64, got ",
+  check<DTypeError>(is_floating(dtype()), "requires_grad_", "needs float32 or float64, got ",
                     dtype());
-  check<ValueError>(is_leaf(), "requires_grad", "this tensor is the result of ",
+  check<ValueError>(is_leaf(), "requires_grad_", "this tensor is the result of ",
                     is_leaf() ? "" : node()->op()->name(),
                     "; for its gradient call retain_grad() or grad(y, {x}), or detach() it first");
   if (!node()) impl_->node = Node::make_leaf(*this);

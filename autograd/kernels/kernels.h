@@ -112,12 +112,17 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
   reference::add_columns(out, x, rows, row_stride, columns);
 }
 
-/// Of n values, in float64.
+/// Returns the sum of squares of n values, in float64.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::sum_of_squares(x, n);
   return reference::sum_of_squares(x, n);
+}
+
+/// out[k] = mask.keep(first + k) as 0 or 1, for a mask of p > 0.
+inline void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out) {
+  simd_runs() ? simd::keep(mask, first, out) : mask.keep(first, out);
 }
 
 /// An update of n parameters p and their moments m and v by gradients g, as reference/adamw.h.

@@ -30,9 +30,7 @@ auto with(const AttentionOptions& options, const AttentionHooks& hooks = {}) {
 // q, k, v of d = 3 and d_value = 2, of these leading axes
 std::vector<Tensor> qkv(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk) {
   const auto draw = [&](std::int64_t rows, std::int64_t columns) {
-    Shape shape = lead;
-    shape.push_back(rows), shape.push_back(columns);
-    return g.normal(shape);
+    return g.normal(lead.joined({rows, columns}));
   };
   return {draw(tq, 3), draw(tk, 3), draw(tk, 2)};
 }
@@ -42,7 +40,7 @@ std::vector<Tensor> and_bias(SampleGen& g, std::vector<Tensor> inputs, const Sha
 }
 
 Samples attention_samples(SampleGen& g) {
-  // Row 1 may read nothing, and nobody may read key 1.
+  // Row 1 may read nothing, and no row may read key 1.
   const KeepMask keep(from_data(
       std::vector<bool>{true, false, true, false, false, false, true, false, false}, {3, 3}));
   const KeepMask nothing(full({3, 3}, 0, bool8));
@@ -89,7 +87,7 @@ Samples attention_samples(SampleGen& g) {
   samples.push_back({"a shared key head", with({}), shared});
   samples.push_back({"five axes", with({.keep = keep, .dropout = 0.3}),
                      and_bias(g, qkv(g, {2, 1, 2}, 3, 3), {2, 1, 1, 3, 3})});
-  // What is replaced is the composite's.
+  // With replacements attention() is the composite.
   const auto bent = [](const Tensor& x) { return tanh(x); };
   const auto squared = [](const Tensor& x) { return x * x; };
   samples.push_back({"scores replaced", with({}, {.on_scores = bent}), qkv(g, {1, 2}, 2, 3)});
@@ -104,12 +102,12 @@ const Op kAttention({.name = "attention",
                      .samples = attention_samples,
                      .no_sizes = needs_axis()});
 
-// [..., Tq, Tk]
-Shape scores_shape(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const auto lead = [](const Tensor& x) { return x.shape().sub(0, x.rank() - 2); };
-  Shape shape = broadcast(kAttention, broadcast(kAttention, lead(q), lead(k)), lead(v));
-  shape.push_back(q.size(-2)), shape.push_back(k.size(-2));
-  return shape;
+Shape leading_axes(const Tensor& x) { return x.shape().sub(0, x.rank() - 2); }
+
+// The leading axes of all three, broadcast.
+Shape leading_axes(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return broadcast(kAttention, broadcast(kAttention, leading_axes(q), leading_axes(k)),
+                   leading_axes(v));
 }
 bool broadcasts_to(const Tensor& x, const Shape& shape) {
   return !x.defined() ||
@@ -125,8 +123,9 @@ bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     return false;
   if (q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) return false;
   if (!(o.dropout >= 0 && o.dropout <= 1) || o.window < 0) return false;
-  const Shape scores = scores_shape(q, k, v);
-  if (scores_shape(q, k, k) != scores) return false;  // an axis that v alone has, weights have not
+  const Shape lead = leading_axes(q, k, v);
+  if (leading_axes(q, k, k) != lead) return false;  // an axis that v alone has, weights have not
+  const Shape scores = lead.joined({q.size(-2), k.size(-2)});
   return broadcasts_to(o.keep.tensor(), scores) && broadcasts_to(o.bias.tensor(), scores) &&
          (!o.bias.defined() || o.bias.tensor().dtype() == q.dtype());
 }
@@ -175,11 +174,7 @@ struct Heads {
       : q(with_unit_rows(q_in)), k(with_unit_rows(k_in)), v(with_unit_rows(v_in)), bias(b) {}
   int lead() const { return q.rank() - 2; }
   // [leading axes, Tq, columns]
-  Shape rows(std::int64_t columns) const {
-    Shape shape = q.shape();
-    shape[-1] = columns;
-    return shape;
-  }
+  Shape rows(std::int64_t columns) const { return q.shape().with(-1, columns); }
 };
 
 template <class T>
@@ -218,7 +213,7 @@ void notify(const AttentionHooks::Observer& observer, const Tensor& x) {
 // Also writes call.lse.
 Tensor forward(const Heads& h, Call& call) {
   const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
-  call.lse = empty(h.q.shape().sub(0, h.q.rank() - 1), h.q.dtype());
+  call.lse = empty(h.q.shape().without(-1), h.q.dtype());
   const AttentionHooks& hooks = call.hooks;
   Tensor raw_scores, scores, pattern, dropped;
   dispatch_floating(h.q.dtype(), kAttention, [&]<class T> {
@@ -314,12 +309,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
   if (!attention_composite_reason(q, k, v, options).empty())
     return attention_with_weights(q, k, v, options).output;
-  const auto lead = [](const Tensor& x) { return x.shape().sub(0, x.rank() - 2); };
-  if (lead(k) == lead(q) && lead(v) == lead(q)) return fused(q, k, v, options);
-  const auto expanded = [scores = scores_shape(q, k, v)](const Tensor& x) {
-    Shape shape = scores;
-    shape[-2] = x.size(-2), shape[-1] = x.size(-1);
-    return expand(x, shape);
+  const Shape lead = leading_axes(q, k, v);
+  const auto expanded = [&lead](const Tensor& x) {
+    return leading_axes(x) == lead ? x : expand(x, lead.joined({x.size(-2), x.size(-1)}));
   };
   return fused(expanded(q), expanded(k), expanded(v), options);
 }

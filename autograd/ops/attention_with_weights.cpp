@@ -36,11 +36,7 @@ Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
 
 // Rows of scores [..., Tq, Tk] whose largest is -inf, [..., Tq, 1].
 Tensor rows_of_nothing(const Tensor& scores) {
-  if (scores.size(-1) == 0) {
-    Shape rows = scores.shape();
-    rows[rows.rank() - 1] = 1;
-    return full(rows, 1, bool8);
-  }
+  if (scores.size(-1) == 0) return full(scores.shape().with(-1, 1), 1, bool8);
   return eq(max(scores.detach(), {-1}, true), -kInf);
 }
 

@@ -1,4 +1,4 @@
-// What the fused attention shares with its definition.
+// Parts that the fused attention shares with its definition.
 #pragma once
 
 #include <cstdint>

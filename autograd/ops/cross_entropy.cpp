@@ -67,7 +67,7 @@ void check_arguments(const Tensor& logits, const Tensor& targets, const CrossEnt
                     "needs label_smoothing in [0, 1], got ", o.label_smoothing);
 }
 
-// The number of (contiguous) targets that are not ignored; ValueError for one that is no class.
+// The number of (contiguous) targets that are not ignored; ValueError for one that is not a class.
 std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int64_t ignored) {
   const std::int64_t* t = targets.data<std::int64_t>();
   std::int64_t counted = 0;
@@ -153,7 +153,7 @@ Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
   return {dx, Tensor()};
 }
 
-// The same from public ops. Ignored rows are selected away before use, so that a NaN in one
+// cross_entropy from public ops. Ignored rows are selected away before use, so that a NaN in one
 // reaches neither the loss nor a gradient; terms of weight 0 are left out, as 0 * inf is NaN.
 Tensor definition(const Tensor& logits, const Tensor& targets, std::int64_t counted,
                   const CrossEntropyOptions& o) {

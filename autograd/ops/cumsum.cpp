@@ -23,23 +23,14 @@ const Op kCumsum({.name = "cumsum",
 Tensor cumsum(const Tensor& x, std::int64_t axis) {
   const int a = normalized_axis(kCumsum, x.shape(), axis);
   Tensor y = empty_like(x);
-  const std::int64_t length = x.shape()[a], to = y.strides()[a], from = x.strides()[a];
-  Shape lines = x.shape();
-  Strides to_lines = y.strides(), from_lines = x.strides();
-  for (Dims* d : {&lines, &to_lines, &from_lines}) d->erase(a);
   dispatch_numeric(x.dtype(), kCumsum, [&]<class T> {
-    T* out = y.mutable_data<T>();
-    const T* in = x.data<T>();
-    for_each_run(StridedLoop<2>(lines, {&to_lines, &from_lines}),
-                 [&](const auto& at, std::int64_t n, const auto& s) {
-                   for (std::int64_t line = 0; line < n; ++line) {
-                     T* o = out + at[0] + line * s[0];
-                     const T* f = in + at[1] + line * s[1];
-                     kernels::Accumulator<T> total{};
-                     for (std::int64_t i = 0; i < length; ++i)
-                       o[i * to] = T(total += kernels::Accumulator<T>(f[i * from]));
-                   }
-                 });
+    for_each_line(
+        y.mutable_data<T>(), y.layout(), x.data<T>(), x.layout(), a, 1,
+        [](T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride, std::int64_t n) {
+          kernels::Accumulator<T> total{};
+          for (std::int64_t i = 0; i < n; ++i)
+            to[i * to_stride] = T(total += kernels::Accumulator<T>(from[i * from_stride]));
+        });
   });
   return record(kCumsum, {x}, y, [a](const Vjp& v) -> Grads {
     return {flip(cumsum(flip(v.grad, a), a), a)};  // each input reaches every later sum

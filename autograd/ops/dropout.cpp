@@ -3,9 +3,7 @@
 
 #include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
-#include "autograd/kernels/reference/philox.h"
-#include "autograd/kernels/simd/philox.h"
-#include "autograd/kernels/simd/simd.h"
+#include "autograd/kernels/kernels.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 
@@ -39,10 +37,7 @@ void drop_run(T* y, const T* x, std::int64_t stride, std::int64_t n, std::int64_
   for (std::int64_t begin = 0; begin < n; begin += std::int64_t(keep.size())) {
     const std::int64_t count = std::min(n - begin, std::int64_t(keep.size()));
     const std::span run = std::span(keep).first(std::size_t(count));
-    if (kernels::simd_runs())
-      kernels::simd::keep(mask, std::uint64_t(first + begin), run);
-    else
-      mask.keep(std::uint64_t(first + begin), run);
+    kernels::keep(mask, std::uint64_t(first + begin), run);
     for (std::int64_t i = 0; i < count; ++i)
       y[begin + i] = keep[std::size_t(i)] ? x[(begin + i) * stride] * scale : T(0);
   }

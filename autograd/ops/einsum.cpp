@@ -39,7 +39,7 @@ struct Label {
 using Term = std::vector<Label>;
 
 bool has(const Term& term, std::string_view name) {
-  return std::any_of(term.begin(), term.end(), [&](const Label& l) { return l.name == name; });
+  return std::ranges::find(term, name, &Label::name) != term.end();
 }
 
 struct Equation {
@@ -64,7 +64,7 @@ template <class E, class... Parts>
   fail<E>("einsum", parts..., "\n  ", line, "\n  ", std::string(std::size_t(column), ' '), "^");
 }
 
-// The character at `at` is no part of a label: says what it is, and what may have been meant.
+// Fails because the character at `at` is not part of a label, with a hint at what may be meant.
 [[noreturn]] void fail_on_character(std::string_view text, std::size_t at, bool names) {
   const std::string_view rest = text.substr(at);
   if (rest.starts_with("...")) fail_at<ValueError>(text, at, "no ellipsis here: label every axis");
@@ -96,7 +96,7 @@ Term parse_term(std::string_view text, std::size_t begin, std::size_t end, bool 
   return term;
 }
 
-// Whether text[begin, end) can only be names: it holds two words or an underscore.
+// True if a term can only be names: it has two words or an underscore.
 bool needs_names(std::string_view term) {
   int words = 0;
   for (std::size_t i = 0; i < term.size(); ++i)
@@ -109,11 +109,8 @@ Term implicit_output(const Equation& e) {
   Term all, once;
   for (const Term& term : e.terms) all.insert(all.end(), term.begin(), term.end());
   for (const Label& l : all)
-    if (std::count_if(all.begin(), all.end(), [&](const Label& m) { return m.name == l.name; }) ==
-        1)
-      once.push_back(l);
-  std::sort(once.begin(), once.end(),
-            [](const Label& a, const Label& b) { return a.name < b.name; });
+    if (std::ranges::count(all, l.name, &Label::name) == 1) once.push_back(l);
+  std::ranges::sort(once, {}, &Label::name);
   return once;
 }
 
@@ -167,8 +164,7 @@ void check_sizes(const Equation& e, Args operands) {
     }
     for (int i = 0; i < shape.rank(); ++i) {
       const auto& [name, at] = term[std::size_t(i)];
-      const auto before =
-          std::find_if(seen.begin(), seen.end(), [n = name](const Seen& s) { return s.name == n; });
+      const auto before = std::ranges::find(seen, name, &Seen::name);
       if (before == seen.end())
         seen.push_back({name, k, shape[i]});
       else if (before->size != shape[i])
@@ -187,17 +183,15 @@ struct Labeled {
 
   std::int64_t size(std::string_view name) const { return x.shape()[axis(name)]; }
   int axis(std::string_view name) const {
-    return int(
-        std::find_if(labels.begin(), labels.end(), [&](const Label& l) { return l.name == name; }) -
-        labels.begin());
+    return int(std::ranges::find(labels, name, &Label::name) - labels.begin());
   }
 };
 
 // Takes the diagonal of every repeated label.
 Labeled with_diagonals(Tensor x, Term labels) {
   for (std::size_t i = 0; i < labels.size();) {
-    const auto later = std::find_if(labels.begin() + std::ptrdiff_t(i) + 1, labels.end(),
-                                    [&](const Label& l) { return l.name == labels[i].name; });
+    const auto later = std::ranges::find(labels.begin() + std::ptrdiff_t(i) + 1, labels.end(),
+                                         labels[i].name, &Label::name);
     if (later == labels.end()) {
       ++i;
       continue;
@@ -249,12 +243,6 @@ Shape label_sizes(const Labeled& a, const Term& labels) {
   return shape;
 }
 
-Shape joined(const Shape& a, const Shape& b) {
-  Shape all = a;
-  for (const std::int64_t d : b) all.push_back(d);
-  return all;
-}
-
 // The product of two operands, summed over the labels that both have and no later step reads.
 template <class Kept>
 Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept kept) {
@@ -268,14 +256,14 @@ Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept
         labels.size(), " axes, the limit is ", kMaxRank, "; contract in another order\n  ", text);
   const Shape b_sizes = label_sizes(b, b_free), a_sizes = label_sizes(a, a_free);
   const Shape batch_sizes = label_sizes(a, batch);
-  const Shape shape = joined(joined(batch_sizes, a_sizes), b_sizes);
+  const Shape shape = batch_sizes.joined(a_sizes).joined(b_sizes);
   if (contracted.empty()) {
     const Tensor left =
         reshape(permuted_to(a, joined(batch, a_free)),
-                joined(joined(batch_sizes, a_sizes), Dims::filled(b_sizes.rank(), 1)));
+                batch_sizes.joined(a_sizes).joined(Dims::filled(b_sizes.rank(), 1)));
     const Tensor right =
         reshape(permuted_to(b, joined(batch, b_free)),
-                joined(joined(batch_sizes, Dims::filled(a_sizes.rank(), 1)), b_sizes));
+                batch_sizes.joined(Dims::filled(a_sizes.rank(), 1)).joined(b_sizes));
     return {left * right, labels};
   }
   // Batch axes stay apart: merging them could copy, and matmul takes any strides.
@@ -285,7 +273,7 @@ Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept
   const Tensor left = permuted_to(a, joined(batch, a_free, contracted));
   const Tensor right = permuted_to(b, joined(batch, contracted, b_free));
   const Tensor product =
-      matmul(reshape(left, joined(lead, {m, k})), reshape(right, joined(lead, {k, n})));
+      matmul(reshape(left, lead.joined({m, k})), reshape(right, lead.joined({k, n})));
   return {reshape(product, shape), labels};
 }
 
@@ -297,7 +285,7 @@ Tensor einsum(std::string_view text, std::span<const Tensor> operands) {
                     e.terms.size(), e.terms.size() == 1 ? " term" : " terms", ", got ",
                     operands.size(), operands.size() == 1 ? " operand\n  " : " operands\n  ", text);
   check_sizes(e, operands);
-  // Whether the output or a term after number k reads a label.
+  // True for a label that the output or a term after number k reads.
   const auto read_after = [&e](std::size_t k) {
     return [&e, k](const Label& l) {
       return has(e.output, l.name) ||

@@ -59,19 +59,6 @@ void run_over(const Tensor& out, const Tensor* const* in, Loop loop, const void*
                });
 }
 
-// Fills a new tensor of `shape` by the loop for the operands' dtype, which is that of the first.
-Tensor fill_new(std::string_view op, const Shape& shape, std::initializer_list<const Tensor*> in,
-                const Loops& loops, const void* f) {
-  const DType dtype = (*in.begin())->dtype();
-  const Loop loop = loops.of[std::size_t(dtype)];
-  check<DTypeError>(loop, op, "needs float32",
-                    loops.of[std::size_t(int64)] ? ", float64 or int64" : " or float64", ", got ",
-                    dtype);
-  const Tensor out = empty(shape, loops.to_bool ? bool8 : dtype);
-  run(out, in, loop, f);
-  return out;
-}
-
 }  // namespace
 
 const Loops kSimdMap{.of = {[](const void* f, void* y, const void* const* in, std::int64_t n) {
@@ -90,18 +77,23 @@ void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, 
   run_over(out, in.begin(), loop, f, std::make_index_sequence<3>());
 }
 
-Tensor run_new(std::string_view op, const Tensor& x, const Loops& loops, const void* f) {
-  return fill_new(op, x.shape(), {&x}, loops, f);
-}
-
-Tensor run_new(std::string_view op, const Tensor& a, const Tensor& b, const Loops& loops,
+Tensor run_new(std::string_view op, std::initializer_list<const Tensor*> in, const Loops& loops,
                const void* f) {
-  if (a.dtype() != b.dtype()) {
+  const Tensor &a = **in.begin(), &b = **(in.end() - 1);  // the same, if there is one
+  const DType dtype = a.dtype();
+  if (b.dtype() != dtype) {
     Tensor x = a, y = b;
     unify(op, x, y);
-    return run_new(op, x, y, loops, f);
+    return run_new(op, {&x, &y}, loops, f);
   }
-  return fill_new(op, broadcast(op, a.shape(), b.shape()), {&a, &b}, loops, f);
+  const Shape shape = broadcast(op, a.shape(), b.shape());
+  const Loop loop = loops.of[std::size_t(dtype)];
+  check<DTypeError>(loop, op, "needs float32",
+                    loops.of[std::size_t(int64)] ? ", float64 or int64" : " or float64", ", got ",
+                    dtype);
+  const Tensor out = empty(shape, loops.to_bool ? bool8 : dtype);
+  run(out, in, loop, f);
+  return out;
 }
 
 }  // namespace heed::autograd::detail

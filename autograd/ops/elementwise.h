@@ -73,9 +73,9 @@ extern const Loops kSimdMap, kSimdZip;
 
 /// loop over all of `out` (contiguous), in parallel, its operands broadcast to out's shape.
 void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, const void* f);
-/// A new tensor of the operands' broadcast shape, filled by the loop for their dtype.
-Tensor run_new(std::string_view op, const Tensor& x, const Loops& loops, const void* f);
-Tensor run_new(std::string_view op, const Tensor& a, const Tensor& b, const Loops& loops,
+/// Returns a new tensor of the broadcast shape of one or two operands, filled by the loop for their
+/// dtype.
+Tensor run_new(std::string_view op, std::initializer_list<const Tensor*> in, const Loops& loops,
                const void* f);
 
 }  // namespace detail
@@ -85,8 +85,8 @@ Tensor run_new(std::string_view op, const Tensor& a, const Tensor& b, const Loop
 template <class D = FloatingDomain, class F>
 Tensor elementwise(std::string_view op, const Tensor& x, const F& f, SimdMap simd = nullptr) {
   if (simd && x.dtype() == float32 && kernels::simd_runs())
-    return detail::run_new(op, x, detail::kSimdMap, &simd);
-  return detail::run_new(op, x, detail::kLoops<F, 1, D>, &f);
+    return detail::run_new(op, {&x}, detail::kSimdMap, &simd);
+  return detail::run_new(op, {&x}, detail::kLoops<F, 1, D>, &f);
 }
 
 /// Returns a new tensor f(a, b) of the broadcast shape; ShapeError or DTypeError naming `op` and
@@ -95,8 +95,8 @@ template <class D = FloatingDomain, class F>
 Tensor elementwise(std::string_view op, const Tensor& a, const Tensor& b, const F& f,
                    SimdZip simd = nullptr) {
   if (simd && a.dtype() == float32 && kernels::simd_runs())
-    return detail::run_new(op, a, b, detail::kSimdZip, &simd);
-  return detail::run_new(op, a, b, detail::kLoops<F, 2, D>, &f);
+    return detail::run_new(op, {&a, &b}, detail::kSimdZip, &simd);
+  return detail::run_new(op, {&a, &b}, detail::kLoops<F, 2, D>, &f);
 }
 
 /// Fills out (contiguous, of R) with f(in...), elementwise: operands of A... broadcast to its

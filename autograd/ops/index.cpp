@@ -104,9 +104,7 @@ std::optional<Dims> first_outside(const Tensor& index, std::int64_t n) {
 }
 
 std::int64_t value_at(const Tensor& index, const Dims& place) {
-  std::int64_t offset = 0;
-  for (int i = 0; i < place.rank(); ++i) offset += place[i] * index.strides()[i];
-  return index.data<std::int64_t>()[offset];
+  return index.data<std::int64_t>()[index.layout().offset_of(place)];
 }
 
 void check_index(std::string_view op, const Tensor& index, const Shape& shape, int axis) {
@@ -130,12 +128,6 @@ void check_slices(std::string_view op, const Tensor& x, int axis, const Tensor& 
   check_index(op, index, x.shape(), axis);
 }
 
-// Layout without one axis.
-Dims without(Dims dims, int axis) {
-  dims.erase(axis);
-  return dims;
-}
-
 template <class T>
 void add_wrapping(T& sum, T x) {
   sum = detail::wrapping(std::plus<>())(sum, x);
@@ -152,11 +144,9 @@ void add_run(T* sum, std::int64_t sum_stride, const T* x, std::int64_t x_stride,
 // The slices of x at an index that is known to fit.
 Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
   const std::int64_t n = index.numel(), stride = index.strides()[0];
-  Shape shape = x.shape();
-  shape[a] = n;
-  Tensor y = empty(shape, x.dtype());
-  const Strides to = without(y.strides(), a), from = without(x.strides(), a);
-  const StridedLoop<2> one_slice(without(shape, a), {&to, &from});
+  Tensor y = empty(x.shape().with(a, n), x.dtype());
+  const Strides to = y.strides().without(a), from = x.strides().without(a);
+  const StridedLoop<2> one_slice(x.shape().without(a), {&to, &from});
   const std::int64_t work = one_slice.outer() * one_slice.inner();
   const std::int64_t y_step = y.strides()[a], x_step = x.strides()[a];
   const std::int64_t* places = index.data<std::int64_t>();
@@ -181,8 +171,7 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
   check_places(kGather, x, a, index);
   Tensor y = empty(index.shape(), x.dtype());
   const std::int64_t step = x.strides()[a];
-  Strides base = x.strides();
-  base[a] = 0;  // along the axis the index moves, not the loop
+  const Strides base = x.strides().with(a, 0);  // along the axis the index moves, not the loop
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_any(x.dtype(), [&]<class T> {
     T* out = y.mutable_data<T>();
@@ -209,8 +198,7 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
         ", got ", src.shape());
   Tensor y = detached_copy(x);
   const std::int64_t step = y.strides()[a];
-  Strides base = y.strides();
-  base[a] = 0;
+  const Strides base = y.strides().with(a, 0);
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_numeric(dtype, kScatterAdd, [&]<class T> {
     T* out = y.mutable_data<T>();
@@ -240,13 +228,12 @@ Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, con
   const int a = normalized_axis(kIndexAdd, x.shape(), axis);
   check_slices(kIndexAdd, x, a, index);
   const std::int64_t n = index.numel(), stride = index.strides()[0];
-  Shape needed = x.shape();
-  needed[a] = n;
+  const Shape needed = x.shape().with(a, n);
   check(src.shape() == needed, kIndexAdd, "needs src ", needed, " for x ", x.shape(), " and ", n,
         " indices of axis ", a, ", got ", src.shape());
   Tensor y = detached_copy(x);
-  const Strides to = without(y.strides(), a), from = without(src.strides(), a);
-  const StridedLoop<2> one_slice(without(needed, a), {&to, &from});
+  const Strides to = y.strides().without(a), from = src.strides().without(a);
+  const StridedLoop<2> one_slice(x.shape().without(a), {&to, &from});
   const std::int64_t work = n * one_slice.outer();
   const std::int64_t y_step = y.strides()[a], src_step = src.strides()[a];
   const std::int64_t* places = index.data<std::int64_t>();
@@ -278,9 +265,8 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
   if (const auto place = first_outside(ids, weight.size(0)))
     fail<ValueError>("embedding", "id ", value_at(ids, *place), " at ", *place,
                      " is outside the vocabulary of ", weight.size(0), " rows");
-  Shape shape = ids.shape();
-  shape.push_back(weight.size(1));
-  return reshape(slices_at(weight, 0, reshape(ids, {ids.numel()})), shape);
+  return reshape(slices_at(weight, 0, reshape(ids, {ids.numel()})),
+                 ids.shape().joined(weight.size(1)));
 }
 
 }  // namespace heed::autograd

@@ -103,17 +103,15 @@ Tensor cat(std::initializer_list<Tensor> xs, std::int64_t axis) {
 
 Tensor stack(std::span<const Tensor> xs, std::int64_t axis) {
   check<ValueError>(!xs.empty(), "stack", "needs at least one tensor");
-  const std::int64_t rank = xs[0].rank();
-  check(axis >= -rank - 1 && axis <= rank, "stack", "axis ", axis,
-        " is out of range for a new axis of ", xs[0].shape());
+  const int a = normalized_new_axis("stack", xs[0].shape(), axis);
   std::vector<Tensor, PoolAllocator<Tensor>> rows;
   rows.reserve(xs.size());
   for (const Tensor& x : xs) {
     check(x.shape() == xs[0].shape(), "stack", "needs tensors of one shape, got ", xs[0].shape(),
           " and ", x.shape(), " (tensor ", rows.size(), ")");
-    rows.push_back(unsqueeze(x, axis));
+    rows.push_back(unsqueeze(x, a));
   }
-  return cat(rows, axis < 0 ? axis + rank + 1 : axis);
+  return cat(rows, a);
 }
 
 Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis) {

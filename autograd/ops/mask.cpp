@@ -46,9 +46,7 @@ KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t t
 KeepMask KeepMask::with_sink_column(std::int64_t tk) const {
   if (!defined()) return {};
   const Shape keys = broadcast("attention", keep_.shape(), {tk});
-  Shape sink = keys;
-  sink[sink.rank() - 1] = 1;
-  return KeepMask(cat({full(sink, 1, bool8), expand(keep_, keys)}, -1));
+  return KeepMask(cat({full(keys.with(-1, 1), 1, bool8), expand(keep_, keys)}, -1));
 }
 
 Tensor KeepMask::apply(const Tensor& scores) const {
@@ -121,10 +119,8 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
   const Tensor first = logits.defined() ? reshape(logits, {-1, 1, 1}) : zero(rest);
   const Shape keys =
       broadcast("attention", broadcast("attention", rest.shape(), {tk}), first.shape());
-  Shape sink = keys;
-  sink[sink.rank() - 1] = 1;
   ScoreBias both;  // checked, as in operator+
-  both.bias_ = cat({expand(first, sink), expand(rest, keys)}, -1);
+  both.bias_ = cat({expand(first, keys.with(-1, 1)), expand(rest, keys)}, -1);
   return both;
 }
 

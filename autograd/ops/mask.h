@@ -1,4 +1,4 @@
-// What is done to attention's scores: KeepMask selects who may attend to whom (true = may),
+// Masks and biases of attention's scores: KeepMask selects keys for each query (true = may attend),
 // ScoreBias is added. Two types, because a float mask of 0 and 1 that is added masks nothing.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace heed::autograd {
 
-/// Where causality lies when there are fewer or more queries than keys.
+/// Alignment of causality if there are fewer or more queries than keys.
 enum class CausalAlignment {
   kBottomRight,  ///< query i sees keys up to i + Tk - Tq: the last query sees all (a KV cache)
   kTopLeft,      ///< query i sees keys up to i (PyTorch's is_causal)
 };
 
-/// Where query 0 stands among the keys; query i stands i further. Below 0 where a bottom-right
+/// Returns the place of query 0 among the keys; query i is i further. Below 0 where a bottom-right
 /// alignment leaves no key for it.
 std::int64_t first_query(std::int64_t tq, std::int64_t tk, CausalAlignment alignment);
 
@@ -36,7 +36,7 @@ class KeepMask {
                                  CausalAlignment alignment = CausalAlignment::kBottomRight);
   /// Sequence b has lengths[b] keys, the rest is padding: [B, 1, 1, Tk].
   static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
-  /// The same for tk + 1 keys, the first of which every query may read: an attention sink.
+  /// Returns the mask for tk + 1 keys, the first of which every query may read: an attention sink.
   KeepMask with_sink_column(std::int64_t tk) const;
 
   bool defined() const { return keep_.defined(); }
@@ -53,7 +53,7 @@ class KeepMask {
   Tensor keep_;
 };
 
-/// What is added to scaled scores: float32 or float64, broadcastable to [..., Tq, Tk],
+/// Term added to scaled scores: float32 or float64, broadcastable to [..., Tq, Tk],
 /// differentiable. Undefined (the default) adds nothing.
 class ScoreBias {
  public:
@@ -68,8 +68,8 @@ class ScoreBias {
                          DType dtype = float32,
                          CausalAlignment alignment = CausalAlignment::kBottomRight);
 
-  /// The same for tk + 1 keys, the first of which has the bias logits[h] in head h; undefined
-  /// logits are 0. Before a key of zeros that is an attention sink's score.
+  /// Returns the bias for tk + 1 keys, the first of which has the bias logits[h] in head h;
+  /// undefined logits are 0. Before a key of zeros that is an attention sink's score.
   ScoreBias with_sink_column(const Tensor& logits, std::int64_t tk) const;
 
   bool defined() const { return bias_.defined(); }

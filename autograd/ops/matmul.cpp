@@ -41,9 +41,7 @@ const Op kMatmul({.name = "matmul",
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
   const int rank = batch.rank();
   const Layout la = a.layout(), lb = b.layout();
-  Shape shape = batch;
-  shape.push_back(la.shape[la.shape.rank() - 2]);
-  shape.push_back(lb.shape.back());
+  const Shape shape = batch.joined({la.shape[-2], lb.shape[-1]});
   Tensor c = empty(shape, a.dtype());
   const auto batch_strides = [&](const Layout& x) {
     const int r = x.shape.rank() - 2;
@@ -53,8 +51,8 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
   dispatch_floating(a.dtype(), kMatmul, [&]<class T> {
     kernels::Gemm<T> g;
     g.m = shape[rank], g.n = shape[rank + 1], g.k = la.shape.back();
-    g.a_row = la.strides[la.shape.rank() - 2], g.a_col = la.strides.back();
-    g.b_row = lb.strides[lb.shape.rank() - 2], g.b_col = lb.strides.back();
+    g.a_row = la.strides[-2], g.a_col = la.strides[-1];
+    g.b_row = lb.strides[-2], g.b_col = lb.strides[-1];
     g.c_row = shape[rank + 1], g.c_col = 1;
     // The last two batch axes go to the kernel, any others are looped over here.
     const int outer = std::max(0, rank - 2);
@@ -109,14 +107,14 @@ void multiply_rows(Precision precision, T* c, const T* a, std::int64_t a_row, st
 }
 
 // All but the last axis: from the shape, as in or out may be 0.
-std::int64_t row_count(const Shape& shape) { return shape.sub(0, shape.rank() - 1).numel(); }
+std::int64_t row_count(const Shape& shape) { return shape.without(-1).numel(); }
 
 // x [rows, in], w [out, in] -> [rows, out]
 Tensor linear_forward(Precision precision, const Tensor& x, const Tensor& w, const Tensor& bias,
                       const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
   const std::int64_t in = w.size(1), out = w.size(0);
-  const Tensor b = bias.defined() ? detail::row_major(bias) : bias;
+  const Tensor b = detail::row_major(bias);
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     multiply_rows<T>(precision, y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(),
                      w.strides()[1], w.strides()[0], row_count(shape), out, in,
@@ -164,7 +162,7 @@ Tensor with_operand_roundings(const Tensor& x, std::uint64_t seed) {
   return x + from_data(roundings, x.shape());
 }
 
-// What check_float32 bounds a bfloat16 linear by: all six operands of its three products rounded.
+// The bound of check_float32 for a bfloat16 linear: all six operands of its three products rounded.
 Tensor linear_with_roundings(Args t, std::uint64_t seed) {
   const auto rounded = [seed](const Tensor& x) { return with_operand_roundings(x, seed); };
   const Tensor y = matmul(rounded(t[0]), mT(rounded(t[1])));
@@ -209,8 +207,7 @@ Tensor linear(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in) {
   if (precision == Precision::kBfloat16)
     if (const std::uint64_t seed = detail::noise_seed(x); seed != 0)
       return linear_with_roundings(std::array{x_in, w_in, b_in}, seed);
-  Shape shape = x.shape();
-  shape[shape.rank() - 1] = w.size(0);
+  const Shape shape = x.shape().with(-1, w.size(0));
   return record(kLinear, {x_in, w_in, b_in},
                 linear_forward(precision, detail::row_major(x), w, b, shape), linear_by_definition,
                 [precision](const Vjp& v) { return linear_backward(precision, v); });

@@ -63,17 +63,18 @@ const Op kRmsNorm({.name = "rms_norm",
                    .samples = rms_norm_samples,
                    .no_sizes = needs_axis()});
 
-enum class Kind { kLayer, kRms };
+// True for layer_norm, which subtracts the mean.
+bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 
 // [..., D] as rows of D adjacent values; `grain` rows make a parallel chunk. At least 16, so that
 // a chunk's partial sums stay small beside its rows.
 struct Rows {
-  std::int64_t count = 1, size, grain;
+  std::int64_t count, size, grain;
 
   explicit Rows(const Shape& shape)
-      : size(shape.back()), grain(std::max<std::int64_t>(16, kGrain / (2 * (size + 16)))) {
-    for (int i = 0; i + 1 < shape.rank(); ++i) count *= shape[i];
-  }
+      : count(shape.without(-1).numel()),
+        size(shape.back()),
+        grain(std::max<std::int64_t>(16, kGrain / (2 * (size + 16)))) {}
   std::int64_t chunks() const { return (count + grain - 1) / grain; }
 };
 
@@ -88,7 +89,6 @@ void check_arguments(const Op& op, const Tensor& x, const Tensor& weight, const 
   check<ValueError>(eps >= 0, op, "needs eps >= 0, got ", eps);
 }
 
-Tensor row_major_or_none(const Tensor& x) { return x.defined() ? detail::row_major(x) : x; }
 template <class T>
 const T* data_or_null(const Tensor& x) {
   return x.defined() ? x.data<T>() : nullptr;
@@ -99,10 +99,10 @@ struct Normalized {
   Tensor moments;  // [rows, 2]: mean and rstd, in the type that sums are taken in
 };
 
-Normalized forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias, double eps) {
+Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double eps) {
   check_arguments(op, x, weight, bias, eps);
   const DType dtype = detail::unify(op, x, weight, bias);
-  x = detail::row_major(x), weight = row_major_or_none(weight), bias = row_major_or_none(bias);
+  x = detail::row_major(x), weight = detail::row_major(weight), bias = detail::row_major(bias);
   const Rows rows(x.shape());
   Normalized result{empty(x.shape(), dtype), {}};
   dispatch_floating(dtype, op, [&]<class T> {
@@ -114,7 +114,7 @@ Normalized forward(const Op& op, Kind kind, Tensor x, Tensor weight, Tensor bias
     parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
       const T* from = in + begin * rows.size;
       Acc* m = moments + 2 * begin;
-      kernels::norm_moments(m, from, end - begin, rows.size, eps, kind == Kind::kLayer);
+      kernels::norm_moments(m, from, end - begin, rows.size, eps, is_centered(op));
       kernels::normalize(y + begin * rows.size, from, m, w, b, end - begin, rows.size);
     });
   });
@@ -141,15 +141,15 @@ void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t wi
   }
 }
 
-// Gradients of x, weight and bias; `inputs` of them (rms_norm has no bias).
-Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std::size_t inputs) {
+// Gradients of x, weight and, of layer_norm, bias.
+Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0));
-  const Tensor weight = row_major_or_none(v.input(1));
+  const Tensor weight = detail::row_major(v.input(1));
   const bool needs_x = v.needs(0), needs_weight = v.needs(1);
-  const bool needs_bias = inputs > 2 && v.needs(2);
+  const bool needs_bias = is_centered(op) && v.needs(2);
   const Rows rows(x.shape());
   const std::int64_t size = rows.size;
-  Grads grads(inputs);
+  Grads grads(is_centered(op) ? 3 : 2);
   dispatch_floating(x.dtype(), op, [&]<class T> {
     using Acc = Accumulator<T>;
     const T *pg = g.data<T>(), *px = x.data<T>(), *w = data_or_null<T>(weight);
@@ -165,7 +165,7 @@ Grads backward(const Op& op, Kind kind, const Vjp& v, const Tensor& moments, std
       const kernels::NormGrads<T> to{dx ? dx + begin * size : nullptr, width ? partial : nullptr,
                                      partial + (width ? size : 0)};
       kernels::normalize_backward(to, pg + begin * size, px + begin * size, pm + 2 * begin, w,
-                                  end - begin, size, kind == Kind::kLayer);
+                                  end - begin, size, is_centered(op));
     });
     // Chunks are added in their order: the same bits at any thread count.
     const auto gradient = [&](std::int64_t first) {
@@ -189,16 +189,14 @@ Tensor scaled(Tensor u, const Tensor& weight, const Tensor& bias) {
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  const Normalized result = forward(kLayerNorm, Kind::kLayer, x, weight, bias, eps);
+  const Normalized result = forward(kLayerNorm, x, weight, bias, eps);
   return record(
       kLayerNorm, {x, weight, bias}, result.y,
       [eps](Args t) {
         const Tensor centered = t[0] - mean(t[0], {-1}, true);
         return scaled(centered * rsqrt(mean(centered * centered, {-1}, true) + eps), t[1], t[2]);
       },
-      [moments = result.moments](const Vjp& v) {
-        return backward(kLayerNorm, Kind::kLayer, v, moments, 3);
-      });
+      [moments = result.moments](const Vjp& v) { return backward(kLayerNorm, v, moments); });
 }
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
@@ -214,19 +212,16 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
           p.defined() ? p.shape() : Shape());
   if (normalized_shape.rank() == 1) return layer_norm(x, weight, bias, eps);
   const auto flat = [](const Tensor& p) { return p.defined() ? reshape(p, {-1}) : p; };
-  Shape rows = x.shape().sub(0, lead);
-  rows.push_back(normalized_shape.numel());
+  const Shape rows = x.shape().sub(0, lead).joined(normalized_shape.numel());
   return reshape(layer_norm(reshape(x, rows), flat(weight), flat(bias), eps), x.shape());
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  const Normalized result = forward(kRmsNorm, Kind::kRms, x, weight, {}, eps);
+  const Normalized result = forward(kRmsNorm, x, weight, {}, eps);
   return record(
       kRmsNorm, {x, weight}, result.y,
       [eps](Args t) { return scaled(t[0] * rsqrt(mean(t[0] * t[0], {-1}, true) + eps), t[1], {}); },
-      [moments = result.moments](const Vjp& v) {
-        return backward(kRmsNorm, Kind::kRms, v, moments, 2);
-      });
+      [moments = result.moments](const Vjp& v) { return backward(kRmsNorm, v, moments); });
 }
 
 }  // namespace heed::autograd

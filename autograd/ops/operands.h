@@ -1,4 +1,4 @@
-// What ops do with the dtypes of their operands before a kernel runs. For autograd's own files.
+// The prologue of ops: one dtype for all operands before a kernel runs. For autograd's own files.
 #pragma once
 
 #include <array>

@@ -110,7 +110,7 @@ Tensor var(const Tensor& x, const Dims& axes, bool) = delete;
 /// torch.amax / amin: equal extremes share the gradient evenly. ShapeError on an empty reduction.
 Tensor max(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
-/// Whether any (all) elements of a bool8 tensor along the axes are true.
+/// True where any (all) elements of a bool8 tensor along the axes are true.
 Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
 Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);  ///< bool8
 /// Index of the first largest element along one axis, which the result lacks, or has with size 1 if
@@ -133,14 +133,14 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis);
 /// row (column), whose axis the result lacks.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// x [..., in] times weight [out, in] transposed, plus bias [out] if defined -> [..., out]. Fused.
-/// As MatmulPrecision says, its three products may be of rounded operands.
+/// MatmulPrecision decides if the operands of its three products are rounded.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// How linear multiplies float32; other dtypes are never rounded.
 enum class Precision : std::uint8_t {
   kFloat32,
   kBfloat16,  ///< operands rounded to bfloat16, sums in float32 (kernels/simd/gemm_bf16.h)
 };
-/// What linear does on this thread, for a scope (as PyTorch's set_float32_matmul_precision). The
+/// Sets linear's precision on this thread for a scope (PyTorch: set_float32_matmul_precision). The
 /// backward of what it recorded is of the same precision, wherever that runs; gradients that are
 /// themselves differentiated (create_graph) are those of float32 products.
 class MatmulPrecision {
@@ -182,7 +182,7 @@ Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index);
 Tensor flip(const Tensor& x, std::int64_t axis);
 /// The diagonal of two axes, which the result lacks, appended as its last axis.
 Tensor diagonal(const Tensor& x, std::int64_t axis0 = 0, std::int64_t axis1 = 1);
-/// The same values in row-major storage; x itself when it is so already.
+/// Returns the values in row-major storage; x itself if it is so already.
 Tensor contiguous(const Tensor& x);
 
 // ---- joining and splitting (ops/join.cpp)
@@ -216,7 +216,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids);
 /// weight and bias are of that shape or undefined (Ba et al. 2016).
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);
-/// The same over the last axis alone.
+/// Normalizes over the last axis alone.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-5);
 /// Over the last axis: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps = 1e-5);
@@ -235,7 +235,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 /// i is then kept by Philox(key, i), so every path and thread count sees the same mask. p = 0
 /// returns x itself and draws nothing.
 Tensor dropout(const Tensor& x, double p, Generator& g = default_generator());
-/// The same with the key given: equal keys drop equal elements.
+/// Uses the given key: equal keys drop equal elements.
 Tensor dropout(const Tensor& x, double p, std::uint64_t key);
 
 struct RopeOptions {
@@ -309,12 +309,12 @@ struct AttentionResult {
 /// differentiable.
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options = {});
-/// Its output alone, fused: memory O(T) unless hooks are given, and no time for blocks
+/// Returns the output alone, fused: memory O(T) unless hooks are given, and no time for blocks
 /// of scores that causality, window and mask hide entirely. d up to 256; beyond that, with a soft
 /// cap and for kUniform, the composite.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
-/// Why attention() of these is the composite, as "soft cap"; empty where it is fused.
+/// Returns why attention() of these is the composite, as "soft cap"; empty if it is fused.
 std::string_view attention_composite_reason(const Tensor& q, const Tensor& k, const Tensor& v,
                                             const AttentionOptions& options = {});
 

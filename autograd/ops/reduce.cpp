@@ -15,21 +15,21 @@ using kernels::Accumulator;
 using kernels::kColumnBlock;
 
 // f(x, axes, keepdim) in the cases that every reduction has to get right.
-template <class F, class Draw>
-SampleFn reduction_samples(F f, Draw draw, SkipReason no_repeats = {}) {
+template <class F>
+SampleFn reduction_samples(F f, Tensor (SampleGen::*draw)(const Shape&),
+                           SkipReason no_repeats = {}) {
   return [f, draw, no_repeats](SampleGen& g) -> Samples {
     const auto over = [f](Dims axes, bool keepdim) {
       return [=](Args t) { return f(t[0], axes, keepdim); };
     };
-    return {{"all axes", over({}, false), {draw(g, Shape{2, 3})}, no_repeats},
-            {"last axis", over({-1}, false), {draw(g, Shape{2, 3, 4})}, no_repeats},
-            {"outer axes, keepdim", over({0, 2}, true), {draw(g, Shape{2, 3, 4})}, no_repeats},
-            {"size 1", over({1}, false), {draw(g, Shape{3, 1})}, no_repeats},
-            {"rank 0", over({}, false), {draw(g, Shape{})}, no_repeats}};
+    return {{"all axes", over({}, false), {(g.*draw)({2, 3})}, no_repeats},
+            {"last axis", over({-1}, false), {(g.*draw)({2, 3, 4})}, no_repeats},
+            {"outer axes, keepdim", over({0, 2}, true), {(g.*draw)({2, 3, 4})}, no_repeats},
+            {"size 1", over({1}, false), {(g.*draw)({3, 1})}, no_repeats},
+            {"rank 0", over({}, false), {(g.*draw)({})}, no_repeats}};
   };
 }
-constexpr auto kNormal = [](SampleGen& g, const Shape& s) { return g.normal(s); };
-constexpr auto kApart = [](SampleGen& g, const Shape& s) { return g.apart(s); };
+constexpr auto kNormal = &SampleGen::normal, kApart = &SampleGen::apart;
 constexpr SkipReason kTies = SkipReason::kEqualElements;
 using Reduction = Tensor(const Tensor&, const Dims&, bool);
 
@@ -131,23 +131,19 @@ template <class T, class Sum>
 void sum_columns(const Split& split, const Tensor& x, Sum* out) {
   const std::int64_t columns = split.kept.back();
   const std::int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
-  const Shape outer = split.kept.sub(0, split.kept.rank() - 1);
-  const Strides outer_strides = split.kept_strides.sub(0, split.kept.rank() - 1);
-  const StridedLoop<1> outers(outer, {&outer_strides});
+  const Layout outer{split.kept.without(-1), split.kept_strides.without(-1)};
+  const std::int64_t runs = outer.shape.numel();
   const StridedLoop<1> rows(split.reduced, {&split.reduced_strides});
   const T* in = x.data<T>();
-  if (outer.numel() == 1 && rows.outer() == 1 && columns <= kWide && rows.inner() >= 2 * kPart)
+  if (runs == 1 && rows.outer() == 1 && columns <= kWide && rows.inner() >= 2 * kPart)
     return sum_rows_in_parts(in, rows, columns, out);
   const std::int64_t work = split.reduced.numel() * kColumnBlock;
-  parallel_for(outer.numel() * blocks, std::max<std::int64_t>(1, kGrain / (work + 1)),
+  parallel_for(runs * blocks, std::max<std::int64_t>(1, kGrain / (work + 1)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
                    const std::int64_t o = i / blocks, first = i % blocks * kColumnBlock;
                    const std::int64_t n = std::min(kColumnBlock, columns - first);
-                   std::int64_t base = first;
-                   for (std::int64_t a = outer.rank() - 1, rest = o; a >= 0;
-                        rest /= outer[int(a)], --a)
-                     base += rest % outer[int(a)] * outer_strides[int(a)];
+                   const std::int64_t base = first + outer.offset_of(unravel(o, outer.shape));
                    std::array<Accumulator<T>, kColumnBlock> acc{};
                    rows.run([&](const auto& at, std::int64_t count, const auto& s) {
                      kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
@@ -158,7 +154,7 @@ void sum_columns(const Split& split, const Tensor& x, Sum* out) {
                });
 }
 
-// Of T as Sum: T itself, or int64 counts of bool.
+// Sums elements of T as Sum: T itself, or int64 counts of bool.
 template <class T, class Sum>
 void sum_into(const Split& split, const Tensor& x, Sum* out) {
   const int last = split.kept.rank() - 1;

@@ -58,8 +58,7 @@ Tensor rotate(const Tensor& x, const RopeOptions& o, int direction) {
   const std::int64_t t = x.size(-2), d = x.size(-1), half = d / 2;
   const Angles& table = angles(o.offset, t, d, o.base);
   Tensor y = empty_like(x);
-  Shape rows = x.shape();
-  rows.erase(rows.rank() - 1);
+  const Shape rows = x.shape().without(-1);
   const Strides sx = x.strides().sub(0, rows.rank()), sy = y.strides().sub(0, rows.rank());
   const std::int64_t step = x.strides().back();
   dispatch_floating(x.dtype(), kRope, [&]<class T> {

@@ -37,22 +37,12 @@ const Op kLogSoftmax({.name = "log_softmax",
 
 constexpr std::int64_t kExpCost = 2;  // an exponential, in additions, when vectorized
 
-// row(y, y_stride, x, x_stride, n) for every row along `axis`.
+// A new tensor, filled by row(y, y_stride, x, x_stride, n) for every row along `axis`.
 template <class Row>
 Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
   Tensor y = empty_like(x);
-  Shape rows = x.shape();
-  Strides sy = y.strides(), sx = x.strides();
-  const std::int64_t n = rows[axis], y_stride = sy[axis], x_stride = sx[axis];
-  rows.erase(axis), sy.erase(axis), sx.erase(axis);
-  const StridedLoop<2> loop(rows, {&sy, &sx});
   dispatch_floating(x.dtype(), op, [&]<class T> {
-    T* out = y.mutable_data<T>();
-    const T* in = x.data<T>();
-    for_each_run(loop, n * kExpCost, [&](const auto& at, std::int64_t count, const auto& s) {
-      for (std::int64_t i = 0; i < count; ++i)
-        row(out + at[0] + i * s[0], y_stride, in + at[1] + i * s[1], x_stride, n);
-    });
+    for_each_line(y.mutable_data<T>(), y.layout(), x.data<T>(), x.layout(), axis, kExpCost, row);
   });
   return y;
 }

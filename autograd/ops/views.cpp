@@ -9,7 +9,8 @@
 namespace heed::autograd {
 namespace {
 
-// Where slice() read: x [..] placed into zeros of `shape`. Linear; its vjp is the slice again.
+// The place that slice() read: x [..] goes there, into zeros of `shape`. Its vjp is the slice
+// again.
 struct Place {
   Shape shape;
   int axis;
@@ -56,31 +57,14 @@ const Op kExpand({.name = "expand",
                   .saves = Saves::kNothing,
                   .broadcasts = true,
                   .samples = [](SampleGen& g) -> Samples {
-                    return {{"new and size-1 axes",
-                             [](Args t) {
-                               return expand(t[0], {2, 3, 4});
-                             },
-                             {g.normal({3, 1})}},
-                            {"scalar",
-                             [](Args t) {
-                               return expand(t[0], {2, 2});
-                             },
-                             {g.normal({})}},
-                            {"to size 0",
-                             [](Args t) {
-                               return expand(t[0], {0, 3});
-                             },
-                             {g.normal({1, 3})}},
-                            {"of size 0",
-                             [](Args t) {
-                               return expand(t[0], {0, 3});
-                             },
-                             {g.normal({0, 1})}},
-                            {"large",
-                             [](Args t) {
-                               return expand(t[0], {67, 2});
-                             },
-                             {g.normal({67, 1})}}};
+                    const auto to = [](const Shape& shape) {
+                      return [shape](Args t) { return expand(t[0], shape); };
+                    };
+                    return {{"new and size-1 axes", to({2, 3, 4}), {g.normal({3, 1})}},
+                            {"scalar", to({2, 2}), {g.normal({})}},
+                            {"to size 0", to({0, 3}), {g.normal({1, 3})}},
+                            {"of size 0", to({0, 3}), {g.normal({0, 1})}},
+                            {"large", to({67, 2}), {g.normal({67, 1})}}};
                   }});
 const Op kSlice({.name = "slice",
                  .saves = Saves::kNothing,
@@ -212,17 +196,12 @@ Tensor squeeze(const Tensor& x, std::int64_t axis) {
   const int a = normalized_axis("squeeze", x.shape(), axis);
   check(x.shape()[a] == 1, "squeeze", "axis ", axis, " of ", x.shape(), " has size ", x.shape()[a],
         ", not 1");
-  Shape shape = x.shape();
-  shape.erase(a);
-  return reshape(x, shape);
+  return reshape(x, x.shape().without(a));
 }
 
 Tensor unsqueeze(const Tensor& x, std::int64_t axis) {
-  check(axis >= -x.rank() - 1 && axis <= x.rank(), "unsqueeze", "axis ", axis,
-        " is out of range for a new axis of ", x.shape());
-  Shape shape = x.shape();
-  shape.insert(int(axis < 0 ? axis + x.rank() + 1 : axis), 1);
-  return reshape(x, shape);
+  const int a = normalized_new_axis("unsqueeze", x.shape(), axis);
+  return reshape(x, x.shape().sub(0, a).joined(1).joined(x.shape().sub(a, x.rank())));
 }
 
 Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
@@ -230,10 +209,8 @@ Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
   const int a = normalized_axis("flatten", x.shape(), first),
             b = normalized_axis("flatten", x.shape(), last);
   check(a <= b, "flatten", "needs first <= last, got ", first, " and ", last);
-  Shape shape = x.shape().sub(0, a);
-  shape.push_back(x.shape().sub(a, b + 1).numel());
-  for (int i = b + 1; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
-  return reshape(x, shape);
+  const std::int64_t merged = x.shape().sub(a, b + 1).numel();
+  return reshape(x, x.shape().sub(0, a).joined(merged).joined(x.shape().sub(b + 1, x.rank())));
 }
 
 Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
@@ -273,24 +250,16 @@ Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   const std::int64_t n = x.shape()[a], m = x.shape()[b], length = std::min(n, m);
   Layout layout = x.layout();
   const std::int64_t stride = layout.strides[a] + layout.strides[b];
-  for (const int i : {std::max(a, b), std::min(a, b)})
-    layout.shape.erase(i), layout.strides.erase(i);
+  for (Dims* d : {&layout.shape, &layout.strides})
+    *d = d->without(std::max(a, b)).without(std::min(a, b));
   layout.shape.push_back(length);
   layout.strides.push_back(stride);
   return record_view(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
     // g [..., d] -> [..., n, m] with g on the diagonal, then the axes back to their places.
     Tensor g = v.grad;
-    if (n > length)
-      g = unslice(g, {[&] {
-                        Shape s = g.shape();
-                        s[s.rank() - 1] = n;
-                        return s;
-                      }(),
-                      g.rank() - 1, 0, 1});
-    Shape wide = g.shape();
-    wide.push_back(m);
+    if (n > length) g = unslice(g, {g.shape().with(-1, n), g.rank() - 1, 0, 1});
     const Tensor on = gt(eye(n, m), 0.0);
-    g = masked_fill(expand(unsqueeze(g, -1), wide), logical_not(on), 0);
+    g = masked_fill(expand(unsqueeze(g, -1), g.shape().joined(m)), logical_not(on), 0);
     Dims axes;
     for (int i = 0, next = 0; i < g.rank(); ++i)
       axes.push_back(i == a ? g.rank() - 2 : i == b ? g.rank() - 1 : next++);

@@ -61,7 +61,9 @@ void copy_into(const Tensor& y, const Tensor& x) {
                });
 }
 
-Tensor row_major(const Tensor& x) { return x.is_contiguous() ? x : detached_copy(x); }
+Tensor row_major(const Tensor& x) {
+  return !x.defined() || x.is_contiguous() ? x : detached_copy(x);
+}
 
 }  // namespace detail
 

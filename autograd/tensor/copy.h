@@ -1,4 +1,4 @@
-// Copies of a tensor's elements, for autograd's own files and, of all of them, for everyone.
+// Copies of a tensor and of its elements. What is in detail is for autograd's own files.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ Tensor detached_copy(const Tensor& x);
 
 namespace detail {
 
-/// Returns x's values in row-major order, to be read: x itself where they are, else a copy without
-/// history.
+/// Returns x's values in row-major order, to be read: x itself if they lie so, or if x is
+/// undefined, else a copy without history.
 Tensor row_major(const Tensor& x);
 
 /// y = x, two tensors of one shape and dtype that share no elements. Raises no version.

@@ -23,6 +23,14 @@ std::span<T> elements(const Tensor& x) {
   return {x.mutable_data<T>(), std::size_t(x.numel())};
 }
 
+// A tensor of float32 or float64 that draw() fills.
+template <class F>
+Tensor drawn(const Shape& shape, DType dtype, F draw) {
+  Tensor x = empty(shape, dtype);
+  dtype == float32 ? draw(elements<float>(x)) : draw(elements<double>(x));
+  return x;
+}
+
 // Element i of the (row-major) result is value(i), a double.
 template <class F>
 Tensor generate(std::string_view op, const Shape& shape, DType dtype, F value) {
@@ -131,20 +139,10 @@ Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType d
 }
 
 Tensor rand(const Shape& shape, DType dtype, Generator& g) {
-  Tensor x = empty(shape, dtype);
-  if (dtype == float32)
-    g.uniform(elements<float>(x), 0, 1);
-  else
-    g.uniform(elements<double>(x), 0, 1);
-  return x;
+  return drawn(shape, dtype, [&g](auto out) { g.uniform(out, 0, 1); });
 }
 Tensor randn(const Shape& shape, DType dtype, Generator& g) {
-  Tensor x = empty(shape, dtype);
-  if (dtype == float32)
-    g.normal(elements<float>(x), 0, 1);
-  else
-    g.normal(elements<double>(x), 0, 1);
-  return x;
+  return drawn(shape, dtype, [&g](auto out) { g.normal(out, 0, 1); });
 }
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& g) {
   Tensor x = empty(shape, int64);

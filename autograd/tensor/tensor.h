@@ -109,17 +109,17 @@ class Tensor {
   bool requires_grad() const;
   /// True unless computed by a recorded op.
   bool is_leaf() const;
-  /// What backward() has added up: for leaves, and after retain_grad(). Undefined before.
+  /// Returns the sum that backward() has made, of leaves and after retain_grad(). Undefined before.
   /// ValueError on the result of an op that was not asked to keep it.
   Tensor grad() const;
-  /// Forgets grad().
+  /// Makes grad() undefined.
   void zero_grad() const;
   /// backward() will keep this op result's gradient too. Call before backward; returns the tensor.
   Tensor retain_grad() const;
   /// f(gradient) runs when this tensor's gradient is complete; a defined result replaces it.
   /// Hooks run in order of registration. ValueError unless requires_grad().
   HookHandle register_hook(std::function<Tensor(const Tensor&)> f) const;
-  /// The same storage, without a history.
+  /// Returns a tensor on the same storage, without history.
   Tensor detach() const;
 
  private:

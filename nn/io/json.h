@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "autograd/base/error.h"
@@ -23,74 +24,91 @@ struct JsonError : autograd::ValueError {
 /// null, a bool, an integer, a number, a text, an array, or an object that keeps its order.
 class Json {
  public:
-  enum class Kind { kNull, kBool, kInteger, kUnsigned, kNumber, kText, kArray, kObject };
+  using Array = std::vector<Json>;
+  using Object = std::vector<std::pair<std::string, Json>>;
   struct Limits {
     int depth, length;  ///< levels of nesting; values of one array
   };
 
   Json(std::nullptr_t = nullptr) {}
-  Json(bool value) : kind_(Kind::kBool), integer_(value) {}
+  Json(bool value) : value_(value) {}
   template <std::integral T>
-  Json(T value)
-      : kind_(std::signed_integral<T> ? Kind::kInteger : Kind::kUnsigned),
-        integer_(std::int64_t(value)) {}
-  Json(double value) : kind_(Kind::kNumber), number_(value) {}
-  Json(std::string value) : kind_(Kind::kText), text_(std::move(value)) {}
+  Json(T value) : value_(std::uint64_t(value)) {
+    if (std::cmp_less(value, 0)) value_ = std::int64_t(value);
+  }
+  Json(double value) : value_(value) {}
+  Json(std::string value) : value_(std::move(value)) {}
   Json(std::string_view value) : Json(std::string(value)) {}
   Json(const char* value) : Json(std::string(value)) {}
+  Json(Array values) : value_(std::move(values)) {}
+  Json(Object entries) : value_(std::move(entries)) {}
   template <class T>
-  Json(const std::vector<T>& values) : Json(array()) {
-    for (const T& value : values) push_back(value);
-  }
+  Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
   template <class T>
-  Json(const std::map<std::string, T>& values) : Json(object()) {
-    for (const auto& [key, value] : values) (*this)[key] = value;
-  }
+  Json(const std::map<std::string, T>& values) : value_(Object(values.begin(), values.end())) {}
   /// null if there is no value.
   template <class T>
   Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}
 
-  static Json array() { return Json(Kind::kArray); }
-  static Json object(std::initializer_list<std::pair<const char*, Json>> entries = {});
+  // In json.cpp: code is smaller, and GCC 12 warns of what it inlines of a variant.
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
 
-  void push_back(Json value) { items_.push_back(std::move(value)); }
+  static Json array() { return Array(); }
+  static Json object(std::initializer_list<Object::value_type> entries = {});
+  bool operator==(const Json&) const = default;
+
+  void push_back(Json value) { get<Array>().push_back(std::move(value)); }
   /// Adds an entry to an object that has none of this key.
-  void append(const std::string& key, Json value);
-  /// The entry of this key, added as null if there is none. Looks at every key.
-  Json& operator[](const std::string& key);
+  void append(std::string key, Json value);
+  /// The entry of this key, added as null if there is none. Compares with every key.
+  Json& operator[](std::string_view key);
   /// Adds the entries of another object, which replace those of the same key.
   void update(const Json& other);
 
-  Kind kind() const { return kind_; }
-  /// Elements or entries.
-  const std::vector<Json>& items() const { return items_; }
-  const std::vector<std::string>& keys() const { return keys_; }  ///< of the items of an object
-  const std::string& text() const { return text_; }
-  std::int64_t integer() const { return integer_; }  ///< or bool
-  double number() const { return number_; }
-  /// The entry of an object, or null.
-  const Json* find(std::string_view key) const;
-  bool is_count() const {
-    return kind_ == Kind::kUnsigned || (kind_ == Kind::kInteger && integer_ >= 0);
+  /// The value if it is a bool, std::uint64_t (any integer >= 0), std::int64_t (one < 0), double,
+  /// std::string, Array or Object; else null.
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&value_);
   }
-  std::uint64_t count() const { return std::uint64_t(integer_); }
+  // JsonError if the value is of another type.
+  const Array& items() const { return get<Array>(); }
+  const Object& entries() const { return get<Object>(); }
+  const std::string& text() const { return get<std::string>(); }
+  double number() const { return get<double>(); }
+  /// The entry of an object, or null, also of anything else.
+  const Json* find(std::string_view key) const;
+  /// Calls f with the value.
+  template <class F>
+  auto visit(F f) const {
+    return std::visit(f, value_);
+  }
 
   /// On one line; doubles with as many digits as they need, null where they are not finite, U+FFFD
   /// for what is not UTF-8. `ascii`: other characters as \uXXXX.
   std::string dump(bool ascii = false) const;
-  /// JsonError with the byte for what is not JSON in UTF-8, for a key that an object has twice, a
-  /// number out of range, and what goes beyond the limits.
+  /// JsonError with the byte for what is not JSON in UTF-8, for a zero byte, a key that an object
+  /// has twice, a number out of range, and what goes beyond the limits.
   static Json parse(std::string_view text, const Limits& limits = {64, INT32_MAX});
 
  private:
-  explicit Json(Kind kind) : kind_(kind) {}
+  template <class T>
+  const T& get() const {
+    if (const T* value = as<T>()) return *value;
+    throw JsonError("is not of the type that is needed there");
+  }
+  template <class T>
+  T& get() {
+    return const_cast<T&>(std::as_const(*this).get<T>());
+  }
 
-  Kind kind_ = Kind::kNull;
-  std::int64_t integer_ = 0;
-  double number_ = 0;
-  std::string text_;
-  std::vector<Json> items_;
-  std::vector<std::string> keys_;
+  std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double, std::string, Array,
+               Object>
+      value_;
 };
 
 }  // namespace heed::nn

@@ -8,12 +8,11 @@
 #include <bit>
 #include <cstring>
 #include <new>
-#include <optional>
+#include <numeric>
 #include <span>
 #include <vector>
 
 #include "autograd/base/files.h"
-#include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors_format.h"
 
@@ -26,7 +25,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "what heed writes is little endian");
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
 
 template <class... Parts>
 [[noreturn]] void refuse_npy(const std::string& path, const Parts&... parts) {
@@ -65,137 +63,64 @@ constexpr NpyType kNpyTypes[] = {
     {"<u4", 4, read_elements<std::uint32_t, std::int64_t>},
 };
 
-struct NpyHeader {
-  std::optional<std::string> descr;
-  std::optional<bool> fortran_order;
-  std::optional<std::vector<std::uint64_t>> shape;
-};
-
-// Reads the one kind of Python literal that stands there.
-class NpyHeaderParser {
- public:
-  NpyHeaderParser(const std::string& path, std::string_view text) : path_(path), rest_(text) {}
-
-  NpyHeader parse() {
-    NpyHeader header;
-    expect('{');
-    while (!accept('}')) {
-      const std::string key = quoted_text();
-      expect(':');
-      if (key == "descr" && !header.descr)
-        header.descr = quoted_text();
-      else if (key == "fortran_order" && !header.fortran_order)
-        header.fortran_order = truth();
-      else if (key == "shape" && !header.shape)
-        header.shape = sizes();
-      else
-        bad("the key '" + key + "', which is unknown or there twice");
-      if (!accept(',')) {
-        expect('}');
-        break;
-      }
+// With JSON's quotes, brackets and constants the header is JSON, but for the comma that Python
+// takes at the end of a list. No type of elements is written with T or F.
+std::string as_json(std::string_view python) {
+  constexpr std::string_view kPython = "'()TF", kJson = "\"[]tf";
+  std::string json;
+  for (const char c : python) {
+    if (c == ')' || c == '}') {
+      json.erase(json.find_last_not_of(' ') + 1);
+      if (json.ends_with(',')) json.pop_back();
     }
-    skip_blanks();
-    if (!rest_.empty()) bad("text behind its }");
-    if (!header.descr || !header.fortran_order || !header.shape)
-      bad("no descr, fortran_order or shape");
-    return header;
+    const std::size_t at = kPython.find(c);
+    json += at == kPython.npos ? c : kJson[at];
   }
-
- private:
-  [[noreturn]] void bad(const std::string& what) const {
-    refuse_npy(path_, "its header has ", safetensors::quoted(what), "; damaged, or no npy file");
-  }
-  void skip_blanks() {
-    rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size()));
-  }
-  bool accept(char c) {
-    skip_blanks();
-    if (!rest_.starts_with(c)) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-  void expect(char c) {
-    if (!accept(c)) bad(std::string("no ") + c + " where one is needed");
-  }
-  std::string quoted_text() {
-    const bool single = accept('\'');
-    if (!single) expect('"');
-    const std::size_t end = rest_.find(single ? '\'' : '"');
-    if (end == std::string_view::npos) bad("a text without an end");
-    std::string text(rest_.substr(0, end));
-    rest_.remove_prefix(end + 1);
-    return text;
-  }
-  bool truth() {
-    skip_blanks();
-    const bool yes = rest_.starts_with("True");
-    if (!yes && !rest_.starts_with("False")) bad("neither True nor False for fortran_order");
-    rest_.remove_prefix(yes ? 4 : 5);
-    return yes;
-  }
-  std::vector<std::uint64_t> sizes() {
-    std::vector<std::uint64_t> sizes;
-    expect('(');
-    while (!accept(')')) {
-      skip_blanks();
-      const std::size_t digits = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
-      const auto size = parse_number<std::uint64_t>(rest_.substr(0, digits));
-      if (!size) bad("a size that is no whole number >= 0");
-      rest_.remove_prefix(digits);
-      sizes.push_back(*size);
-      if (sizes.size() > std::size_t(kMaxRank)) bad("more than 8 sizes");
-      if (!accept(',')) {
-        expect(')');
-        break;
-      }
-    }
-    return sizes;
-  }
-
-  const std::string& path_;
-  std::string_view rest_;
-};
-
-// The header's text, and where the elements begin.
-std::pair<std::string, std::uint64_t> npy_header_text(const InputFile& file) {
-  constexpr std::uint64_t kShortest = 10, kLongest = 1'000'000;
-  const std::uint64_t given = std::min<std::uint64_t>(file.size(), 12);
-  std::string start(std::size_t(given), '\0');
-  file.read(0, std::as_writable_bytes(std::span(start)));
-  if (given < kShortest || !start.starts_with(kNpyMagic))
-    refuse_npy(file.path(), "it does not begin as an npy file does");
-  const int major = start[6];
-  if (major < 1 || major > 3)
-    refuse_npy(file.path(), "it has version ", major, " of the format; heed reads 1 to 3");
-  const std::uint64_t digits = major == 1 ? 2 : 4, begin = 8 + digits;
-  std::uint64_t length = 0;
-  if (given < begin) refuse_npy(file.path(), "it ends within its header: cut off");
-  std::memcpy(&length, &start[8], std::size_t(digits));
-  if (length > file.size() - begin || length > kLongest)
-    refuse_npy(file.path(), "it says a header of ", length, " bytes, ", file.size() - begin,
-               " follow: cut off, or no npy file");
-  std::string text(std::size_t(length), '\0');
-  file.read(begin, std::as_writable_bytes(std::span(text)));
-  return {text, begin + length};
+  return json;
 }
 
-// Of these sizes, one element for each `bytes` of the file's rest.
-std::vector<std::int64_t> npy_shape(const std::string& path, const NpyHeader& header,
-                                    std::uint64_t bytes, std::uint64_t left) {
-  std::uint64_t elements = 1, strides = 1;  // a size of 0 counts as 1 in strides
-  std::vector<std::int64_t> shape;
-  for (const std::uint64_t n : *header.shape) {
-    if (n > kMostElements || (n > 0 && strides > kMostElements / n))
-      refuse_npy(path, "its shape has more than 2^40 elements");
-    elements *= n;
-    strides *= std::max<std::uint64_t>(n, 1);
-    shape.push_back(std::int64_t(n));
-  }
-  if (elements * bytes != left)
-    refuse_npy(path, "its shape ", Shape(shape), " needs ", elements * bytes, " bytes of ",
-               *header.descr, ", ", left, " follow the header: cut off, or damaged");
-  return shape;
+// The header, and where the elements begin.
+std::pair<Json, std::size_t> read_npy_header(const std::string& path, std::string_view file) {
+  constexpr std::size_t kShortest = 10, kLongest = 1'000'000;
+  if (file.size() < kShortest || !file.starts_with(kNpyMagic))
+    refuse_npy(path, "it does not begin as an npy file does");
+  const int major = file[6];
+  if (major < 1 || major > 3)
+    refuse_npy(path, "it has version ", major, " of the format; heed reads 1 to 3");
+  const std::size_t begin = std::min<std::size_t>(major == 1 ? 10 : 12, file.size());
+  std::uint32_t length = 0;
+  std::memcpy(&length, &file[8], begin - 8);
+  if (length > file.size() - begin || length > kLongest)
+    refuse_npy(path, "it says a header of ", length, " bytes, ", file.size() - begin,
+               " follow: cut off, or no npy file");
+  Json header = Json::parse(as_json(file.substr(begin, length)), {.depth = 2, .length = kMaxRank});
+  return {std::move(header), begin + length};
+}
+
+// The array, once the header fits the file.
+Tensor read_npy(const std::string& path, std::string_view file) {
+  const auto [header, begin] = read_npy_header(path, file);
+  const Json *descr = header.find("descr"), *sizes = header.find("shape"),
+             *fortran = header.find("fortran_order");
+  if (!descr || !sizes || !fortran || !fortran->as<bool>() || header.entries().size() > 3)
+    throw JsonError("needs descr, shape, a fortran_order of True or False, and nothing more");
+  const auto type = std::find_if(std::begin(kNpyTypes), std::end(kNpyTypes),
+                                 [&](const NpyType& t) { return *descr == t.descr; });
+  if (type == std::end(kNpyTypes))
+    refuse_npy(path, "its elements are ", safetensors::shown(*descr),
+               "; convert them, in Python by numpy.save(file, a.astype('<f4'))");
+  const Shape shape = safetensors::shape_of(*sizes);
+  const std::uint64_t need = std::uint64_t(shape.numel()) * type->bytes, left = file.size() - begin;
+  if (need != left)
+    refuse_npy(path, "its shape ", shape, " needs ", need, " bytes of ", type->descr, ", ", left,
+               " follow the header: cut off, or damaged");
+  const auto elements = std::as_bytes(std::span(file).subspan(begin));
+  if (*fortran == false) return type->read(elements, shape);
+  std::vector<std::int64_t> turned(shape.begin(), shape.end());  // in C order
+  std::reverse(turned.begin(), turned.end());
+  std::vector<int> axes(turned.size());
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  return contiguous(permute(type->read(elements, turned), axes));
 }
 
 }  // namespace
@@ -227,28 +152,15 @@ void save_npy(const std::string& path, const Tensor& x) {
 }
 
 Tensor load_npy(const std::string& path) {
-  const InputFile file(path);
-  const auto [text, begin] = npy_header_text(file);
-  const NpyHeader header = NpyHeaderParser(path, text).parse();
-  const auto type = std::find_if(std::begin(kNpyTypes), std::end(kNpyTypes),
-                                 [&](const NpyType& t) { return t.descr == *header.descr; });
-  if (type == std::end(kNpyTypes))
-    refuse_npy(path, "its elements are ", safetensors::quoted(*header.descr),
-               "; convert them, in Python by numpy.save(file, a.astype('<f4'))");
-  const std::uint64_t left = file.size() - begin;
-  std::vector<std::int64_t> shape = npy_shape(path, header, type->bytes, left);
-  std::vector<int> axes;
-  if (*header.fortran_order) {  // C order of the axes turned around
-    std::reverse(shape.begin(), shape.end());
-    for (int i = int(shape.size()) - 1; i >= 0; --i) axes.push_back(i);
-  }
   try {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(left));
-    file.read(begin, bytes);
-    const Tensor x = type->read(bytes, shape);
-    return *header.fortran_order ? contiguous(permute(x, axes)) : x;
+    const InputFile input(path);
+    std::string file(std::size_t(input.size()), '\0');
+    input.read(0, std::as_writable_bytes(std::span(file)));
+    return read_npy(path, file);
+  } catch (const JsonError& e) {
+    refuse_npy(path, "its header ", e.what(), "; damaged, or no npy file");
   } catch (const std::bad_alloc&) {
-    refuse_npy(path, "it needs ", left, " bytes of memory, more than there is");
+    refuse_npy(path, "it needs more memory than there is");
   }
 }
 

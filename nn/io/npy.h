@@ -14,7 +14,7 @@ void save_npy(const std::string& path, const Tensor& x);
 
 /// Reads an array of either order: f4, f8 and b1 as they are, integers of any size but u8 as int64.
 /// IoError with path, what is wrong and what to do for anything else; the header is checked against
-/// the file's size before memory is taken.
+/// the file's size before memory is taken for the array.
 Tensor load_npy(const std::string& path);
 
 }  // namespace heed::nn

@@ -2,15 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
-
-#include "nn/io/json.h"
 
 namespace heed::nn::safetensors {
 
 std::string quoted(const std::string& text) {
   const std::string shown = Json(text.substr(0, 80)).dump(true);
   return text.size() > 80 ? shown + "..." : shown;
+}
+
+std::string shown(const Json& value) {
+  std::string text = value.dump(true);
+  if (text.size() > 80) text.replace(80, std::string::npos, "...");
+  return text;
+}
+
+autograd::Shape shape_of(const Json& sizes) {
+  constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
+  const auto bad = [&](const std::string& need) {
+    throw JsonError("has shape " + shown(sizes) + "; heed needs " + need);
+  };
+  if (!sizes.as<Json::Array>() || sizes.items().size() > autograd::kMaxRank)
+    bad("a list of at most 8 sizes");
+  autograd::Shape shape;
+  std::uint64_t elements = 1;  // a size of 0 counts as 1: strides must not overflow either
+  for (const Json& size : sizes.items()) {
+    const auto* n = size.as<std::uint64_t>();
+    if (!n) bad("integer sizes >= 0");
+    if (*n > kMaxElements || (*n > 0 && elements > kMaxElements / *n)) bad("at most 2^40 elements");
+    elements *= std::max<std::uint64_t>(*n, 1);
+    shape.push_back(std::int64_t(*n));
+  }
+  return shape;
 }
 
 // Within a text the quotes would be escaped: only the metadata's own entry is found.

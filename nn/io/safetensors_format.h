@@ -13,7 +13,9 @@
 #include <string_view>
 
 #include "autograd/base/dtype.h"
+#include "autograd/base/shape.h"
 #include "nn/io/crc32c.h"
+#include "nn/io/json.h"
 
 namespace heed::nn::safetensors {
 
@@ -29,8 +31,13 @@ inline constexpr Format kFormats[] = {{"F64", 8, autograd::float64},  {"I64", 8,
                                       {"F32", 4, autograd::float32},  {"F16", 2, autograd::float32},
                                       {"BF16", 2, autograd::float32}, {"BOOL", 1, autograd::bool8}};
 
-/// Text from a file, fit for one line of a message.
+/// Text or a value from a file, fit for one line of a message.
 std::string quoted(const std::string& text);
+std::string shown(const Json& value);
+
+/// The shape that a file states. JsonError to follow a tensor's name: "has shape [-1]; heed needs
+/// integer sizes >= 0".
+autograd::Shape shape_of(const Json& sizes);
 
 inline constexpr const char* kChecksumKey = "heed_checksum";
 inline constexpr std::string_view kChecksumPrefix = "crc32c:", kNoChecksum = "00000000";

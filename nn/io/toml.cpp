@@ -11,6 +11,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
+#include "nn/io/json.h"
 #include "nn/io/nearest.h"
 
 namespace heed::nn {
@@ -138,17 +139,9 @@ std::string toml_line(const Setting& setting) {
   const bool text = setting.kind == Kind::kText || setting.kind == Kind::kChoice ||
                     setting.kind == Kind::kSpan || setting.kind == Kind::kNameOrReal;
   if (!text || number) return setting.key + " = " + value + "\n";
-  std::string quoted;
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      quoted += {'\\', c};
-    else if (byte < 0x20 || byte == 0x7f)
-      quoted += fmt::format("\\u{:04X}", byte);
-    else
-      quoted += c;
-  }
-  return setting.key + " = \"" + quoted + "\"\n";
+  std::string quoted = Json(value).dump();  // a text of TOML but for U+007F
+  for (std::size_t at; (at = quoted.find('\x7f')) != quoted.npos;) quoted.replace(at, 1, "\\u007F");
+  return setting.key + " = " + quoted + "\n";
 }
 
 }  // namespace heed::nn

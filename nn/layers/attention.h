@@ -26,7 +26,7 @@ struct EnumNames<AttentionForm> {
       {AttentionForm::kPackedHeads, "packed_heads"},
       {AttentionForm::kPerHead, "per_head"}};
 };
-/// What q k^T is multiplied by.
+/// Factor of q k^T.
 enum class ScaleRule {
   kInvSqrtHead,   ///< 1/sqrt(d_head): scores of N(0, 1) entries have variance 1
   kNone,          ///< 1
@@ -43,8 +43,8 @@ struct EnumNames<ScaleRule> {
       {ScaleRule::kInvSqrtModel, "1/sqrt-d-model"},
       {ScaleRule::kLearned, "learned"}};
 };
-/// One place more in each softmax's denominator, with a value of 0: a head that finds nothing to
-/// look at looks there. Rows of the pattern, which leaves it out, sum to less than 1.
+/// Attention sink: an extra softmax term with value 0, so that a head can attend to nothing. Rows
+/// of the pattern, which leaves it out, sum to less than 1.
 enum class Sink {
   kNone,
   kZero,     ///< with the score 0: exp(s_i) / (1 + sum exp(s_j)), "softmax-one" (Miller 2023)
@@ -155,10 +155,10 @@ struct MultiHeadAttention : Module {
   Tensor merge_heads(const Tensor& z) const;  // [B, T, H, d_value] -> [B, T, d_model]
 };
 
-/// The same layer stored in another form: `weights` as `options` say, the result for options with
-/// form = `to`, independent of them. Reshapes, permutes and concatenates only: nothing is lost.
-/// ValueError where `to` cannot hold it: packed_heads with kv_heads != heads, either packed form
-/// with some of the q, k, v biases.
+/// Returns the weights of a layer with these options in another form, for options with form = `to`,
+/// in memory of their own. Reshapes, permutes and concatenates only: nothing is lost. ShapeError
+/// unless the weights are those of the options. ValueError where `to` cannot hold it: packed_heads
+/// with kv_heads != heads, either packed form with some of the q, k, v biases.
 AttentionWeights convert(const AttentionWeights& weights,
                          const MultiHeadAttention::Options& options, AttentionForm to);
 

@@ -18,7 +18,7 @@ using enum AttentionForm;
 
 using Triple = std::array<Tensor, 3>;  // of q, of k and of v
 
-// What every form holds, as matrices for linear(); biases may be undefined.
+// Contents of every form, as matrices for linear(); biases may be undefined.
 struct Projections {
   Triple weight = {};              // [H d_head, D], [Hkv d_head, D], [Hkv d_value, D]
   Triple bias = {};                // their rows
@@ -36,7 +36,7 @@ Triple unpack_rows(const Tensor& packed, const Options& o) {
   return {slice(packed, 0, 0, q), slice(packed, 0, q, q + k), slice(packed, 0, q + k, q + k + v)};
 }
 
-// The same of packed heads [H, 2 d_head + d_value, ...].
+// q, k and v of packed heads [H, 2 d_head + d_value, ...].
 Triple unpack_heads(const Tensor& packed, const Options& o) {
   const auto part = [&](std::int64_t begin, std::int64_t end) {
     const Tensor x = slice(packed, 1, begin, end);
@@ -52,13 +52,13 @@ Tensor head_rows(const Tensor& w) { return reshape(mT(w), {w.size(0) * w.size(2)
 Tensor per_head(const Tensor& rows, std::int64_t heads) {
   return mT(reshape(rows, {heads, rows.size(0) / heads, rows.size(1)}));
 }
-// The same for what may be no bias.
+// Likewise for biases, which may be undefined.
 Tensor flat(const Tensor& bias) { return bias.defined() ? reshape(bias, {-1}) : bias; }
 Tensor per_head_bias(const Tensor& bias, std::int64_t heads) {
   return bias.defined() ? reshape(bias, {heads, -1}) : bias;
 }
 
-// Differentiable: what a forward pass multiplies its inputs by.
+// Returns the weights that a forward pass multiplies its inputs by; differentiable.
 Projections read_in(const AttentionWeights& w, const Options& o) {
   Projections p;
   const bool packed_bias = w.in_proj_bias.defined();
@@ -84,7 +84,7 @@ Projections read_in(const AttentionWeights& w, const Options& o) {
   return p;
 }
 
-// The same for what merges the heads.
+// Likewise the weights that merge the heads.
 void read_out(Projections& p, const AttentionWeights& w, const Options& o) {
   const bool heads = o.form == kPerHead;
   p.out = heads ? mT(reshape(w.W_O, {o.heads * o.d_value, o.d_model})) : w.out_proj_weight;
@@ -136,27 +136,24 @@ AttentionWeights write(const Projections& p, const Options& o) {
   return w;
 }
 
-// Says which of the weights is not what a layer of these options has.
+// Throws ShapeError for the first of the weights that a layer of these options has otherwise.
 void check_fits(AttentionWeights got, const Options& o) {
-  Generator scratch;  // only the shapes are looked at
-  AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
-  std::vector<Tensor> shapes;
-  wanted.visit([&](std::string_view, Tensor& x) { shapes.push_back(x); });
-  std::size_t next = 0;
-  const auto shape_of = [](const Tensor& x) {
-    std::ostringstream out;
-    if (x.defined())
-      out << x.shape();
-    else
-      out << "none";
-    return out.str();
+  const auto shapes_of = [](AttentionWeights& weights) {
+    std::vector<std::pair<std::string, std::string>> shapes;
+    weights.visit([&](std::string_view name, const Tensor& x) {
+      std::ostringstream shape;
+      x.defined() ? shape << x.shape() : shape << "none";
+      shapes.emplace_back(name, shape.str());
+    });
+    return shapes;
   };
-  got.visit([&](std::string_view name, Tensor& x) {
-    const Tensor& want = shapes[next++];
-    const bool fits = x.defined() == want.defined() && (!x.defined() || x.shape() == want.shape());
-    check(fits, "convert", "a layer of these options has ", name, " ", shape_of(want), ", got ",
-          shape_of(x), "; give the options that the weights were made with");
-  });
+  Generator scratch;  // only the shapes are compared
+  AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
+  const auto has = shapes_of(got), needs = shapes_of(wanted);
+  for (std::size_t i = 0; i < has.size(); ++i)
+    check(has[i] == needs[i], "convert", "a layer of these options has ", needs[i].first, " ",
+          needs[i].second, ", got ", has[i].second,
+          "; give the options that the weights were made with");
 }
 
 }  // namespace

@@ -98,13 +98,7 @@ const Check kMlp(
     "nn.MLP",
     [](SampleGen& g) -> Samples {
       Samples samples;
-      const std::pair<Activation, std::string> activations[] = {
-          {Activation::kGelu, "gelu"},
-          {Activation::kGeluTanh, "gelu, tanh"},
-          {Activation::kRelu, "relu"},
-          {Activation::kSilu, "silu"},
-          {Activation::kSwiglu, "SwiGLU"}};
-      for (const auto& [activation, name] : activations)
+      for (const auto& [activation, name] : EnumNames<Activation>::kTable)
         samples.push_back(module_sample<MLP>(
             name, {.dim = 3, .hidden = 5, .activation = activation, .dtype = float64},
             g.normal({2, 3}), kCall));
@@ -119,11 +113,8 @@ const Check kAttentionLayer(
     "nn.MultiHeadAttention",
     [](SampleGen& g) -> Samples {
       Samples samples;
-      const std::pair<A, std::string> forms[] = {{A::kPackedQKV, "packed_qkv"},
-                                                 {A::kSeparate, "separate"},
-                                                 {A::kPackedHeads, "packed_heads"},
-                                                 {A::kPerHead, "per_head"}};
-      for (const auto& [form, name] : forms) {
+      for (const auto& [form, form_name] : EnumNames<A>::kTable) {
+        const std::string name = form_name;
         auto o = attention_options(form);
         samples.push_back(
             module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
@@ -212,12 +203,9 @@ const Check kBlock(
     "nn.Block",
     [](SampleGen& g) -> Samples {
       Samples samples;
-      for (const NormPlacement norm :
-           {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
+      for (const auto& [norm, name] : EnumNames<NormPlacement>::kTable)
         samples.push_back(
-            module_sample<Block>(norm == NormPlacement::kPre    ? "pre-LN"
-                                 : norm == NormPlacement::kPost ? "post-LN"
-                                                                : "no norm",
+            module_sample<Block>(std::string("norm ") + name,
                                  {.attention = attention_options(A::kPackedQKV), .norm = norm},
                                  g.apart({1, 3, 4}), kCall));
       Block::Options o{.attention = attention_options(A::kSeparate)};
@@ -225,10 +213,9 @@ const Check kBlock(
       o.mlp_ratio = 1.25, o.activation = Activation::kSwiglu, o.residual_scale = 0.4;
       for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost}) {
         o.norm = norm, o.norm_kind = NormKind::kRMSNorm;
-        samples.push_back(module_sample<Block>(norm == NormPlacement::kPre
-                                                   ? "pre-RMSNorm, SwiGLU, scaled residual"
-                                                   : "post-RMSNorm, SwiGLU",
-                                               o, g.apart({1, 3, 4}), kCall));
+        samples.push_back(
+            module_sample<Block>("norm " + enum_name(norm) + ", RMSNorm, SwiGLU, scaled residual",
+                                 o, g.apart({1, 3, 4}), kCall));
       }
       return samples;
     },
@@ -250,15 +237,11 @@ const Check kTransformer(
       o.tied = true;
       samples.push_back(module_sample<Transformer>("tied head, loss", o, g.normal({1}), loss));
       o.mlp = false;
-      o.positions = Positions::kRope;
-      const std::pair<Positions, std::string> positions[] = {{Positions::kRope, "RoPE"},
-                                                             {Positions::kSinusoidal, "sinusoidal"},
-                                                             {Positions::kAlibi, "ALiBi"},
-                                                             {Positions::kNone, "no positions"}};
-      for (const auto& [kind, name] : positions) {
+      for (const Positions kind :
+           {Positions::kRope, Positions::kSinusoidal, Positions::kAlibi, Positions::kNone}) {
         o.positions = kind;
-        samples.push_back(
-            module_sample<Transformer>("attention only, " + name, o, g.apart({1, 3, 4}), run));
+        samples.push_back(module_sample<Transformer>("attention only, positions " + enum_name(kind),
+                                                     o, g.apart({1, 3, 4}), run));
       }
       return samples;
     },

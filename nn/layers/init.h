@@ -28,7 +28,7 @@ void kaiming_uniform(const Tensor& p, double a, Generator& g = default_generator
 /// columns]; ShapeError else.
 void orthogonal(const Tensor& p, Generator& g = default_generator());
 
-/// As torch.nn.Linear: weight [out, in] ~ kaiming_uniform(a = sqrt(5)), that is U(-w, w) with
+/// Draws as torch.nn.Linear: weight [out, in] ~ kaiming_uniform(a = sqrt(5)), that is U(-w, w) with
 /// w = 1/sqrt(in); then bias [out], if defined, from the same range.
 void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_generator());
 

@@ -21,7 +21,7 @@ class KVCache {
   struct Options {
     std::int64_t layers = 1, batch = 1, heads = 1, capacity, d_head;  ///< heads of k and v
     std::int64_t d_value = 0;                                         ///< 0: d_head
-    /// Memory for so many tokens more: tokens that are held move only once in spare + 1 drops.
+    /// Memory for this many more tokens: held tokens then move only once in spare + 1 drops.
     std::int64_t spare = 0;
     autograd::DType dtype = autograd::float32;
   };
@@ -37,7 +37,7 @@ class KVCache {
   const Options& options() const { return options_; }
   /// Tokens that every layer holds.
   std::int64_t length() const { return length_; }
-  /// Of the next token: those held and those dropped stand before it.
+  /// Position of the next token: the number of tokens held and dropped.
   std::int64_t position() const { return dropped_ + length_; }
   /// Forgets all tokens and keeps the memory.
   void clear() { length_ = first_ = dropped_ = 0; }

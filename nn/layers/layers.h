@@ -85,7 +85,7 @@ struct RMSNorm : Module {
   }
 };
 
-/// What a Norm is.
+/// Kind of a Norm.
 enum class NormKind { kLayerNorm, kRMSNorm };
 template <>
 struct EnumNames<NormKind> {
@@ -113,7 +113,7 @@ struct Norm : Module {
   }
 };
 
-/// Between an MLP's matrices.
+/// Function between an MLP's matrices.
 enum class Activation {
   kGelu,      ///< exact (Hendrycks & Gimpel 2016)
   kGeluTanh,  ///< GPT-2's approximation of it

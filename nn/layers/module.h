@@ -62,7 +62,7 @@ std::int64_t count_parameters(const M& module) {
   return n;
 }
 
-/// Whether a parameter of this name is added: "...bias", or TransformerLens' "...b_Q".
+/// Returns whether the name is that of a bias: "...bias", or TransformerLens' "...b_Q".
 inline bool is_bias(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
   return last.ends_with("bias") || last.starts_with("b_");

@@ -42,8 +42,8 @@ Probe::Probe() : entries_(std::make_shared<std::map<std::string, Entry>>()) {}
 
 Probe::Entry& Probe::requested(const std::string& site) {
   check<ValueError>(!site.ends_with(kGrad), "probe", "'", site,
-                    "' is no site but the gradient of one; name the site, and its gradient can be "
-                    "read after a backward pass");
+                    "' is a gradient, not a site; record the site instead, and read its gradient "
+                    "after a backward pass");
   return (*entries_)[site];
 }
 

@@ -53,9 +53,9 @@ class Probe {
   // For modules whose kernel computes a site's value inside, and can write it out. Both count as
   // reaching the site.
   using Observer = std::function<void(const Tensor&)>;
-  /// Whether the value has to be replaced: then the kernel does not do.
+  /// Returns whether the value is to be replaced, which a kernel cannot do inside.
   bool replaces(const std::string& site);
-  /// What takes the value and the gradient of a recorded site; empty if it is not recorded.
+  /// Return the observers of a site's value and gradient; empty if the site is not recorded.
   Observer value_observer(const std::string& site);
   Observer gradient_observer(const std::string& site);
 

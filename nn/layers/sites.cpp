@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kBlocks = "blocks.";
 
-// Nothing for a text of another form.
+// Returns nothing for a text of another form.
 std::optional<HeadIndex> read_head(std::string_view text) {
   const std::size_t h = text.find('H');
   if (!text.starts_with('L') || h == std::string_view::npos) return {};
@@ -35,7 +35,7 @@ void check_head(std::string_view what, const HeadIndex& h, std::int64_t layers,
                 std::int64_t heads) {
   heed::check<autograd::ValueError>(
       h.layer >= 0 && h.layer < layers && h.head >= 0 && h.head < heads, what, "'", head_name(h),
-      "' is no head of this model, which has L0H0 to ", head_name({layers - 1, heads - 1}));
+      "' is not a head of this model, which has L0H0 to ", head_name({layers - 1, heads - 1}));
 }
 
 std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text,

@@ -8,7 +8,7 @@
 
 namespace heed::nn {
 
-/// Where a block normalizes: before each sublayer (GPT-2), after the residual sum (Vaswani et al.
+/// Place of a block's norms: before each sublayer (GPT-2), after the residual sum (Vaswani et al.
 /// 2017), or nowhere.
 enum class NormPlacement { kPre, kPost, kNone };
 template <>
@@ -35,15 +35,15 @@ struct EnumNames<Positions> {
       {Positions::kNone, "none"}};
 };
 
-/// Whether tokens are placed against each other alone, so that those before them may go: rope,
-/// alibi, none. A table has no row for what lies beyond its end.
+/// Returns whether positions are relative (rope, alibi, none), so that the oldest tokens of a cache
+/// can be dropped. A table has no row for positions beyond its end.
 bool are_relative(Positions positions);
 
 /// Row p, columns 2i and 2i + 1: sin and cos of p / 10000^(2i / dim) -> [count, dim], float32 or
 /// float64 (Vaswani et al. 2017, section 3.5).
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
 
-/// What each sublayer's output is multiplied by before it is added to the stream.
+/// Factor of each sublayer's output before it is added to the stream.
 enum class ResidualRule {
   kInvSqrtDepth,  ///< 1/sqrt(2 layers): the stream's variance does not grow with depth
 };
@@ -129,7 +129,7 @@ struct Transformer : Module {
   Tensor operator()(const Tensor& ids, const ForwardContext& ctx = {}) const {
     return forward(ids, ctx);
   }
-  /// The same from embeddings [B, T, d_model] on: for gradients with respect to inputs.
+  /// Runs the model from embeddings [B, T, d_model] on: for gradients with respect to inputs.
   Tensor forward_embedded(const Tensor& embedded, const ForwardContext& ctx = {}) const;
   /// An empty cache for `context` tokens of each of `batch` sequences; spare as KVCache's.
   KVCache cache(std::int64_t batch = 1, std::int64_t spare = 0) const;
@@ -143,8 +143,8 @@ struct Transformer : Module {
   }
 };
 
-/// The same model with its attention stored in another form. Optimizers of the old parameters do
-/// not know the new ones.
+/// Returns the model with its attention stored in another form. The parameters are new tensors,
+/// which optimizers of the old ones do not update.
 Transformer convert(Transformer model, AttentionForm to);
 
 }  // namespace heed::nn

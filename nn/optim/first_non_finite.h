@@ -1,4 +1,5 @@
-// Whether a tensor holds a NaN or an infinity. Which op made it: autograd/graph/first_non_finite.h.
+// Finds a NaN or an infinity in a tensor. autograd/graph/first_non_finite.h finds the op that made
+// it.
 #pragma once
 
 #include <string>

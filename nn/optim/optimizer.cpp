@@ -19,19 +19,6 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 13;  // elements a thread takes at once
 
-[[noreturn]] void fail_non_finite(std::string_view op, const std::vector<NamedTensor>& parameters,
-                                  double norm) {
-  for (const auto& [name, p] : parameters) {
-    const Tensor g = p.grad();
-    const std::string what = g.defined() ? first_non_finite(g) : "";
-    if (!what.empty())
-      fail<NumericError>(op, "the gradient of ", name, " ", p.shape(), " is ", what,
-                         "; lower the learning rate, or look for the op that made it");
-  }
-  fail<NumericError>(op, "the norm of the gradients is ", norm,
-                     ": finite, but too large for float64");
-}
-
 }  // namespace
 
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
@@ -120,8 +107,9 @@ double Optimizer::step(const StepOptions& options) {
   return norm;
 }
 
-// Whether no update can come near the largest float: a step multiplies by less than 1e3 and divides
-// by more than 1e-15. Else what it changes is kept, and looked at.
+// Returns whether no update can come near the largest float: a step multiplies by less than 1e3 and
+// divides by more than 1e-15. Otherwise step() keeps a copy of what it changes and checks the
+// result.
 bool Optimizer::stays_finite(double lr) const {
   constexpr double kLarge = 1e15;
   double decay = 1;
@@ -172,12 +160,15 @@ double Optimizer::measure() {
   for_each_chunk([](const Slot& slot, Chunk& c) { c.squares = squares_in(slot.grad, c); });
   const double norm = norm_of_chunks();
   if (std::isfinite(norm)) return norm;
-  std::vector<NamedTensor> parameters;
-  for (Slot& slot : slots_) {
-    parameters.push_back(slot.parameter);
-    slot.grad = {};
+  for (Slot& slot : slots_) slot.grad = {};
+  for (const Slot& slot : slots_) {
+    const auto& [name, p] = slot.parameter;
+    const std::string what = p.grad().defined() ? first_non_finite(p.grad()) : "";
+    check<NumericError>(what.empty(), name_, "the gradient of ", name, " ", p.shape(), " is ", what,
+                        "; lower the learning rate, or look for the op that made it");
   }
-  fail_non_finite(name_, parameters, norm);
+  fail<NumericError>(name_, "the norm of the gradients is ", norm,
+                     ": finite, but too large for float64");
 }
 
 void Optimizer::zero_grad() const {

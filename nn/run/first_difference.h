@@ -1,4 +1,4 @@
-// Where two runs part: the first weight that differs, bit by bit.
+// The first weight in which two runs differ, bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct WeightDifference {
   double a, b;
 };
 
-/// The first number, in the order of `a`, whose bits differ. IoError naming both files if one has a
-/// tensor that the other has not, or of another shape or dtype.
+/// Returns the first number, in the order of `a`, whose bits differ. IoError that names both files
+/// unless both have the same tensors with the same shapes and dtypes.
 std::optional<WeightDifference> first_difference(const SafeTensors& a, const SafeTensors& b);
 
 /// Two runs, checkpoint by checkpoint.
@@ -31,7 +31,7 @@ struct RunsDifference {
 };
 
 /// Compares the checkpoints of equal steps in order, then the final weights if both runs have them
-/// and they say that they are of one step, and stops where something differs. IoError as
+/// at the same step. Stops at the first difference. IoError as
 /// first_difference, or for a file that cannot be read.
 RunsDifference compare_weights(const std::filesystem::path& run_a,
                                const std::filesystem::path& run_b);

@@ -16,10 +16,10 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
 
   bool held() const { return state_ == State::kHeld; }
-  /// Locked by another process.
+  /// Whether the directory is locked by another process.
   bool taken() const { return state_ == State::kTaken; }
-  /// Whether the path still leads to the directory that was opened. Another process may have
-  /// removed that one since.
+  /// Returns whether the path still leads to the locked directory, which another process may have
+  /// removed since.
   bool is_of(const std::filesystem::path& folder) const;
 
  private:
@@ -28,7 +28,7 @@ class FolderLock {
   State state_;
 };
 
-/// Whether a FolderLock holds this directory at this moment.
+/// Returns whether a FolderLock holds this directory now.
 bool is_taken(const std::filesystem::path& folder);
 
 }  // namespace heed::nn

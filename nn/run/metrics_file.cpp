@@ -75,8 +75,8 @@ void MetricsLog::append(const std::vector<MetricsRow>& history) {
   if (rows_ == history.size()) return;
   // A file whose directory is gone could still be written.
   const std::filesystem::path folder = file_.parent_path();
-  check<IoError>(::access(folder.empty() ? "." : folder.c_str(), F_OK) == 0, folder.string(),
-                 "is gone: ", std::strerror(errno),
+  const bool there = ::access(folder.empty() ? "." : folder.c_str(), F_OK) == 0;  // sets errno
+  check<IoError>(there, folder.string(), "is gone: ", std::strerror(errno),
                  "; the run's folder was moved or removed while it trains");
   for (; rows_ < history.size(); ++rows_) write(csv_line(history[rows_]));
 }

@@ -10,11 +10,11 @@
 
 namespace heed::nn {
 
-/// A header, then a line per row; empty where NaN. Numbers have 17 digits and there are no times:
-/// two equal runs have equal files.
+/// Returns a header and a line per row; NaN is an empty field. Numbers have 17 digits and no column
+/// is a time, so two equal runs have equal files.
 std::string metrics_csv(const std::vector<MetricsRow>& history);
 /// Reads what metrics_csv() wrote. A column that the text lacks is NaN, one that is not known is
-/// ignored, a last line without its end, which a kill has torn, does not count. IoError that names
+/// ignored, and so is a last line without a line break, which a kill has torn. IoError that names
 /// `path` for other text.
 std::vector<MetricsRow> parse_metrics_csv(const std::string& text, const std::string& path);
 

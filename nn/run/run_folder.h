@@ -20,8 +20,8 @@ struct CheckpointFile {
   std::filesystem::path file;
 };
 
-/// Whether the task of an opened run must make sequences. Prompts alone need no text file: its
-/// vocabulary is in the metadata of the weights.
+/// Use of an opened run's task. Prompts alone need no text file: its vocabulary is in the metadata
+/// of the weights.
 enum class Use { kPrompts, kSequences };
 
 /// A run that was opened to be evaluated, continued with prompts or studied.
@@ -52,11 +52,11 @@ class RunFolder {
                                            kState,           kMetrics,     kOldMetrics,
                                            kAudit,           kLossPicture, kAttentionPicture,
                                            kCausalityPicture};
-  /// Whether a file inside kCheckpoints has the name of a checkpoint: "000200.safetensors".
+  /// Returns whether a name inside kCheckpoints is that of a checkpoint: "000200.safetensors".
   static bool is_checkpoint(std::string_view name);
 
   enum class State {
-    kNew,       ///< not a run: there is no kConfig
+    kNew,       ///< not a run: it has no kConfig
     kUnsaved,   ///< begun, and killed before its first save
     kSaved,     ///< a resume continues it
     kFinished,  ///< trained to its end: a resume has nothing to do, unless it is made longer
@@ -78,43 +78,43 @@ class RunFolder {
   std::string text() const { return path_.string(); }
   std::filesystem::path file(std::string_view name) const { return path_ / name; }
 
-  /// Whether it has a kConfig, as every run has from its start.
+  /// Returns whether there is a kConfig, as in every run from its start.
   bool is_run() const;
-  /// Whether it has weights: the run came as far as its first save.
+  /// Returns whether there are weights: the run came as far as its first save.
   bool has_saved() const;
   State state() const;
-  /// When it was saved last; nothing if it never was.
+  /// Time of the last save; nothing if there was none.
   std::optional<std::filesystem::file_time_type> last_saved() const;
-  /// The step of kState, which a resume continues from; nothing if there is no such file.
+  /// Step of kState, from which a resume continues; nothing without that file.
   std::optional<std::int64_t> saved_step() const;
-  /// The step that the run was finished with; nothing if it is not finished.
+  /// Last step of a finished run; nothing if it is not finished.
   std::optional<std::int64_t> finished_step() const;
 
-  /// Its configuration, as it was written.
+  /// Reads and validates kConfig.
   RunConfig config() const;
-  /// The rows of kMetrics. A run that trains, or was killed, has more of them than it has saved.
+  /// Reads kMetrics. A run that trains, or was killed, has more rows than its last save.
   std::vector<MetricsRow> metrics() const;
-  /// Its checkpoints by step; other files are ignored. IoError also for two files of one step.
+  /// Returns the checkpoints by step and ignores other files. IoError also for two files of one
+  /// step.
   std::vector<CheckpointFile> checkpoints() const;
-  /// kModel and its step; nothing if there is no such file or it does not say its step.
+  /// Returns kModel and its step; nothing without that file or if its metadata have no step.
   std::optional<CheckpointFile> last_weights() const;
-  /// Names of the weights that it has, for open(): kModel, kBest, the last checkpoint.
+  /// Returns the names of its weights, for open(): kModel, kBest, the last checkpoint.
   std::vector<std::string> weights() const;
-  /// Model and task, with the weights of a file inside. IoError also if the configuration is not
-  /// that of the weights, and if the text that kSequences needs is gone or changed.
+  /// Returns model and task, with the weights of a file inside. IoError also if the weights were
+  /// trained with another configuration, and if the text that kSequences needs is gone or changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
   /// Reads what save() wrote. `moved` is where a text or its lines are now, if not at the path in
-  /// kConfig. `warnings`, if given, grows by what a user should know: that other bits follow, and
-  /// why.
+  /// kConfig. Appends to `warnings`, if given, each reason why the run will continue with other
+  /// bits.
   Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr) const;
-  /// Trainer::from(load()): continues bit for bit on the same binary and SIMD target. A run on a
-  /// task of one's `own` needs it again.
+  /// Returns Trainer::from(load()): continues bit for bit on the same binary and SIMD target. `own`
+  /// is the task of a run that was made with a user's own one.
   Trainer resume(std::unique_ptr<Task> own = nullptr) const;
 
-  /// Writes kConfig and kState, which load() reads, then what others read: kMetrics, kBest and
-  /// kModel. `notes` go into kConfig as comments. NumericError, and nothing is written, unless all
-  /// weights are finite.
+  /// Writes kConfig and kState, which load() reads, then kMetrics, kBest and kModel. `notes` go
+  /// into kConfig as comments. NumericError, and nothing is written, unless all weights are finite.
   void save(const Snapshot& snapshot, const std::vector<std::string>& notes = {}) const;
   void save_config(const RunConfig& config, const std::vector<std::string>& notes) const;
   /// Writes kMetrics and kBest only: for an evaluation that a longer run would not have, and that

@@ -24,8 +24,8 @@ void write_snapshot(const Snapshot& snapshot, const std::string& path);
 /// The snapshot in a file that write_snapshot() wrote, for `config`. Its history may have fewer
 /// columns than today's: the missing ones are NaN. IoError unless its parts fit together.
 Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config);
-/// What decides bits and has changed since the file was written: compiler, SIMD target, a checksum
-/// that is missing. A sentence each.
+/// Returns a sentence for each change since the file was written that decides bits (compiler, SIMD
+/// target), and one for a missing checksum.
 std::vector<std::string> snapshot_warnings(const SafeTensors& file, const RunConfig& config);
 
 }  // namespace heed::nn

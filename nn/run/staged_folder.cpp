@@ -21,7 +21,7 @@ constexpr const char *kStaging = ".staging", *kPublish = ".publish";
 // A file in both, which shows that heed made the directory. It is empty until the commit and then
 // has a line for each file: "- NAME" of the earlier result, to be removed, "+ NAME" of the new one.
 constexpr const char* kJournal = "heed-journal";
-// What commit 1a44110 called a run's .publish.
+// Name of .publish in runs of heed 0.1, up to commit 1a44110.
 constexpr const char* kOlderPublish = "new-run.whole";
 
 // Calls f. Its errors of the file system become IoErrors.
@@ -41,7 +41,7 @@ bool is_directory_itself(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
-// Whether this .staging or .publish is heed's: a user may have a directory of the same name.
+// Returns whether this .staging or .publish is heed's: a user may have a directory of that name.
 bool is_ours(const fs::path& folder) {
   std::error_code ignored;
   return is_directory_itself(folder) &&

@@ -21,9 +21,9 @@ namespace heed::nn {
 
 /// The files of one kind of result. All others in the directory belong to the user and stay.
 struct ResultFiles {
-  /// Each result has one of these at least. Where none is, there is no result to replace.
+  /// Each result has at least one of these. A directory without them has no result to replace.
   std::vector<std::string> marks;
-  /// Whether a result may have a file of this name, as "loss.png" or "npy/q.npy".
+  /// Returns whether a result may have a file of this name, as "loss.png" or "npy/q.npy".
   std::function<bool(const std::string& name)> contains;
   std::string subfolder = "";  ///< the only one that a result has, as "npy", or ""
 };
@@ -46,8 +46,8 @@ class StagedFolder {
 
   const std::filesystem::path& folder() const { return folder_; }
   bool holds_result() const;
-  /// Where to write the new files, with write_file(). Made by the first call: IoError; ValueError
-  /// if the subfolder is a symbolic link, through which nothing is removed.
+  /// Directory for the new files, to be written with write_file(). The first call makes it:
+  /// IoError; ValueError if the subfolder is a symbolic link, through which nothing is removed.
   std::filesystem::path staging();
   /// Replaces the result in the directory, if any, by the files in staging(). Returns the places
   /// that `staged`, some of them, have then. IoError: either nothing has changed or, if the new
@@ -63,8 +63,8 @@ class StagedFolder {
   std::optional<FolderLock> lock_;
 };
 
-/// For who reads a directory: finishes a publication that was killed after its commit, and waits up
-/// to 2 s for one that is going on. FolderInUse; IoError.
+/// Finishes a publication that was killed after its commit, and waits up to 2 s for one in
+/// progress. Call it before reading a directory. FolderInUse; IoError.
 void finish_publication(const std::filesystem::path& folder);
 
 }  // namespace heed::nn

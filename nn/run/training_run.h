@@ -32,7 +32,7 @@ struct TrainingObserver {
   virtual void on_evaluation(const TrainingRun&, const Evaluation&) {}
   /// During an evaluation, after each chunk of `total` sequences. `all`: of the last one.
   virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
-  /// What a user should know; the run continues.
+  /// A warning for the user; the run continues.
   virtual void on_warning(const std::string&) {}
   /// At the end of a run that was not stopped, before it is marked as finished: a process that is
   /// killed here comes back to it.
@@ -44,7 +44,7 @@ struct TrainingOptions {
   double save_seconds = 15;     ///< least time between saves at evaluations
   double longest_unsaved = 60;  ///< most seconds without a save
   std::vector<std::string> notes = {};  ///< comments in config.toml
-  /// Asked after each step and within evaluations: true stops and saves the run. Empty: never.
+  /// Called after each step and within evaluations; true stops and saves the run. Empty: never.
   std::function<bool()> stop_requested = {};
   /// The processes that train together, which the trainer has joined; null: one process alone.
   RankSession* ranks = nullptr;
@@ -57,13 +57,13 @@ struct TrainingResult {
   std::optional<Evaluation> comparable = {};  ///< the same on the sequences of the history
 };
 
-/// A model that is not causal: it sees what it should predict.
+/// The model is not causal: it reads the tokens that it should predict.
 struct LeakError : autograd::Error {
   using Error::Error;
 };
 
-/// One call of training. Its folder keeps the run: a kill at any moment leaves what the last save
-/// wrote, from which RunFolder::resume() continues with the same bits.
+/// One call of training. A kill at any moment leaves the last save in its folder, from which
+/// RunFolder::resume() continues with the same bits.
 class TrainingRun {
  public:
   /// Trainer and observer must outlive this. The folder must exist; it is saved to if it has no
@@ -81,10 +81,10 @@ class TrainingRun {
   const RunFolder& folder() const { return folder_; }
   const TrainingOptions& options() const { return options_; }
   const std::optional<Evaluation>& last_evaluation() const { return last_; }
-  /// Since this was made.
+  /// Seconds since this was made.
   double seconds() const;
   std::int64_t steps() const { return steps_; }  ///< taken by this call
-  /// Over the time of steps alone; 0 before the first.
+  /// Tokens per second, over the time of steps alone; 0 before the first.
   double tokens_per_second() const;
   /// Seconds that the steps to come will take; NaN before the first.
   double seconds_left() const;

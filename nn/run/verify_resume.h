@@ -1,4 +1,4 @@
-// A resumed run has the bits of one that was never stopped: shown by training both.
+// Verifies that a resumed run has the bits of one that was never stopped, by training both.
 #pragma once
 
 #include <filesystem>
@@ -25,8 +25,8 @@ struct ResumeCheck {
 /// Trains the first n = min(steps, 40) steps of this configuration twice: straight with 1 thread,
 /// and n / 2 of them, a save in `folder`, the rest with 2 threads; saves at other steps, too.
 /// Compares every row of the history, weight, moment, best weight and random stream bit for bit.
-/// `watch` gets the steps done, of all. `changed(folder)`, if given, runs between the save and the
-/// resume: a test damages the save there. Errors as Trainer.
+/// `watch` receives the steps done and all steps. `changed(folder)`, if given, is called between
+/// the save and the resume, so that a test can damage the save. Errors as Trainer.
 ResumeCheck verify_resume(RunConfig config, const RunFolder& folder, const WorkWatch& watch = {},
                           const std::function<void(const RunFolder&)>& changed = {});
 

@@ -21,8 +21,7 @@ double seconds_of_all(const RunFolder& run, std::int64_t steps) {
   try {
     const Json result = Json::parse(read_file(file.string()));
     const Json *seconds = result.find("seconds"), *trained = result.find("steps");
-    const bool of_all = trained && trained->is_count() && trained->integer() == steps;
-    if (of_all && seconds && seconds->kind() == Json::Kind::kNumber) return seconds->number();
+    if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
   } catch (const Error&) {  // not heed's
   }
   return NAN;

@@ -14,7 +14,7 @@
 
 namespace heed::nn {
 
-/// What is compared: "loss", "accuracy", or the name of a head's score.
+/// The quantity that is compared: "loss", "accuracy", or the name of a head's score.
 struct ComparedQuantity {
   explicit ComparedQuantity(std::string name);
   /// All names that the constructor takes.
@@ -61,7 +61,7 @@ struct RunGroup {
 
   /// "scale=none, kv-heads=2", or "all runs" if no option differs.
   std::string name() const;
-  /// The same without one option; "" if it is the only one.
+  /// Returns the name without one option; "" if it is the only one.
   std::string name_without(const std::string& option) const;
   /// The value of an option that differs.
   const std::string& value(const std::string& option) const;

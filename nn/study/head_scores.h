@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "nn/layers/sites.h"
+
 namespace heed::nn {
 
 /// One head; of a batch the mean over its sequences, those left out where a number is NaN.
 /// Scores are those of Olsson et al. 2022 ("In-context learning and induction heads"), attention to
 /// several earlier copies of a token added up; NaN if no token occurs twice.
-struct HeadReport {
-  std::int64_t layer, head;
+struct HeadReport : HeadIndex {
   double entropy, relative_entropy, largest_weight;
   double previous_token, duplicate_token, induction, detect_induction;
   double saturation, importance, absolute_importance;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -31,16 +32,19 @@ struct OverTime {
   double optimal = std::numeric_limits<double>::quiet_NaN();  ///< of these, as Moment::loss
   std::vector<Moment> moments;                                ///< by step
 
-  /// f of every moment.
+  /// A member, or a function, of every moment.
   template <class F>
-  auto by_step(const F& f) const {
-    std::vector<decltype(f(moments[0]))> values;
-    for (const Moment& m : moments) values.push_back(f(m));
+  auto by_step(F f) const {
+    std::vector<std::decay_t<std::invoke_result_t<F, const Moment&>>> values;
+    for (const Moment& m : moments) values.push_back(std::invoke(f, m));
     return values;
   }
-  /// The value of head `i` of Moment::heads at every moment.
+  /// The value of Moment::heads[i], or Moment::flow[i], at every moment.
   std::vector<double> by_step(std::size_t i, double HeadReport::*value) const {
     return by_step([&](const Moment& m) { return m.heads[i].*value; });
+  }
+  std::vector<double> by_step(std::size_t i, double LayerFlow::*value) const {
+    return by_step([&](const Moment& m) { return m.flow[i].*value; });
   }
 };
 

@@ -83,27 +83,14 @@ std::span<const OtherSite> other_sites(const Block& block) {
   return std::span(kOthers).first(block.mlp ? 3 : 1);
 }
 
-// The values of x [B, H] by sequence and head.
-struct ByHead {
-  std::int64_t heads;
-  std::vector<double> values;
-  explicit ByHead(const Tensor& x) : heads(x.size(1)), values(to(x, float64).to_vector<double>()) {}
-  double at(std::int64_t sequence, std::int64_t head) const {
-    return values[std::size_t(sequence * heads + head)];
-  }
-};
-
-// Norms of x over two axes, the others being sequences and heads.
-ByHead norms(const Tensor& x, std::int64_t axis1, std::int64_t axis2) {
+// Norms of x over some axes, float64.
+Tensor norms(const Tensor& x, const Dims& axes) {
   const Tensor wide = to(x, float64);
-  return ByHead(sqrt(sum(wide * wide, {axis1, axis2})));
+  return sqrt(sum(wide * wide, axes));
 }
 
 // The mean over sequences of their norms.
-double mean_norm(const Tensor& x) {
-  const Tensor wide = to(reshape(x, {x.size(0), -1}), float64);
-  return mean(sqrt(sum(wide * wide, {1}))).item();
-}
+double mean_norm(const Tensor& x) { return mean(norms(reshape(x, {x.size(0), -1}), {1})).item(); }
 
 HeadReport mean_report(const std::vector<HeadReport>& reports) {
   HeadReport r = reports.front();
@@ -131,8 +118,7 @@ AttentionWeights per_head_gradients(const MultiHeadAttention& attention,
 
 void add_weight_norms(HeadReport& r, const AttentionWeights& gradients, std::int64_t group) {
   const auto norm = [](const Tensor& w, std::int64_t head) {
-    const Tensor block = to(select(w, 0, head), float64);
-    return std::sqrt(sum(block * block).item());
+    return norms(select(w, 0, head), {0, 1}).item();
   };
   r.dW_Q = norm(gradients.W_Q, r.head), r.dW_O = norm(gradients.W_O, r.head);
   r.dW_K = norm(gradients.W_K, r.head / group), r.dW_V = norm(gradients.W_V, r.head / group);
@@ -143,10 +129,10 @@ std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, s
                                       const AttentionWeights& gradients) {
   const std::int64_t heads = s.z.size(2), group = heads / s.k.size(2);
   const Tensor hidden = le(s.scores, -HUGE_VAL);
-  const ByHead dq = norms(s.q_grad, 1, 3), dk = norms(s.k_grad, 1, 3), dv = norms(s.v_grad, 1, 3),
-               dz_norm = norms(s.z_grad, 1, 3), ds = norms(s.scores_grad, 2, 3),
-               da = norms(masked_fill(s.pattern_grad, hidden, 0), 2, 3),
-               importance = ByHead(sum(to(s.z, float64) * to(s.z_grad, float64), {1, 3}));
+  const Tensor dq = norms(s.q_grad, {1, 3}), dk = norms(s.k_grad, {1, 3}),
+               dv = norms(s.v_grad, {1, 3}), dz = norms(s.z_grad, {1, 3}),  // [B, H]
+      ds = norms(s.scores_grad, {2, 3}), da = norms(masked_fill(s.pattern_grad, hidden, 0), {2, 3}),
+               importance = sum(to(s.z, float64) * to(s.z_grad, float64), {1, 3});
   const auto visible =
       sum(to(logical_not(hidden), float64), {-1}).to_vector<double>();  // [B, H, T]
   const Tensor patterns = contiguous(to(s.pattern, float32));
@@ -163,10 +149,10 @@ std::vector<HeadReport> layer_reports(const LayerStudy& s, const Batch& batch, s
                                  {tokens.data() + b * length, length}, keys);
       r.layer = layer, r.head = h;
       const auto sequence = std::int64_t(b);
-      r.dq = dq.at(sequence, h), r.dz = dz_norm.at(sequence, h);
-      r.dk = dk.at(sequence, h / group), r.dv = dv.at(sequence, h / group);
-      r.saturation = ds.at(sequence, h) / da.at(sequence, h);
-      r.importance = importance.at(sequence, h), r.absolute_importance = std::abs(r.importance);
+      r.dq = dq.at({sequence, h}), r.dz = dz.at({sequence, h});
+      r.dk = dk.at({sequence, h / group}), r.dv = dv.at({sequence, h / group});
+      r.saturation = ds.at({sequence, h}) / da.at({sequence, h});
+      r.importance = importance.at({sequence, h}), r.absolute_importance = std::abs(r.importance);
       add_weight_norms(r, gradients, group);
       by_sequence.push_back(r);
     }

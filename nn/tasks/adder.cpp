@@ -77,8 +77,6 @@ class Adder : public NumberedTask {
 
 }  // namespace
 
-std::vector<Setting> AdderOptions::parameters() { return {}; }
-
 std::unique_ptr<Task> make_adder(const AdderOptions& options) {
   TaskFacts facts = make_adder_facts(options);  // first: they check the options
   return std::make_unique<Adder>(std::move(facts), options);

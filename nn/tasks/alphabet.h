@@ -5,17 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "autograd/base/error.h"
 #include "nn/tasks/vocabulary.h"
 
 namespace heed::nn {
 
-/// The first n of a-z A-Z, then `special` (BOS or a separator) if there is one. ValueError unless
-/// min <= n <= 52.
-inline Vocabulary letters(std::int64_t n, const std::string& task, std::int64_t min,
-                          const std::string& special) {
-  heed::check<autograd::ValueError>(n >= min && n <= 52, task, "needs a vocabulary of ", min,
-                                    " to 52 tokens (a-z A-Z), got ", n);
+/// The first n of a-z A-Z, then `special` (BOS or a separator) if there is one. Needs n <= 52.
+inline Vocabulary letters(std::int64_t n, const std::string& special) {
   std::vector<std::string> symbols;
   for (std::int64_t i = 0; i < n; ++i)
     symbols.emplace_back(1, char(i < 26 ? 'a' + i : 'A' + (i - 26)));

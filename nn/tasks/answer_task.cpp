@@ -9,8 +9,7 @@ namespace heed::nn {
 using namespace autograd;
 
 std::vector<std::int64_t> AnswerTask::random_question(std::int64_t choices, Generator& g) const {
-  std::vector<std::int64_t> question;
-  question.resize(std::size_t(question_length_));
+  std::vector<std::int64_t> question(std::size_t(question_length_), 0);
   g.randint(question, 0, choices);
   return question;
 }
@@ -54,11 +53,8 @@ Sequence NumberedTask::draw(Generator& g) const {
   return with_answer(question(held_out_.draw_other(g)));
 }
 
-std::vector<Sequence> NumberedTask::draw_evaluation(std::int64_t first, std::int64_t count) const {
-  std::vector<Sequence> sequences;
-  for (std::int64_t i = first; i < first + count; ++i)
-    sequences.push_back(with_answer(question(held_out_.list()[std::size_t(i)])));
-  return sequences;
+std::optional<Sequence> NumberedTask::held_out(std::int64_t number) const {
+  return with_answer(question(held_out_.list()[std::size_t(number)]));
 }
 
 }  // namespace heed::nn

@@ -44,7 +44,7 @@ class NumberedTask : public AnswerTask {
  private:
   virtual std::vector<std::int64_t> question(std::int64_t number) const = 0;
   Sequence draw(Generator& g) const override;
-  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override;
+  std::optional<Sequence> held_out(std::int64_t number) const override;
 
   HeldOut held_out_;
 };

@@ -5,6 +5,7 @@
 
 #include "autograd/base/error.h"
 #include "nn/tasks/answer_task.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -17,7 +18,7 @@ constexpr std::int64_t kEnd = 2;  // the token | behind the bits
 
 TaskFacts make_bits_facts(const BitsOptions& o) {
   const std::string name = o.majority ? "majority" : "parity";
-  check<ValueError>(o.context >= 2, name, "needs a context of at least 2, got ", o.context);
+  check_options(name, o, 2);
   const std::int64_t n = o.context - 1;
   check<ValueError>(!o.majority || n % 2 == 1, name, "context ", o.context, " holds ", n,
                     " bits, of which half may be 1: needs an even context");
@@ -59,8 +60,6 @@ class Bits : public AnswerTask {
 };
 
 }  // namespace
-
-std::vector<Setting> BitsOptions::parameters() { return {}; }
 
 std::unique_ptr<Task> make_bits(const BitsOptions& options) {
   return std::make_unique<Bits>(options);

@@ -2,7 +2,7 @@
 // a die; what closes is determined. So the depth alone decides what the best predictor pays.
 #include <cmath>
 
-#include "autograd/base/error.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -11,8 +11,8 @@ using namespace autograd;
 
 namespace {
 
+// By type; DyckOptions allows as many.
 constexpr const char* kBrackets[] = {"()", "[]", "{}", "<>", "«»", "⟨⟩", "⌈⌉", "⌊⌋"};
-constexpr std::int64_t kMostTypes = 8;
 
 // Token 2 i opens type i, token 2 i + 1 closes it.
 bool closes(std::int64_t token) { return token % 2 == 1; }
@@ -51,10 +51,7 @@ DyckLosses expected_losses(const DyckOptions& o) {
 }
 
 TaskFacts make_dyck_facts(const DyckOptions& o) {
-  check<ValueError>(o.types >= 2 && o.types <= kMostTypes, "dyck", "needs 2 to ", kMostTypes,
-                    " types, got ", o.types);
-  check<ValueError>(o.depth >= 1, "dyck", "needs a depth of at least 1, got ", o.depth);
-  check<ValueError>(o.context >= 2, "dyck", "needs a context of at least 2, got ", o.context);
+  check_options("dyck", o, 2);
   const DyckLosses expected = expected_losses(o);
   return {.name = "dyck",
           .description = "balanced brackets of " + std::to_string(o.types) + " types, at most " +
@@ -85,13 +82,8 @@ class Dyck : public Task {
     std::int64_t closed = 0;
     for (std::int64_t t = 0; t < options_.context; ++t) {
       const bool empty = open.empty(), full = std::ssize(open) == options_.depth;
-      std::int64_t opens = empty ? 1 : 0;
-      if (!empty && !full) g.randint({&opens, 1}, 0, 2);
-      std::int64_t type = 0;
-      if (opens)
-        g.randint({&type, 1}, 0, options_.types);
-      else
-        type = open.back();
+      const bool opens = empty || (!full && draw_below(2, g) == 1);
+      const std::int64_t type = opens ? draw_below(options_.types, g) : open.back();
       s.position_optimal.push_back((empty || full ? 0 : coin) + (opens ? types : 0));
       s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
       s.targets.push_back(2 * type + (opens ? 0 : 1));
@@ -116,11 +108,6 @@ class Dyck : public Task {
 };
 
 }  // namespace
-
-std::vector<Setting> DyckOptions::parameters() {
-  return {{"types", types, {2, double(kMostTypes)}, "kinds of brackets"},
-          {"depth", depth, {1, 64}, "most brackets open at a time"}};
-}
 
 std::unique_ptr<Task> make_dyck(const DyckOptions& options) {
   return std::make_unique<Dyck>(options);

@@ -99,16 +99,15 @@ void FileTask::prepare_evaluation(const std::function<void()>& poll) const {
   });
 }
 
-void FileTask::add_ngrams(std::vector<Sequence>& sequences) const {
-  if (ngrams_ == 0) return;
+Sequence FileTask::with_ngrams(Sequence s) const {
+  if (ngrams_ == 0) return s;
   prepare_evaluation([] {});
   const bool whole = std::int64_t(model_->order()) == ngrams_;
-  for (Sequence& s : sequences) {
-    const std::vector<double> losses = model_->losses(s.inputs, s.targets);
-    for (std::size_t n = 2; n <= losses.size(); ++n)
-      s.references[std::to_string(n) + (counted_all_ ? "-gram" : "-gram of first 4M") +
-                   (whole || n < losses.size() ? "" : ", longer: over 4M entries")] = losses[n - 1];
-  }
+  const std::vector<double> losses = model_->losses(s.inputs, s.targets);
+  for (std::size_t n = 2; n <= losses.size(); ++n)
+    s.references[std::to_string(n) + (counted_all_ ? "-gram" : "-gram of first 4M") +
+                 (whole || n < losses.size() ? "" : ", longer: over 4M entries")] = losses[n - 1];
+  return s;
 }
 
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,

@@ -1,4 +1,4 @@
-// What the tasks on a file of one's own share: nn/tasks/text.cpp, nn/tasks/lines.cpp.
+// Common parts of the tasks on a user's file: nn/tasks/text.cpp, nn/tasks/lines.cpp.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,12 @@
 
 namespace heed::nn {
 
-/// Which tokens of the vocabulary end in the character answer_after (<unk> does not); empty if that
-/// is. ValueError unless it is one character, in which some token ends, and the task is by_line.
+/// Returns which tokens of the vocabulary end in the character answer_after (<unk> does not); empty
+/// if that is. ValueError unless it is one character, in which some token ends, and the task is
+/// by_line.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
-/// What is known of a file without its text: enough to read a prompt.
+/// A task on a file whose text was not read: it can read prompts.
 class FilePrompts : public Task {
  public:
   FilePrompts(const TextOptions& options, const Vocabulary& vocabulary,
@@ -36,7 +37,7 @@ class FilePrompts : public Task {
   std::vector<bool> marks_;  // answer_marks
 };
 
-/// With the text: draws, and compares with n-grams.
+/// A task on a file with its text: draws sequences, and has the losses of n-grams as references.
 class FileTask : public FilePrompts {
  protected:
   FileTask(const TextOptions& options, Corpus&& corpus, const std::string& description,
@@ -44,8 +45,8 @@ class FileTask : public FilePrompts {
 
   const TokenArray& tokens() const { return tokens_; }
   void prepare_evaluation(const std::function<void()>& poll) const override;
-  /// The losses of n-grams on each sequence, into its references.
-  void add_ngrams(std::vector<Sequence>& sequences) const;
+  /// Returns the sequence with the losses of n-grams on it among its references.
+  Sequence with_ngrams(Sequence s) const;
   static constexpr std::int64_t kMostCounted = 4'000'000;
   static constexpr std::int64_t kPolled = 1 << 14;  ///< tokens between polls
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "autograd/tensor/random.h"
+#include "nn/tasks/task.h"
 
 namespace heed::nn {
 
@@ -15,27 +15,21 @@ class HeldOut {
  public:
   HeldOut(std::int64_t all, std::int64_t count) : all_(all) {
     constexpr std::uint32_t kSplitSeed = 0x5EED11E5;
-    autograd::Generator g(kSplitSeed);
+    Generator g(kSplitSeed);
     while (std::ssize(list_) < count)
-      if (const std::int64_t n = draw(g); set_.insert(n).second) list_.push_back(n);
+      if (const std::int64_t n = draw_below(all_, g); set_.insert(n).second) list_.push_back(n);
   }
 
   /// In the order of drawing: the first of them are a sample of all.
   const std::vector<std::int64_t>& list() const { return list_; }
   bool contains(std::int64_t n) const { return set_.contains(n); }
   /// One of the others, each as likely.
-  std::int64_t draw_other(autograd::Generator& g) const {
+  std::int64_t draw_other(Generator& g) const {
     for (;;)
-      if (const std::int64_t n = draw(g); !contains(n)) return n;
+      if (const std::int64_t n = draw_below(all_, g); !contains(n)) return n;
   }
 
  private:
-  std::int64_t draw(autograd::Generator& g) const {
-    std::int64_t n = 0;
-    g.randint({&n, 1}, 0, all_);
-    return n;
-  }
-
   std::int64_t all_;
   std::vector<std::int64_t> list_;
   std::unordered_set<std::int64_t> set_;

@@ -7,6 +7,7 @@
 
 #include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -37,10 +38,8 @@ double copy_only_loss(const InductionOptions& o, std::int64_t period) {
 }
 
 TaskFacts make_facts(const InductionOptions& o) {
-  const Vocabulary vocabulary = letters(o.vocabulary, "induction", 2, "^");
+  check_options("induction", o);
   const auto [first, last] = o.periods;
-  check<ValueError>(first >= 1 && first <= last, "induction", "periods ", first, "..", last,
-                    ": needs 1 <= the first <= the last");
   check<ValueError>(last <= o.vocabulary, "induction", "a block of ", last,
                     " different tokens needs a vocabulary of as many, got ", o.vocabulary);
   check<ValueError>(o.context >= last + 2, "induction", "context ", o.context,
@@ -57,7 +56,7 @@ TaskFacts make_facts(const InductionOptions& o) {
           .description = "a random block of tokens, repeated: look up what followed last time",
           .accuracy = "repeat tokens right",
           .prompt = "the start of a sequence, such as abcdabcd; the ^ in front is added",
-          .vocabulary = vocabulary,
+          .vocabulary = letters(o.vocabulary, "^"),
           .classes = o.vocabulary,
           .context = o.context,
           .bos = o.vocabulary,
@@ -76,9 +75,8 @@ class Induction : public Task {
 
  private:
   Sequence draw(Generator& g) const override {
-    std::int64_t period = 0;
-    g.randint({&period, 1}, options_.periods.first, options_.periods.last + 1);
-    return repeat_block(period, g);
+    const auto [first, last] = options_.periods;
+    return repeat_block(first + draw_below(last - first + 1, g), g);
   }
 
   Sequence draw_example(Generator& g) const override {
@@ -111,11 +109,6 @@ class Induction : public Task {
 };
 
 }  // namespace
-
-std::vector<Setting> InductionOptions::parameters() {
-  return {{"vocabulary", vocabulary, {2, 52}, "different tokens"},
-          {"periods", periods, {1, 52}, "lengths of a block, each as likely"}};
-}
 
 std::unique_ptr<Task> make_induction(const InductionOptions& options) {
   return std::make_unique<Induction>(options);

@@ -29,12 +29,8 @@ class LinesTask : public FileTask {
  private:
   Sequence draw(Generator& g) const override { return sequence(held_out_.draw_other(g)); }
 
-  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
-    std::vector<Sequence> sequences;
-    for (std::int64_t i = first; i < first + count; ++i)
-      sequences.push_back(sequence(held_out_.list()[std::size_t(i)]));
-    add_ngrams(sequences);
-    return sequences;
+  std::optional<Sequence> held_out(std::int64_t number) const override {
+    return with_ngrams(sequence(held_out_.list()[std::size_t(number)]));
   }
 
   // The token at `at`; a newline stands behind the last line, whether the file has it or not.

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -54,8 +54,7 @@ MarkovLosses expected_losses(std::int64_t context) {
 }
 
 TaskFacts make_markov_facts(const MarkovOptions& o) {
-  const Vocabulary vocabulary = letters(o.symbols, "markov", 2, "");
-  check<ValueError>(o.context >= 1, "markov", "needs a context of at least 1, got ", o.context);
+  check_options("markov", o);
   MarkovLosses expected;
   std::map<std::string, double> references = {{"uniform", std::log(double(o.symbols))}};
   if (o.symbols == 2 && o.context <= kLongestExact) {
@@ -66,7 +65,7 @@ TaskFacts make_markov_facts(const MarkovOptions& o) {
           .description = "a Markov chain of unknown transitions: count which token follows which",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence, such as aababba",
-          .vocabulary = vocabulary,
+          .vocabulary = letters(o.symbols, ""),
           .classes = o.symbols,
           .context = o.context,
           .optimal = expected.bayes,
@@ -89,13 +88,11 @@ class Markov : public Task {
     std::vector<std::int64_t> all(k, std::int64_t(k)), seen(k, 1);
     Sequence s;
     double unigram = 0;
-    std::int64_t drawn = 0;
-    g.randint({&drawn, 1}, 0, std::int64_t(k));
-    auto current = std::size_t(drawn);
+    auto current = std::size_t(draw_below(options_.symbols, g));
     for (std::int64_t t = 0; t < options_.context; ++t) {
       ++seen[current];
       std::vector<std::int64_t>& row = balls[current];
-      g.randint({&drawn, 1}, 0, all[current]);
+      std::int64_t drawn = draw_below(all[current], g);
       std::size_t next = 0;
       while (drawn >= row[next]) drawn -= row[next++];
       s.position_optimal.push_back(-std::log(double(row[next]) / double(all[current])));
@@ -115,10 +112,6 @@ class Markov : public Task {
 };
 
 }  // namespace
-
-std::vector<Setting> MarkovOptions::parameters() {
-  return {{"symbols", symbols, {2, 52}, "different tokens"}};
-}
 
 std::unique_ptr<Task> make_markov(const MarkovOptions& options) {
   return std::make_unique<Markov>(options);

@@ -1,9 +1,11 @@
 // Addition modulo p: a table of p^2 sums, one part to train on and the rest to test. The answer is
 // determined, so the optimal loss is 0; whether the rest follows from the part is the question.
-#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "autograd/base/error.h"
+#include "nn/tasks/answer_task.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -12,7 +14,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kContext = 3, kMostNumbers = 119;
+constexpr std::int64_t kContext = 3;
 
 // One character for each number: 0-9 a-z A-Z, then Greek and Cyrillic small letters.
 Vocabulary numbers(std::int64_t modulus) {
@@ -26,12 +28,9 @@ Vocabulary numbers(std::int64_t modulus) {
 }
 
 TaskFacts make_modadd_facts(const ModaddOptions& o) {
-  check<ValueError>(o.modulus >= 2 && o.modulus <= kMostNumbers, "modadd",
-                    "needs a modulus of 2 to ", kMostNumbers, ", got ", o.modulus);
+  check_options("modadd", o);
   check<ValueError>(o.context == kContext, "modadd", "a sequence has ", kContext,
                     " tokens (a, b, =), not ", o.context, "; leave out context");
-  check<ValueError>(o.split == "ordered" || o.split == "unordered", "modadd",
-                    "split is ordered or unordered, got '", o.split, "'");
   const auto p = double(o.modulus);
   std::map<std::string, double> memory;
   if (o.split == "ordered") memory["sums and their mirrors known"] = o.train_share * (p - 1) / p;
@@ -52,10 +51,10 @@ TaskFacts make_modadd_facts(const ModaddOptions& o) {
           .source = "Power et al. 2022, arXiv 2201.02177; Nanda et al. 2023, arXiv 2301.05217"};
 }
 
-class Modadd : public Task {
+class Modadd : public AnswerTask {
  public:
   explicit Modadd(const ModaddOptions& options)
-      : Task(make_modadd_facts(options)), options_(options) {
+      : AnswerTask(make_modadd_facts(options), 2, options.modulus), options_(options) {
     divide();
     check<ValueError>(!train_.empty() && !test_.empty(), "modadd", "a train share of ",
                       options.train_share, " of ", options.modulus * options.modulus,
@@ -87,26 +86,23 @@ class Modadd : public Task {
   }
 
   Sequence sum(const Pair& pair) const {
-    const auto [a, b] = pair;
-    Sequence s;
-    s.inputs = {a, b, options_.modulus};
-    s.targets = {kIgnored, kIgnored, (a + b) % options_.modulus};
-    s.counted = {false, false, true};
-    s.position_optimal.assign(kContext, 0.0);
+    Sequence s = with_answer({pair.first, pair.second});
     s.references = facts().references;
     return s;
   }
 
+  std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const override {
+    return {(question[0] + question[1]) % options_.modulus};
+  }
+
   Sequence draw(Generator& g) const override {
-    std::int64_t i = 0;
-    g.randint({&i, 1}, 0, std::ssize(train_));
-    return sum(train_[std::size_t(i)]);
+    return sum(train_[std::size_t(draw_below(training_size(), g))]);
   }
 
   // Different sums; as many as there are, or more: all of them, in a fixed order.
   std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const override {
     std::vector<std::int64_t> order(train_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = std::int64_t(i);
+    std::iota(order.begin(), order.end(), 0);
     if (batch < training_size()) {
       g.randperm(order);
       order.resize(std::size_t(batch));
@@ -116,41 +112,18 @@ class Modadd : public Task {
     return sequences;
   }
 
-  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
-    std::vector<Sequence> sequences;
-    for (std::int64_t i = first; i < first + count; ++i)
-      sequences.push_back(sum(test_[std::size_t(i)]));
-    return sequences;
+  std::optional<Sequence> held_out(std::int64_t number) const override {
+    return sum(test_[std::size_t(number)]);
   }
 
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
-    std::vector<std::int64_t> ids = facts().vocabulary.encode(text, "prompt");
-    if (ids.size() == 2) ids.push_back(options_.modulus);
-    const auto equals = std::find(ids.begin(), ids.end(), options_.modulus) - ids.begin();
-    check<ValueError>(ids.size() == 3 && equals == 2, facts().name,
-                      "a prompt is two numbers of one character each and perhaps a =, got '", text,
-                      "'");
-    return ids;
-  }
-
-  void mark_prompt(Sequence& s) const override {
-    s = sum({s.inputs[0], s.inputs[1]});
-    s.references.clear();
-  }
+  // A prompt is the whole question, so its answer is known.
+  void mark_prompt(Sequence& s) const override { s = with_answer({s.inputs[0], s.inputs[1]}); }
 
   ModaddOptions options_;
   std::vector<Pair> train_, test_;
 };
 
 }  // namespace
-
-std::vector<Setting> ModaddOptions::parameters() {
-  return {{"modulus", modulus, {2, double(kMostNumbers)}, "p: numbers are 0 to p - 1"},
-          {"train-share", train_share, {0, 1, true, true}, "part of the sums to train on"},
-          {"split", split, std::vector<std::string>{"ordered", "unordered"},
-           "ordered: a + b may be in training and b + a not"},
-          {"split-seed", split_seed, {0, 0xffffffff}, "which sums are held out"}};
-}
 
 std::unique_ptr<Task> make_modadd(const ModaddOptions& options) {
   return std::make_unique<Modadd>(options);

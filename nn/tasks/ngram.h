@@ -1,4 +1,4 @@
-// Counting models of text: what a transformer has to beat.
+// Counting models of text: references for a transformer's loss.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@ namespace heed::nn {
 /// much as those tokens had different successors. Below order 1: 1 / vocabulary.
 class NgramModel {
  public:
-  /// Of ids in [0, vocabulary), counted by count(). ValueError unless order >= 1 and vocabulary is
-  /// 1 to 65,536. Above `most` different n-grams of all orders the highest order is forgotten, and
-  /// so on down to 1: an entry takes about 60 bytes.
+  /// A model of ids in [0, vocabulary), to be counted by count(). ValueError unless order >= 1 and
+  /// vocabulary is 1 to 65,536. Above `most` different n-grams of all orders the highest order is
+  /// forgotten, and so on down to 1: an entry takes about 60 bytes.
   NgramModel(std::int64_t vocabulary, std::int64_t order, std::size_t most = kMost);
   static constexpr std::size_t kMost = 4'000'000;
 
-  /// What follows has nothing before it but, if not negative, `token`, which is not counted.
+  /// Starts a text: the next tokens have no context but `token`, unless it is negative, which is
+  /// not counted.
   void start(std::int64_t token = -1);
   /// Counts the next token.
   void count(std::int64_t token);

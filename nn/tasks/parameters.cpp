@@ -55,6 +55,15 @@ std::vector<Setting> task_settings(TaskParameters& values) {
   return settings;
 }
 
+void check_parameters(const std::string& task, const std::vector<Setting>& parameters,
+                      std::int64_t context, std::int64_t least_context) {
+  for (const Setting& s : parameters)
+    if (const std::string wrong = s.problem(s.key, s.get()); !wrong.empty())
+      fail<ValueError>(task, wrong);
+  check<ValueError>(context >= least_context, task, "needs a context of at least ", least_context,
+                    ", got ", context);
+}
+
 TaskParameters complete_parameters(const std::string& task, const TaskParameters& given) {
   const std::vector<std::string> names = task_names();
   const bool built_in = std::find(names.begin(), names.end(), task) != names.end();

@@ -1,8 +1,8 @@
 // Tokens that nothing predicts: whoever does better than guessing sees its targets.
 #include <cmath>
 
-#include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -12,13 +12,12 @@ using namespace autograd;
 namespace {
 
 TaskFacts make_random_facts(const RandomOptions& o) {
-  const Vocabulary vocabulary = letters(o.vocabulary, "random", 2, "^");
-  check<ValueError>(o.context >= 1, "random", "needs a context of at least 1, got ", o.context);
+  check_options("random", o);
   return {.name = "random",
           .description = "independent uniform tokens: nothing to learn, an alarm for leaks",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence; the ^ in front is added",
-          .vocabulary = vocabulary,
+          .vocabulary = letters(o.vocabulary, "^"),
           .classes = o.vocabulary,
           .context = o.context,
           .bos = o.vocabulary,
@@ -46,10 +45,6 @@ class Random : public Task {
 };
 
 }  // namespace
-
-std::vector<Setting> RandomOptions::parameters() {
-  return {{"vocabulary", vocabulary, {2, 52}, "different tokens"}};
-}
 
 std::unique_ptr<Task> make_random(const RandomOptions& options) {
   return std::make_unique<Random>(options);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/base/error.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -19,12 +20,9 @@ constexpr std::int64_t kBlank = 0, kFirstKey = 1, kFirstValue = 32, kTokens = 64
 bool is_key(std::int64_t token) { return token >= kFirstKey && token < kFirstValue; }
 
 TaskFacts make_recall_facts(const RecallOptions& o) {
-  check<ValueError>(o.pairs >= 1 && o.pairs < kFirstValue, "recall", "needs 1 to ", kFirstValue - 1,
-                    " pairs, got ", o.pairs);
+  check_options("recall", o);
   check<ValueError>(o.context >= 3 * o.pairs, "recall", "context ", o.context, " is too short for ",
                     o.pairs, " pairs and a query for each: needs ", 3 * o.pairs, " or more");
-  check<ValueError>(o.filler == "blank" || o.filler == "random", "recall",
-                    "filler is blank or random, got '", o.filler, "'");
   const std::string k = std::to_string(o.pairs);
   return {.name = "recall",
           .description = k + " pairs of key and value, then the keys again: say each one's value",
@@ -105,12 +103,6 @@ class Recall : public Task {
 };
 
 }  // namespace
-
-std::vector<Setting> RecallOptions::parameters() {
-  return {{"pairs", pairs, {1, 31}, "keys with their values"},
-          {"filler", filler, std::vector<std::string>{"blank", "random"},
-           "what stands between the queries"}};
-}
 
 std::unique_ptr<Task> make_recall(const RecallOptions& options) {
   return std::make_unique<Recall>(options);

@@ -4,6 +4,7 @@
 #include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
 #include "nn/tasks/answer_task.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -15,8 +16,7 @@ namespace {
 TaskFacts make_facts(const ReverseOptions& o) {
   const std::string name = o.copy ? "copy" : "reverse";
   const std::string n = std::to_string(o.context / 2);
-  const Vocabulary vocabulary = letters(o.vocabulary, name, 1, "|");
-  check<ValueError>(o.context >= 2, name, "needs a context of at least 2, got ", o.context);
+  check_options(name, o, 2);
   check<ValueError>(o.context % 2 == 0, name, "context ", o.context,
                     " is odd: needs an even one, half for the tokens and half for the answer");
   return {.name = name,
@@ -24,7 +24,7 @@ TaskFacts make_facts(const ReverseOptions& o) {
                          (o.copy ? "the same again" : "the same in reverse order"),
           .accuracy = "answer tokens right",
           .prompt = n + " tokens; the | behind them is added",
-          .vocabulary = vocabulary,
+          .vocabulary = letters(o.vocabulary, "|"),
           .classes = o.vocabulary,
           .context = o.context,
           .optimal = 0,
@@ -52,10 +52,6 @@ class Reverse : public AnswerTask {
 };
 
 }  // namespace
-
-std::vector<Setting> ReverseOptions::parameters() {
-  return {{"vocabulary", vocabulary, {1, 52}, "different tokens"}};
-}
 
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options) {
   return std::make_unique<Reverse>(options);

@@ -5,6 +5,7 @@
 
 #include "autograd/base/error.h"
 #include "nn/tasks/answer_task.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -22,8 +23,7 @@ std::int64_t count_inputs(const SortOptions& o) {
 }
 
 TaskFacts make_sort_facts(const SortOptions& o) {
-  check<ValueError>(o.digits >= 2 && o.digits <= 10, "sort", "needs 2 to 10 digits, got ",
-                    o.digits);
+  check_options("sort", o);
   check<ValueError>(o.context >= 3 && o.context % 2 == 1, "sort", "context ", o.context,
                     ": n tokens and the same sorted need 2 n - 1, such as 11");
   const std::int64_t n = sort_length(o);
@@ -67,10 +67,6 @@ class Sort : public NumberedTask {
 };
 
 }  // namespace
-
-std::vector<Setting> SortOptions::parameters() {
-  return {{"digits", digits, {2, 10}, "different digits"}};
-}
 
 std::unique_ptr<Task> make_sort(const SortOptions& options) {
   TaskFacts facts = make_sort_facts(options);  // first: they check the options

@@ -1,4 +1,4 @@
-// What all tasks share, and the list of the built-in ones.
+// Common parts of all tasks, and the list of the built-in ones.
 #include "nn/tasks/task.h"
 
 #include <algorithm>
@@ -112,15 +112,13 @@ Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
   check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, facts_.name,
                     "the evaluation set has ", evaluation_size(), " sequences, asked for ", count,
                     " from number ", first, " on");
-  return make_batch(draw_evaluation(first, count));
-}
-
-std::vector<Sequence> Task::draw_evaluation(std::int64_t first, std::int64_t count) const {
+  std::vector<Sequence> sequences;
+  for (std::int64_t i = first; i < first + count; ++i)
+    if (auto kept = held_out(i)) sequences.push_back(std::move(*kept));
+  if (!sequences.empty()) return make_batch(sequences);
   Generator g(kEvaluationSeed);
   for (std::int64_t i = 0; i < first; ++i) draw(g);
-  std::vector<Sequence> sequences;
-  for (std::int64_t i = 0; i < count; ++i) sequences.push_back(draw(g));
-  return sequences;
+  return make_batch(Task::draw_batch(count, g));
 }
 
 Batch without_padding(Batch one) {

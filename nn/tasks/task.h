@@ -1,5 +1,5 @@
-// A task makes sequences for next-token prediction, and knows what the best possible loss on them
-// is. Built-in tasks by name; a text file by nn/tasks/tasks.h. Start with Task.
+// A task makes sequences for next-token prediction and computes the best possible loss on them.
+// Built-in tasks by name; a text file by nn/tasks/tasks.h. Start with Task.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,13 @@ namespace heed::nn {
 using autograd::Generator;
 using autograd::Tensor;
 
+/// A number in [0, n), each as likely.
+inline std::int64_t draw_below(std::int64_t n, Generator& g) {
+  std::int64_t drawn = 0;
+  g.randint({&drawn, 1}, 0, n);
+  return drawn;
+}
+
 /// The target of a position that does not count in the loss: cross_entropy's ignore_index.
 inline constexpr std::int64_t kIgnored = -100;
 
@@ -30,10 +37,10 @@ struct Sequence {
   std::vector<bool> counted;          ///< [T], positions of the accuracy; a subset of the targets
   /// Mean nats per target of the Bayes-optimal predictor on this very sequence; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
-  /// The same of simpler predictors, by name: {"copy-only", 1.31}.
+  /// Mean nats per target of simpler predictors, by name: {"copy-only", 1.31}.
   std::map<std::string, double> references = {};
-  /// What the Bayes-optimal predictor pays at each position, 0 where there is no target; empty if
-  /// unknown. Where given, `optimal` is its mean and may be left out.
+  /// Nats of the Bayes-optimal predictor at each position, 0 without a target; empty if unknown.
+  /// Where given, `optimal` is its mean and may be left out.
   std::vector<double> position_optimal = {};  // [T]
 };
 
@@ -50,10 +57,10 @@ struct Batch {
 /// ValueError unless there is a sequence and all are of one length.
 Batch make_batch(const std::vector<Sequence>& sequences);
 
-/// Of one sequence [1, T], the tokens up to its last target: what follows is padding.
+/// Returns one sequence [1, T] up to its last target, without the padding behind it.
 Batch without_padding(Batch one);
 
-/// What does not change during a run.
+/// Facts about a task that do not change during a run.
 struct TaskFacts {
   std::string name;          ///< "induction"
   std::string description;   ///< one line
@@ -72,14 +79,14 @@ struct TaskFacts {
   /// Expectation of Sequence::optimal over the task's sequences, nats per target; NaN if unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
   std::map<std::string, double> references = {};  ///< expectations of Sequence::references
-  /// What simpler predictors reach in `accuracy`, in expectation: {"values unbound", 0.125}.
+  /// Expected `accuracy` of simpler predictors: {"values unbound", 0.125}.
   std::map<std::string, double> accuracy_references = {};
   /// The formula of `optimal`, or why there is none; for heed tasks NAME.
   std::string optimum = {};
   std::string source = {};  ///< where the task comes from: papers
-  /// What a checkpoint keeps of data that lie outside of it. A text: text_size (bytes), text_hash
-  /// (FNV-1a, 64 bits), vocabulary (all characters in a row; words as a JSON array). Equal data
-  /// give equal entries.
+  /// Identifies, in a checkpoint, data that lie outside of it. Of a text: text_size (bytes),
+  /// text_hash (FNV-1a, 64 bits), vocabulary (all characters in a row; words as a JSON array).
+  /// Equal data give equal entries.
   std::map<std::string, std::string> data = {};
 };
 
@@ -103,30 +110,32 @@ class Task {
   /// of their own. ValueError outside [0, evaluation_size()).
   Batch evaluation(std::int64_t first, std::int64_t count) const;
   virtual std::int64_t evaluation_size() const { return 1024; }
-  /// Does what the first evaluation() would take long for, calling poll() now and then, which may
-  /// throw: then nothing is done.
+  /// Does the slow part of the first evaluation() in advance. Calls poll() now and then, which may
+  /// throw to cancel it.
   virtual void prepare_evaluation(const std::function<void()>& /*poll*/) const {}
 
-  /// One sequence that shows in a picture what the task is about. [1, T]
+  /// Returns one sequence [1, T] that shows in a picture what the task is about.
   Batch example(Generator& g) const;
 
-  /// What a user typed, as one sequence [1, n]: BOS or the separator is added where the task has
+  /// Returns a typed text as one sequence [1, n]: BOS or the separator is added where the task has
   /// one, targets are the next tokens of the prompt itself, the last one (to be generated) is
-  /// ignored. ValueError on a character that is no symbol, a prompt of no token at all, or more
-  /// than the task's context unless endless.
+  /// ignored. ValueError on a character that is not a symbol, an empty prompt, or one longer than
+  /// the context unless the task is endless.
   Batch prompt(const std::string& text) const;
 
  protected:
   explicit Task(TaskFacts facts) : facts_(std::move(facts)) {}
 
-  /// The input ids of a prompt; by default BOS in front unless it is typed.
+  /// Returns the input ids of a prompt; by default with BOS in front unless it is typed.
   virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
 
  private:
   virtual Sequence draw(Generator& g) const = 0;
-  /// By default `batch` draws of their own.
+  /// By default `batch` calls of draw().
   virtual std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const;
-  virtual std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const;
+  /// Sequence `number` of an evaluation set that is kept apart. By default nothing: the set is
+  /// drawn from a seed of its own.
+  virtual std::optional<Sequence> held_out(std::int64_t /*number*/) const { return {}; }
   virtual Sequence draw_example(Generator& g) const { return draw(g); }
   /// Narrows `counted`, and drops targets, of a prompt whose targets are all its next tokens.
   virtual void mark_prompt(Sequence&) const {}

@@ -1,5 +1,5 @@
-// Every task with its options. The defaults are those of make_task(name); parameters() are what the
-// command line calls --task-KEY (nn/tasks/parameters.h), and refer to the options they are of.
+// Every task with its options. The defaults are those of make_task(name); parameters() are the
+// settings task-KEY (nn/tasks/parameters.h), and refer to the options object.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,10 @@ struct InductionOptions {
   std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
   Span periods = {3, 24};        ///< P uniform among them
   std::int64_t context = 48;     ///< at least periods.last + 2
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() {
+    return {{"vocabulary", vocabulary, {2, 52}, "different tokens"},
+            {"periods", periods, {1, 52}, "lengths of a block, each as likely"}};
+  }
 };
 std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 
@@ -30,7 +33,11 @@ struct RecallOptions {
   std::int64_t pairs = 8;        ///< 1 to 31
   std::string filler = "blank";  ///< or "random": any token
   std::int64_t context = 48;     ///< at least 3 pairs
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() {
+    return {{"pairs", pairs, {1, 31}, "keys with their values"},
+            {"filler", filler, std::vector<std::string>{"blank", "random"},
+             "what stands between the queries"}};
+  }
 };
 std::unique_ptr<Task> make_recall(const RecallOptions& options = {});
 
@@ -40,7 +47,7 @@ std::unique_ptr<Task> make_recall(const RecallOptions& options = {});
 struct MarkovOptions {
   std::int64_t symbols = 2;  ///< 2 to 52
   std::int64_t context = 100;
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() { return {{"symbols", symbols, {2, 52}, "different tokens"}}; }
 };
 std::unique_ptr<Task> make_markov(const MarkovOptions& options = {});
 
@@ -49,9 +56,12 @@ std::unique_ptr<Task> make_markov(const MarkovOptions& options = {});
 /// Accuracy counts closing brackets. Hewitt et al. 2020; Yao et al. 2021.
 struct DyckOptions {
   std::int64_t types = 4;  ///< 2 to 8
-  std::int64_t depth = 4;  ///< at least 1
+  std::int64_t depth = 4;  ///< 1 to 64
   std::int64_t context = 48;
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() {
+    return {{"types", types, {2, 8}, "kinds of brackets"},
+            {"depth", depth, {1, 64}, "most brackets open at a time"}};
+  }
 };
 std::unique_ptr<Task> make_dyck(const DyckOptions& options = {});
 
@@ -64,7 +74,13 @@ struct ModaddOptions {
   std::string split = "ordered";  ///< "unordered": a + b and b + a are on the same side
   std::int64_t split_seed = 1;
   std::int64_t context = 3;  ///< no other
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() {
+    return {{"modulus", modulus, {2, 119}, "p: numbers are 0 to p - 1"},
+            {"train-share", train_share, {0, 1, true, true}, "part of the sums to train on"},
+            {"split", split, std::vector<std::string>{"ordered", "unordered"},
+             "ordered: a + b may be in training and b + a not"},
+            {"split-seed", split_seed, {0, 0xffffffff}, "which sums are held out"}};
+  }
 };
 std::unique_ptr<Task> make_modadd(const ModaddOptions& options = {});
 
@@ -74,7 +90,9 @@ struct ReverseOptions {
   bool copy = false;
   std::int64_t vocabulary = 16;  ///< tokens without the separator, 1 to 52
   std::int64_t context = 32;     ///< even
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() {
+    return {{"vocabulary", vocabulary, {1, 52}, "different tokens"}};
+  }
 };
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
@@ -83,7 +101,7 @@ std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 struct UrnOptions {
   std::int64_t colors = 3;  ///< 2 to 52
   std::int64_t context = 64;
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() { return {{"colors", colors, {2, 52}, "different tokens"}}; }
 };
 std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 
@@ -92,7 +110,7 @@ std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 struct SortOptions {
   std::int64_t digits = 3;    ///< 2 to 10; digits^n is at most 1e6
   std::int64_t context = 11;  ///< odd
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() { return {{"digits", digits, {2, 10}, "different digits"}}; }
 };
 std::unique_ptr<Task> make_sort(const SortOptions& options = {});
 
@@ -100,7 +118,7 @@ std::unique_ptr<Task> make_sort(const SortOptions& options = {});
 /// counts. A fifth of all problems, 500 at most, is held out. Karpathy's minGPT, projects/adder.
 struct AdderOptions {
   std::int64_t context = 6;  ///< 3 n, n from 1 to 8
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() { return {}; }
 };
 std::unique_ptr<Task> make_adder(const AdderOptions& options = {});
 
@@ -109,7 +127,7 @@ std::unique_ptr<Task> make_adder(const AdderOptions& options = {});
 struct BitsOptions {
   bool majority = false;
   std::int64_t context = 25;  ///< even for majority
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() { return {}; }
 };
 std::unique_ptr<Task> make_bits(const BitsOptions& options = {});
 
@@ -117,16 +135,18 @@ std::unique_ptr<Task> make_bits(const BitsOptions& options = {});
 struct RandomOptions {
   std::int64_t vocabulary = 32;  ///< tokens without BOS, 2 to 52
   std::int64_t context = 48;
-  std::vector<Setting> parameters();
+  std::vector<Setting> parameters() {
+    return {{"vocabulary", vocabulary, {2, 52}, "different tokens"}};
+  }
 };
 std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 
-/// A UTF-8 text of one's own. Tokens are its code points in order, or words
+/// A UTF-8 text from a file. Tokens are its code points in order, or words
 /// (nn/tasks/vocabulary.h). As a stream: windows of `context` tokens, the first 90 % of the text
 /// train, the rest validate (nanoGPT's shakespeare_char). Or `by_line`: each line is a sequence
 /// that starts and stops with the token \n; the stop counts, padding does not (makemore). A tenth
 /// of the lines, 1000 at most, is held out, drawn with a fixed seed: whatever a run's seed, it is
-/// measured on the same lines. Empty lines are no lines; TaskFacts::note says which others are left
+/// measured on the same lines. Empty lines are skipped; TaskFacts::note says which others are left
 /// out.
 struct TextOptions {
   std::string path;
@@ -145,7 +165,7 @@ struct TextOptions {
 /// IoError unless `path` is a regular file that can be read, of valid UTF-8 and at most 1 GiB;
 /// ValueError if it is too short or no line has answer_after.
 std::unique_ptr<Task> make_text(const TextOptions& options);
-/// The same task where the text is not at hand, from the `data` that its facts had: reads prompts;
+/// Returns the task without its text, from the `data` of its facts: it reads prompts and
 /// has no training and no evaluation sequences (ValueError). IoError if `data` lacks a vocabulary.
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options);

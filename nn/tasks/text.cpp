@@ -16,7 +16,7 @@ std::string describe(const TextOptions& o, const Corpus& corpus) {
          std::to_string(corpus.tokens.size()) + (words ? " words)" : " characters)");
 }
 
-// What the vocabulary leaves out.
+// Returns a sentence about the words that the vocabulary leaves out.
 std::string unknown_note(const Corpus& corpus) {
   if (corpus.unknown == 0) return "";
   return std::to_string(corpus.unknown) + " of " + std::to_string(corpus.tokens.size()) +
@@ -48,17 +48,11 @@ class TextTask : public FileTask {
   std::int64_t all() const { return std::int64_t(tokens().size()); }
 
   Sequence draw(Generator& g) const override {
-    std::int64_t start = 0;
-    g.randint({&start, 1}, 0, cut_ - facts().context);
-    return window(start);
+    return window(draw_below(cut_ - facts().context, g));
   }
 
-  std::vector<Sequence> draw_evaluation(std::int64_t first, std::int64_t count) const override {
-    std::vector<Sequence> sequences;
-    for (std::int64_t i = first; i < first + count; ++i)
-      sequences.push_back(window(cut_ + i * facts().context));
-    add_ngrams(sequences);
-    return sequences;
+  std::optional<Sequence> held_out(std::int64_t number) const override {
+    return with_ngrams(window(cut_ + number * facts().context));
   }
 
   // Beyond the end of the text, inputs are token 0 and targets ignored: no position sees a later

@@ -3,8 +3,8 @@
 // of the next ball are the best prediction.
 #include <cmath>
 
-#include "autograd/base/error.h"
 #include "nn/tasks/alphabet.h"
+#include "nn/tasks/parameters.h"
 #include "nn/tasks/tasks.h"
 
 namespace heed::nn {
@@ -32,13 +32,12 @@ double expected_loss(const UrnOptions& o) {
 }
 
 TaskFacts make_facts(const UrnOptions& o) {
-  const Vocabulary vocabulary = letters(o.colors, "urn", 2, "^");
-  check<ValueError>(o.context >= 1, "urn", "needs a context of at least 1, got ", o.context);
+  check_options("urn", o);
   return {.name = "urn",
           .description = "tokens of unknown frequency: count what came, guess what comes",
           .accuracy = "tokens right",
           .prompt = "the start of a sequence, such as aabac; the ^ in front is added",
-          .vocabulary = vocabulary,
+          .vocabulary = letters(o.colors, "^"),
           .classes = o.colors,
           .context = o.context,
           .bos = o.colors,
@@ -59,8 +58,7 @@ class Urn : public Task {
     Sequence s;
     for (std::int64_t t = 0; t < options_.context; ++t) {
       const std::int64_t all = t + options_.colors;
-      std::int64_t ball = 0;
-      g.randint({&ball, 1}, 0, all);
+      std::int64_t ball = draw_below(all, g);
       std::size_t color = 0;
       while (ball >= balls[color]) ball -= balls[color++];
       s.position_optimal.push_back(-std::log(double(balls[color]) / double(all)));
@@ -76,10 +74,6 @@ class Urn : public Task {
 };
 
 }  // namespace
-
-std::vector<Setting> UrnOptions::parameters() {
-  return {{"colors", colors, {2, 52}, "different tokens"}};
-}
 
 std::unique_ptr<Task> make_urn(const UrnOptions& options) { return std::make_unique<Urn>(options); }
 

@@ -56,7 +56,7 @@ std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// What to do about a word that is no symbol.
+// Returns advice about a word that is not a symbol.
 std::string Vocabulary::advice(const std::string& word) const {
   if (word.find("<unk>") != std::string::npos)
     return "; <unk> stands for words that `max-words` left out, and spells none: leave it out";

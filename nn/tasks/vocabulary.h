@@ -14,7 +14,7 @@
 
 namespace heed::nn {
 
-/// What one token spells. A word is a run of characters that are no white space, with the single
+/// Unit of text of one token. A word is a run of characters other than white space, with the single
 /// space before it if there is one; every other white-space character is a token of its own. So the
 /// symbols of a text, one after the other, are the text.
 enum class Unit { kChar, kWord };
@@ -42,8 +42,8 @@ class Vocabulary {
   std::optional<std::int64_t> find(const std::string& symbol) const;
   bool operator==(const Vocabulary& other) const { return symbols_ == other.symbols_; }
 
-  /// The ids of a UTF-8 text. ValueError naming the first unit that is no symbol, or the
-  /// offset of the first invalid byte; it begins with `what`, the text is in an error.
+  /// Returns the ids of a UTF-8 text. ValueError, which begins with `what`, naming the first unit
+  /// that is not a symbol or the offset of the first invalid byte.
   std::vector<std::int64_t> encode(std::string_view text, std::string_view what = "encode") const;
   /// The text of some ids. ValueError on an id outside [0, size()).
   std::string decode(std::span<const std::int64_t> ids) const;

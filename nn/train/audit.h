@@ -1,4 +1,4 @@
-// Are all parameters being trained? A ledger of the first step, and where trouble comes from.
+// A ledger of one step: gradient, weight and update of each parameter.
 #pragma once
 
 #include <optional>
@@ -20,11 +20,11 @@ struct ParameterAudit {
   /// update / weight, not finite for a weight of 0; about 1e-3 where learning goes well (Karpathy,
   /// A Recipe for Training Neural Networks).
   double ratio() const { return update / weight; }
-  /// Whether the gradient is missing, zero everywhere, or not finite.
+  /// Returns whether the gradient is missing, zero everywhere, or not finite.
   bool in_trouble() const;
 };
 
-/// Made before a step, asked after it.
+/// Compares the weights before a step, at construction, with those after it.
 class StepAudit {
  public:
   /// Copies the weights.
@@ -35,8 +35,8 @@ class StepAudit {
   std::vector<Tensor> weights_;
 };
 
-/// While it lives, looks for the first op that makes a NaN or an infinity, and knows the model's
-/// parameters by name.
+/// Returns an observer that finds the first op that makes a NaN or an infinity, and names the
+/// model's parameters.
 autograd::FirstNonFinite watch_for_non_finite(const Transformer& model);
 
 }  // namespace heed::nn

@@ -1,4 +1,4 @@
-// What besides a run's configuration decides its bits.
+// Compiler and SIMD target, which decide a run's bits besides its configuration.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ inline std::string compiler_text() {
 /// The vector instructions that its kernels chose on this machine: "AVX3_ZEN4".
 inline std::string simd_target_text() { return autograd::kernels::simd_target(); }
 
-/// The same of a run, which may multiply bfloat16: "AVX3, bfloat16 by amx".
+/// Returns the same for a run, which may multiply bfloat16: "AVX3, bfloat16 by amx".
 inline std::string simd_target_text(const RunConfig& config) {
   if (config.model.matmul == Precision::kFloat32) return simd_target_text();
   return simd_target_text() + ", " + enum_name(config.model.matmul) + " by " +

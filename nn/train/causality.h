@@ -1,5 +1,5 @@
 // A certificate that a model is causal: which inputs each output depends on, by derivatives that
-// are exactly 0 or not. Shapes, losses and attention patterns cannot tell.
+// are exactly 0 or not. Shapes, losses and attention patterns do not show it.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,22 @@ struct Reach {
     std::int64_t output, input;
     double value;
   };
-  /// Where a later input, or padding, has a reach that is not exactly 0 (NaN is not).
+  /// Returns the places where a later input, or padding, has a reach that is not exactly 0 (NaN is
+  /// not).
   std::vector<Place> leaks() const;
-  /// Outputs that their own input does not reach.
+  /// Returns the outputs that their own input does not reach.
   std::vector<Place> blind() const;
   bool ok() const { return leaks().empty() && blind().empty(); }
   double at(std::int64_t output, std::int64_t input) const {
     return values[std::size_t(output * length + input)];
   }
-  /// A line an output, a column an input: # reaches, . exactly 0, ! leaks, ? blind.
+  /// Returns a line per output, a column per input: # reaches, . exactly 0, ! leaks, ? blind.
   std::string text() const;
 };
 
-/// The reach of f at x [1, T, ...], float32 or float64: f maps [B, T, ...] to [B, T, ...] for any
-/// batch size B. Outputs are differentiated 32 at a time, in one backward of as many copies of x.
-/// `watch` is told of outputs. ShapeError for another x or result.
+/// Returns the reach of f at x [1, T, ...], float32 or float64: f maps [B, T, ...] to [B, T, ...]
+/// for any batch size B. Outputs are differentiated 32 at a time, in one backward of as many copies
+/// of x. `watch` receives outputs. ShapeError for another x or result.
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
             const std::string& name = "f", const WorkWatch& watch = {});
 
@@ -53,13 +54,13 @@ struct Causality {
 /// its context and 32) random tokens: of a plain pass, of passes whose last or first tokens are
 /// padding, and of a pass in two parts through a KV cache. A cache takes no gradients: there
 /// `values` are the largest changes of logits t when token s alone becomes another one, to the bit.
-/// ValueError for a length below 2 or above the context.
-/// `watch` is told of outputs, those of all passes.
+/// ValueError for a length below 2 or above the context. `watch` receives the outputs of all
+/// passes.
 Causality causality(const Transformer& model, std::int64_t length = 0, const WorkWatch& watch = {});
 
-/// Three outputs, at random by `seed`, of the first min(context, 32) random tokens: which later
-/// inputs their derivatives reach. Empty if none, as in a causal model. NaN proves nothing: weights
-/// that diverged are another trouble. One backward of three sequences: before a run starts.
+/// Tries three outputs, at random by `seed`, of min(context, 32) random tokens and returns the
+/// later inputs that their derivatives reach: none in a causal model. NaN is ignored, because it
+/// comes from weights that diverged. Costs one backward of three sequences.
 std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed);
 
 }  // namespace heed::nn

@@ -21,8 +21,9 @@ RunConfig completed(RunConfig c) {
   return c;
 }
 
-// Of a completed configuration: all but what other tasks have. A default that every run had before
-// it could be chosen is not said, so that those runs' recipes still are their text.
+// Returns the settings of a completed configuration without those of other tasks. An option that is
+// younger than heed 0.1 is left out at its default, so that the files of earlier runs have all
+// keys.
 std::vector<Setting> own_settings(RunConfig& c) {
   std::vector<Setting> list = c.settings();
   std::erase_if(list, [&](const Setting& s) {
@@ -35,7 +36,7 @@ std::vector<Setting> own_settings(RunConfig& c) {
   return list;
 }
 
-// What only files have stays at its default elsewhere.
+// Rejects options of files where no file is learned.
 void check_file(const RunConfig& c) {
   const RunConfig none;
   for (const std::string& text : {c.text, c.lines, c.answer_after})
@@ -161,7 +162,7 @@ std::vector<Setting> run_settings(RunConfig& c) {
       {"save-every", c.save_every, kStepsOrNone,
        "steps between checkpoints of the weights; 0: none"},
       {"patience", c.patience, kStepsOrNone,
-       "ends after so many evaluations in a row without a lower loss; 0: never"},
+       "ends after this many evaluations in a row without a lower loss; 0: never"},
       {"target-loss", c.target_loss, {0}, "ends at an evaluation of this loss, nats; 0: never"},
       {"target-accuracy",
        c.target_accuracy,
@@ -172,7 +173,7 @@ std::vector<Setting> run_settings(RunConfig& c) {
        "one ends the run, no bit changes; 0: none"}};
 }
 
-// What some settings need to have an effect.
+// Adds the conditions under which some settings have an effect.
 void add_needs(std::vector<Setting>& list, const RunConfig& c) {
   const auto need = [&list](const std::vector<std::string>& keys, const std::string& what,
                             const std::function<bool()>& is_met) {
@@ -209,7 +210,8 @@ std::vector<Setting> RunConfig::settings() {
 
 namespace {
 
-// What the recipe of a model adds to its constructor's check; the vocabulary comes with the task.
+// Checks the model's options, and what contradicts them in a recipe; the task decides the
+// vocabulary.
 void check_model(const RunConfig& c) {
   Transformer::Options m = c.model;
   m.vocab = m.classes = 1;

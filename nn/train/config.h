@@ -47,7 +47,7 @@ struct EnumNames<OptimizerKind> {
       {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
 };
 
-/// What each value means, its unit and range: settings(), in config.cpp.
+/// All values of a run. settings(), in config.cpp, has the meaning, unit and range of each.
 struct RunConfig {
   // what is learned
   std::string task = "induction";  ///< "text", "lines": the file of that name below
@@ -56,7 +56,7 @@ struct RunConfig {
   Unit unit = Unit::kChar;         ///< of both
   std::int64_t max_words = 8192;
   std::string answer_after;
-  TaskParameters task_parameters;  ///< --task-KEY; the others have the task's defaults
+  TaskParameters task_parameters;  ///< by KEY of task-KEY; others have the task's defaults
   /// The model; the task decides vocab and classes.
   Transformer::Options model = {.layers = 2,
                                 .context = 48,
@@ -80,18 +80,19 @@ struct RunConfig {
   double target_loss = 0, target_accuracy = 0;
   std::int64_t check_invariants = 0;  ///< nn/train/invariants.h; 0: never
 
-  /// Every value, in config.toml's order. They refer to this RunConfig, which must outlive them.
+  /// Returns every value, in config.toml's order. They refer to this RunConfig, which must outlive
+  /// them.
   std::vector<Setting> settings();
 };
 
 /// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", "names", and the speed
 /// presets micro, toy, chargpt, small (nn/train/README.md).
 std::vector<std::string> preset_names();
-/// The name of the preset that a task starts from: its own, or for a file one of its kind.
+/// Returns the name of the preset that a task starts from: its own, or one for files.
 std::string preset_of(const std::string& task);
 /// The recipe of a task or preset. ValueError with the nearest name.
 RunConfig preset(std::string_view name);
-/// About how long heed train takes with it on 2 otherwise idle cores; 0: not known.
+/// Returns about how many seconds heed train takes with it on 2 otherwise idle cores; 0: not known.
 int preset_seconds(std::string_view name);
 
 /// Throws ValueError naming key, value and range for anything out of range or contradictory, and
@@ -107,11 +108,11 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
 /// Reads what to_toml wrote, every key of it. ValueError naming `file`, line and key otherwise.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
-/// Whether the task is a file of one's own, and what is known of it.
+/// Returns whether the task learns a file, text or lines.
 bool learns_file(const RunConfig& config);
 TextOptions text_options(const RunConfig& config);
 
-/// The learning rate of every step.
+/// Returns the learning rate of every step.
 Schedule schedule(const RunConfig& config);
 
 /// The model of a run on a task with these vocabulary sizes, drawn from `g` as config.init says.

@@ -1,4 +1,4 @@
-// How good a model is on a task: its loss beside the best possible one on the same sequences.
+// Evaluates a model on a task: its loss beside the best possible one on the same sequences.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,18 @@ struct Evaluation {
   std::string trouble = {};
 };
 
-/// Whether the loss is more than 4 standard errors below the best possible one: only a model that
-/// sees its targets can be.
+/// Returns whether the loss is more than 4 standard errors below the best possible one, as only
+/// that of a model which sees its targets can be.
 bool leaks(const Evaluation& e);
-/// The sentence about it, with the numbers.
+/// Returns the sentence about it, with the numbers.
 std::string leak_text(const Evaluation& e);
 
-/// Sequences that evaluate() runs at a time.
+/// Returns how many sequences evaluate() runs at a time.
 std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts);
 
-/// The first `sequences` of the task's evaluation set (at most all of it; 0: all), in eval mode.
-/// Draws nothing from any stream: evaluating more or less often changes nothing else. `watch` is
-/// told of sequences.
+/// Evaluates the first `sequences` of the task's evaluation set (at most all of it; 0: all), in
+/// eval mode. Draws nothing from any stream: evaluating more or less often changes nothing else.
+/// `watch` receives sequences.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
                     const WorkWatch& watch = {});
 

@@ -17,15 +17,19 @@ struct SampleOptions {
   bool greedy = false;     ///< always the most likely; draws nothing
 };
 
-/// What a token beyond the model's context costs. Up to there a pass runs only the new one, on
+/// How to continue beyond the model's context. Up to there a pass runs only the new token, on
 /// cached keys and values (the prompt in one pass).
 enum class Past {
   /// A pass over the last `context` tokens as positions 0, 1, ...: what is cached of them rests,
   /// from the second layer on, on tokens that have left.
   kRecompute,
-  /// As before: the oldest cached token is dropped, and the others stay what they are. The logits
-  /// are those of one pass over the whole text in which each token sees the last `context` ones
-  /// (KeepMask::sliding_window). Positions must be relative (are_relative).
+  /// One token a pass, as before: the oldest cached token is dropped, the others stay as they are.
+  /// The logits are those of one pass over the whole text in which each token sees the last
+  /// `context`
+  /// ones (KeepMask::sliding_window). Above the first layer cached values have seen tokens that
+  /// were
+  /// dropped, so up to layers x context tokens reach the last one. Positions must be relative
+  /// (are_relative), because they grow without end.
   kSlide,
 };
 template <>
@@ -45,7 +49,7 @@ struct GenerateOptions {
 struct GeneratedToken {
   std::int64_t id = 0;
   double probability = 1;
-  std::int64_t runner_up = 0;  ///< the likeliest of the others; `id` if there is no other
+  std::int64_t runner_up = 0;  ///< the most likely other token; `id` if there is only one
   double runner_up_probability = 0;
 };
 
@@ -53,7 +57,7 @@ struct GeneratedToken {
 /// the first logit that is not finite.
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
 
-/// What sample 0, 1, ... of a seed draws from; sample 0 from Generator(seed).
+/// Returns the random stream of sample 0, 1, ... of a seed; that of sample 0 is Generator(seed).
 Generator sample_stream(std::int64_t seed, std::int64_t sample);
 
 /// Extends `ids` once for each stream, all in one batch, by up to n tokens each; a sample's tokens

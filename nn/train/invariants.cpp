@@ -35,7 +35,7 @@ std::optional<Miss> first_miss(const Tensor& got, const Tensor& want, const Tens
   return Miss{unravel(flat, got.shape()), value(got), value(want), value(bound)};
 }
 
-// What the identities of a layer are made of, all in float64.
+// The terms of a layer's identities, all in float64.
 class Identities {
  public:
   Identities(const AttentionArrays& x, const AttentionRules& rules)

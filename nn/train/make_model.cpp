@@ -11,7 +11,7 @@ using namespace autograd;
 
 namespace {
 
-// Where a matrix stands in the model.
+// Place of a matrix in the model.
 enum class Place { kInside, kIntoStream, kReadout };
 
 // One matrix [out, in] of a linear layer, its bias apart.
@@ -71,7 +71,7 @@ void draw_block(const Block& block, const RunConfig& c, Generator& g) {
 // biases 0 (fan-in: PyTorch's). mup (Yang et al. 2022, table 3): an embedding's entries are of
 // size 1, a matrix's 1/sqrt(in), the output layer's 1/in, so that at any width a step moves
 // activations and logits alike. Initial values are all that it sets: Adam's learning rate stays one
-// number for all, and attention's scale is --scale, 1/d-head there.
+// number for all, and attention's scale is `scale`, 1/d-head there.
 void draw_all(const Transformer& model, const RunConfig& c, Generator& g) {
   if (c.init == Init::kTorch) return;  // built so, from g
   if (c.init == Init::kGPT2) return init::gpt2(parameters(model), c.model.layers, g);

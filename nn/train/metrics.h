@@ -21,7 +21,8 @@ struct MetricsRow {
   explicit MetricsRow(std::int64_t step_of_row) : step(step_of_row) {}
 
   std::int64_t step = 0;
-  /// Of the step's batch; norms of the gradient before and after clipping.
+  /// Of the step: loss of its batch, learning rate, norms of the gradient before and after
+  /// clipping.
   double loss = kNone, lr = kNone, grad_norm = kNone, clipped_norm = kNone;
   /// Of the evaluation after the step.
   double eval_loss = kNone, eval_optimal = kNone, eval_accuracy = kNone;

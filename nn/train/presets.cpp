@@ -93,9 +93,9 @@ RunConfig dyck() {
   return c;
 }
 
-// As Nanda et al. 2023: one layer, all training sums in each step, weight decay. Smaller and with
-// norms, so that it takes a minute: the table by heart at step 150, the rest at 1400 to 2050. With
-// more weight decay (1: at 850) some seeds never rest on the plateau.
+// The setting of Nanda et al. 2023: one layer, all training sums in each step, weight decay.
+// Smaller and with norms, so that it takes a minute: the table by heart at step 150, the rest at
+// 1400 to 2050. With more weight decay (1: at 850) some seeds never rest on the plateau.
 RunConfig modadd() {
   RunConfig c;
   c.task = "modadd";

@@ -26,7 +26,7 @@ struct RankTransport {
   int rank = 0, size = 1;
   /// Sends `mine` to rank `peer` and waits for as many bytes from it, which makes the same call.
   virtual void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) = 0;
-  /// Whether this process was asked to stop (Ctrl-C, SIGTERM).
+  /// Returns whether this process was asked to stop (Ctrl-C, SIGTERM).
   virtual bool stop_requested() const { return false; }
 };
 
@@ -44,7 +44,7 @@ struct RanksDiffer : autograd::ValueError {
   using autograd::ValueError::ValueError;
 };
 
-/// One process's part in the protocol:
+/// The protocol of one process:
 ///   root:    run_as_root(trainer), then trainer.step() as often as it likes, then leave()
 ///   workers: run_as_worker(make), which makes the same trainer and takes the same steps
 /// All functions but the first three exchange messages: each rank must make the same calls.
@@ -57,14 +57,14 @@ class RankSession {
   static void check_size(int ranks, std::int64_t accumulate = 0);
   int rank() const { return transport_.rank; }
   int size() const { return transport_.size; }
-  /// Whether a rank was asked to stop, as all know since the last step.
+  /// Returns whether any rank was asked to stop up to the last step.
   bool stop_requested() const { return (status_ & kStop) != 0; }
-  /// Whether every rank knows that no other waits for it, so that each may exit on its own.
+  /// Returns whether no rank waits for another any more, so that each may exit on its own.
   bool ended() const { return ended_; }
 
   /// Returns the statuses of all ranks or-ed, to every rank.
   std::uint64_t sync_status(std::uint64_t mine);
-  /// Whether all ranks came with the same text.
+  /// Returns whether all ranks called it with the same text.
   bool all_equal(std::string_view text);
 
   /// Starts the workers, which now make or resume the run of `trainer`, and joins it: its steps are

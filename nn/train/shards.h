@@ -10,7 +10,7 @@
 
 namespace heed::nn {
 
-/// What one shard adds to a step.
+/// Loss and gradients of one shard, as parts of the step's.
 struct ShardGradients {
   double loss = 0;                ///< its share of the batch's mean loss, nats
   std::vector<Tensor> gradients;  ///< in parameters()' order; undefined where none arrived

@@ -1,27 +1,15 @@
 #include "nn/train/snapshot.h"
 
-#include <algorithm>
 #include <span>
-#include <sstream>
 
 #include "autograd/base/dtype.h"
 #include "nn/io/crc32c.h"
+#include "nn/io/toml.h"
 #include "nn/train/trainer.h"
 
 namespace heed::nn {
 
 using namespace autograd;
-
-namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-}  // namespace
 
 std::vector<NamedTensor> Snapshot::part(std::string_view prefix) const {
   std::vector<NamedTensor> found;
@@ -62,13 +50,14 @@ std::string recipe_text(RunConfig config) {
 std::optional<RecipeDifference> recipe_difference(const std::string& a, const std::string& b,
                                                   const std::string& b_origin) {
   if (a == b) return {};
-  const std::vector<std::string> x = lines_of(to_toml(from_toml(a))),
-                                 y = lines_of(to_toml(from_toml(b, b_origin)));
-  const std::size_t most = std::max(x.size(), y.size());
-  for (std::size_t i = 0; i < most; ++i) {
-    const std::string left = i < x.size() ? x[i] : "", right = i < y.size() ? y[i] : "";
-    if (left != right) return RecipeDifference{left, right};
-  }
+  RunConfig left = from_toml(a), right = from_toml(b, b_origin);
+  const std::vector<Setting> x = left.settings(), y = right.settings();
+  const auto line = [](const Setting& s) {
+    const std::string text = toml_line(s);
+    return text.substr(0, text.size() - 1);  // without the line break
+  };
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (x[i].get() != y[i].get()) return RecipeDifference{line(x[i]), line(y[i])};
   return {};
 }
 

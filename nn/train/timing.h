@@ -1,4 +1,4 @@
-// Seconds of work, as medians of calls: on a machine that is shared a mean tells of the others.
+// Seconds of work, as medians of calls: other processes disturb a mean.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 
 namespace heed::nn {
 
-/// The middle one, the lower of two. Needs at least one.
+/// Returns the middle value, the lower of two. Needs at least one.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-/// Of one call of f.
+/// Returns the seconds taken by one call of f.
 template <class F>
 double seconds_of(const F& f) {
   using Clock = std::chrono::steady_clock;
@@ -23,7 +23,7 @@ double seconds_of(const F& f) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The median of calls of f, one at least, until they have taken so many seconds.
+/// Calls f at least once and until the calls have taken `seconds`; returns the median of a call.
 template <class F>
 double median_call(const F& f, double seconds) {
   std::vector<double> times;

@@ -9,6 +9,7 @@
 
 #include "autograd/engine/engine.h"
 #include "autograd/graph/gradient_trace.h"
+#include "autograd/tensor/copy.h"
 #include "nn/io/safetensors.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
@@ -37,8 +38,8 @@ bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 // 0 stands for no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
 
-// Where a task has fewer sequences than a batch asks for, a batch is all of them (Task::sample),
-// and config.toml and tokens/s go by that.
+// A batch of more sequences than the task has becomes all of them (Task::sample), also in
+// config.toml and tokens/s.
 void fit_batch(RunConfig& config, const Task& task) {
   const std::int64_t all = task.training_size();
   if (config.batch <= all) return;
@@ -245,7 +246,7 @@ double Trainer::whole_batch(const Batch& batch) {
   });
 }
 
-// Of config.accumulate parts this rank's, after each other; alone all of them.
+// Sums this rank's share of the config.accumulate shards, one after the other; without ranks, all.
 ShardGradients Trainer::own_shards(const Batch& batch) {
   const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
@@ -260,7 +261,7 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
   });
 }
 
-// The same in parts; the sums take the place of the last part's gradients.
+// Loss and gradients of a step, in shards; the sums replace the gradients of the last shard.
 std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
   ShardGradients sum;
   std::uint64_t status = kReady;
@@ -330,11 +331,7 @@ Evaluation Trainer::evaluate(bool all, const WorkWatch& watch) {
   best_loss_ = e.loss;
   best_step_ = steps_done;
   best_.clear();
-  for (const NamedTensor& p : parameters(model)) {
-    Tensor copy = empty_like(p.tensor);
-    copy_(copy, p.tensor.detach());
-    best_.push_back({p.name, copy});
-  }
+  for (const NamedTensor& p : parameters(model)) best_.push_back({p.name, detached_copy(p.tensor)});
   return e;
 }
 

@@ -13,19 +13,19 @@
 
 namespace heed::nn {
 
-/// The task of a run: config.task, or the file config.text. Errors as make_task(); IoError.
+/// Makes the task of a run: config.task, or the file config.text. Errors as make_task(); IoError.
 std::unique_ptr<Task> make_task(const RunConfig& config);
-/// Its model, drawn from config.seed. ValueError if its context is not the task's.
+/// Makes the model of a run, drawn from config.seed. ValueError if its context is not the task's.
 Transformer make_model(const RunConfig& config, const Task& task);
 
-/// Its optimizer, over all parameters of the model.
+/// Makes the optimizer of a run, over all parameters of the model.
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transformer& model);
-/// One update, clipped as config.clip and clip_value say. Returns the norm before clipping.
+/// Makes one update, clipped as config.clip and clip_value say. Returns the norm before clipping.
 double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 
-/// What a run of `config` writes into its config.toml (but for a batch of more sequences than the
-/// task has, which becomes all of them): checked; a text or lines by the whole path,
-/// which also chooses the task; the name of a task of one's `own`, if there is one, as the task.
+/// Returns the configuration that a run writes into its config.toml: checked, with the absolute
+/// path of a text or lines, which also chooses the task, and with the name of a user's `own` task.
+/// (A batch of more sequences than the task has becomes all of them later, when the task is made.)
 /// Errors as validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
@@ -65,7 +65,7 @@ class Trainer {
   /// a loss that is not finite is never the best.
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
   Evaluation evaluate(bool all, const WorkWatch& watch = {});
-  /// Whether the history has an evaluation after the last step.
+  /// Returns whether the history has an evaluation after the last step.
   bool evaluated() const;
 
   const RunConfig& config() const { return config_; }
@@ -79,7 +79,7 @@ class Trainer {
   /// them, before the next step.
   Snapshot snapshot() const;
   /// Continues where snapshot() was taken, bit for bit on the same binary and SIMD target. A run on
-  /// a task of one's `own` needs it again. IoError naming what does not fit, a text that changed
+  /// a user's `own` task needs it again. IoError naming what does not fit, a text that changed
   /// included.
   static Trainer from(const Snapshot& snapshot, std::unique_ptr<Task> own = nullptr);
 
@@ -87,18 +87,18 @@ class Trainer {
   Transformer model;
   std::int64_t steps_done = 0;
 
-  /// Parameters whose gradient was missing, or zero everywhere, in the last step. Looks at all of
-  /// them, at each call.
+  /// Returns the parameters whose gradient was missing, or zero everywhere, in the last step. Reads
+  /// all gradients at each call.
   std::vector<std::string> parameters_without_gradient() const;
-  /// Why no gradient reaches these, each: "blocks.0.up.weight: blocks.0: the gradient ends at ...".
-  /// Runs the next batch; draws nothing.
+  /// Returns why no gradient reaches each of these: "blocks.0.up.weight: blocks.0: the gradient
+  /// ends at ...". Runs the next batch; draws nothing.
   std::string why_no_gradient(const std::vector<std::string>& names) const;
 
   /// One row per step or evaluation.
   const std::vector<MetricsRow>& history() const { return history_; }
 
-  /// Why the last evaluation ends the run early: "patience: ...", or "" if it does not. A function
-  /// of the history, so that a resumed run ends where the straight one does.
+  /// Returns why the last evaluation ends the run early: "patience: ...", or "" if it does not. A
+  /// function of the history, so that a resumed run ends where the straight one does.
   std::string stop_reason() const;
 
  private:

@@ -1,4 +1,4 @@
-// How long work tells of its progress.
+// Progress callback.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,7 @@
 
 namespace heed::nn {
 
-/// Called between the parts of long work: so many done, of how many. It may throw, which ends the
-/// work.
+/// Progress callback of long work, called between its parts. It may throw to cancel the work.
 using WorkWatch = std::function<void(std::int64_t done, std::int64_t total)>;
 
 }  // namespace heed::nn

@@ -109,9 +109,11 @@ inline Call draw_call(std::mt19937& random) {
   b = common.rank() > 1 ? common[common.rank() - 2] : 1;
   h = common.rank() > 0 ? common.back() : 1;
   Call c{.scores = with_rows(common, tq, tk), .inputs = {}, .axes = {}, .options = {}, .text = {}};
-  // Of a bias or mask: no more axes than the scores have.
+  // Of a bias or mask: no more axes than the scores have; of five, five where it can.
   const auto fitting = [&](Shape shape) {
-    while (shape.rank() > c.scores.rank()) shape.erase(0);
+    if (common.rank() == 3 && shape.rank() == 4)
+      return Shape{pick<I>(random, {1, common[0]}), shape[0], shape[1], shape[2], shape[3]};
+    while (shape.rank() > c.scores.rank()) shape = shape.without(0);
     return shape;
   };
 

@@ -9,9 +9,8 @@
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
-#include "nn/layers/probe.h"
+#include "nn/study/passes.h"
 #include "nn/study/study.h"
-#include "tools/heed/heads_grid.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/color_range.h"
 #include "tools/plot/plot.h"
@@ -23,6 +22,11 @@ namespace {
 std::string in_run(const PictureSource& source) {
   const std::string name = source.run_name();
   return name.empty() ? "" : ", run " + name;
+}
+
+// Head `head` of [1, H, T, T].
+std::vector<float> values_of(const nn::Tensor& heads, std::int64_t head) {
+  return contiguous(to(select(select(heads, 0, 0), 0, head), autograd::float32)).to_vector<float>();
 }
 
 }  // namespace
@@ -78,6 +82,27 @@ std::string shortened_tokens(const std::vector<std::string>& labels) {
   return plot::shorten_text(text, kWidth, kSize);
 }
 
+plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
+                             const std::vector<nn::Tensor>& scores,
+                             std::optional<nn::HeadIndex> only) {
+  plot::HeatmapGrid grid;
+  for (std::size_t l = 0; l < maps.size(); ++l) {
+    const nn::Tensor& heads = maps[l];
+    for (nn::HeadIndex i{std::int64_t(l), 0}; i.head < heads.size(1); ++i.head) {
+      if (only && (only->layer != i.layer || only->head != i.head)) continue;
+      std::vector<std::uint8_t> hidden;
+      for (const float score : values_of(scores[l], i.head)) hidden.push_back(score == -HUGE_VALF);
+      grid.panels.push_back({nn::head_name(i), int(heads.size(2)), int(heads.size(3)),
+                             values_of(heads, i.head), hidden});
+    }
+  }
+  grid.panel_columns = only ? 1 : int(maps[0].size(1));
+  grid.row_axis = "query: token that looks";
+  grid.col_axis = "key: token looked at";
+  grid.print_values = only.has_value();
+  return grid;
+}
+
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last) {
   autograd::write_file(file.string(),
@@ -86,7 +111,7 @@ void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
 
 std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
                      const PictureSource& source) {
-  plot::Series train{"training batch", {}, {}}, evaluation{"evaluation", {}, {}};
+  plot::Series train{.name = "training batch"}, evaluation{.name = "evaluation"};
   for (const auto& row : trainer.history()) {
     if (std::isfinite(row.loss)) {
       train.x.push_back(double(row.step));
@@ -103,15 +128,13 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
       .x_name = "training step",
       .y_name = "loss (nats per token)",
       .series = {train, evaluation},
-      .hlines = {},
-      .log_y = false};
+      .log_y = spans_decades(train.y)};
   std::string alt = chart.title + ".";
   if (last) {
     if (last->optimal) chart.hlines.push_back({"best possible", *last->optimal});
     for (const auto& [name, loss] : last->references) chart.hlines.push_back({name, loss});
     alt += fmt::format(" The last evaluation is {:.4f}.", last->loss);
   }
-  chart.log_y = spans_decades(train.y);
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
   return plot::encode_png(plot::draw_chart(chart), alt, png_facts(source));
 }
@@ -138,22 +161,15 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   const autograd::NoGrad guard;
   nn::Generator generator(1);
   const nn::Batch example = task.example(generator);
-  constexpr std::int64_t kLongest = 256;  // tokens: nobody reads more, and weights grow as T x T
+  constexpr std::int64_t kLongest =
+      256;  // tokens: more are not readable, and weights grow as T x T
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
-  nn::Probe probe;
-  constexpr const char *kScores = "attn.hook_attn_scores", *kWeights = "attn.hook_pattern";
-  for (std::int64_t l = 0; l < model.options.layers; ++l)
-    probe.record(nn::block_site(l, kScores)).record(nn::block_site(l, kWeights));
-  model.forward(inputs, {.probe = &probe});
-  std::vector<nn::Tensor> weights, scores;
-  for (std::int64_t l = 0; l < model.options.layers; ++l) {
-    weights.push_back(probe.value(nn::block_site(l, kWeights)));
-    scores.push_back(probe.value(nn::block_site(l, kScores)));
-  }
+  const nn::RecordedPass pass =
+      nn::recorded_pass(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
   const auto labels = task.facts().vocabulary.labels(inputs.to_vector<std::int64_t>());
   const plot::HeatmapGrid grid = attention_grid(
-      weights, scores, labels,
+      pass.at[0], pass.at[1], labels,
       fmt::format("Where each head looks: {}, after {} training steps{}, on {}", task.facts().name,
                   steps, in_run(source), shortened_tokens(labels)));
   return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,

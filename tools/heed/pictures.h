@@ -1,4 +1,5 @@
-// The pictures of a run folder, and what every picture of the program keeps in its file.
+// Pictures of a run and of its heads, and the facts that every picture of the program keeps in its
+// file.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "nn/io/names.h"
+#include "nn/layers/sites.h"
 #include "nn/train/causality.h"
 #include "nn/train/trainer.h"
 #include "tools/plot/heatmap.h"
@@ -13,10 +16,10 @@
 
 namespace heed {
 
-/// The folder of --out, made if need be. IoError.
+/// Makes the folder of --out if it does not exist. IoError.
 void make_folder(const std::filesystem::path& folder);
 
-/// Where the numbers of a picture come from.
+/// The origin of a picture's numbers.
 struct PictureSource {
   std::filesystem::path run = {};  ///< a run's folder, or empty
   std::string weights = {};        ///< nn::hash_of_tensors of the model's parameters, or empty
@@ -25,7 +28,7 @@ struct PictureSource {
 };
 PictureSource source_of(const std::filesystem::path& run, const nn::Transformer& model);
 
-/// What is kept in a picture's file beside its description: heed's version, the command line, the
+/// The texts of a picture's file beside its description: heed's version, the command line, the
 /// source and, of a heat map, the range of its colors.
 std::vector<plot::PngText> png_facts(const PictureSource& source);
 std::vector<plot::PngText> png_facts(const PictureSource& source, const plot::HeatmapGrid& grid);
@@ -33,8 +36,8 @@ std::vector<plot::PngText> png_facts(const PictureSource& source, const plot::He
 /// Tokens as part of a title: their beginning, what does not print spelled out.
 std::string shortened_tokens(const std::vector<std::string>& labels);
 
-/// Whether an axis for these values, of which those that are finite count, is logarithmic: the
-/// largest is more than ten times the smallest, which is above 0.
+/// Returns whether an axis for the finite values is logarithmic: the largest is more than ten times
+/// the smallest, which is above 0.
 bool spans_decades(const std::vector<double>& values);
 
 /// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
@@ -43,6 +46,12 @@ bool spans_decades(const std::vector<double>& values);
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last);
 
+/// Maps [1, H, T, T] of each layer, a row of panels each, or of the one head `only`, large and with
+/// its numbers; queries by keys. A cell is masked where the layer's scores, of the same shape, are
+/// -inf: the causal mask, a window or padding hides that key.
+plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
+                             const std::vector<nn::Tensor>& scores,
+                             std::optional<nn::HeadIndex> only = {});
 /// The weights of each layer and their scores (heads_grid) as attention.png shows them.
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<nn::Tensor>& scores,

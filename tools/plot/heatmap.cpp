@@ -130,14 +130,9 @@ void draw_panel(Image& image, const HeatmapGrid& grid, const Layout& at, int p) 
              {.size = at.text_size, .align = Align::kCenter});
 }
 
-// Lines of text along a vertical axis, read from bottom to top, the first at `left`.
-void draw_upward(Image& image, const Layout& at, const std::vector<std::string>& lines, int left,
-                 int middle, int room) {
-  for (const std::string& words : lines) {
-    image.text(left, middle, shorten_text(words, room, at.text_size),
-               {.size = at.text_size, .align = Align::kCenter, .upward = true});
-    left += line_height(at.text_size);
-  }
+// Of lines along a vertical axis.
+TextStyle upward(const Layout& at) {
+  return {.size = at.text_size, .align = Align::kCenter, .upward = true};
 }
 
 // Ticks, tokens and the axis' name at the left of panel p.
@@ -150,7 +145,7 @@ void draw_row_axis(Image& image, const Layout& at, int p) {
   }
   const int left =
       x - at.kTick - 2 * at.kLabelGap - at.rows.width() - int(at.row_axis.size()) * line;
-  draw_upward(image, at, at.row_axis, left, y + at.panel_height() / 2, at.panel_height());
+  image.text_lines(left, y + at.panel_height() / 2, at.row_axis, at.panel_height(), upward(at));
 }
 
 // Ticks and tokens below panel p.
@@ -180,7 +175,7 @@ void draw_color_bar(Image& image, const Layout& at) {
                format_number(at.bar_values[std::size_t(i)]), {.size = at.text_size});
   }
   const int name = right + at.kTick + at.bar_numbers + 3 * at.kLabelGap;
-  draw_upward(image, at, at.bar_name, name, y + height / 2, height);
+  image.text_lines(name, y + height / 2, at.bar_name, height, upward(at));
 }
 
 // What cells without a place on the color bar look like; the first line at y.

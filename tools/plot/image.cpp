@@ -119,7 +119,7 @@ int Image::text_lines(int x, int y, const std::vector<std::string>& lines, int w
                       const TextStyle& style) {
   for (const std::string& line : lines) {
     text(x, y, shorten_text(line, width, style.size), style);
-    y += line_height(style.size);
+    (style.upward ? x : y) += line_height(style.size);
   }
   return y;
 }

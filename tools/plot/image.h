@@ -69,7 +69,8 @@ class Image {
   /// One line of text whose capitals' tops are at `y`, aligned at `x`; upward: tops at `x`, aligned
   /// at `y`. Accents stand above. ValueError: a size below kSmallestText.
   void text(int x, int y, std::string_view text, const TextStyle& style = {});
-  /// `lines`, each cut to `width`, one below the other from (x, y) on; returns the y below them.
+  /// `lines`, each cut to `width`, one below the other from (x, y) on, upward: one to the right of
+  /// the other; returns the y below them.
   int text_lines(int x, int y, const std::vector<std::string>& lines, int width,
                  const TextStyle& style);
   /// What text() has drawn, in order; lines without ink are left out.

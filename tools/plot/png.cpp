@@ -1,13 +1,15 @@
-// stb_image_write encodes, this file adds the texts.
+// stb_image_write encodes; this file adds the texts, and reads those of any program's file. All
+// numbers of PNG are big endian; a chunk is its length, type, bytes and checksum.
 #include "tools/plot/png.h"
 
-#include <array>
+#include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <optional>
+#include <span>
 
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
-#include "tools/plot/png_format.h"
 
 namespace {
 
@@ -31,8 +33,23 @@ void* reallocate(void* old, std::size_t bytes) {
 namespace heed::plot {
 namespace {
 
-void append_u32(std::string& out, std::uint32_t value) {  // big endian, as all of PNG
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+constexpr std::size_t kLongestKeyword = 79;
+
+void append_u32(std::string& out, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += char((value >> shift) & 0xFF);
+}
+
+std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = at; i < at + 4; ++i)
+    value = (value << 8) | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+// Of a chunk's type and bytes.
+std::uint32_t crc_of(std::string bytes) {
+  return stbiw__crc32(reinterpret_cast<unsigned char*>(bytes.data()), int(bytes.size()));
 }
 
 std::string text_chunk(std::string_view keyword, std::string_view text) {
@@ -49,9 +66,7 @@ std::string text_chunk(std::string_view keyword, std::string_view text) {
   std::string chunk;
   append_u32(chunk, std::uint32_t(body.size() - 4));
   chunk += body;
-  PngCrc crc;
-  crc.add(body);
-  append_u32(chunk, crc.value());
+  append_u32(chunk, crc_of(body));
   return chunk;
 }
 
@@ -75,24 +90,21 @@ std::string encode(const Image& image) {
   return bytes;
 }
 
-// PNG specification, annex D: what a byte does to the remainder.
-constexpr std::array<std::uint32_t, 256> crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t n = 0; n < 256; ++n) {
-    std::uint32_t crc = n;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0xEDB88320u : 0u);
-    table[n] = crc;
-  }
-  return table;
+// tEXt: keyword, 0, Latin-1. iTXt: keyword, 0, whether compressed, method, language, 0, translated
+// keyword, 0, UTF-8. Nothing if that is not so.
+std::optional<PngText> read_text(bool international, std::string_view body) {
+  const std::size_t end = body.find('\0');
+  if (end == body.npos || end == 0 || end > kLongestKeyword) return {};
+  const std::string keyword(body.substr(0, end));
+  if (!international) return PngText{keyword, std::string(body.substr(end + 1))};
+  const std::size_t language = body.find('\0', end + 3);
+  const std::size_t translated = language == body.npos ? body.npos : body.find('\0', language + 1);
+  if (translated == body.npos) return {};
+  const bool compressed = body[end + 1] != 0;
+  return PngText{keyword, compressed ? "(compressed)" : std::string(body.substr(translated + 1))};
 }
 
 }  // namespace
-
-void PngCrc::add(std::string_view bytes) {
-  static constexpr std::array<std::uint32_t, 256> kTable = crc_table();
-  for (const char byte : bytes)
-    crc_ = kTable[(crc_ ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc_ >> 8);
-}
 
 std::string encode_png(const Image& image, std::string_view alt_text,
                        const std::vector<PngText>& facts) {
@@ -107,6 +119,59 @@ std::string encode_png(const Image& image, std::string_view alt_text,
 void write_png(const std::string& path, const Image& image, std::string_view alt_text,
                const std::vector<PngText>& facts) {
   autograd::write_file(path, encode_png(image, alt_text, facts));
+}
+
+bool is_png(const std::string& path) {
+  const autograd::InputFile file(path);
+  std::string start(std::size_t(std::min<std::uint64_t>(file.size(), kPngSignature.size())), '\0');
+  file.read(0, std::as_writable_bytes(std::span(start)));
+  return start == kPngSignature;
+}
+
+PngInfo read_png_info(const std::string& path) {
+  constexpr std::size_t kFrame = 12;                                   // length, type, checksum
+  constexpr std::size_t kMostText = 1'000'000, kMost = 2'000'000'000;  // bytes
+  const auto refuse = [&](const auto&... parts) {
+    heed::fail<autograd::IoError>("png", "cannot read ", path, ": ", parts...);
+  };
+  if (!is_png(path)) refuse("it does not begin as a PNG file does");
+  const std::string file = autograd::read_file(path, kMost);
+  PngInfo info;
+  bool pixels = false;
+  std::string type;
+  std::size_t at = kPngSignature.size(), text_bytes = 0;
+  while (type != "IEND") {
+    if (file.size() - at < kFrame) refuse("it ends before its last chunk (IEND): cut off");
+    const std::size_t length = u32_at(file, at), left = file.size() - at - kFrame;
+    type = file.substr(at + 4, 4);
+    if (!std::all_of(type.begin(), type.end(),
+                     [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }))
+      refuse("a chunk at byte ", at, " has no type of four letters; damaged");
+    if (length > left)
+      refuse("chunk ", type, " at byte ", at, " says ", length, " bytes, ", left,
+             " are left: cut off, or damaged");
+    const bool first = at == kPngSignature.size(), is_text = type == "iTXt" || type == "tEXt";
+    if (first != (type == "IHDR") || (first && length != 13) || (type == "IEND" && length > 0))
+      refuse("chunk ", type, " of ", length, " bytes stands at byte ", at, "; damaged");
+    if (crc_of(file.substr(at + 4, length + 4)) != u32_at(file, at + 8 + length))
+      refuse("the checksum of chunk ", type, " at byte ", at, " is wrong; damaged");
+    if (first) info.width = u32_at(file, at + 8), info.height = u32_at(file, at + 12);
+    if (is_text) {
+      text_bytes += length;
+      if (text_bytes > kMostText) refuse("its texts have more than ", kMostText, " bytes");
+      const auto text = read_text(type == "iTXt", std::string_view(file).substr(at + 8, length));
+      if (!text) refuse("chunk ", type, " at byte ", at, " has no keyword or no text; damaged");
+      info.texts.push_back(*text);
+    }
+    pixels = pixels || type == "IDAT";
+    at += kFrame + length;
+  }
+  if (info.width == 0 || info.height == 0)
+    refuse("its size is ", info.width, " x ", info.height, "; damaged");
+  if (!pixels) refuse("it holds no pixels (IDAT); damaged");
+  if (at != file.size())
+    refuse(file.size() - at, " bytes follow its end; damaged, or two files in one");
+  return info;
 }
 
 }  // namespace heed::plot

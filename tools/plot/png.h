@@ -38,8 +38,8 @@ bool is_png(const std::string& path);
 
 /// Reads it from any program's file, and every chunk's checksum; the pixels are not decoded.
 /// Compressed texts read "(compressed)". IoError with path and reason for a file that is no PNG, is
-/// cut off, or is damaged; texts of more than a megabyte in all are refused. No more memory is
-/// taken than that, whatever the file says of its sizes.
+/// cut off, or is damaged; texts of more than a megabyte in all, and files of more than 2 GB, are
+/// refused. Takes memory for the file's bytes, whatever it says of its sizes.
 PngInfo read_png_info(const std::string& path);
 
 }  // namespace heed::plot

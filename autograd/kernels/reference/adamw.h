@@ -6,7 +6,7 @@
 
 namespace heed::autograd::kernels {
 
-/// What all elements of one update share.
+/// Parameters that all elements of one update share.
 struct AdamWStep {
   double beta1, beta2, eps;
   double grad_scale;  ///< gradients count times this: clipping

@@ -10,13 +10,13 @@
 
 namespace heed::autograd::kernels {
 
-/// What a row is normalized by, and all that its backward needs besides x.
+/// Statistics of a row: all that its backward needs besides x.
 template <class T>
 struct Moments {
   Accumulator<T> mean, rstd;
 };
 
-/// Where the backward of a chunk of rows writes.
+/// Outputs of the backward of a chunk of rows.
 template <class T>
 struct NormGrads {
   T* x = nullptr;       ///< [rows, n]; null: not wanted

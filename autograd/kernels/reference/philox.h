@@ -42,7 +42,7 @@ class DropoutMask {
   constexpr uint64_t key() const { return key_; }
   /// A word of the generator below it is a dropped element.
   constexpr uint64_t threshold() const { return threshold_; }
-  /// Whether element i is kept.
+  /// True if element i is kept.
   constexpr bool keep(uint64_t i) const { return block(i / 4)[i % 4] >= threshold_; }
 
   /// out[k] = keep(first + k) as 0 or 1, four per Philox call: one row of a tensor.

@@ -1,5 +1,5 @@
-// What attention's forward and backward share, for one SIMD target: the pointers of a head, its
-// keys and values packed for products, and what happens to one row of scores.
+// Parts that attention's forward and backward share, for one SIMD target: the pointers of a head,
+// its keys and values packed for products, and what happens to one row of scores.
 #if defined(HEED_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_ATTENTION_INL_H_
 #undef HEED_ATTENTION_INL_H_
@@ -90,7 +90,7 @@ struct Head {
     const std::int64_t end = std::clamp<std::int64_t>(row.end - seen.begin, 0, seen.size());
     return {std::clamp<std::int64_t>(row.begin - seen.begin, 0, end), end};
   }
-  // What is left to scale when a row of scores is finished.
+  // The scale that is still to be applied when a row of scores is finished.
   T scale() const { return plain ? T(a.scale) : T(1); }
 
  private:
@@ -216,7 +216,7 @@ HWY_NOINLINE T max_row(const T* s, std::int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
-// What kept weights are divided by, inverted; with p = 1 none is kept.
+// The factor of kept weights, 1 / (1 - p); with p = 1 none is kept.
 template <class T>
 T dropout_scale(const Attention<T>& a) {
   return a.dropout < 1 ? T(1 / (1 - a.dropout)) : T(0);

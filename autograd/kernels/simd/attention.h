@@ -11,18 +11,19 @@ namespace heed::autograd::kernels {
 inline constexpr int kMaxLead = 6;  ///< leading axes, which together count the heads
 using LeadAxes = std::array<std::int64_t, kMaxLead>;
 
-/// Where [leading axes, rows, d] lies: strides in elements, the last axis adjacent.
+/// Layout of [leading axes, rows, d]: strides in elements, the last axis adjacent.
 struct HeadStrides {
   LeadAxes lead = {};
   std::int64_t row = 0;
 };
-/// Where something of [leading axes, tq, tk] lies; stride 0 along axes that it is broadcast over.
+/// Layout of something of [leading axes, tq, tk]; stride 0 along axes that it is broadcast over.
 struct ScoreStrides {
   LeadAxes lead = {};
   std::int64_t row = 0, column = 0;
 };
 
-/// What of a call does not depend on the scalar: its sizes, and which keys each query may read.
+/// The parts of a call that do not depend on the scalar: its sizes, and which keys each query may
+/// read.
 struct AttentionShape {
   int lead_axes = 0;
   LeadAxes lead = {};  ///< their sizes
@@ -64,7 +65,8 @@ struct Attention : AttentionShape {
   T *raw_scores = nullptr, *scores = nullptr, *pattern = nullptr, *dropped = nullptr;
 };
 
-/// What the backward adds: from grad_out it writes all of dq, dk, dv and, if not null, dbias.
+/// Arguments that the backward adds: from grad_out it writes all of dq, dk, dv and, if not null,
+/// dbias.
 template <class T>
 struct AttentionGrads {
   const T* grad_out = nullptr;  ///< [leading axes, tq, d_value]

@@ -65,7 +65,7 @@ struct Tasks {
   }
 };
 
-// Where a task adds what it finds for `keys`. dbias: of its head, in double, for a bias may be
+// The sums to which a task adds, for `keys`. dbias: of its head, in double, for a bias may be
 // shared by all heads and rows.
 template <class T>
 struct Sums {
@@ -97,7 +97,7 @@ HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y,
   }
 }
 
-// Whether causality leaves query i keys of one block only. Then its weights are divided by their
+// True if causality leaves query i keys of one block only. Then its weights are divided by their
 // sum again, which a rounded log-sum-exp misses, and delta_i is the sum of weights times their
 // gradients: their rounding cancels in dS, which that of dO . O does not.
 template <class T>

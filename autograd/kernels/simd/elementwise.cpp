@@ -1,4 +1,4 @@
-// Maps over adjacent float32, compiled once per SIMD target.
+// Maps over adjacent float32, and which elements a dropout keeps, compiled once per SIMD target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/elementwise.cpp"
 // foreach_target.h wants this order.
@@ -7,8 +7,10 @@
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 #include "autograd/kernels/simd/elementwise.h"
+#include "autograd/kernels/simd/philox-inl.h"
 #include "autograd/kernels/simd/vector_math-inl.h"
 #include "autograd/kernels/simd/vectors-inl.h"
+#include <algorithm>
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -104,6 +106,15 @@ void adamw_loop(float* p, const float* g, float* m, float* v, std::int64_t n, co
   });
 }
 
+void keep_span(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out) {
+  constexpr std::size_t kRun = 256;
+  std::uint8_t memory[kRun + kKeepSlack];
+  for (std::size_t at = 0; at < out.size(); at += kRun) {
+    const std::size_t n = std::min(kRun, out.size() - at);
+    std::copy_n(keep_run(mask, first + at, std::int64_t(n), memory), n, out.data() + at);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::autograd::kernels
 HWY_AFTER_NAMESPACE();
@@ -123,6 +134,7 @@ HWY_EXPORT(gelu_tanh_backward_loop);
 HWY_EXPORT(silu_loop);
 HWY_EXPORT(silu_backward_loop);
 HWY_EXPORT(adamw_loop);
+HWY_EXPORT(keep_span);
 
 }  // namespace
 
@@ -148,6 +160,9 @@ void silu_backward(float* dx, const float* g, const float* x, std::int64_t n) {
 }
 void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step) {
   HWY_DYNAMIC_DISPATCH(adamw_loop)(p, g, m, v, n, step);
+}
+void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out) {
+  HWY_DYNAMIC_DISPATCH(keep_span)(mask, first, out);
 }
 }  // namespace heed::autograd::kernels::simd
 #endif

@@ -1,10 +1,13 @@
-// Maps over adjacent float32 values, on the widest SIMD this machine has. Elsewhere the same
-// functions are std's and functors of autograd/ops/elementwise; adamw's reference is adamw.h.
+// Maps over adjacent float32 values, and dropout's random decisions, on the widest SIMD this
+// machine has. Elsewhere the same functions are std's and functors of autograd/ops/elementwise, and
+// those of reference/adamw.h and philox.h.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "autograd/kernels/reference/adamw.h"
+#include "autograd/kernels/reference/philox.h"
 
 namespace heed::autograd::kernels::simd {
 
@@ -23,6 +26,9 @@ void gelu_tanh(float* y, const float* x, std::int64_t n);
 void gelu_tanh_backward(float* dx, const float* g, const float* x, std::int64_t n);
 void silu(float* y, const float* x, std::int64_t n);
 void silu_backward(float* dx, const float* g, const float* x, std::int64_t n);
+
+/// out[k] = mask.keep(first + k) as 0 or 1, for a mask of p > 0.
+void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out);
 
 /// As the reference.
 void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);

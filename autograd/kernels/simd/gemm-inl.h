@@ -277,19 +277,19 @@ HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t
   for (std::int64_t j = 0; j < n; j += panel)
     pack(out + j * kc, panel, b + j * col, row, col, kc, std::min(panel, n - j));
 }
-/// What pack_panels made, of `packed_rows` rows.
+/// Returns what pack_panels wrote, of `packed_rows` rows.
 template <class T>
 HWY_INLINE Panels<T> packed_panels(const T* packed, std::int64_t packed_rows) {
   return {packed, panel_width<T>(), panel_width<T>() * packed_rows};
 }
 
-/// Whether B [kc, n] can be read where it is: its last vector ends inside the row.
+/// True if B [kc, n] can be read in place: its last vector ends inside the row.
 template <class T>
 HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
   return col == 1 && n % std::int64_t(hn::Lanes(Full<T>())) == 0;
 }
 
-/// Whether a strip of A is worth a copy: for few columns of B only if its rows lie apart in both
+/// True if a strip of A is worth a copy: for few columns of B only if its rows lie apart in both
 /// directions; if rows are read along k, only if they are a multiple of a page apart and fight for
 /// the same lines of L1.
 template <class T>

@@ -24,7 +24,7 @@ constexpr std::int64_t kFewColumns = 32;  // a step of k of as many rows of the 
 template <class T>
 using Narrow = hn::CappedTag<T, 32 / sizeof(T)>;
 
-/// Whether multiply_few_rows takes A [m, k] and B [k, n]: it reads whole vectors of outputs.
+/// True if multiply_few_rows takes A [m, k] and B [k, n]: it reads whole vectors of outputs.
 template <class T>
 HWY_INLINE bool is_few_rows(std::int64_t m, std::int64_t n, std::int64_t a_col,
                             std::int64_t b_row) {

@@ -17,7 +17,7 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What keep_run may write beyond the n elements that it is asked for.
+/// Bytes that keep_run may write beyond the n elements that are requested.
 constexpr std::size_t kKeepSlack = 4 * (2 * HWY_MAX_BYTES / 8 + 1);
 
 #if HWY_TARGET != HWY_SCALAR

@@ -12,7 +12,7 @@ namespace heed::autograd::kernels {
 /// do.
 const char* simd_target();
 
-/// What force_simd_target takes: the targets that are compiled in and that this machine can run,
+/// Names for force_simd_target: the targets that are compiled in and that this machine can run,
 /// best first, in lower case; then "scalar".
 std::vector<std::string> simd_targets();
 
@@ -23,7 +23,7 @@ void force_simd_target(std::string_view name);
 namespace detail {
 inline std::atomic<bool> scalar_forced = false;
 }
-/// Whether simd:: kernels run, not their references.
+/// True if simd:: kernels run, not their references.
 inline bool simd_runs() { return !detail::scalar_forced.load(std::memory_order_relaxed); }
 
 }  // namespace heed::autograd::kernels

@@ -17,7 +17,7 @@ namespace heed::autograd::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Whether masked loads and stores touch nothing beyond their mask. NEON has none: Highway reads,
+/// True if masked loads and stores touch nothing beyond their mask. NEON has none: Highway reads,
 /// blends and writes whole vectors, of which another thread may own the rest.
 constexpr bool kExactMasks = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 

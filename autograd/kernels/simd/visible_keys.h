@@ -33,7 +33,7 @@ class VisibleKeys {
     if (!a_.causal) return a_.tk;
     return std::clamp<std::int64_t>(i + 1 + a_.first_query, 0, a_.tk);
   }
-  /// What causality and the window leave to query i, and to any of n > 0 queries from i on.
+  /// Keys that causality and the window leave to query i, and to any of n > 0 queries from i on.
   KeyRange row(std::int64_t i) const {
     KeyRange keys{0, causal_end(i)};
     if (a_.window == 0) return keys;

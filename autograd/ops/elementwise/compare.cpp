@@ -4,7 +4,6 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/operands.h"
 #include "autograd/ops/ops.h"
-#include "autograd/tensor/create.h"
 
 namespace heed::autograd {
 
@@ -20,9 +19,7 @@ template <class F>
 Tensor zip_logical(std::string_view op, const Tensor& a, const Tensor& b, F f) {
   check_bool(op, a);
   check_bool(op, b);
-  Tensor out = empty(broadcast(op, a.shape(), b.shape()), bool8);
-  elementwise_into<bool, bool, bool>(out, f, a, b);
-  return out;
+  return elementwise<Domain<bool, bool>>(op, a, b, f);
 }
 
 }  // namespace
@@ -49,12 +46,8 @@ Tensor gt(const Tensor& a, double b) { return gt(a, scalar_like("gt", a, b)); }
 Tensor ge(const Tensor& a, double b) { return ge(a, scalar_like("ge", a, b)); }
 
 Tensor isfinite(const Tensor& x) {
-  Tensor y = empty(x.shape(), bool8);
-  dispatch_floating(x.dtype(), "isfinite", [&]<class T> {
-    elementwise_into<bool, T>(
-        y, [](T v) { return std::isfinite(real(v)); }, x);
-  });
-  return y;
+  return elementwise<Domain<bool, float, double, Dual, Tracked>>(
+      "isfinite", x, [](auto v) { return std::isfinite(real(v)); });
 }
 
 Tensor logical_and(const Tensor& a, const Tensor& b) {
@@ -65,10 +58,7 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
 }
 Tensor logical_not(const Tensor& x) {
   check_bool("logical_not", x);
-  Tensor y = empty(x.shape(), bool8);
-  elementwise_into<bool, bool>(
-      y, [](bool v) { return !v; }, x);
-  return y;
+  return elementwise<Domain<bool, bool>>("logical_not", x, [](bool v) { return !v; });
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {

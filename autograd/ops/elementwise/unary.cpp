@@ -1,6 +1,7 @@
 // Functions of one operand: pow exp log sqrt rsqrt tanh sigmoid erf abs clamp, and dtype
 // conversion.
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "autograd/graph/graph.h"
@@ -13,19 +14,20 @@
 namespace heed::autograd {
 namespace {
 
+using std::abs, std::erf, std::exp, std::log, std::pow, std::sqrt, std::tanh;  // of float, double
+
 // Samples of f on values drawn by `draw`; sizes 0 and 1 and rank 0 are cases of their own.
 template <class F, class Draw>
 SampleFn unary_samples(F f, Draw draw) {
   return [f, draw](SampleGen& g) -> Samples {
     const auto one = [f](Args t) { return f(t[0]); };
-    return {{"matrix", one, {draw(g, Shape{3, 4})}},
-            {"rank 0", one, {draw(g, Shape{})}},
-            {"size 0", one, {draw(g, Shape{2, 0})}}};
+    return {{"matrix", one, {std::invoke(draw, g, Shape{3, 4})}},
+            {"rank 0", one, {std::invoke(draw, g, Shape{})}},
+            {"size 0", one, {std::invoke(draw, g, Shape{2, 0})}}};
   };
 }
-constexpr auto kNormal = [](SampleGen& g, const Shape& s) { return g.normal(s); };
+constexpr auto kNormal = &SampleGen::normal, kApart = &SampleGen::apart;
 constexpr auto kPositive = [](SampleGen& g, const Shape& s) { return g.uniform(s, 0.5, 3); };
-constexpr auto kApart = [](SampleGen& g, const Shape& s) { return g.apart(s); };
 
 const Op kPow({.name = "pow",
                .saves = Saves::kInputs,
@@ -66,11 +68,7 @@ const Op kTo({.name = "to", .saves = Saves::kNothing, .samples = to_samples});
 }  // namespace
 
 Tensor pow(const Tensor& x, double exponent) {
-  const auto f = [exponent](auto v) {
-    using std::pow;
-    using T = decltype(v);
-    return T(pow(v, T(exponent)));
-  };
+  const auto f = [exponent](auto v) { return decltype(v)(pow(v, decltype(v)(exponent))); };
   return record(kPow, {x}, elementwise(kPow, x, f), [exponent](const Vjp& v) -> Grads {
     if (exponent == 0) return {zeros_like(v.grad)};
     return {v.grad * (pow(v.input(0), exponent - 1) * exponent)};
@@ -78,37 +76,25 @@ Tensor pow(const Tensor& x, double exponent) {
 }
 
 Tensor exp(const Tensor& x) {
-  const auto f = [](auto v) {
-    using std::exp;
-    return exp(v);
-  };
+  const auto f = [](auto v) { return exp(v); };
   return record(kExp, {x}, elementwise(kExp, x, f, kernels::simd::exp),
                 [](const Vjp& v) -> Grads { return {v.grad * v.output()}; });
 }
 
 Tensor log(const Tensor& x) {
-  const auto f = [](auto v) {
-    using std::log;
-    return log(v);
-  };
+  const auto f = [](auto v) { return log(v); };
   return record(kLog, {x}, elementwise(kLog, x, f),
                 [](const Vjp& v) -> Grads { return {v.grad / v.input(0)}; });
 }
 
 Tensor sqrt(const Tensor& x) {
-  const auto f = [](auto v) {
-    using std::sqrt;
-    return sqrt(v);
-  };
+  const auto f = [](auto v) { return sqrt(v); };
   return record(kSqrt, {x}, elementwise(kSqrt, x, f),
                 [](const Vjp& v) -> Grads { return {v.grad * 0.5 / v.output()}; });
 }
 
 Tensor rsqrt(const Tensor& x) {
-  const auto f = [](auto v) {
-    using std::sqrt;
-    return decltype(v)(1) / sqrt(v);
-  };
+  const auto f = [](auto v) { return decltype(v)(1) / sqrt(v); };
   return record(kRsqrt, {x}, elementwise(kRsqrt, x, f), [](const Vjp& v) -> Grads {
     const Tensor y = v.output();
     return {v.grad * (y * y * y) * -0.5};
@@ -116,10 +102,7 @@ Tensor rsqrt(const Tensor& x) {
 }
 
 Tensor tanh(const Tensor& x) {
-  const auto f = [](auto v) {
-    using std::tanh;
-    return tanh(v);
-  };
+  const auto f = [](auto v) { return tanh(v); };
   return record(kTanh, {x}, elementwise(kTanh, x, f, kernels::simd::tanh),
                 [](const Vjp& v) -> Grads {
                   const Tensor y = v.output();
@@ -129,7 +112,6 @@ Tensor tanh(const Tensor& x) {
 
 Tensor sigmoid(const Tensor& x) {
   const auto f = [](auto v) {
-    using std::exp;
     using T = decltype(v);
     if (v >= T(0)) return T(1) / (T(1) + exp(-v));
     const T e = exp(v);  // no overflow for large negative v
@@ -142,10 +124,7 @@ Tensor sigmoid(const Tensor& x) {
 }
 
 Tensor erf(const Tensor& x) {
-  const auto f = [](auto v) {
-    using std::erf;
-    return erf(v);
-  };
+  const auto f = [](auto v) { return erf(v); };
   return record(kErf, {x}, elementwise(kErf, x, f, kernels::simd::erf), [](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
     return {v.grad * (exp(-(u * u)) * (2 * std::numbers::inv_sqrtpi))};
@@ -153,10 +132,7 @@ Tensor erf(const Tensor& x) {
 }
 
 Tensor abs(const Tensor& x) {
-  const auto f = [](auto v) {
-    using std::abs;
-    return abs(v);
-  };
+  const auto f = [](auto v) { return abs(v); };
   return record(kAbs, {x}, elementwise(kAbs, x, f), [](const Vjp& v) -> Grads {
     const Tensor& u = v.input(0);
     return {masked_fill(where(lt(u, 0.0), -v.grad, v.grad), eq(u, 0.0), 0)};

@@ -11,7 +11,7 @@
 namespace {
 
 using namespace heed::autograd;
-using heed::testing::Folder;
+using namespace heed::testing;
 namespace fs = std::filesystem;
 
 TEST_CASE("read_file reads a pipe to its end, and no more than the limit") {
@@ -62,7 +62,7 @@ TEST_CASE("a write that fails half way keeps the old file") {
   write_file(path, std::string_view("old"));
   std::string text;
   {
-    const heed::testing::FullDisk full(1000);
+    const FullDisk full(1000);
     text = message_of<IoError>([&] { write_file(path, std::string(40000, 'x')); });
   }
   CHECK_THAT(text, Contains("cannot write") && Contains("File too large"));

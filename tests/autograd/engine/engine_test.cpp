@@ -181,10 +181,10 @@ TEST_CASE("grad and backward say what is missing") {
                     "backward: the [] tensor has no graph: no input of it requires grad, or it was "
                     "computed under NoGrad");
   CHECK_THROWS_WITH((x * 2.0).requires_grad_(),
-                    "requires_grad: this tensor is the result of mul; for its gradient call "
+                    "requires_grad_: this tensor is the result of mul; for its gradient call "
                     "retain_grad() or grad(y, {x}), or detach() it first");
   CHECK_THROWS_WITH(zeros({2}, int64).requires_grad_(),
-                    "requires_grad: needs float32 or float64, got int64");
+                    "requires_grad_: needs float32 or float64, got int64");
 }
 
 TEST_CASE("a chain of 1,000,000 ops is built, walked and freed; so is one that is dropped") {

@@ -89,6 +89,7 @@ TEST_CASE("in-place writes refuse tensors with a history, and raise no version w
       "a [2] result of an op");
   CHECK_THROWS_WITH(fill_(expand(tensor({1}), {3}), 0),
                     "fill_: cannot write into an expanded tensor: [3] has stride 0 in axis 0");
+  fill_(zeros({2, 0}), 1), copy_(zeros({2, 0}), zeros({2, 0}));  // no elements: nothing overlaps
   const NoGrad guard;
   CHECK_THROWS_WITH(copy_(x, zeros({3}, float64)), "copy_: needs equal shapes, got [2] and [3]");
   CHECK_THROWS_WITH(copy_(x, zeros({2})), "copy_: needs equal dtypes, got float64 and float32");

@@ -3,13 +3,15 @@
 #include <regex>
 
 #include "autograd/autograd.h"
-#include "autograd/check/sizes.h"
 #include "tests/support/catch.h"
 #include "tests/support/checks.h"
+#include "tests/support/sizes.h"
 
 namespace {
 
 using namespace heed::autograd;
+using heed::autograd::testing::has_size, heed::autograd::testing::resized_samples,
+    heed::autograd::testing::size_name;
 namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 

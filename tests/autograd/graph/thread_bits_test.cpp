@@ -10,6 +10,7 @@
 namespace {
 
 using namespace heed::autograd;
+using namespace heed::autograd::testing;
 
 // Several chunks of any kernel that works on elements or rows.
 constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
@@ -83,7 +84,7 @@ bool has_fixed_shapes(std::string_view check) {
 }
 
 TEST_CASE("every check has the same bits at 1, 2, 3 and 8 threads") {
-  const heed::autograd::testing::Threads restored_at_the_end;
+  const Threads restored_at_the_end;
   for (const Check* check : library_checks()) {
     const Samples samples = large_samples(*check);
     CAPTURE(check->name());
@@ -100,7 +101,7 @@ TEST_CASE("every check has the same bits at 1, 2, 3 and 8 threads") {
           REQUIRE(many.size() == one.size());
           for (std::size_t i = 0; i < one.size(); ++i) {
             CAPTURE(i);
-            CHECK(heed::autograd::testing::same_bits(many[i], one[i]));
+            CHECK(same_bits(many[i], one[i]));
           }
         }
       }

@@ -191,7 +191,7 @@ float one_rounded_output(const Floats& row, const Floats& column, int64_t m, int
 }
 
 TEST_CASE("an output has the same bits whatever m, n, place and threads, by every way") {
-  const heed::autograd::testing::Threads restored_at_the_end;
+  const Threads restored_at_the_end;
   for_each_bf16_way([] {
     std::mt19937 random(9);
     for (const int64_t k : {1, 7, 64, 511, 513, 1000}) {

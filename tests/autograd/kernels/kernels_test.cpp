@@ -199,7 +199,7 @@ template <class T>
 void check_long() {
   constexpr int64_t kM = 8, kN = 48, kK = 37055, kStep = 191;
   std::mt19937 random(7);
-  const heed::autograd::testing::Threads restored_at_the_end;
+  const Threads restored_at_the_end;
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
     // Sums of a step, and then of the steps.
@@ -247,7 +247,7 @@ TEST_CASE("the reference gemm is C = A B, for integers by hand") {
 template <class T>
 void check_bits() {
   std::mt19937 random(4);
-  const heed::autograd::testing::Threads restored_at_the_end;
+  const Threads restored_at_the_end;
   for (const int64_t k : {1, 7, 64, 383, 384, 385, 1000}) {
     const auto row = random_values<T>(random, k), column = random_values<T>(random, k);
     T expected_of[3];

@@ -1,7 +1,7 @@
 // Philox4x32-10 against the known answers of Random123, and the dropout rule built on it.
 #include "autograd/kernels/reference/philox.h"
 
-#include "autograd/kernels/simd/philox.h"
+#include "autograd/kernels/simd/elementwise.h"
 #include "tests/support/catch.h"
 #include "tests/support/simd_targets.h"
 

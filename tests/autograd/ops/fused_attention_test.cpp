@@ -31,7 +31,7 @@ std::vector<Call> ways() {
 }
 
 TEST_CASE("fused attention has the same bits at any number of threads") {
-  const heed::autograd::testing::Threads restored_at_the_end;
+  const Threads restored_at_the_end;
   for (const Call& c : ways())
     for (const DType dtype : {float32, float64}) {
       set_num_threads(1);
@@ -203,46 +203,6 @@ TEST_CASE("what lies in a block that is skipped reaches nothing, NaN or not") {
       CHECK(numbers(d[1], 100, 800));
       CHECK(numbers(d[2], 100, 800));
     }
-  });
-}
-
-TEST_CASE("more than two leading axes are the bits of two") {
-  for_each_simd_target([] {
-    Generator g(11);
-    const std::int64_t a = 2, b = 3, h = 2, t = 70, d = 8;
-    const Shape five{a, b, h, t, d}, four{a * b, h, t, d};
-    for (const Shape& keep_lead : {Shape{a, 1, 1}, Shape{1, b, h}, Shape{a, b, 1}, Shape{1, 1, h}})
-      for (const Shape& bias_lead : {Shape{a, 1, h}, Shape{b, 1}, Shape{}}) {
-        CAPTURE(keep_lead, bias_lead);
-        const Tensor keep = bernoulli(0.7, with_rows(keep_lead, t, t), g);
-        const Tensor bias = randn(with_rows(bias_lead, t, t), float32, g);
-        const auto merged = [&](const Tensor& x) {  // as two leading axes
-          return reshape(expand(x, with_rows({a, b, h}, t, x.size(-1))), {a * b, h, t, x.size(-1)});
-        };
-        const Tensor q = randn(five, float32, g).requires_grad_(),
-                     k = randn(five, float32, g).requires_grad_(),
-                     v = randn({a, 1, h, t, d}, float32, g).requires_grad_();
-        Generator key(3), same(3);
-        const Tensor y = attention(q, k, v,
-                                   {.causal = true,
-                                    .keep = KeepMask(keep),
-                                    .bias = ScoreBias(bias),
-                                    .dropout = 0.2,
-                                    .generator = &key});
-        const Tensor z = reshape(attention(merged(q), merged(k), merged(v),
-                                           {.causal = true,
-                                            .keep = KeepMask(merged(keep)),
-                                            .bias = ScoreBias(merged(bias)),
-                                            .dropout = 0.2,
-                                            .generator = &same}),
-                                 five);
-        CHECK(came_from(y, "attention"));
-        CHECK(same_bits(y, z));
-        const Tensor direction = randn(five, float32, g);
-        const auto got = grad(y, {q, k, v}, {.grad_output = direction});
-        const auto want = grad(z, {q, k, v}, {.grad_output = direction});
-        for (std::size_t i = 0; i < 3; ++i) CHECK(same_bits(got[i], want[i]));
-      }
   });
 }
 

@@ -109,18 +109,18 @@ TEST_CASE("a hostile npy file is refused before memory is taken") {
   says("\x93NUMPY\2\0\xff\xff\xff\xff"s, "4294967295 bytes");
   says(npy(header("(2, 2)"), "1234"), "needs 16 bytes of <f4, 4 follow");
   says(npy(header("(1,)"), "12345"), "5 follow");
-  says(npy(header("(1099511627776, 1099511627776)"), ""), "more than 2^40");
-  says(npy(header("(0, 1099511627776, 1099511627776)"), ""), "more than 2^40");
-  says(npy(header("(99999999999999999999,)"), ""), "no whole number");
-  says(npy(header("(-1,)"), ""), "no whole number");
-  says(npy(header("(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "1234"), "more than 8");
+  says(npy(header("(1099511627776, 1099511627776)"), ""), "at most 2^40");
+  says(npy(header("(0, 1099511627776, 1099511627776)"), ""), "at most 2^40");
+  says(npy(header("(99999999999999999999,)"), ""), "integer sizes");
+  says(npy(header("(-1,)"), ""), "integer sizes");
+  says(npy(header("(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "1234"), "more than 8 values");
   for (const char* descr : {"<f2", ">f4", "<c8", "|O", "<U3"})
     says(npy(header("(1,)", descr), "1234"), "its elements are \""s + descr);
-  says(npy("{'descr': '<f4', 'shape': (1,), }", "1234"), "no descr, fortran_order or shape");
-  says(npy("{'descr': '<f4', 'descr': '<f4'}", "1234"), "there twice");
-  says(npy("{'descr': '<f4", "1234"), "without an end");
-  says(npy("[1]", ""), "no {");
-  says(npy(header("(1,)") + " x", "1234"), "behind");
+  says(npy("{'descr': '<f4', 'shape': (1,), }", "1234"), "needs descr, shape");
+  says(npy("{'descr': '<f4', 'descr': '<f4'}", "1234"), "names \"descr\" twice");
+  says(npy("{'descr': '<f4", "1234"), "is not JSON");
+  says(npy("[1]", ""), "needs descr");
+  says(npy(header("(1,)") + " x", "1234"), "is not JSON");
 }
 
 TEST_CASE("damage at random is refused or read, never worse") {

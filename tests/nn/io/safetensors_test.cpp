@@ -14,8 +14,8 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using namespace heed::testing;
 namespace fs = std::filesystem;
-using heed::testing::Folder;
 
 std::string length_of(const std::string& header) {
   const std::uint64_t n = header.size();
@@ -279,7 +279,7 @@ TEST_CASE("random damage never crashes") {
   const char* given = std::getenv("HEED_FUZZ");
   const int rounds = given ? std::atoi(given) : kSanitized ? 500 : 1500;
   for (int round = 0; round < rounds; ++round) {
-    const std::string bytes = heed::testing::mutated(good, random, 8 + header);
+    const std::string bytes = mutated(good, random, 8 + header);
     std::ofstream(folder / "bad", std::ios::binary | std::ios::trunc) << bytes;
     refused += !refusal(folder / "bad").empty();
   }

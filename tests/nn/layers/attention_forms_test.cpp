@@ -8,10 +8,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::testing::close;
-using heed::autograd::testing::draw;
-using heed::autograd::testing::largest;
-using heed::autograd::testing::same_bits;
+using namespace heed::autograd::testing;
 using heed::nn::testing::random_layer;
 using Options = MultiHeadAttention::Options;
 using enum AttentionForm;

@@ -8,8 +8,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::testing::largest;
-using heed::autograd::testing::same_bits;
+using namespace heed::autograd::testing;
 using heed::nn::testing::random_model;
 
 const std::string kZ = "blocks.1.attn.hook_z";

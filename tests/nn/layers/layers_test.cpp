@@ -8,8 +8,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::testing::draw;
-using heed::autograd::testing::same_bits;
+using namespace heed::autograd::testing;
 
 TEST_CASE("a model is called like a function") {
   Generator g(3);

@@ -98,8 +98,8 @@ TEST_CASE("what was not recorded, not reached, or had no backward is an error th
   replacer.replace("hook_patern", [](const Tensor& p) { return p; });
   CHECK_THROWS_WITH(attention(x, {.probe = &replacer}), nearest);
   CHECK_THROWS_WITH(recorder.record("hook_q_grad"),
-                    "probe: 'hook_q_grad' is no site but the gradient of one; name the site, and "
-                    "its gradient can be read after a backward pass");
+                    "probe: 'hook_q_grad' is a gradient, not a site; record the site instead, and "
+                    "read its gradient after a backward pass");
 }
 
 // A model, one batch, its loss and the gradients of all parameters.

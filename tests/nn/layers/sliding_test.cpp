@@ -37,7 +37,7 @@ constexpr std::int64_t kText = 40;  // tokens, of which kContext fit
 
 TEST_CASE("a cache that drops its oldest token has the logits of one pass under a window mask") {
   const NoGrad guard;
-  std::vector<heed::nn::testing::NamedModel> models;
+  std::vector<NamedModel> models;
   for (const DType dtype : {float64, float32})
     for (const Positions positions : {Positions::kRope, Positions::kAlibi, Positions::kNone}) {
       Transformer::Options o = tiny(dtype);

@@ -8,9 +8,8 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using namespace heed::nn::testing;
 using heed::autograd::testing::same_bits;
-using heed::nn::testing::kAllPositions;
-using heed::nn::testing::random_model;
 
 TEST_CASE("a later token changes no bit of an earlier logit") {
   const NoGrad guard;

@@ -12,8 +12,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::testing::Folder;
-using heed::testing::mutated;
+using namespace heed::testing;
 
 // HEED_FUZZ=100000 for a longer search: ctest -L soak does it.
 int rounds() {

@@ -13,7 +13,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::testing::OnTarget;
+using namespace heed::autograd::testing;
 using heed::testing::Folder;
 
 // config with another length and intervals.
@@ -78,7 +78,7 @@ const Interrupted kInterrupted[] = {
 TEST_CASE("a resumed run is the straight one, bit for bit") {
   for (const Interrupted& r : kInterrupted) {
     CAPTURE(r.label);
-    const heed::autograd::testing::Threads restored_at_the_end;
+    const Threads restored_at_the_end;
     RunConfig c = tiny_run(r.task);
     r.change(c);
     const Folder straight, folder;

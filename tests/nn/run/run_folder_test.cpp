@@ -13,7 +13,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::testing::Folder;
+using namespace heed::testing;
 namespace fs = std::filesystem;
 
 RunConfig on_text(const fs::path& file, const std::string& text) {
@@ -51,8 +51,7 @@ TEST_CASE("a save that fails leaves the old files whole") {
   const std::string state = bytes_of(folder / "state.safetensors");
   t.step();
   {
-    const heed::testing::FullDisk full(
-        4096);  // config.toml and metrics.csv still fit, weights do not
+    const FullDisk full(4096);  // config.toml and metrics.csv still fit, weights do not
     CHECK_THROWS_AS(RunFolder(folder.path()).save(t.snapshot()), IoError);
   }
   CHECK(bytes_of(folder / "model.safetensors") == model);

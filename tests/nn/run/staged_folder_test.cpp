@@ -10,6 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace heed::nn;
+using namespace heed::testing;
 using heed::autograd::IoError;
 using heed::autograd::read_file;
 using heed::autograd::ValueError;
@@ -45,7 +46,7 @@ using Contents = std::set<std::string>;
 }  // namespace
 
 TEST_CASE("a published result takes the place of the one before, and of nothing else") {
-  const heed::testing::Folder temporary;
+  const Folder temporary;
   const fs::path folder = temporary / "new" / "deeper";
   publish(folder, {"a", "b", "s/c"}, "1");
   CHECK(contents(folder) == Contents{"a=1", "b=1", "s", "s/c=1"});
@@ -58,14 +59,14 @@ TEST_CASE("a published result takes the place of the one before, and of nothing 
 }
 
 TEST_CASE("files with a result's names are a user's where there is no result") {
-  const heed::testing::Folder temporary;
+  const Folder temporary;
   write(temporary / "b", "mine");
   publish(temporary.path(), {"a", "s/c"}, "1");
   CHECK(contents(temporary.path()) == Contents{"a=1", "b=mine", "s", "s/c=1"});
 }
 
 TEST_CASE("what is not published is gone, with the directory that was made for it") {
-  const heed::testing::Folder temporary;
+  const Folder temporary;
   const fs::path folder = temporary / "new";
   {
     StagedFolder staged(folder, result_files());
@@ -88,7 +89,7 @@ TEST_CASE("what is not published is gone, with the directory that was made for i
 TEST_CASE("a reader finishes what was committed, also if it is half done") {
   for (const int moved : {0, 1, 2, 3}) {
     INFO(moved);
-    const heed::testing::Folder temporary;
+    const Folder temporary;
     const fs::path folder = temporary.path(), from = folder / ".publish";
     publish(folder, {"a", "b"}, "1");
     write(from / "heed-journal", "- b\n+ a\n+ s/c\n");
@@ -101,7 +102,7 @@ TEST_CASE("a reader finishes what was committed, also if it is half done") {
 }
 
 TEST_CASE("a journal reaches nothing outside of its directory") {
-  const heed::testing::Folder temporary;
+  const Folder temporary;
   const fs::path folder = temporary / "result";
   write(temporary / "outside/c", "mine");
   for (const std::string& name : std::vector<std::string>{
@@ -117,7 +118,7 @@ TEST_CASE("a journal reaches nothing outside of its directory") {
 }
 
 TEST_CASE("directories of a user are in the way, not removed") {
-  const heed::testing::Folder temporary;
+  const Folder temporary;
   const fs::path folder = temporary.path();
   for (const char* name : {".staging", ".publish", "b"}) {
     INFO(name);
@@ -133,7 +134,7 @@ TEST_CASE("directories of a user are in the way, not removed") {
 }
 
 TEST_CASE("a run that an older heed left while its files moved is named") {
-  const heed::testing::Folder temporary;
+  const Folder temporary;
   fs::create_directory(temporary / "new-run.whole");
   CHECK_THROWS_AS(finish_publication(temporary.path()), IoError);
   CHECK_THROWS_AS(StagedFolder(temporary.path(), result_files()), IoError);

@@ -10,7 +10,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::float64;
 
 Batch three_prompts() {
   return batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
@@ -118,12 +117,12 @@ TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
   for (const char* text : {"L1H3", "L2H0", "L-1H0"})
     CHECK_THROWS_WITH(
         parse_heads("x", text, o.layers, o.attention.heads),
-        "x: '" + std::string(text) + "' is no head of this model, which has L0H0 to L1H2");
+        "x: '" + std::string(text) + "' is not a head of this model, which has L0H0 to L1H2");
   const Transformer model = random_model(o);
   CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {}, Ablation::kZero),
                     "ablate: needs a head at least, got none");
   CHECK_THROWS_WITH(ablate(model, three_prompts(), {}, {{0, 7}}, Ablation::kZero),
-                    Contains("'L0H7' is no head"));
+                    Contains("'L0H7' is not a head"));
   CHECK_THROWS_WITH(ablate(model, batch_of({{1, 2}}), {}, {{0, 0}}, Ablation::kResample),
                     Contains("batch of 2 or more"));
 }

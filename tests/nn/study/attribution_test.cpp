@@ -10,7 +10,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::float64;
 using heed::autograd::testing::values;
 
 // How far the tokens' integrals are from L's change from the baseline.

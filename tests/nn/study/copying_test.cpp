@@ -9,7 +9,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::float64;
+using namespace heed::nn::testing;
 
 // One layer, one head, everything the identity: values are the tokens' one-hot embeddings, and the
 // head writes `factor` times what it reads. With `shift`, that of the token after it.
@@ -50,12 +50,12 @@ TEST_CASE("a head that writes what it reads copies wholly, one that writes anoth
 }
 
 TEST_CASE("copying does not depend on the form of the weights, and refuses post-norm") {
-  for (const auto& [name, o] : heed::nn::testing::variant_models({.vocab = 7,
+  for (const auto& [name, o] : variant_models({.vocab = 7,
                                .layers = 2,
                                .context = 6,
                                .attention = {.d_model = 8, .heads = 4, .dtype = float64}})) {
     CAPTURE(name);
-    const Transformer model = heed::nn::testing::random_model(o);
+    const Transformer model = random_model(o);
     const std::vector<double> scores = copying_scores(model);
     REQUIRE(scores.size() == 8);
     for (const double s : scores) {
@@ -65,7 +65,7 @@ TEST_CASE("copying does not depend on the form of the weights, and refuses post-
     CHECK(copying_scores(model, 2) != scores);
   }
   CHECK_THROWS_WITH(
-      copying_scores(heed::nn::testing::random_model(
+      copying_scores(random_model(
           {.vocab = 5, .attention = {.d_model = 8, .heads = 2}, .norm = NormPlacement::kPost})),
       Contains("after each sum"));
 }

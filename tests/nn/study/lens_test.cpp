@@ -10,7 +10,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::float64;
 
 TEST_CASE("the lens after the last block is what the model predicts") {
   for (const auto& [name, o] : studied_models()) {

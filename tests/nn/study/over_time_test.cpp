@@ -12,6 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace heed::autograd;
 using namespace heed::nn;
+using namespace heed::nn::testing;
 using heed::testing::Folder;
 
 Transformer::Options cycle_reader() {
@@ -38,8 +39,7 @@ struct Checkpoints {
   Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
   void write(const std::string& name, std::int64_t step,
              const std::string& recipe = recipe_text({})) const {
-    const Transformer model =
-        heed::nn::testing::random_module<Transformer>(cycle_reader(), step + 1);
+    const Transformer model = random_module<Transformer>(cycle_reader(), step + 1);
     save_safetensors(path(name).string(), parameters(model),
                      {{"step", std::to_string(step)}, {"recipe", recipe}});
   }
@@ -83,8 +83,7 @@ TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
   REQUIRE(all.moments.size() == 3);
   const Batch batch = two_cycles();
   for (const Moment& m : all.moments) {
-    const Transformer model =
-        heed::nn::testing::random_module<Transformer>(cycle_reader(), m.step + 1);
+    const Transformer model = random_module<Transformer>(cycle_reader(), m.step + 1);
     const Study one = heed::nn::study(model, batch, {});
     CHECK(m.loss == one.value);
     REQUIRE(m.heads.size() == 4);

@@ -9,7 +9,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::float64;
 
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 

@@ -10,8 +10,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::float64;
-using heed::autograd::from_data;
+using namespace heed::nn::testing;
 using heed::autograd::testing::largest;
 
 Batch two_sequences() {
@@ -92,14 +91,14 @@ TEST_CASE("routes sum to the gradient, and each is what is lost when it is cut")
   const Batch batch = two_sequences();
   for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone})
     for (const auto& [name, options] :
-         heed::nn::testing::variant_models({.vocab = 5,
+         variant_models({.vocab = 5,
          .layers = 2,
          .context = 6,
          .attention = {.d_model = 8, .heads = 4, .dtype = float64}})) {
       Transformer::Options o = options;
       o.norm = norm;
       CAPTURE(name, int(norm));
-      const Transformer model = heed::nn::testing::random_model(o);
+      const Transformer model = random_model(o);
       for (const Objective& objective :
            {Objective{}, Objective{Objective::kDifference, 1, 3, {4, 5}}}) {
         const RouteStudy s = routes(model, study(model, batch, objective));
@@ -114,7 +113,7 @@ TEST_CASE("head-to-head edges are a head's output times the part that reads it")
   Transformer::Options o{
       .vocab = 5, .layers = 2, .context = 6, .attention = {.d_model = 8, .heads = 2}};
   o.attention.dtype = float64;
-  const Transformer model = heed::nn::testing::random_model(o);
+  const Transformer model = random_model(o);
   const RouteStudy s = routes(model, study(model, batch, {}));
   CHECK(s.edges.size() == 2 * 6);  // two heads, then Q, K and V of two
   for (const RouteEdge& e : s.edges) {
@@ -139,12 +138,12 @@ TEST_CASE("head-to-head edges are a head's output times the part that reads it")
     CHECK(e.value == Approx(sum(output * part).item() / 2).epsilon(1e-9));
   }
   o.norm = NormPlacement::kPost;
-  const Transformer post = heed::nn::testing::random_model(o);
+  const Transformer post = random_model(o);
   CHECK(routes(post, study(post, batch, {})).edges.empty());
 }
 
 TEST_CASE("routes leave .grad alone") {
-  const Transformer model = heed::nn::testing::random_model(
+  const Transformer model = random_model(
       {.vocab = 5, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   routes(model, study(model, two_sequences(), {}));
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());

@@ -8,8 +8,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::float64;
-using heed::autograd::from_data;
+using namespace heed::nn::testing;
 using heed::autograd::testing::largest;
 
 Sequence sequence(std::vector<std::int64_t> inputs, std::vector<std::int64_t> targets) {
@@ -31,7 +30,7 @@ Transformer::Options small() {
 TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the objective") {
   Transformer::Options o = small();
   o.attention.kv_heads = 2, o.attention.sink = Sink::kLearned, o.attention.window = 4;
-  const Transformer model = heed::nn::testing::random_model(o);
+  const Transformer model = random_model(o);
   for (const Objective& objective :
        {Objective{}, Objective{.positions = {1, 3}}, Objective{Objective::kLogit, 2, 0, {}},
         Objective{Objective::kDifference, 1, 3, {4, 5}}}) {
@@ -61,7 +60,7 @@ TEST_CASE("a batch's study is the mean of its sequences' studies, whatever the o
 }
 
 TEST_CASE("an objective at some positions is that of these alone") {
-  const Transformer model = heed::nn::testing::random_model(small());
+  const Transformer model = random_model(small());
   const Batch one = make_batch({kFirst});
   const Tensor logits = model(one.inputs);
   const auto loss_at = [&](std::int64_t t) {
@@ -81,9 +80,9 @@ TEST_CASE("an objective at some positions is that of these alone") {
 
 TEST_CASE(
     "a head's importance is the derivative by its gate, its blocks' norms make the weight's") {
-  for (const auto& [name, options] : heed::nn::testing::variant_models(small())) {
+  for (const auto& [name, options] : variant_models(small())) {
     CAPTURE(name);
-    const Transformer model = heed::nn::testing::random_model(options);
+    const Transformer model = random_model(options);
     const Batch one = make_batch({kFirst});
     const Study s = study(model, one, {});
     for (std::int64_t layer = 0; layer < 2; ++layer) {
@@ -125,7 +124,7 @@ TEST_CASE("norms of a head's blocks of the weights are those of their gradients"
   for (const std::int64_t kv_heads : {4, 2}) {
     Transformer::Options o = small();
     o.attention.form = AttentionForm::kPerHead, o.attention.kv_heads = kv_heads;
-    const Transformer model = heed::nn::testing::random_model(o);
+    const Transformer model = random_model(o);
     const Batch both = make_batch({kFirst, kSecond});
     const Study s = study(model, both, {});
     const AttentionWeights& w = model.blocks[1].attn.weights;
@@ -157,7 +156,7 @@ TEST_CASE("what a head does by distance is the mean along diagonals") {
 
 TEST_CASE(
     "a study's arrays have the names of their sites, and a head that is not there is refused") {
-  const Transformer model = heed::nn::testing::random_model(small());
+  const Transformer model = random_model(small());
   const Study s = study(model, make_batch({kFirst}), {});
   CHECK_THROWS_WITH(s.head(2, 0), "study: there is no head L2H0");
   std::map<std::string, Tensor> arrays;

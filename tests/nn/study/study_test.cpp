@@ -10,11 +10,8 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::float64;
-using heed::autograd::from_data;
-using heed::autograd::testing::largest;
-using heed::autograd::testing::values;
-using heed::nn::testing::small_options;
+using namespace heed::nn::testing;
+using namespace heed::autograd::testing;
 
 constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three, twice
 
@@ -56,7 +53,7 @@ struct Studied {
   Transformer model;
   Batch one;
   explicit Studied(const Transformer::Options& o = small_options()) : model(o) {
-    one = heed::nn::testing::batch_of({{0, 3, 1, 3, 6, 2, 1, 3}});
+    one = batch_of({{0, 3, 1, 3, 6, 2, 1, 3}});
   }
   std::map<std::string, Tensor> arrays(const Objective& o) {
     std::map<std::string, Tensor> found;

@@ -7,7 +7,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 // Every sequence with its probability, written as the definition reads.
 void each_sequence(Prefixes& mass, const DyckOptions& o, const Ids& so_far, const Ids& open,

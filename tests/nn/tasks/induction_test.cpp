@@ -7,7 +7,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 std::size_t period_of(const Ids& y) {
   std::size_t p = 1;

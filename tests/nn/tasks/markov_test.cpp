@@ -7,7 +7,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 // The probability of a whole path of k symbols: 1/k for its start and, row by row, the mean of the
 // product of the transitions' probabilities over the simplex (Dirichlet): (k-1)! prod n_j! /

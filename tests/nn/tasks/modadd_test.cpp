@@ -7,7 +7,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 using Pairs = std::set<std::pair<std::int64_t, std::int64_t>>;
 

@@ -7,7 +7,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 TEST_CASE("recall: each key has a value, and is asked once", "[tasks][recall]") {
   for (const char* filler : {"blank", "random"}) {

@@ -7,7 +7,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 TEST_CASE("reverse and copy", "[tasks][reverse]") {
   for (const bool copy : {false, true}) {

@@ -10,7 +10,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
   for (const std::string& name : task_names()) {

@@ -9,10 +9,8 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::IoError;
-using heed::autograd::ValueError;
+using namespace heed::testing;
 using Ids = std::vector<std::int64_t>;
-using heed::testing::File;
 namespace fs = std::filesystem;
 
 template <class E>
@@ -225,7 +223,7 @@ TEST_CASE("counting n-grams can be stopped, and done again", "[text][ngram]") {
 }
 
 TEST_CASE("tiny shakespeare", "[text]") {
-  const fs::path path = heed::testing::text_corpus("tinyshakespeare.txt");
+  const fs::path path = text_corpus("tinyshakespeare.txt");
   if (!fs::exists(path)) {
     WARN("skipped: no " << path << "; name its folder in HEED_TEST_DATA");
     return;

@@ -7,7 +7,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
-using heed::autograd::ValueError;
 
 TEST_CASE("urn: sequences as from probabilities uniform on the simplex", "[tasks][urn]") {
   // Counts after T draws are uniform over all ways to write T as a sum of k counts.

@@ -7,10 +7,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::float64;
-using heed::nn::testing::kAllPositions;
-using heed::nn::testing::random_model;
-using heed::nn::testing::variant_models;
+using namespace heed::nn::testing;
 
 // Notebook 0's layer: heads side by side in one projection. It joins them without `permute_back`.
 Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back) {

@@ -7,6 +7,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using namespace heed::nn::testing;
 
 TEST_CASE("a temperature near 0 takes the likeliest") {
   Generator g(1);
@@ -30,7 +31,7 @@ std::vector<double> next_of(const Transformer& model, const std::vector<std::int
 TEST_CASE(
     "a token has the model's own probability, whatever it was drawn by, and the runner-up's") {
   const NoGrad guard;
-  const Transformer model = heed::nn::testing::random_model(
+  const Transformer model = random_model(
       {.vocab = 7, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   std::vector<std::int64_t> ids = {3};
   std::vector<GeneratedToken> tokens;
@@ -59,10 +60,10 @@ TEST_CASE("a sample is the same whatever others there are, and some that end ear
   using Texts = std::vector<std::vector<std::int64_t>>;
   for (const DType dtype : {float32, float64}) {
     const Transformer model =
-        heed::nn::testing::random_model({.vocab = 7,
-                                         .context = 6,
-                                         .attention = {.d_model = 24, .heads = 2, .dtype = dtype},
-                                         .positions = Positions::kRope});
+        random_model({.vocab = 7,
+                      .context = 6,
+                      .attention = {.d_model = 24, .heads = 2, .dtype = dtype},
+                      .positions = Positions::kRope});
     // Sample i ends with its token number ends[i].
     const auto texts = [&](const std::vector<std::int64_t>& numbers, Past past,
                            const std::vector<std::size_t>& ends) {
@@ -102,8 +103,8 @@ TEST_CASE("a sample is the same whatever others there are, and some that end ear
 }
 
 TEST_CASE("samples need a stream, and a token to start from") {
-  const Transformer model = heed::nn::testing::random_model(
-      {.vocab = 7, .context = 6, .attention = {.d_model = 8, .heads = 2}});
+  const Transformer model =
+      random_model({.vocab = 7, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   std::vector<Generator> streams = {Generator(1)};
   const auto any = [](std::int64_t, const GeneratedToken&) { return true; };
   CHECK_THROWS_WITH(generate_samples(model, {1}, 1, {}, {}, any),
@@ -113,8 +114,8 @@ TEST_CASE("samples need a stream, and a token to start from") {
 }
 
 TEST_CASE("generation ends with the token after which emit says no") {
-  const Transformer model = heed::nn::testing::random_model(
-      {.vocab = 7, .context = 6, .attention = {.d_model = 8, .heads = 2}});
+  const Transformer model =
+      random_model({.vocab = 7, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   int tokens = 0;
   Generator g(2);
   generate(model, {3}, 12, {}, g, [&](const GeneratedToken&) { return ++tokens < 4; });

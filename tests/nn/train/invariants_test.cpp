@@ -12,14 +12,9 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using namespace heed::nn::testing;
+using namespace heed::autograd::testing;
 using Catch::Matchers::StartsWith;
-using heed::autograd::float32;
-using heed::autograd::float64;
-using heed::autograd::testing::largest;
-using heed::autograd::testing::place;
-using heed::autograd::testing::same_bits;
-using heed::nn::testing::error_of_step;
-using heed::nn::testing::random_model;
 
 RunConfig tiny_watched() {
   RunConfig c = preset("reverse");
@@ -52,7 +47,7 @@ std::vector<Variant> variants() {
       {"parts", [](C& c) { c.accumulate = 2, c.model.attention.dropout = 0.2; }},
       {"float64",
        [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }}};
-  for (const auto& [name, o] : heed::nn::testing::variant_models(tiny_watched().model))
+  for (const auto& [name, o] : variant_models(tiny_watched().model))
     for (const double dropout : {0.0, 0.4})
       list.push_back({name + (dropout > 0 ? ", dropout" : ""),
                       [o, dropout](C& c) { c.model = o, c.model.attention.dropout = dropout; }});

@@ -11,11 +11,11 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::nn;
+using namespace heed::nn::testing;
 using Catch::Matchers::StartsWith;
-using heed::nn::testing::error_of_step;
 
 RunConfig tiny_mlp_run() {
-  RunConfig c = heed::nn::testing::tiny_run();
+  RunConfig c = tiny_run();
   c.model.mlp = true;
   return c;
 }

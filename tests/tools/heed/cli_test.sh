@@ -144,8 +144,7 @@ for file in config.toml model.safetensors best.safetensors state.safetensors met
             checkpoints/000008.safetensors; do
   has_file "runs/reverse-1/$file"
 done
-checks=$((checks + 1))
-[[ -z $(find runs -name '*tmp*') ]] || fail "temporary files are left: $(find runs -name '*tmp*')"
+ok test -z "$(find runs -name '*tmp*')"
 expect 0 train reverse "${tiny[@]}" --steps 8 --quiet --json --threads 1
 is_json_line
 out_has "runs/reverse-2"
@@ -196,8 +195,7 @@ refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
 refuses 2 "power of two that divides --batch 4" train reverse "${tiny[@]}" --accumulate 3
-checks=$((checks + 1))
-[[ $(wc -l < options/metrics.csv) == 6 ]] || fail "metrics.csv has a row per step"
+ok test "$(wc -l < options/metrics.csv)" == 6  # a row per step
 
 # --- pictures cost no result
 expect 0 train reverse "${tiny[@]}" --heads 1024 --d-head 1 --context 2 --positions none --steps 1 --out wide
@@ -235,8 +233,7 @@ expect 0 eval stopped --sequences 8
 stderr=/dev/full train_into hung  # nobody reads what a closed terminal showed
 for _ in $(seq 2000); do kill -HUP $pid 2> /dev/null || break; done
 ends_with 130
-checks=$((checks + 1))
-[[ $("$heed" info hung/model.safetensors | sed -n 's/^ *step  *//p') != 0 ]] || fail "$what: SIGHUP does not save"
+ok test "$(saved_step hung)" != 0  # SIGHUP saves
 trap '' HUP; train_into nohup; trap - HUP
 kill -HUP $pid; sleep 0.5
 checks=$((checks + 1)); kill -TERM $pid 2> /dev/null || fail "$what: SIGHUP ends it under nohup"

@@ -89,7 +89,7 @@ TEST_CASE("n is how many runs the mean is of") {
   INFO(table);
   CHECK(table.find("all runs  2  1.5000 ± 0.5000") != std::string::npos);
   const nn::Json json = nn::Json::parse(to_json(comparison_report(c)));
-  CHECK(json.find("settings")->items()[0].find("n")->count() == 2);
+  CHECK(*json.find("settings")->items()[0].find("n") == 2);
   CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
   const testing::Folder folder;
   std::ifstream csv(write_comparison(folder.path(), c)[0]);
@@ -110,7 +110,7 @@ TEST_CASE("JSON says of how many runs a head's mean is") {
   for (const nn::Json& head : heads) {
     INFO(head.dump());
     REQUIRE(head.find("n"));
-    CHECK(head.find("n")->count() == (head.find("quantity")->text() == "entropy" ? 1U : 2U));
+    CHECK(*head.find("n") == (head.find("quantity")->text() == "entropy" ? 1 : 2));
   }
 }
 

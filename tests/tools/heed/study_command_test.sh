@@ -42,7 +42,7 @@ refuses 2 "so that places correspond" study text-run --prompt "quick" --corrupt 
 expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
 for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done
 expect 0 study runs/reverse-1 --export npy --out npy; has_file npy/npy/blocks.0.attn.hook_pattern.npy
-refuses 2 "--head: 'L0H1' is no head of this model, which has L0H0 to L0H0" study runs/reverse-1 --head L0H1
+refuses 2 "--head: 'L0H1' is not a head of this model, which has L0H0 to L0H0" study runs/reverse-1 --head L0H1
 weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
 expect 0 info head/dA_L0H0.png; out_has "$weights"; out_has "heed study runs/reverse-1 --head L0H0 --export csv --out head"
 out_has "Color range "; out_has "by the root"; out_has "Software  "; out_has "pixels"
@@ -88,7 +88,7 @@ expect 0 study own; has_file own/study/arrays.safetensors
 # a folder that was there stays, empty or a link, whether the study ends well or not
 mkdir -p target empty && ln -sfn target link
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png
-refuses 2 "is no head of this model" study runs/reverse-1 --out empty --ablate L7H0
+refuses 2 "is not a head of this model" study runs/reverse-1 --out empty --ablate L7H0
 ok test -d empty
 refuses 2 "names 3 twice" study runs/reverse-1 --at 3,3
 refuses 2 "names L0H0 twice" study runs/reverse-1 --ablate L0H0,L0H0

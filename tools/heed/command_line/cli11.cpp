@@ -96,12 +96,6 @@ std::string json_help(const Command& command) {
   return text;
 }
 
-struct Parser {
-  CLI::App* app;
-  Command* command;
-  std::vector<CLI::Option*> options;  // one per setting; none if the command is not in the line
-};
-
 std::string see_help(const Command* command) {
   return "see heed " + (command ? command->name + " " : "") + "--help";
 }
@@ -126,44 +120,43 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
   }
 }
 
-// CLI11 takes the argument after "--key=" for its value.
-void refuse_empty_values(const Commands& commands, int argc, char** argv) {
-  const Command* command = nullptr;
+// The command that the line names, or null.
+Command* named_command(const Commands& commands, int argc, char** argv) {
+  Command* command = nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--") return;
+    if (argument == "--") break;
     for (const auto& c : commands)
       if (!command && c->name == argument) command = c.get();
-    if (!command || !argument.starts_with("--") || !argument.ends_with('=')) continue;
-    const std::string name = argument.substr(0, argument.size() - 1);
-    if (nn::find_setting(command->settings, name.substr(2)))
-      usage_error("{} needs a value; {}", name, see_help(command));
+    // CLI11 takes the argument after "--key=" for its value.
+    if (command && argument.starts_with("--") && argument.ends_with('='))
+      if (const std::string key = argument.substr(2, argument.size() - 3);
+          nn::find_setting(command->settings, key))
+        usage_error("--{} needs a value; {}", key, see_help(command));
   }
+  return command;
 }
 
-void take_values(const Parser& parser) {
-  Command& command = *parser.command;
-  for (std::size_t i = 0; i < parser.options.size(); ++i) {
-    const nn::Setting& setting = command.settings[i];
-    std::vector<std::string> values = parser.options[i]->results();
-    if (values.empty()) continue;
-    const bool differ =
-        std::adjacent_find(values.begin(), values.end(), std::not_equal_to()) != values.end();
-    if (setting.kind == Kind::kSwitch && differ)
-      usage_error("--{0} and --no-{0} contradict", setting.key);
-    const bool is_argument = i < command.arguments;
-    if (is_argument && setting.kind != Kind::kList && values.size() > 1)
-      usage_error("{} is given twice, as '{}' and '{}'; leave out one", setting.key, values[0],
-                  values[1]);
-    if (setting.kind != Kind::kList) values = {values.back()};
-    const std::string where = is_argument ? setting.key : "--" + setting.key;
-    for (std::string& value : values)
-      command.values[setting.key].push_back({where, std::move(value)});
-  }
+// The values given for the i-th setting.
+void take_values(Command& command, std::size_t i, std::vector<std::string> values) {
+  if (values.empty()) return;
+  const nn::Setting& setting = command.settings[i];
+  const bool is_argument = i < command.arguments, is_list = setting.kind == Kind::kList;
+  const bool differ =
+      std::adjacent_find(values.begin(), values.end(), std::not_equal_to()) != values.end();
+  if (setting.kind == Kind::kSwitch && differ)
+    usage_error("--{0} and --no-{0} contradict", setting.key);
+  if (is_argument && !is_list && values.size() > 1)
+    usage_error("{} is given twice, as '{}' and '{}'; leave out one", setting.key, values[0],
+                values[1]);
+  if (!is_list) values = {values.back()};
+  for (std::string& value : values)
+    command.values[setting.key].push_back(
+        {is_argument ? setting.key : "--" + setting.key, std::move(value)});
 }
 
-std::string help_text(const CLI::App& app, const Parser* parser) {
-  std::string help = parser ? parser->app->help("heed") : app.help();
+std::string help_text(const CLI::App& app) {
+  std::string help = app.help(app.get_parent() ? "heed" : "");
   for (std::size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
   return help;
 }
@@ -181,52 +174,41 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
   app.footer(kExitCodes);
   CommandLine line;
   app.add_flag("--version", line.version, "print version, compiler and threads");
-  std::vector<Parser> parsers;
+  line.command = named_command(commands, argc, argv);
+  const CLI::App* parser = &app;      // of the command
+  std::vector<CLI::Option*> options;  // of its settings
   for (const auto& c : commands) {
-    Parser& parser =
-        parsers.emplace_back(Parser{app.add_subcommand(c->name, c->what), c.get(), {}});
-    parser.app->group("Commands");
-    parser.app->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + json_help(*c) + "Examples:\n" +
-                       c->examples);
-    // CLI11 compares each option with all before it: those of commands not named would be most of
-    // the time of a short one.
-    if (std::find(argv, argv + argc, c->name) == argv + argc) continue;
+    CLI::App* sub = app.add_subcommand(c->name, c->what)->group("Commands");
+    if (c.get() != line.command) continue;
+    parser = sub;
+    sub->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + json_help(*c) + "Examples:\n" +
+                c->examples);
     for (std::size_t i = 0; i < c->settings.size(); ++i)
-      parser.options.push_back(add_setting(*parser.app, c->settings[i], i < c->arguments));
+      options.push_back(add_setting(*sub, c->settings[i], i < c->arguments));
   }
-  refuse_empty_values(commands, argc, argv);
 
-  const auto chosen = [&]() -> const Parser* {
-    for (const Parser& p : parsers)
-      if (p.app->parsed() || app.got_subcommand(p.app)) return &p;
-    return nullptr;
-  };
   const auto check_rest = [&] {
     report_unknown(app.remaining(), nullptr, commands);
-    if (const Parser* p = chosen()) report_unknown(p->app->remaining(), p->command, commands);
+    report_unknown(parser->remaining(), line.command, commands);
   };
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    line.help = help_text(app, chosen());
+    line.help = help_text(*parser);
     return line;
   } catch (const UsageError&) {
     check_rest();  // an unknown option's value may have been taken for an argument
     throw;
-  } catch (const CLI::ArgumentMismatch& e) {
-    check_rest();
-    const std::string text = e.what();  // "--lr: 1 required X missing"
-    usage_error("{} needs a value; {}", text.substr(0, text.find(':')),
-                see_help(chosen() ? chosen()->command : nullptr));
   } catch (const CLI::ParseError& e) {
     check_rest();
-    usage_error("{}; {}", e.what(), see_help(chosen() ? chosen()->command : nullptr));
+    const std::string text = e.what();  // "--lr: 1 required X missing"
+    const bool no_value = dynamic_cast<const CLI::ArgumentMismatch*>(&e) != nullptr;
+    usage_error("{}; {}", no_value ? text.substr(0, text.find(':')) + " needs a value" : text,
+                see_help(line.command));
   }
   check_rest();
-  if (const Parser* p = chosen()) {
-    take_values(*p);
-    line.command = p->command;
-  }
+  for (std::size_t i = 0; i < options.size(); ++i)
+    take_values(*line.command, i, options[i]->results());
   return line;
 }
 

@@ -1,5 +1,7 @@
 #include "tools/heed/command_line/unknown_option.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -8,80 +10,48 @@
 namespace heed {
 namespace {
 
+// Our options, or sentences where there is no counterpart, and the names that nanoGPT, PyTorch,
+// Lightning and transformers have for them.
 struct Foreign {
-  const char* theirs;  // with - for _
-  const char* ours;    // an option, or a sentence
+  std::string_view ours, theirs;  // theirs: with - for _, blanks between
 };
 constexpr Foreign kForeign[] = {
-    // nanoGPT
-    {"n-layer", "layers"},
-    {"n-head", "heads"},
-    {"n-embd", "d-model"},
-    {"block-size", "context"},
-    {"batch-size", "batch"},
-    {"max-iters", "steps"},
-    {"learning-rate", "lr"},
-    {"warmup-iters", "warmup"},
-    {"eval-interval", "eval-every"},
-    {"eval-iters", "eval-batch"},
-    {"grad-clip", "clip"},
-    {"out-dir", "out"},
-    {"init-from", "resume"},
-    {"dataset", "text"},
-    {"max-new-tokens", "tokens"},
-    {"num-samples", "samples"},
-    {"start", "prompt"},
-    // PyTorch, Lightning, transformers
-    {"n-layers", "layers"},
-    {"num-layers", "layers"},
-    {"num-hidden-layers", "layers"},
-    {"n-heads", "heads"},
-    {"nhead", "heads"},
-    {"num-heads", "heads"},
-    {"num-attention-heads", "heads"},
-    {"hidden-size", "d-model"},
-    {"embed-dim", "d-model"},
-    {"n-ctx", "context"},
-    {"seq-len", "context"},
-    {"max-length", "context"},
-    {"max-steps", "steps"},
-    {"num-steps", "steps"},
-    {"iterations", "steps"},
-    {"lr-scheduler", "schedule"},
-    {"lr-scheduler-type", "schedule"},
-    {"scheduler", "schedule"},
-    {"warmup-steps", "warmup"},
-    {"max-grad-norm", "clip"},
-    {"max-norm", "clip"},
-    {"gradient-clip-val", "clip"},
-    {"wd", "weight-decay"},
-    {"adam-epsilon", "eps"},
-    {"eval-steps", "eval-every"},
-    {"save-steps", "save-every"},
-    {"num-workers", "threads"},
-    {"num-threads", "threads"},
-    {"output-dir", "out"},
-    {"manual-seed", "seed"},
-    {"resume-from-checkpoint", "resume"},
-    {"checkpoint", "resume"},
-    {"fast-dev-run", "dry-run"},
-    {"overfit-batches", "overfit-batch"},
-    {"dropout-p", "dropout"},
-    {"temp", "temperature"},
-    {"gradient-accumulation-steps", "accumulate"},
-    {"accumulate-grad-batches", "accumulate"},
-    {"early-stopping-patience", "patience"},
-    {"num-return-sequences", "samples"},
-    {"gradient-clip-value", "clip-value"},
-    // no counterpart
-    {"epochs", "training is counted in --steps, and data is drawn without end"},
-    {"num-epochs", "training is counted in --steps, and data is drawn without end"},
-    {"max-epochs", "training is counted in --steps, and data is drawn without end"},
-    {"num-train-epochs", "training is counted in --steps, and data is drawn without end"},
-    {"lr-decay-iters", "the learning rate decays over --steps"},
-    {"decay-lr", "the course of the learning rate is --schedule"},
-    {"device", "heed runs on the CPU; leave it out"},
-    {"compile", "heed is compiled; leave it out"},
+    {"layers", "n-layer n-layers num-layers num-hidden-layers"},
+    {"heads", "n-head n-heads nhead num-heads num-attention-heads"},
+    {"d-model", "n-embd hidden-size embed-dim"},
+    {"context", "block-size n-ctx seq-len max-length"},
+    {"batch", "batch-size"},
+    {"steps", "max-iters max-steps num-steps iterations"},
+    {"lr", "learning-rate"},
+    {"warmup", "warmup-iters warmup-steps"},
+    {"eval-every", "eval-interval eval-steps"},
+    {"eval-batch", "eval-iters"},
+    {"clip", "grad-clip max-grad-norm max-norm gradient-clip-val"},
+    {"out", "out-dir output-dir"},
+    {"resume", "init-from resume-from-checkpoint checkpoint"},
+    {"text", "dataset"},
+    {"tokens", "max-new-tokens"},
+    {"samples", "num-samples num-return-sequences"},
+    {"prompt", "start"},
+    {"schedule", "lr-scheduler lr-scheduler-type scheduler"},
+    {"weight-decay", "wd"},
+    {"eps", "adam-epsilon"},
+    {"save-every", "save-steps"},
+    {"threads", "num-workers num-threads"},
+    {"seed", "manual-seed"},
+    {"dry-run", "fast-dev-run"},
+    {"overfit-batch", "overfit-batches"},
+    {"dropout", "dropout-p"},
+    {"temperature", "temp"},
+    {"accumulate", "gradient-accumulation-steps accumulate-grad-batches"},
+    {"patience", "early-stopping-patience"},
+    {"clip-value", "gradient-clip-value"},
+    {"training is counted in --steps, and data is drawn without end",
+     "epochs num-epochs max-epochs num-train-epochs"},
+    {"the learning rate decays over --steps", "lr-decay-iters"},
+    {"the course of the learning rate is --schedule", "decay-lr"},
+    {"heed runs on the CPU; leave it out", "device"},
+    {"heed is compiled; leave it out", "compile"},
 };
 
 }  // namespace
@@ -92,20 +62,20 @@ std::string unknown_option(const std::string& argument, const std::string& comma
   std::string name = given.substr(std::min(given.find_first_not_of('-'), given.size()));
   for (char& c : name)
     if (c == '_') c = '-';
-  const auto has = [&](const std::string& key) {
+  const auto has = [&](std::string_view key) {
     return std::find(keys.begin(), keys.end(), key) != keys.end();
   };
-  const std::string help = "see heed " + command + (command.empty() ? "" : " ") + "--help";
-  if (has(name)) return "there is no " + given + "; write --" + name;
-  for (const Foreign& f : kForeign) {
-    if (name != f.theirs) continue;
-    if (has(f.ours)) return "there is no " + given + "; here it is --" + f.ours;
-    if (std::string_view(f.ours).find(' ') != std::string_view::npos && has("seed"))
-      return "there is no " + given + ": " + f.ours;
+  const std::string none = "there is no " + given;
+  if (has(name)) return none + "; write --" + name;
+  for (const auto& [ours, theirs] : kForeign) {
+    if (fmt::format(" {} ", theirs).find(fmt::format(" {} ", name)) == std::string::npos) continue;
+    if (has(ours)) return fmt::format("{}; here it is --{}", none, ours);
+    if (ours.find(' ') != ours.npos && has("seed")) return fmt::format("{}: {}", none, ours);
   }
   const std::string near = name.size() > 1 ? nn::nearest(name, keys) : "";
-  if (near.empty()) return "there is no " + given + "; " + help;
-  return "there is no " + given + "; did you mean --" + near + "? " + help;
+  return fmt::format("{};{} see heed {}{}--help", none,
+                     near.empty() ? "" : " did you mean --" + near + "?", command,
+                     command.empty() ? "" : " ");
 }
 
 }  // namespace heed

@@ -21,7 +21,8 @@ void add_mean(plot::Series& series, double x, const MeanError& m) {
   series.high.push_back(m.mean + error);
 }
 
-// ", mean of 5 seeds", ", mean of 3 to 5 seeds": those that the means are of; "" without any mean.
+// ", mean of 5 seeds", ", mean of 3 to 5 seeds": the numbers of runs in the means; "" without
+// means.
 std::string seeds_text(const std::vector<MeanError>& means) {
   if (means.empty()) return "";
   const auto [least, most] = std::minmax_element(
@@ -48,7 +49,7 @@ std::string not_drawn_text(const RunComparison& c) {
   return count == 0 ? "" : "; not drawn, since not all seeds reached it: " + text;
 }
 
-// Its place in the list, to which it is added if it is new.
+// Returns the place of `text` in the list, after adding it if it is new.
 std::size_t place_in(std::vector<std::string>& list, const std::string& text) {
   const auto found = std::find(list.begin(), list.end(), text);
   const auto place = std::size_t(found - list.begin());

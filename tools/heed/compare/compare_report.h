@@ -1,4 +1,4 @@
-// What heed compare shows: a Report, CSV files and pictures.
+// The results of heed compare: a Report, CSV files and pictures.
 #pragma once
 
 #include <filesystem>

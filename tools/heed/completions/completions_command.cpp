@@ -1,129 +1,112 @@
 // heed completions: what the shell offers after Tab, from the commands' own tables.
-#include "autograd/base/text.h"
+#include <fmt/format.h>
+
 #include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
-#include "tools/heed/report/output.h"
 
 namespace heed {
 namespace {
 
-using Kind = nn::Setting::Kind;
 enum class Shell { kBash, kZsh, kFish };
 
-std::string spaced(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+// Without what ends a text in quotes or brackets of one of the shells.
+std::string plain(std::string text) {
+  std::erase(text, '\'');
+  for (char& c : text)
+    if (c == ':' || c == '[' || c == ']') c = ' ';
   return text;
 }
 
-// In single quotes, for any of the three shells.
-std::string shell_quoted(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '\'') continue;  // fish and the others escape it differently
-    safe += c == ':' || c == '[' || c == ']' ? ' ' : c;
-  }
-  return "'" + safe + "'";
-}
+// An option as the shells need it, without --. `words`: what its value can be, if that is known.
+struct Offer {
+  std::string key, help, unit, words;  // a switch has no unit
+};
 
-std::vector<std::string> options(const Command& c) {
-  std::vector<std::string> names = {"--help"};
+std::vector<Offer> offers(const Command& c) {
+  std::vector<Offer> list;
   for (const nn::Setting& s : c.settings) {
-    names.push_back("--" + s.key);
-    if (s.kind == Kind::kSwitch && !s.shown.empty()) names.push_back("--no-" + s.key);
+    const std::string help = plain(s.help);
+    const auto words = s.key == "task" ? nn::task_names() : s.names;
+    list.push_back({s.key, help, s.unit, fmt::format("{}", fmt::join(words, " "))});
+    if (s.unit.empty() && !s.shown.empty()) list.push_back({"no-" + s.key, "not " + help, "", ""});
   }
-  return names;
+  return list;
 }
 
-// Names that a value can be, if they are few.
-std::vector<std::string> choices(const nn::Setting& s) {
-  return s.key == "task" ? nn::task_names() : s.names;
-}
-
-// Of the command's first argument: none of one that is a path.
-std::vector<std::string> argument_choices(const Command& c) {
-  return c.arguments > 0 ? choices(c.settings[0]) : std::vector<std::string>();
-}
-
-template <class... Args>
-void append_text(std::string& text, fmt::format_string<Args...> format, Args&&... args) {
-  text += fmt::format(format, std::forward<Args>(args)...);
+// What a command's first argument can be: nothing if that is a path.
+std::string argument_words(const Command& c, const std::vector<Offer>& list) {
+  return c.arguments > 0 ? list[0].words : "";
 }
 
 std::string bash_text(const Commands& commands) {
-  std::string text;
-  append_text(
-      text,
-      "# bash completion of heed: source it, or put it into bash-completion's folder\n"
-      "_heed() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=\n"
-      "  case ${{COMP_WORDS[1]}}:$previous in\n");
-  std::vector<std::string> names;
+  std::string cases, names;
   for (const auto& c : commands) {
-    names.push_back(c->name);
-    for (const nn::Setting& s : c->settings)  // without words the shell offers files
-      if (!choices(s).empty() || s.unit == "FILE" || s.unit == "DIR")
-        append_text(text, "    {}:--{}) words='{}' ;;\n", c->name, s.key, spaced(choices(s)));
-    std::vector<std::string> words = argument_choices(*c);
-    for (const std::string& option : options(*c)) words.push_back(option);
-    append_text(text, "    {}:*) words='{}' ;;\n", c->name, spaced(words));
+    const std::vector<Offer> list = offers(*c);
+    std::string words = argument_words(*c, list) + " --help";
+    for (const Offer& o : list) {
+      words += " --" + o.key;
+      if (!o.words.empty() || o.unit == "FILE" || o.unit == "DIR")  // none: the shell offers files
+        cases += fmt::format("    {}:--{}) words='{}' ;;\n", c->name, o.key, o.words);
+    }
+    cases += fmt::format("    {}:*) words='{}' ;;\n", c->name, words);
+    names += c->name + " ";
   }
-  append_text(text,
-              "    *) words='{} --help --version' ;;\n"
-              "  esac\n"
-              "  [[ $COMP_CWORD == 1 ]] && words='{} --help --version'\n"
-              "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-              "}}\n"
-              "complete -o default -F _heed heed\n",
-              spaced(names), spaced(names));
-  return text;
+  return fmt::format(
+      R"(# bash completion of heed: source it, or put it into bash-completion's folder
+_heed() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=
+  case ${{COMP_WORDS[1]}}:$previous in
+{0}    *) words='{1}--help --version' ;;
+  esac
+  [[ $COMP_CWORD == 1 ]] && words='{1}--help --version'
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -F _heed heed
+)",
+      cases, names);
 }
 
 std::string zsh_text(const Commands& commands) {
-  std::string text;
-  append_text(text, "#compdef heed\nlocal -a commands\ncommands=(\n");
-  for (const auto& c : commands)
-    append_text(text, "  {}\n", "'" + c->name + ":" + shell_quoted(c->what).substr(1));
-  append_text(
-      text,
-      ")\nif (( CURRENT == 2 )); then _describe command commands; return; fi\ncase $words[2] in\n");
+  std::string names, cases;
   for (const auto& c : commands) {
-    const std::vector<std::string> words = argument_choices(*c);
-    append_text(text, "  {}) _arguments '*:{}'", c->name,
-                words.empty() ? "file:_files" : c->settings[0].key + ":(" + spaced(words) + ")");
-    for (const nn::Setting& s : c->settings) {
-      const std::string quoted = shell_quoted(s.help), help = quoted.substr(1, quoted.size() - 2);
-      const std::string value = s.kind == Kind::kSwitch ? ""
-                                : choices(s).empty()
-                                    ? ":" + s.unit + ":_files"
-                                    : ":" + s.unit + ":(" + spaced(choices(s)) + ")";
-      append_text(text, " \\\n    '--{}[{}]{}'", s.key, help, value);
-      if (s.kind == Kind::kSwitch && !s.shown.empty())
-        append_text(text, " '--no-{}[not {}]'", s.key, help);
+    const std::vector<Offer> list = offers(*c);
+    const std::string words = argument_words(*c, list);
+    names += fmt::format("  '{}:{}'\n", c->name, plain(c->what));
+    cases += fmt::format("  {}) _arguments '*:{}'", c->name,
+                         words.empty() ? "file:_files" : list[0].key + ":(" + words + ")");
+    for (const Offer& o : list) {
+      const std::string values = o.words.empty() ? "_files" : "(" + o.words + ")";
+      cases += fmt::format(" \\\n    '--{}[{}]{}'", o.key, o.help,
+                           o.unit.empty() ? "" : ":" + o.unit + ":" + values);
     }
-    append_text(text, " ;;\n");
+    cases += " ;;\n";
   }
-  append_text(text, "esac\n");
-  return text;
+  return fmt::format(R"(#compdef heed
+local -a commands
+commands=(
+{})
+if (( CURRENT == 2 )); then _describe command commands; return; fi
+case $words[2] in
+{}esac
+)",
+                     names, cases);
 }
 
 std::string fish_text(const Commands& commands) {
   std::string text;
   for (const auto& c : commands) {
-    append_text(text, "complete -c heed -n __fish_use_subcommand -a {} -d {}\n", c->name,
-                shell_quoted(c->what));
+    const std::vector<Offer> list = offers(*c);
+    text += fmt::format("complete -c heed -n __fish_use_subcommand -a {} -d '{}'\n", c->name,
+                        plain(c->what));
     const std::string when =
         fmt::format("complete -c heed -n '__fish_seen_subcommand_from {}'", c->name);
-    const std::vector<std::string> words = argument_choices(*c);
-    if (!words.empty()) append_text(text, "{} -a '{}'\n", when, spaced(words));
-    for (const nn::Setting& s : c->settings) {
-      append_text(text, "{} -l {} -d {}{}\n", when, s.key, shell_quoted(s.help),
-                  s.kind == Kind::kSwitch ? ""
-                  : choices(s).empty()    ? " -r"
-                                          : " -x -a '" + spaced(choices(s)) + "'");
-      if (s.kind == Kind::kSwitch && !s.shown.empty())
-        append_text(text, "{} -l no-{} -d {}\n", when, s.key, shell_quoted("not " + s.help));
-    }
+    if (const std::string words = argument_words(*c, list); !words.empty())
+      text += fmt::format("{} -a '{}'\n", when, words);
+    for (const Offer& o : list)
+      text += fmt::format("{} -l {} -d '{}'{}\n", when, o.key, o.help,
+                          o.unit.empty()    ? ""
+                          : o.words.empty() ? " -r"
+                                            : " -x -a '" + o.words + "'");
   }
   return text;
 }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 
@@ -108,10 +106,9 @@ std::vector<std::string> swept_keys(const SweepPlan& sweep) {
   return keys;
 }
 
-// Lists that go together; most are alone.
-using Axis = std::vector<const nn::TomlItem*>;
-
-std::vector<Axis> axes_of(const SweepPlan& sweep, const std::string& file) {
+// Run number i has value number i / stride % size of each list. Returns the strides; lists that go
+// together have one.
+std::vector<std::size_t> strides_of(const SweepPlan& sweep, const std::string& file) {
   const std::vector<std::string> keys = swept_keys(sweep);
   const std::vector<std::string>& pairs = sweep.pairs;
   for (const std::string& key : pairs)
@@ -120,32 +117,23 @@ std::vector<Axis> axes_of(const SweepPlan& sweep, const std::string& file) {
                   key, nn::nearest(key, keys));
   if (pairs.size() == 1 || std::set(pairs.begin(), pairs.end()).size() < pairs.size())
     usage_error("{}: pairs needs two options or more, each once, got {}", file, heed::join(pairs));
-  std::vector<Axis> axes;
-  std::optional<std::size_t> together;
-  for (const nn::TomlItem& list : sweep.lists) {
-    if (!holds(pairs, list.key)) {
-      axes.push_back({&list});
-      continue;
-    }
-    if (!together) together = axes.size(), axes.emplace_back();
-    axes[*together].push_back(&list);
-    const nn::TomlItem& first = *axes[*together][0];
-    if (first.values.size() != list.values.size())
+  const auto is_paired = [&](const nn::TomlItem& list) { return holds(pairs, list.key); };
+  const auto first = std::find_if(sweep.lists.begin(), sweep.lists.end(), is_paired);
+  for (const nn::TomlItem& list : sweep.lists)
+    if (is_paired(list) && list.values.size() != first->values.size())
       usage_error("{}: pairs need lists of one length; {} has {} values, {} has {}", list.where,
-                  first.key, first.values.size(), list.key, list.values.size());
+                  first->key, first->values.size(), list.key, list.values.size());
+  std::vector<std::size_t> strides(keys.size());
+  std::size_t runs = 1;
+  for (std::size_t i = keys.size(); i-- > 0;) {
+    if (is_paired(sweep.lists[i]) && &sweep.lists[i] != &*first) continue;
+    strides[i] = runs;
+    runs *= sweep.lists[i].values.size();  // at most kMostSweepRuns each
+    if (runs > kMostSweepRuns) too_many(file);
   }
-  return axes;
-}
-
-// The values of run number `index`, by key.
-std::map<std::string, std::string> values_of(const std::vector<Axis>& axes, std::size_t index) {
-  std::map<std::string, std::string> values;
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    const std::size_t n = (*axis)[0]->values.size();
-    for (const nn::TomlItem* list : *axis) values[list->key] = list->values[index % n];
-    index /= n;
-  }
-  return values;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (is_paired(sweep.lists[i])) strides[i] = strides[std::size_t(first - sweep.lists.begin())];
+  return strides;
 }
 
 // A folder's name takes few characters; '/' is a value's ("1/sqrt-d-head").
@@ -156,8 +144,8 @@ std::string name_of_value(std::string value) {
   return value;
 }
 
-PlannedRun plan_run(const SweepPlan& sweep, const std::map<std::string, std::string>& values,
-                    Recipe& recipe) {
+PlannedRun plan_run(const SweepPlan& sweep, const std::vector<std::size_t>& strides,
+                    std::size_t index, Recipe& recipe) {
   PlannedRun run;
   Command& c = recipe.command;
   c.values.clear();
@@ -165,8 +153,9 @@ PlannedRun plan_run(const SweepPlan& sweep, const std::map<std::string, std::str
     c.values[item.key] = {{item.where + ": " + item.key, value, true}};
   };
   for (const nn::TomlItem& item : sweep.base) give(item, item.values[0]);
-  for (const nn::TomlItem& list : sweep.lists) {
-    const std::string& value = values.at(list.key);
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    const nn::TomlItem& list = sweep.lists[i];
+    const std::string& value = list.values[index / strides[i] % list.values.size()];
     give(list, value);
     run.name += (run.name.empty() ? "" : ",") + list.key + "=" + name_of_value(value);
   }
@@ -201,16 +190,14 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
   if (!pairs.empty() && !plan.pairs.empty())
     usage_error("{} has pairs already; leave out --pairs", file);
   if (!pairs.empty()) plan.pairs = pairs;
-  const std::vector<Axis> axes = axes_of(plan, file);
-  std::size_t runs = 1;
-  for (const Axis& axis : axes) {
-    runs *= axis[0]->values.size();  // of a file of at most 1 MB
-    if (runs > kMostSweepRuns) too_many(file);
-  }
+  const std::vector<std::size_t> strides = strides_of(plan, file);
+  std::size_t runs = 1;  // the largest stride times its size
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    runs = std::max(runs, strides[i] * plan.lists[i].values.size());
   std::set<std::string> names;
   Recipe recipe;
   for (std::size_t i = 0; i < runs; ++i) {
-    plan.runs.push_back(plan_run(plan, values_of(axes, i), recipe));
+    plan.runs.push_back(plan_run(plan, strides, i, recipe));
     const std::string& name = plan.runs.back().name;
     if (!names.insert(name).second)
       usage_error("{}: two runs would be called {}; give values that differ in more than signs",
@@ -250,7 +237,7 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now) {
     if (!names.contains(run.name)) return run.name + " was one of its runs and is none now";
   const std::string were = pairs_text(before.pairs), are = pairs_text(now.pairs);
   if (were == are) return "";
-  // The file says nothing of those that --pairs gave.
+  // The user's file does not have the pairs of --pairs.
   const std::string advice =
       before.pairs.empty() ? ""
                            : fmt::format("; give --pairs {} again, or sweep its sweep.toml", were);
@@ -272,8 +259,8 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (!fs::exists(folder, error)) return;
   if (!fs::is_directory(folder, error))
     usage_error("--out {} is a file; a sweep needs a folder of its own", folder.string());
-  // Of another part of the same sweep, which begins at this moment, there may be a part of the
-  // file. So the other files first, then the file.
+  // Another part of the same sweep may begin at this moment: it writes sweep.toml first, by a
+  // temporary file of a name that begins alike. So other files are looked for before sweep.toml.
   bool others = false;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     others = others || !it->path().filename().string().starts_with(kSweepFile);

@@ -20,7 +20,7 @@ struct PlannedRun {
   nn::RunConfig config;
 };
 
-/// What the file of a sweep says. Numbers have the digits that a run's name has: 1e-3 is 0.001.
+/// The contents of a sweep's file. Numbers have the digits that a run's name has: 1e-3 is 0.001.
 struct SweepPlan {
   std::vector<nn::TomlItem> base;   ///< [train], a value each
   std::vector<nn::TomlItem> lists;  ///< [sweep], but for `pairs`
@@ -46,10 +46,10 @@ std::string no_longer_planned(const SweepPlan& before, const SweepPlan& now);
 // The folder of a sweep: a copy of its file as sweep.toml, recipes/NAME.toml and a folder NAME for
 // each run.
 
-/// Whether the folder holds a sweep.toml.
+/// Returns whether the folder has a sweep.toml.
 bool is_sweep(const std::filesystem::path& folder);
 
-/// The plan of the sweep in `folder`. IoError, and errors as plan_sweep().
+/// Reads the plan of the sweep in `folder`. IoError, and errors as plan_sweep().
 SweepPlan read_plan(const std::filesystem::path& folder);
 
 /// UsageError unless `folder` can take this sweep: absent, empty, of this sweep, perhaps of fewer
@@ -62,7 +62,8 @@ void keep_sweep(const std::filesystem::path& folder, const std::string& text);
 /// Writes the run's recipe as a file for --config. IoError.
 std::filesystem::path keep_recipe(const std::filesystem::path& folder, const PlannedRun& run);
 
-/// The state of a run of the sweep, after what a kill left of it was put in order.
+/// Returns the state of a run of the sweep. Finishes its publication first, if a kill interrupted
+/// it.
 using RunState = nn::RunFolder::State;
 RunState state_of(const std::filesystem::path& run);
 

@@ -71,14 +71,9 @@ std::vector<std::string> read_labels(const std::string& where, const std::string
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(given, ignored);
   std::string text = is_file ? autograd::read_file(given, kLargest) : given;
-  const char between = is_file ? '\n' : ',';
   if (is_file && text.ends_with('\n')) text.pop_back();
-  std::vector<std::string> labels(1);
-  for (const char c : text)
-    if (c == between)
-      labels.emplace_back();
-    else if (c != '\r')
-      labels.back() += c;
+  std::erase(text, '\r');
+  const std::vector<std::string> labels = split(text, is_file ? '\n' : ',');
   if (std::int64_t(labels.size()) != count)
     usage_error("{}: {} labels for {} cells; one for each, between commas or a line each in a file",
                 where, labels.size(), count);

@@ -8,11 +8,8 @@
 namespace heed {
 
 namespace {
-std::string& error_prefix() {
-  static std::string prefix;
-  return prefix;
+std::string error_prefix, kept_command;
 }
-}  // namespace
 
 std::string with_options(std::string_view text) {
   std::string out;
@@ -30,21 +27,16 @@ std::string with_options(std::string_view text) {
   }
 }
 
-void set_error_prefix(const std::string& prefix) { error_prefix() = prefix; }
+void set_error_prefix(const std::string& prefix) { error_prefix = prefix; }
 
 void print_error(std::string_view text) {
-  std::string line = "heed: " + error_prefix();  // an error is one line, whatever it quotes
+  std::string line = "heed: " + error_prefix;  // an error is one line, whatever it quotes
   for (const char c : with_options(text)) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
   std::fputs((line + "\n").c_str(), stderr);  // fmt::print throws where stderr is gone
 }
 
 namespace {
-
-std::string& kept_command() {
-  static std::string text;
-  return text;
-}
 
 // A word that a shell reads as it is, or as it is in single quotes.
 std::string shell_word(const std::string& word) {
@@ -59,11 +51,11 @@ std::string shell_word(const std::string& word) {
 }  // namespace
 
 void remember_command(int argc, char** argv) {
-  kept_command() = "heed";
-  for (int i = 1; i < argc; ++i) kept_command() += " " + shell_word(argv[i]);
+  kept_command = "heed";
+  for (int i = 1; i < argc; ++i) kept_command += " " + shell_word(argv[i]);
 }
 
-const std::string& typed_command() { return kept_command(); }
+const std::string& typed_command() { return kept_command; }
 
 std::string version_text() {
   return HEED_VERSION " (" + nn::compiler_text() + ", SIMD target " + nn::simd_target_text() + ")";

@@ -93,10 +93,10 @@ std::string csv_quoted(const std::string& text) {
 }
 
 std::string csv_text(const Value& value) {
-  if (value.kind() == Value::Kind::kText) return value.text();
-  if (value.kind() == Value::Kind::kArray) {
+  if (const auto* text = value.as<std::string>()) return *text;
+  if (const auto* items = value.as<Value::Array>()) {
     std::string words;
-    for (const Value& item : value.items()) words += (words.empty() ? "" : " ") + csv_text(item);
+    for (const Value& item : *items) words += (words.empty() ? "" : " ") + csv_text(item);
     return words;
   }
   const std::string text = value.dump();  // null too where a number is not finite

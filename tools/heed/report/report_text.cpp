@@ -29,29 +29,25 @@ std::string number_text(double x, std::string_view format) {
 }
 
 std::string text_of(const Value& value, const Column& column) {
-  switch (value.kind()) {
-    case Value::Kind::kNull:
+  return value.visit([&]<class T>(const T& x) -> std::string {
+    if constexpr (std::same_as<T, std::nullptr_t>) {
       return "-";
-    case Value::Kind::kBool:
-      return value.integer() ? "yes" : "no";
-    case Value::Kind::kInteger:
-    case Value::Kind::kUnsigned:
-      return column.format.empty() ? std::to_string(value.integer())
-                                   : number_text(double(value.integer()), column.format);
-    case Value::Kind::kNumber:
-      return number_text(value.number(), column.format);
-    case Value::Kind::kText:
-      return plot::visible_text(value.text());
-    case Value::Kind::kArray: {
+    } else if constexpr (std::same_as<T, bool>) {
+      return x ? "yes" : "no";
+    } else if constexpr (std::integral<T>) {
+      return column.format.empty() ? std::to_string(x) : number_text(double(x), column.format);
+    } else if constexpr (std::same_as<T, double>) {
+      return number_text(x, column.format);
+    } else if constexpr (std::same_as<T, Value::Array>) {
       std::string list;
-      for (const Value& item : value.items())
-        list += (list.empty() ? "" : ", ") + text_of(item, column);
+      for (const Value& item : x) list += (list.empty() ? "" : ", ") + text_of(item, column);
       return "[" + list + "]";
-    }
-    case Value::Kind::kObject:
+    } else if constexpr (std::same_as<T, std::string>) {
+      return plot::visible_text(x);
+    } else {
       return plot::visible_text(value.dump());
-  }
-  return "";
+    }
+  });
 }
 
 // A table's columns that text shows, each with its heading and its cells as text.
@@ -77,7 +73,7 @@ std::size_t width_of(const std::vector<TextColumn>& columns) {
 
 // Also text that starts as a number does: "12 / 20", "3.4 %".
 bool is_number(const Value& value, const std::string& cell) {
-  if (value.kind() != Value::Kind::kText) return value.kind() != Value::Kind::kArray;
+  if (!value.as<std::string>()) return !value.as<Value::Array>();
   return cell.empty() || cell == "nan" || cell.find_first_of("0123456789") == 0;
 }
 
@@ -94,7 +90,7 @@ std::vector<TextColumn> text_columns(const Table& table) {
       const Value& value = table.rows[r][c];
       const std::string& cell = text.add(text_of(value, column));
       is_empty &= cell.empty() || cell == "-";
-      text.is_right &= is_number(value, cell) && (c > 0 || value.kind() != Value::Kind::kText);
+      text.is_right &= is_number(value, cell) && (c > 0 || !value.as<std::string>());
     }
     if (is_empty) columns.pop_back();
   }

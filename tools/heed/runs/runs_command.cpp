@@ -90,7 +90,7 @@ Report list_runs(const std::string& folder) {
   for (const auto& [time, run] : runs) {
     table.add(run_row(run, date_text(time)));
     const Value& problem = table.rows.back().back();
-    if (problem.kind() == Value::Kind::kText)
+    if (problem.as<std::string>())
       table.note += fmt::format("{} is not readable: {}\n", plot::visible_text(run.text()),
                                 plot::visible_text(problem.text()));
   }

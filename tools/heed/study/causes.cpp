@@ -50,7 +50,7 @@ Table sequences_table(const nn::Study& study, const std::string& objective) {
       "absolute_importance the mean of |dL/dg|",
       study.embed.size(0), objective);
   for (const nn::HeadReport& h : study.heads) {
-    std::vector<Value> row{nn::head_name({h.layer, h.head})};
+    std::vector<Value> row{nn::head_name(h)};
     for (const nn::HeadQuantity& q : nn::head_quantities())
       if (q.text & q.kSequences) row.push_back(h.*q.value);
     t.add(std::move(row));

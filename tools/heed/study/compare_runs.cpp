@@ -1,9 +1,9 @@
 #include "tools/heed/study/compare_runs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "autograd/base/files.h"
 #include "autograd/ops/ops.h"
@@ -47,19 +47,20 @@ std::vector<std::string> lines_without(const nn::RunConfig& config, const nn::Ru
 
 // ---- pictures
 
-// The maps of a layer, [1, H, T, T], of the first `heads` heads.
-nn::Tensor first_heads(const nn::Tensor& maps, std::int64_t heads) {
-  return slice(to(maps, autograd::float32), 1, 0, heads);
+// The maps [1, H, T, T] of each layer, float32, of those heads alone that the other study has, too.
+std::vector<nn::Tensor> shared_maps(const nn::Study& s, const nn::Study& other,
+                                    nn::Tensor nn::LayerStudy::*maps) {
+  std::vector<nn::Tensor> shared;
+  for (std::size_t l = 0; l < std::min(s.layers.size(), other.layers.size()); ++l) {
+    const nn::Tensor x = to(s.layers[l].*maps, autograd::float32);
+    shared.push_back(slice(x, 1, 0, std::min(x.size(1), (other.layers[l].*maps).size(1))));
+  }
+  return shared;
 }
 
-// Calls f(layer of A, layer of B, heads) for each layer that both have, with the number of heads
-// that both have there.
-template <class F>
-void for_shared_layers(const nn::Study& a, const nn::Study& b, const F& f) {
-  for (std::size_t l = 0; l < std::min(a.layers.size(), b.layers.size()); ++l) {
-    const nn::LayerStudy &x = a.layers[l], &y = b.layers[l];
-    f(x, y, std::min(x.scores.size(1), y.scores.size(1)));
-  }
+plot::HeatmapGrid shared_patterns(const nn::Study& s, const nn::Study& other) {
+  return heads_grid(shared_maps(s, other, &nn::LayerStudy::pattern),
+                    shared_maps(s, other, &nn::LayerStudy::scores));
 }
 
 std::string runs_text(const StudiedPair& s) {
@@ -76,16 +77,9 @@ std::filesystem::path draw_grid(const std::filesystem::path& file, plot::Heatmap
 
 // A and B side by side, a row of panels a layer.
 std::filesystem::path draw_both(const std::filesystem::path& out, const StudiedPair& s) {
-  std::vector<nn::Tensor> maps[2], scores[2];
-  for_shared_layers(s.study_a, s.study_b, [&](const auto& x, const auto& y, std::int64_t heads) {
-    maps[0].push_back(first_heads(x.pattern, heads)),
-        maps[1].push_back(first_heads(y.pattern, heads));
-    scores[0].push_back(first_heads(x.scores, heads)),
-        scores[1].push_back(first_heads(y.scores, heads));
-  });
-  plot::HeatmapGrid grid = heads_grid(maps[0], scores[0]);
+  plot::HeatmapGrid grid = shared_patterns(s.study_a, s.study_b);
   std::vector<plot::Panel> of_a = std::move(grid.panels),
-                           of_b = heads_grid(maps[1], scores[1]).panels;
+                           of_b = shared_patterns(s.study_b, s.study_a).panels;
   grid.panels.clear();
   for (std::size_t i = 0; i < of_a.size(); ++i) {
     of_a[i].title += ", run A", of_b[i].title += ", run B";
@@ -115,9 +109,10 @@ std::filesystem::path draw_difference(const std::filesystem::path& out, const St
 // ---- numbers
 
 // The heads of both runs by layer and head; null where a run has no such head.
-std::map<std::pair<std::int64_t, std::int64_t>, std::array<const nn::HeadReport*, 2>> head_pairs(
-    const StudiedPair& s) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::array<const nn::HeadReport*, 2>> pairs;
+using HeadPairs =
+    std::map<std::pair<std::int64_t, std::int64_t>, std::array<const nn::HeadReport*, 2>>;
+HeadPairs head_pairs(const StudiedPair& s) {
+  HeadPairs pairs;
   for (const nn::HeadReport& h : s.study_a.heads) pairs[{h.layer, h.head}][0] = &h;
   for (const nn::HeadReport& h : s.study_b.heads) pairs[{h.layer, h.head}][1] = &h;
   return pairs;
@@ -226,13 +221,15 @@ Report comparison_report(const StudiedPair& s, const std::optional<nn::RunsDiffe
 
 plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
                                   const nn::MapQuantity& quantity) {
-  std::vector<nn::Tensor> maps, scores;
-  for_shared_layers(a, b, [&](const auto& x, const auto& y, std::int64_t heads) {
-    maps.push_back(first_heads(y.*quantity.values, heads) - first_heads(x.*quantity.values, heads));
-    const nn::Tensor s = first_heads(x.scores, heads), t = first_heads(y.scores, heads);
-    // Scores of -inf hide a cell: where both runs hide it, or one if values of hidden cells show.
-    scores.push_back(quantity.picture.hatched ? minimum(s, t) : maximum(s, t));
-  });
+  constexpr auto kScores = &nn::LayerStudy::scores;
+  auto maps = shared_maps(b, a, quantity.values), scores = shared_maps(b, a, kScores);
+  const auto maps_a = shared_maps(a, b, quantity.values), scores_a = shared_maps(a, b, kScores);
+  for (std::size_t l = 0; l < maps.size(); ++l) {
+    maps[l] = maps[l] - maps_a[l];
+    // A score of -inf hides a cell: where both runs hide it, or one if hidden cells show values.
+    scores[l] = quantity.picture.hatched ? minimum(scores[l], scores_a[l])
+                                         : maximum(scores[l], scores_a[l]);
+  }
   return heads_grid(maps, scores);
 }
 

@@ -32,24 +32,21 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
     heads.push_back(std::move(head));
   }
   for (std::size_t i = 0; i < first.flow.size(); ++i)
-    layers.push_back(
-        object_of(kFlowColumns,
-                  {first.flow[i].layer,
-                   study.by_step([&](const nn::Moment& m) { return m.flow[i].resid_pre_grad; }),
-                   study.by_step([&](const nn::Moment& m) { return m.flow[i].resid_post_grad; })}));
+    layers.push_back(object_of(
+        kFlowColumns, {first.flow[i].layer, study.by_step(i, &nn::LayerFlow::resid_pre_grad),
+                       study.by_step(i, &nn::LayerFlow::resid_post_grad)}));
   nn::Json fall_json;
   if (const auto fall = nn::steepest_fall(study))
     fall_json = std::vector<std::int64_t>{fall->from, fall->to};
-  return nn::Json::object(
-      {{"run", run},
-       {"sequences", study.sequences},
-       {"optimal_loss", study.optimal},
-       {"steps", study.by_step([](const auto& m) { return m.step; })},
-       {"loss", study.by_step([](const auto& m) { return m.loss; })},
-       {"counted_loss", study.by_step([](const auto& m) { return m.counted_loss; })},
-       {"heads", heads},
-       {"layers", layers},
-       {"steepest_fall", fall_json}});
+  return nn::Json::object({{"run", run},
+                           {"sequences", study.sequences},
+                           {"optimal_loss", study.optimal},
+                           {"steps", study.by_step(&nn::Moment::step)},
+                           {"loss", study.by_step(&nn::Moment::loss)},
+                           {"counted_loss", study.by_step(&nn::Moment::counted_loss)},
+                           {"heads", heads},
+                           {"layers", layers},
+                           {"steepest_fall", fall_json}});
 }
 
 // ---- text
@@ -60,9 +57,7 @@ std::string score_text(const nn::OverTime& study, const char* title,
   const std::vector<std::size_t> heads = nn::strongest_heads(study, score);
   if (heads.empty()) return "";
   std::vector<std::string> names;
-  for (const std::size_t i : heads)
-    names.push_back(
-        nn::head_name({study.moments[0].heads[i].layer, study.moments[0].heads[i].head}));
+  for (const std::size_t i : heads) names.push_back(nn::head_name(study.moments[0].heads[i]));
   std::vector<Column> columns{
       {"", "step"}, {"", "loss", "", "{:.3f}"}, {"", "counted", "", "{:.3f}"}};
   for (const std::string& name : names) columns.push_back({"", name, "", "{:.2f}"});
@@ -78,11 +73,9 @@ std::string score_text(const nn::OverTime& study, const char* title,
 
 // When a layer's induction score comes to one half, of the first layer where it does.
 std::optional<std::pair<std::int64_t, std::int64_t>> induction_forms(const nn::OverTime& study) {
-  std::int64_t layers = 0;
-  for (const nn::HeadReport& h : study.moments[0].heads) layers = std::max(layers, h.layer + 1);
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const auto step = nn::first_reached(study, &nn::HeadReport::induction, layer, kHalfScore);
-    if (step && *step > study.moments[0].step) return std::pair{layer, *step};
+  for (const nn::LayerFlow& f : study.moments[0].flow) {
+    const auto step = nn::first_reached(study, &nn::HeadReport::induction, f.layer, kHalfScore);
+    if (step && *step > study.moments[0].step) return std::pair{f.layer, *step};
   }
   return {};
 }
@@ -113,19 +106,18 @@ std::vector<double> steps_of(const nn::OverTime& study) {
 }
 
 bool has_finite(const plot::LineChart& panel) {
-  return std::any_of(panel.series.begin(), panel.series.end(), [](const auto& s) {
-    return std::any_of(s.y.begin(), s.y.end(), [](double y) { return std::isfinite(y); });
+  return std::ranges::any_of(panel.series, [](const plot::Series& s) {
+    return std::ranges::any_of(s.y, [](double y) { return std::isfinite(y); });
   });
 }
 
 plot::LineChart loss_panel(const nn::OverTime& study) {
   plot::LineChart panel{.title = "loss (nats per token)", .height = 150};
-  panel.series.push_back({.name = "all targets",
-                          .x = steps_of(study),
-                          .y = study.by_step([](const auto& m) { return m.loss; })});
+  panel.series.push_back(
+      {.name = "all targets", .x = steps_of(study), .y = study.by_step(&nn::Moment::loss)});
   panel.series.push_back({.name = "counted tokens",
                           .x = steps_of(study),
-                          .y = study.by_step([](const auto& m) { return m.counted_loss; }),
+                          .y = study.by_step(&nn::Moment::counted_loss),
                           .dash = 1});
   panel.ends = {0};
   if (std::isfinite(study.optimal)) panel.hlines.push_back({"best possible", study.optimal});
@@ -138,10 +130,9 @@ plot::LineChart head_panel(const nn::OverTime& study, const nn::HeadQuantity& qu
                         .log_y = quantity.panel.axis == Panel::kLog};
   if (quantity.panel.axis == Panel::kShare) panel.ends = {0, 1};
   if (quantity.panel.axis == Panel::kFromZero) panel.ends = {0};
-  const auto& heads = study.moments[0].heads;
+  const std::vector<nn::HeadReport>& heads = study.moments[0].heads;
   for (std::size_t i = 0; i < heads.size(); ++i)
-    panel.series.push_back(head_line({heads[i].layer, heads[i].head}, steps_of(study),
-                                     study.by_step(i, quantity.value)));
+    panel.series.push_back(head_line(heads[i], steps_of(study), study.by_step(i, quantity.value)));
   return panel;
 }
 
@@ -149,10 +140,9 @@ plot::LineChart flow_panel(const nn::OverTime& study) {
   plot::LineChart panel{.title = "gradient flow: |dL/d(residual stream)| after each layer",
                         .log_y = true};
   for (std::size_t i = 0; i < study.moments[0].flow.size(); ++i)
-    panel.series.push_back(
-        {.x = steps_of(study),
-         .y = study.by_step([&](const nn::Moment& m) { return m.flow[i].resid_post_grad; }),
-         .color = int(study.moments[0].flow[i].layer)});
+    panel.series.push_back({.x = steps_of(study),
+                            .y = study.by_step(i, &nn::LayerFlow::resid_post_grad),
+                            .color = int(study.moments[0].flow[i].layer)});
   return panel;
 }
 
@@ -265,7 +255,7 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
   progress.clear();
 
   Report report(over_time_keys());
-  for (std::size_t i = 0; i < json.keys().size(); ++i) report.set(json.keys()[i], json.items()[i]);
+  for (const auto& [key, value] : json.entries()) report.set(key, value);
   add_text(report, study, folder.string());
   report.files(
       out->publish({file("over_time.csv"), file("over_time.json"), file("over_time.png"), page}));

@@ -33,13 +33,13 @@ struct StudyArguments {
 };
 
 std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
+  const auto token = facts.vocabulary.find(symbol);
+  if (token && *token < facts.classes) return *token;
   const auto& all = facts.vocabulary.symbols();
-  const std::vector<std::string> predicted(all.begin(), all.begin() + facts.classes);
-  const auto found = std::find(predicted.begin(), predicted.end(), symbol);
-  if (found == predicted.end())
-    usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
-                nn::Vocabulary(predicted, facts.vocabulary.unit()).summary());
-  return found - predicted.begin();
+  const nn::Vocabulary predicted({all.begin(), all.begin() + facts.classes},
+                                 facts.vocabulary.unit());
+  usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
+              predicted.summary());
 }
 
 // Of "3" or "3,5".
@@ -49,7 +49,7 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
     const auto position = heed::parse_number<std::int64_t>(one);
     if (!position || *position < 0 || *position >= length)
       usage_error("--at: needs 0 to {}, or several as 0,1; got '{}'", length - 1, one);
-    if (std::find(positions.begin(), positions.end(), *position) != positions.end())
+    if (std::ranges::count(positions, *position) > 0)
       usage_error("--at: names {} twice", *position);
     positions.push_back(*position);
   }
@@ -171,22 +171,15 @@ std::vector<std::filesystem::path> write_study(const std::filesystem::path& out,
 std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
   static constexpr char kShades[] = " .:-=+*#%@";
   std::string text;
-  for (std::size_t layer = 0; layer < s.layers.size(); ++layer) {
-    const nn::Tensor x = to(s.layers[layer].pattern, autograd::float32);
-    const auto values = x.to_vector<float>();
-    const auto n = std::size_t(x.size(2));
-    for (std::size_t head = 0; head < std::size_t(x.size(1)); ++head) {
-      text += fmt::format("{}{}: each row a query, each column a key; darkest is 1\n",
-                          text.empty() ? "" : "\n",
-                          nn::head_name({std::int64_t(layer), std::int64_t(head)}));
-      for (std::size_t i = 0; i < n; ++i) {
-        std::string line;
-        for (std::size_t j = 0; j <= i; ++j) {
-          const float weight = values[(head * n + i) * n + j];
-          line += kShades[std::clamp(int(weight * 10), 0, 9)];
-        }
-        text += fmt::format("{:>4} {}\n", labels[i], line);
-      }
+  for (const nn::HeadReport& h : s.heads) {
+    const nn::Tensor& pattern = s.layers[std::size_t(h.layer)].pattern;
+    text += fmt::format("{}{}: each row a query, each column a key; darkest is 1\n",
+                        text.empty() ? "" : "\n", nn::head_name(h));
+    for (std::int64_t i = 0; i < pattern.size(2); ++i) {
+      std::string line;
+      for (std::int64_t j = 0; j <= i; ++j)
+        line += kShades[std::clamp(int(float(pattern.at({0, h.head, i, j})) * 10), 0, 9)];
+      text += fmt::format("{:>4} {}\n", labels[std::size_t(i)], line);
     }
   }
   return text;
@@ -234,46 +227,41 @@ Report study_one(const StudyArguments& a, const Command& c) {
 }
 
 constexpr const char* kExamples =
-    "  heed study\n"
-    "  heed study --prompt abcab --of diff:c-d\n"
-    "  heed study --of loss --at 20,21\n"
-    "  heed study --sample 3 --ascii\n"
-    "  heed study --head L1H0 --export csv\n"
-    "  heed study --samples 64\n"
-    "  heed study --ablate all --samples 64\n"
-    "  heed study --prompt abcdefghijklab --corrupt abdcefghijklab --of diff:c-d --attribute\n"
-    "  heed study runs/induction-1 --over-time\n"
-    "  heed study runs/induction-1 runs/induction-2";
+    R"(  heed study
+  heed study --prompt abcab --of diff:c-d
+  heed study --of loss --at 20,21
+  heed study --sample 3 --ascii
+  heed study --head L1H0 --export csv
+  heed study --samples 64
+  heed study --ablate all --samples 64
+  heed study --prompt abcdefghijklab --corrupt abdcefghijklab --of diff:c-d --attribute
+  heed study runs/induction-1 --over-time
+  heed study runs/induction-1 runs/induction-2)";
 
 constexpr const char* kNotes =
-    "Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes\n"
-    "all arrays, with q, k, v, z and their gradients, to arrays.safetensors (heed info lists "
-    "them;\n"
-    "its metadata \"schema\" says what each is and its shape), and prints per head\n"
-    "the entropy of its weights (nats) and the mean weight on the token before (previous), on\n"
-    "earlier copies of the same token (duplicate) and on what followed them (induction); and\n"
-    "what L is more by without the head (its output 0), marked * where that is not what the\n"
-    "gradient says. report.html is the whole study as one page, which a browser opens from "
-    "disk.\n"
-    "L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where\n"
-    "the mask hides a key: what a weight would be worth does not ask whether it may exist. Such\n"
-    "cells are hatched; in the other pictures what the mask hides is gray.\n"
-    "--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes\n"
-    "each array to npy/NAME.npy, --export csv the scores, weights and their gradients to\n"
-    "cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.\n"
-    "A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a\n"
-    "large one does, and print it beside the gradient's estimate; --corrupt draws patching.png.\n"
-    "\n"
-    "--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch\n"
-    "of the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The\n"
-    "CSV has a row per number: step,layer,head,quantity,value; losses and entropies are in "
-    "nats;\n"
-    "no head: of the layer, no layer: of the model.\n"
-    "A second run is compared with the first on the same sequence: scores, maps of B minus A "
-    "and\n"
-    "compare.csv (layer,head,quantity,a,b,difference) in compared in the first run; and the "
-    "first\n"
-    "step, tensor and index at which a bit of their weights differs.";
+    R"(Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes
+all arrays, with q, k, v, z and their gradients, to arrays.safetensors (heed info lists them;
+its metadata "schema" says what each is and its shape), and prints per head
+the entropy of its weights (nats) and the mean weight on the token before (previous), on
+earlier copies of the same token (duplicate) and on what followed them (induction); and
+what L is more by without the head (its output 0), marked * where that is not what the
+gradient says. report.html is the whole study as one page, which a browser opens from disk.
+L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where
+the mask hides a key: what a weight would be worth does not ask whether it may exist. Such
+cells are hatched; in the other pictures what the mask hides is gray.
+--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes
+each array to npy/NAME.npy, --export csv the scores, weights and their gradients to
+cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.
+A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a
+large one does, and print it beside the gradient's estimate; --corrupt draws patching.png.
+
+--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch
+of the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The
+CSV has a row per number: step,layer,head,quantity,value; losses and entropies are in nats;
+no head: of the layer, no layer: of the model.
+A second run is compared with the first on the same sequence: scores, maps of B minus A and
+compare.csv (layer,head,quantity,a,b,difference) in compared in the first run; and the first
+step, tensor and index at which a bit of their weights differs.)";
 
 }  // namespace
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Studies of one sequence, of two runs and over time have one of the first four.
+// Studies of one sequence, of two runs and over time have one of these; other files of a study.
 const std::vector<std::string> kStudyMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
                                               "report.html"};
 const std::vector<std::string> kOtherStudyFiles = {"over_time.json", "over_time.png",
@@ -32,43 +32,22 @@ bool is_study_picture(const std::string& name) {
 }
 
 bool is_study_file(const std::string& name) {
-  const auto is_in = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  return is_in(kStudyMarks) || is_in(kOtherStudyFiles) || is_study_picture(name) ||
+  return std::ranges::count(kStudyMarks, name) > 0 ||
+         std::ranges::count(kOtherStudyFiles, name) > 0 || is_study_picture(name) ||
          (name.starts_with("npy/") && name.ends_with(".npy"));
 }
 
-// An array with queries and keys, and where it is from.
-struct Cells {
-  std::string_view quantity;
-  std::size_t layer;
-  nn::Tensor values;  // [1, H, Tq, Tk]
-};
-
-std::vector<Cells> cells_of(const nn::Study& s) {
-  std::vector<Cells> all;
-  for (std::size_t l = 0; l < s.layers.size(); ++l) {
-    all.push_back({"hook_attn_scores", l, s.layers[l].scores});
-    all.push_back({"hook_attn_scores_grad", l, s.layers[l].scores_grad});
-  }
-  for (std::size_t l = 0; l < s.layers.size(); ++l) {
-    all.push_back({"hook_pattern", l, s.layers[l].pattern});
-    all.push_back({"hook_pattern_grad", l, s.layers[l].pattern_grad});
-  }
-  return all;
-}
-
-void append_cells(std::string& table, const Cells& cells) {
-  const std::int64_t heads = cells.values.size(1), queries = cells.values.size(2),
-                     keys = cells.values.size(3);
-  const nn::Tensor all = contiguous(to(cells.values, autograd::float32));
+// A row for each cell of an array [1, H, Tq, Tk].
+void append_cells(std::string& table, std::string_view quantity, std::size_t layer,
+                  const nn::Tensor& array) {
+  const std::int64_t heads = array.size(1), queries = array.size(2), keys = array.size(3);
+  const nn::Tensor all = contiguous(to(array, autograd::float32));
   const float* value = all.data<float>();
   for (std::int64_t h = 0; h < heads; ++h)
     for (std::int64_t q = 0; q < queries; ++q)
       for (std::int64_t k = 0; k < keys; ++k)
-        fmt::format_to(std::back_inserter(table), "{},{},{},{},{},{}\n", cells.quantity,
-                       cells.layer, h, q, k, *value++);
+        fmt::format_to(std::back_inserter(table), "{},{},{},{},{},{}\n", quantity, layer, h, q, k,
+                       *value++);
 }
 
 }  // namespace
@@ -98,14 +77,21 @@ std::unique_ptr<nn::StagedFolder> open_study_folder(const std::string& out, cons
 
 std::string study_cells(const nn::Study& study) {
   constexpr std::int64_t kMostRows = 20'000'000;
-  const std::vector<Cells> all = cells_of(study);
-  std::int64_t rows = 0;
-  for (const Cells& cells : all) rows += cells.values.numel();
+  std::int64_t rows = 0;  // of two sites and their gradients
+  for (const nn::LayerStudy& layer : study.layers) rows += 4 * layer.scores.numel();
   heed::check<autograd::ValueError>(rows <= kMostRows, "study", "a table of ", rows,
                                     " cells is more than ", kMostRows,
                                     "; take --export npy, or fewer tokens");
+  using L = nn::LayerStudy;
   std::string table = "quantity,layer,head,query,key,value\n";
-  for (const Cells& cells : all) append_cells(table, cells);
+  for (const nn::ArrayQuantity& q : nn::array_quantities()) {
+    if (q.value != &L::scores && q.value != &L::pattern) continue;
+    const std::string name(q.site.substr(std::string_view("attn.").size()));
+    for (std::size_t l = 0; l < study.layers.size(); ++l) {
+      append_cells(table, name, l, study.layers[l].*q.value);
+      append_cells(table, name + "_grad", l, study.layers[l].*q.gradient);
+    }
+  }
   return table;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nn/study/patching.h"
-#include "tools/heed/heads_grid.h"
+#include "tools/heed/pictures.h"
 #include "tools/heed/study/subject.h"
 #include "tools/plot/chart.h"
 

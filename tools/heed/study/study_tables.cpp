@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "nn/layers/sites.h"
-
 namespace heed {
 
 Columns head_columns() {
@@ -24,7 +22,7 @@ void add_heads(Table& table, const nn::Study& s) {
   bool unscored = false, cut = true, saturated = false;
   for (const nn::HeadReport& h : s.heads) {
     const bool marked = h.is_saturated().value_or(false);
-    std::vector<Value> row{h.layer, h.head, nn::head_name({h.layer, h.head})};
+    std::vector<Value> row{h.layer, h.head, nn::head_name(h)};
     for (const nn::HeadQuantity& q : nn::head_quantities()) row.push_back(h.*q.value);
     row.insert(row.end(), {h.cut, h.is_saturated(),
                            h.cut ? fmt::format("{:+.3g}{}", *h.cut, marked ? "*" : "") : "-"});

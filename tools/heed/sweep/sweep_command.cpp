@@ -21,13 +21,9 @@ struct SweepArguments {
   bool dry_run = false, quiet = false;
 };
 
-// The runs of this process: part `index` of `count`, from 0, both of --part and of a launcher's
-// ranks.
-struct Share {
-  std::size_t index = 0, count = 1;
-};
-
-Share share_of(const std::string& part) {
+// The runs of this process: every N-th of the sweep by --part I/N, and of those every M-th by its
+// rank among M of a launcher.
+std::vector<const PlannedRun*> own_runs(const SweepPlan& plan, const std::string& part) {
   std::int64_t index = 1, count = 1;
   if (!part.empty()) {
     const std::vector<std::string> numbers = heed::split(part, '/');
@@ -39,25 +35,25 @@ Share share_of(const std::string& part) {
       usage_error("--part needs I/N, I from 1 to N, such as 2/8, N up to {}, got '{}'",
                   with_commas(kMostSweepRuns), part);
   }
-  const Launcher ranks = launcher();  // each part's ranks take turns in it
-  return {std::size_t(index - 1 + count * ranks.rank), std::size_t(count * ranks.size)};
-}
-
-// Processes of a launcher have cores of their own, or all have the same ones: then a part of them.
-std::int64_t own_cores() {
-  const std::int64_t online = ::sysconf(_SC_NPROCESSORS_ONLN), here = launcher().here;
-  return std::max<std::int64_t>(1,
-                                std::min<std::int64_t>(autograd::available_cores(), online / here));
+  const Launcher ranks = launcher();
+  std::vector<const PlannedRun*> runs;
+  for (auto i = std::size_t(index - 1 + count * ranks.rank); i < plan.runs.size();
+       i += std::size_t(count * ranks.size))
+    runs.push_back(&plan.runs[i]);
+  return runs;
 }
 
 SweepJobs jobs_of(const SweepArguments& a, const Command& c, const std::filesystem::path& folder) {
-  const std::int64_t cores = own_cores();
-  SweepJobs jobs{.folder = folder, .simd = c.simd, .quiet = a.quiet};
+  // Processes of a launcher have cores of their own, or all have the same ones: then a share.
+  const std::int64_t shared = ::sysconf(_SC_NPROCESSORS_ONLN) / launcher().here;
+  const auto cores = std::clamp<std::int64_t>(shared, 1, autograd::available_cores());
   const std::int64_t at_a_time = a.jobs > 0 ? a.jobs : cores / std::max<std::int64_t>(1, c.threads);
-  jobs.jobs = std::size_t(std::max<std::int64_t>(1, at_a_time));
-  jobs.threads =
-      c.threads > 0 ? c.threads : std::max<std::int64_t>(1, cores / std::int64_t(jobs.jobs));
-  return jobs;
+  const auto jobs = std::max<std::int64_t>(1, at_a_time);
+  return {.folder = folder,
+          .jobs = std::size_t(jobs),
+          .threads = c.threads > 0 ? c.threads : std::max<std::int64_t>(1, cores / jobs),
+          .simd = c.simd,
+          .quiet = a.quiet};
 }
 
 constexpr Column kPlannedRun[] = {{"", "state"}, {"run", "run"}, {"state"}};
@@ -119,16 +115,12 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
 
 Report sweep(const SweepArguments& a, const Command& c) {
   if (a.file.empty()) usage_error("sweep needs a FILE.toml; heed sweep --help has one");
-  const Share share = share_of(a.part);
   const std::string text = nn::read_toml_text(a.file);
   const SweepPlan plan = plan_sweep(text, a.file, a.pairs);
-  const std::filesystem::path folder = a.out.empty()
-                                           ? "sweeps" / std::filesystem::path(a.file).stem()
-                                           : std::filesystem::path(a.out);
+  const std::vector<const PlannedRun*> runs = own_runs(plan, a.part);
+  std::filesystem::path folder = a.out;
+  if (folder.empty()) folder = "sweeps" / std::filesystem::path(a.file).stem();
   check_sweep_folder(folder, plan);
-  std::vector<const PlannedRun*> runs;
-  for (std::size_t i = 0; i < plan.runs.size(); ++i)
-    if (i % share.count == share.index) runs.push_back(&plan.runs[i]);
   if (a.dry_run) return plan_report(folder, runs);
   keep_sweep(folder, with_pairs(text, a.pairs));
   return outcome_report(folder, train_runs(jobs_of(a, c, folder), runs));

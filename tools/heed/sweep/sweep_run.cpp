@@ -78,7 +78,7 @@ class Sweep {
     for (const Job& job : at_work_) job.worker.stop();
   }
 
-  // False of a run that cannot be read: its worker says why.
+  // Returns false if the run cannot be read: its worker then reports the reason.
   bool is_finished(const SweptRun& run) const {
     try {
       return state_of(folder_of(run)) == RunState::kFinished;
@@ -87,8 +87,8 @@ class Sweep {
     }
   }
 
-  // Another sweep, or the runs of one that was killed, which save and end: its runs are waited for,
-  // and resumed if they are not finished then.
+  // A run that another process trains (a second sweep, or a worker of a sweep that was killed,
+  // which saves and ends) is waited for, and resumed if it is not finished then.
   void ask_for_others() {
     for (SweptRun& run : sweep_.runs)
       if (run.state == State::kElsewhere && !nn::is_taken(folder_of(run)))
@@ -184,8 +184,8 @@ class Sweep {
     autograd::write_file(nn::RunFolder(folder_of(run)).file(nn::RunFolder::kResult).string(),
                          std::string_view(run.result.dump() + "\n"));
     const Value* loss = run.result.find("loss");
-    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.plan->name, loss ? loss->number() : NAN,
-                               progress_now()));
+    progress_.line(fmt::format("{}: loss {:.4f}; {}", run.plan->name,
+                               loss && loss->as<double>() ? loss->number() : NAN, progress_now()));
   }
 
   std::string progress_now() const {

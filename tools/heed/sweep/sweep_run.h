@@ -44,20 +44,20 @@ SweepOutcome train_runs(const SweepJobs& jobs, const std::vector<const PlannedRu
 
 /// How far a sweep is.
 struct SweepProgress {
-  std::size_t runs = 0, done = 0;  ///< done: failed ones, too
+  std::size_t runs = 0, done = 0;  ///< done includes failed
   std::size_t failed = 0, at_work = 0, elsewhere = 0;
   double seconds_left = NAN;
   /// "7 of 20 runs done, 1 failed, 2 at work, 1m20s left"
   std::string text() const;
 };
 
-/// Estimates what there is to compute, to weigh runs by: multiplications of all steps.
+/// Estimates the multiplications of all steps, to weigh runs by.
 double work_of(const nn::RunConfig& config);
 
 /// The speed of one job, from runs that were trained in one go.
 class SweepPace {
  public:
-  /// What is left of a run that trains now.
+  /// A run that trains now.
   struct Running {
     double work, seconds;  ///< of the whole run; since it began
   };

@@ -31,8 +31,8 @@ sigset_t stopping_signals() {
   return signals;
 }
 
-// Between fork and exec, where nothing may be called but what signal handlers may. Signals that
-// came since the fork wait for the defaults, not for handlers that exec forgets.
+// Runs between fork and exec, where only functions that signal handlers may call are allowed.
+// Signals that arrived since the fork stay blocked until their actions are the defaults.
 [[noreturn]] void become_heed(char* const* arguments, char* const* environment, int out, int err,
                               pid_t parent) {
   ::setpgid(0, 0);

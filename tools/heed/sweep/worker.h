@@ -1,4 +1,4 @@
-// This program once more, as a process of its own.
+// Runs heed as a child process.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,9 @@
 
 namespace heed {
 
-/// heed with these arguments, without a launcher's variables, in a process group of its own: Ctrl-C
-/// at the terminal reaches it by stop() alone. When this process is killed it is stopped, too.
+/// A process of heed with these arguments, without a launcher's variables, in a process group of
+/// its own: Ctrl-C at the terminal reaches it by stop() only. It is stopped when this process is
+/// killed.
 class Worker {
  public:
   /// IoError if the system starts no more processes.
@@ -19,12 +20,12 @@ class Worker {
   ~Worker();
   Worker(const Worker&) = delete;
 
-  /// Its exit code (of one that a signal killed 128 + the signal) if it has ended.
+  /// Returns the exit code, or 128 + the signal that killed the process; nothing while it runs.
   std::optional<int> ended();
-  /// heed train saves and ends. By SIGHUP, of which it may get several: a second SIGTERM, as where
-  /// one goes to all processes and this one passes its own on, would end it at once.
+  /// Sends SIGHUP: heed train saves and ends. It may get several of them. A second SIGTERM, as
+  /// where one goes to all processes and this process forwards its own, would end it at once.
   void stop() const;
-  /// What it has written so far.
+  // The text that the process has written so far.
   std::string out() const;
   std::string err() const;
 

@@ -21,6 +21,7 @@
 #include "tools/heed/command_line/cli11.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
+#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -114,6 +115,8 @@ int exit_code_of(const std::function<int()>& command) {
   int code = kBug;
   try {
     code = command();
+  } catch (const Interrupted&) {
+    code = kInterrupted;
   } catch (const autograd::NumericError& e) {
     print_error(e.what());
     code = kNumeric;

@@ -83,13 +83,15 @@ Report info_on_picture(const std::string& path) {
   return report;
 }
 
-bool is_file(const std::string& path) {
+bool names_file(const Command& c) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
+  return std::filesystem::is_regular_file(c.text("run"), ignored);
 }
 
-// A picture by its name or its first bytes, so that a damaged one is called so.
-bool is_picture(const std::string& path) { return path.ends_with(".png") || plot::is_png(path); }
+// By its name or its first bytes, so that a damaged picture is called one.
+bool names_picture(const Command& c) {
+  return names_file(c) && (c.text("run").ends_with(".png") || plot::is_png(c.text("run")));
+}
 
 }  // namespace
 
@@ -107,15 +109,12 @@ void info_command(Command& c) {
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {
       {.key = "run",
-       .when =
-           [](const Command& command) {
-             return is_file(command.text("run")) && is_picture(command.text("run"));
-           },
+       .when = names_picture,
        .label = "of a picture",
        .result = kPictureKeys,
        .run = [run](const Command&) { return info_on_picture(*run); }},
       {.key = "run",
-       .when = [](const Command& command) { return is_file(command.text("run")); },
+       .when = names_file,
        .label = "of a file",
        .result = kFileKeys,
        .run = [run](const Command&) { return info_on_file(*run); }},

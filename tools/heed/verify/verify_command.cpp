@@ -147,28 +147,20 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-nn::ResumeCheck check_resume(const fs::path& folder) {
+Report verify_resume(const std::string& given) {
+  const fs::path folder = find_run(given);
   const nn::RunConfig config = open_run(folder, nn::RunFolder::kModel, nn::Use::kSequences).config;
   const TemporaryFolder temporary;
   const InterruptGuard interrupt;
   Progress progress(false);
-  return past_input_checks([&] {
+  const nn::ResumeCheck check = past_input_checks([&] {
     return nn::verify_resume(config, nn::RunFolder(temporary.path()),
                              [&](std::int64_t done, std::int64_t all) {
                                interrupt.check();
                                progress.at_work(fmt::format("step {} of {}", done, all));
                              });
   });
-}
-
-Report verify_resume(const std::string& run) {
-  const fs::path folder = find_run(run);
-  nn::ResumeCheck check;
-  try {
-    check = check_resume(folder);
-  } catch (const Interrupted&) {
-    return Report::failed(kInterrupted);
-  }
+  progress.clear();
   const auto hash_text = [](std::uint32_t hash) { return fmt::format("{:08x}", hash); };
   const std::string hash = hash_text(check.legs[0].hash);
   Report report(kResumeKeys);
@@ -180,10 +172,10 @@ Report verify_resume(const std::string& run) {
   report.set("steps", check.steps);
   Table& legs = report.table("legs");
   for (const auto& leg : check.legs) legs.add({leg.name, hash_text(leg.hash), leg.difference});
-  if (check.ok())
-    report.line("Every row, weight, moment and random stream is the same, bit for bit: {}", hash);
-  else
-    report.line("A resumed run is not the straight one");
+  report.line("{}",
+              check.ok()
+                  ? "Every row, weight, moment and random stream is the same, bit for bit: " + hash
+                  : "A resumed run is not the straight one");
   report.fail(check.ok() ? kOk : kCheckFailed);
   return report;
 }

@@ -8,7 +8,9 @@ expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
 expect 0 train --help; cp out help; expect 0 help train; same out help
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate study plot gradcheck verify bench info runs completions; do
+commands=$("$heed" completions bash | sed -n "s/^    \*) words='\(.*\) --help --version.*/\1/p")
+ok test "$(wc -w <<< "$commands")" -ge 14
+for command in $commands; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
@@ -33,6 +35,7 @@ completes generate heed gen
 completes urn heed train u
 completes "induction recall markov urn modadd dyck reverse copy sort adder majority parity random" heed train --task ""
 completes "" heed train --text ""  # bash then offers files
+completes "" heed info ""           # likewise
 expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'

@@ -9,8 +9,8 @@
 
 #include "nn/run/metrics_file.h"
 #include "nn/run/run_folder.h"
-#include "nn/train/audit.h"
-#include "nn/train/causality.h"
+#include "nn/train/checks/audit.h"
+#include "nn/train/checks/causality.h"
 #include "nn/train/rank_session.h"
 
 namespace heed::nn {

@@ -78,7 +78,7 @@ struct RunConfig {
   // where it ends early; 0: nowhere
   std::int64_t patience = 0;
   double target_loss = 0, target_accuracy = 0;
-  std::int64_t check_invariants = 0;  ///< nn/train/invariants.h; 0: never
+  std::int64_t check_invariants = 0;  ///< nn/train/checks/invariants.h; 0: never
 
   /// Returns every value, in config.toml's order. They refer to this RunConfig, which must outlive
   /// them.

@@ -7,7 +7,7 @@
 #include <limits>
 #include <map>
 
-#include "nn/train/audit.h"
+#include "nn/train/checks/audit.h"
 
 namespace heed::nn {
 

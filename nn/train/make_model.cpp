@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "nn/layers/init.h"
-#include "nn/train/memory.h"
+#include "nn/train/cost/memory.h"
 
 namespace heed::nn {
 

@@ -9,7 +9,7 @@
 
 #include "nn/io/names.h"
 #include "nn/layers/sites.h"
-#include "nn/train/causality.h"
+#include "nn/train/checks/causality.h"
 #include "nn/train/trainer.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/png.h"

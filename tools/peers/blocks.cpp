@@ -20,7 +20,7 @@
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "nn/io/nearest.h"
-#include "nn/train/timing.h"
+#include "nn/train/cost/timing.h"
 #include "tools/heed/bench/works.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"

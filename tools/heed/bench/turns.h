@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "nn/train/timing.h"
+#include "nn/train/cost/timing.h"
 
 namespace heed {
 

@@ -8,7 +8,7 @@
 
 #include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
-#include "nn/train/model_cost.h"
+#include "nn/train/cost/model_cost.h"
 
 namespace heed {
 

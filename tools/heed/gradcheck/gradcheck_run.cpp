@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "nn/run/run_folder.h"
-#include "nn/train/check_parameters.h"
+#include "nn/train/checks/check_parameters.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/gradcheck/gradcheck.h"
 #include "tools/heed/report/output.h"

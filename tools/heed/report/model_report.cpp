@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nn/train/model_cost.h"
+#include "nn/train/cost/model_cost.h"
 
 namespace heed {
 namespace {

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "autograd/base/parallel.h"
-#include "nn/train/memory.h"
-#include "nn/train/model_cost.h"
-#include "nn/train/overfit.h"
-#include "nn/train/run_cost.h"
+#include "nn/train/checks/overfit.h"
+#include "nn/train/cost/memory.h"
+#include "nn/train/cost/model_cost.h"
+#include "nn/train/cost/run_cost.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"

@@ -6,7 +6,7 @@
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "nn/run/training_run.h"
-#include "nn/train/memory.h"
+#include "nn/train/cost/memory.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/progress.h"

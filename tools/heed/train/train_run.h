@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/run/run_folder.h"
-#include "nn/train/audit.h"
+#include "nn/train/checks/audit.h"
 #include "nn/train/rank_session.h"
 #include "tools/heed/report/evaluation_report.h"
 

@@ -7,7 +7,7 @@
 
 #include "nn/run/run_folder.h"
 #include "nn/run/verify_resume.h"
-#include "nn/train/causality.h"
+#include "nn/train/checks/causality.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"

@@ -1,4 +1,4 @@
-#include "nn/train/invariants.h"
+#include "nn/train/checks/invariants.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "nn/train/check_parameters.h"
+#include "nn/train/checks/check_parameters.h"
 
 #include <chrono>
 

@@ -1,5 +1,5 @@
 // Gradient checks of a model's loss in each of its parameters: right, and with one op made wrong.
-#include "nn/train/check_parameters.h"
+#include "nn/train/checks/check_parameters.h"
 
 #include "autograd/check/mutants.h"
 #include "tests/support/catch.h"

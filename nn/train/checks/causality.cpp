@@ -1,4 +1,4 @@
-#include "nn/train/causality.h"
+#include "nn/train/checks/causality.h"
 
 #include <algorithm>
 #include <cmath>

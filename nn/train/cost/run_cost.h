@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "nn/train/memory.h"
+#include "nn/train/cost/memory.h"
 #include "nn/train/trainer.h"
 
 namespace heed::nn {

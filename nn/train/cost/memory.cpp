@@ -1,4 +1,4 @@
-#include "nn/train/memory.h"
+#include "nn/train/cost/memory.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // What a run needs of memory and what the machine has: refused with both numbers before it is
 // taken.
-#include "nn/train/memory.h"
+#include "nn/train/cost/memory.h"
 
 #include "autograd/base/files.h"
 #include "nn/train/trainer.h"

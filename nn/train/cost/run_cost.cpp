@@ -1,4 +1,4 @@
-#include "nn/train/run_cost.h"
+#include "nn/train/cost/run_cost.h"
 
 #include <malloc.h>
 
@@ -10,9 +10,9 @@
 
 #include "autograd/engine/engine.h"
 #include "autograd/tensor/copy.h"
-#include "nn/train/invariants.h"
-#include "nn/train/memory.h"
-#include "nn/train/timing.h"
+#include "nn/train/checks/invariants.h"
+#include "nn/train/cost/memory.h"
+#include "nn/train/cost/timing.h"
 
 namespace heed::nn {
 

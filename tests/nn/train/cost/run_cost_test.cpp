@@ -1,6 +1,6 @@
 // What a run will cost, predicted without a trace.
 // How true it is: tests/tools/heed/memory_test.sh.
-#include "nn/train/run_cost.h"
+#include "nn/train/cost/run_cost.h"
 
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"

@@ -1,4 +1,4 @@
-#include "nn/train/audit.h"
+#include "nn/train/checks/audit.h"
 
 #include <algorithm>
 #include <cmath>

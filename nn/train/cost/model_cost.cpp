@@ -1,4 +1,4 @@
-#include "nn/train/model_cost.h"
+#include "nn/train/cost/model_cost.h"
 
 #include "autograd/base/pool.h"
 #include "autograd/tensor/create.h"

@@ -1,4 +1,4 @@
-#include "nn/train/overfit.h"
+#include "nn/train/checks/overfit.h"
 
 #include <cmath>
 #include <map>

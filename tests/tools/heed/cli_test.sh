@@ -14,8 +14,8 @@ for command in $commands; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
-out_has "of the least possible"
-out_has "--task NAME"; out_has "--mlp, --no-mlp"; out_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
+help_has "of the least possible"
+out_has "--task NAME"; out_has "--mlp, --no-mlp"; help_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
 expect 0 gradcheck --help; out_has "Usage: heed gradcheck [OPTIONS] [OP...]"
 for shell in bash zsh fish; do
   expect 0 completions $shell; out_has "positions"; out_has "sinusoidal"; out_has "no-mlp"; out_has "overfit-batch"

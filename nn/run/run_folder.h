@@ -47,11 +47,18 @@ class RunFolder {
                                   "metrics.jsonl",  ///< of heed 0.1: the same as kMetrics
                                   *kCheckpoints = "checkpoints",  ///< a directory
                                       *kResult = "result.json";   ///< written by heed sweep alone
-  /// Every file that training writes into the directory itself, kConfig first.
-  static constexpr const char* kFiles[] = {kConfig,          kModel,       kBest,
-                                           kState,           kMetrics,     kOldMetrics,
-                                           kAudit,           kLossPicture, kAttentionPicture,
-                                           kCausalityPicture};
+  /// Every file of a run in the directory itself, kConfig first.
+  static constexpr const char* kFiles[] = {kConfig,
+                                           kModel,
+                                           kBest,
+                                           kState,
+                                           kMetrics,
+                                           kOldMetrics,
+                                           kAudit,
+                                           kLossPicture,
+                                           kAttentionPicture,
+                                           kCausalityPicture,
+                                           kResult};
   /// Returns whether a name inside kCheckpoints is that of a checkpoint: "000200.safetensors".
   static bool is_checkpoint(std::string_view name);
 

@@ -257,7 +257,13 @@ std::vector<fs::path> StagedFolder::publish(const std::vector<fs::path>& staged)
 
 void finish_publication(const fs::path& folder) {
   check_not_older(folder);
-  for (int tries = 0; is_ours(folder / kPublish); ++tries) {
+  // An empty .publish may be the user's: only a process that writes into the directory removes it.
+  const auto is_begun = [&] {
+    std::error_code ignored;
+    return is_directory_itself(folder / kPublish) &&
+           fs::exists(folder / kPublish / kJournal, ignored);
+  };
+  for (int tries = 0; is_begun(); ++tries) {
     const FolderLock lock(folder);
     if (!lock.taken()) return finish(folder);
     check<FolderInUse>(tries < 20, "out", folder.string(),

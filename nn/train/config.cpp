@@ -25,12 +25,15 @@ RunConfig completed(RunConfig c) {
 // younger than heed 0.1 is left out at its default, so that the files of earlier runs have all
 // keys.
 std::vector<Setting> own_settings(RunConfig& c) {
+  static constexpr std::string_view kYounger[] = {"matmul", "check-invariants"};
+  RunConfig none;
+  const std::vector<Setting> defaults = none.settings();
   std::vector<Setting> list = c.settings();
   std::erase_if(list, [&](const Setting& s) {
     if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
     if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
-    if (s.key == "matmul") return c.model.matmul == Precision::kFloat32;
-    if (s.key == "check-invariants") return c.check_invariants == 0;
+    if (std::ranges::count(kYounger, s.key) > 0)
+      return s.get() == find_setting(defaults, s.key)->get();
     return s.key.starts_with("task-") && s.get().empty();
   });
   return list;

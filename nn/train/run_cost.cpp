@@ -59,8 +59,8 @@ class Rehearsal {
   std::int64_t all_, some_;
 };
 
-// The resident peak of f(). A thread of its own gives
-// back at its end what the pool keeps for it.
+// Returns the resident peak of f(), which runs in a thread: its end gives back what the memory pool
+// keeps for a thread.
 double peak_of(const std::function<void()>& f) {
   double peak = 0;
   std::exception_ptr failed;
@@ -78,7 +78,8 @@ double peak_of(const std::function<void()>& f) {
   return peak;
 }
 
-double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures) {
+double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures, double available,
+                 bool can_reset) {
   const auto part = [](double share, std::int64_t whole) {
     return std::max<std::int64_t>(1, std::llround(share * double(whole)));
   };
@@ -93,10 +94,11 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
       pictures();
     });
   };
-  // Where the mark only rises, two parts of a batch have no difference.
-  const bool whole = rows < 4 || !reset_resident_peak();
-  double peak = measured(whole ? 1 : 0.5);
-  if (!whole) {
+  double peak = measured(rows < 4 ? 1 : 0.5);
+  if (rows >= 4 && !can_reset) {
+    // The peak never falls, so two parts of a batch have no difference.
+    peak = 2 * peak < available ? measured(1) : 2 * peak;
+  } else if (rows >= 4) {
     const double low = double(rows / 4) / double(rows), high = 2 * low;
     const double a = measured(low), b = measured(high);
     peak = b + (b - a) / (high - low) * (1 - high);
@@ -142,11 +144,12 @@ double pass_seconds(const RunConfig& c, Rehearsal& r) {
 
 }  // namespace
 
-RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double available) {
+RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double available,
+                 bool can_reset) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const RunConfig& c = t.config();
   Rehearsal r(t);
-  RunCost cost{run_bytes(t, r, pictures), kNan, kNan};
+  RunCost cost{run_bytes(t, r, pictures, available, can_reset), kNan, kNan};
   if (cost.bytes <= available) {
     cost.seconds_per_step = pass_seconds(c, r) + update_seconds(t);
     const std::int64_t looked_at = std::min(r.chunk(), r.some());

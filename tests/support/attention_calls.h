@@ -109,7 +109,7 @@ inline Call draw_call(std::mt19937& random) {
   b = common.rank() > 1 ? common[common.rank() - 2] : 1;
   h = common.rank() > 0 ? common.back() : 1;
   Call c{.scores = with_rows(common, tq, tk), .inputs = {}, .axes = {}, .options = {}, .text = {}};
-  // Of a bias or mask: no more axes than the scores have; of five, five where it can.
+  // A bias or mask has at most as many axes as the scores, and five if the scores have five.
   const auto fitting = [&](Shape shape) {
     if (common.rank() == 3 && shape.rank() == 4)
       return Shape{pick<I>(random, {1, common[0]}), shape[0], shape[1], shape[2], shape[3]};

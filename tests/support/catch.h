@@ -48,7 +48,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// What the E says that f throws; empty if f throws nothing. Other exceptions pass.
+/// Returns the message of the E that f throws, or "" if f throws nothing. Other exceptions
+/// propagate.
 template <class E = std::exception, class F>
 std::string message_of(F&& f) {
   try {
@@ -59,6 +60,6 @@ std::string message_of(F&& f) {
   return {};
 }
 
-/// The expression throws a `type` that says `text`.
+/// Checks that the expression throws a `type` whose message is `text`.
 #define CHECK_ERROR(type, expression, text) \
   CHECK(message_of<type>([&] { static_cast<void>(expression); }) == (text))

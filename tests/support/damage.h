@@ -7,8 +7,9 @@ namespace heed::testing {
 
 /// Some bytes overwritten, inserted or removed, mostly among the first `focus`, or the end cut off.
 inline std::string mutated(std::string bytes, std::mt19937& random, std::size_t focus) {
-  const char* const kFragments[] = {"0", "9", "-",   "[", "{",  "\"", ",",    "1e9", "}",
-                                    "]", "=", "nan", "#", "\n", "\\", "true", "'",   "[train]\n"};
+  const char* const kFragments[] = {"0",   "9",   "-", "[",    "{",   "\"",       ",",
+                                    "1e9", "}",   "]", "=",    "nan", "#",        "\n",
+                                    "\\",  "\\u", "8", "true", "'",   "[train]\n"};
   for (auto edits = 1 + random() % 3; edits > 0 && !bytes.empty(); --edits) {
     const std::size_t at = random() % (random() % 4 ? std::min(bytes.size(), focus) : bytes.size());
     const std::string fragment = kFragments[random() % std::size(kFragments)];

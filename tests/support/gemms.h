@@ -31,10 +31,10 @@ std::vector<T> random_values(std::mt19937& random, int64_t n) {
   return v;
 }
 
-// How A and B lie: which of them along k.
+// Storage order of A and B.
 enum class Lie { kRows, kTransposed, kWeight };  // A's; B's; both, as linear's x and w
 
-// What a sum begins with.
+// Initial value of a sum.
 enum class Start { kZero, kBias, kC };
 
 // One output of A [m, k] B [k, n], with A's row and B's column in the given places.

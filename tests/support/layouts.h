@@ -8,6 +8,7 @@
 
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
+#include "tests/support/catch.h"
 
 namespace heed::autograd::testing {
 

@@ -25,7 +25,7 @@ inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
   }
 }
 
-/// What the NumericError of the next step says; empty if there is none.
+/// Returns the message of the NumericError of the next step, or "" if there is none.
 inline std::string error_of_step(Trainer& t) {
   return message_of<autograd::NumericError>([&] { t.step(); });
 }

@@ -59,7 +59,7 @@ inline std::set<std::int64_t> extents(const Samples& samples) {
 
 }  // namespace sizes
 
-/// As "size 0", "rank 0", "large".
+/// Returns "size 0", "size 1", "rank 0" or "large".
 inline std::string_view size_name(SampleSize size) {
   constexpr std::string_view kNames[] = {"size 0", "size 1", "rank 0", "large"};
   return kNames[std::size_t(size)];

@@ -1,6 +1,5 @@
 // gemm against three plain loops on every SIMD target, over generated sizes, strides, batches, bias
 // and accumulation; then that an output's bits depend on nothing but its own row and column.
-#include <bit>
 
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/simd/gemm.h"

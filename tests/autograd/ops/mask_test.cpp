@@ -65,7 +65,20 @@ TEST_CASE("KeepMask: polarity, alignment, window, padding, logic") {
   CHECK((padding & KeepMask::causal(3, 3)).tensor().shape() == Shape{3, 1, 3, 3});
 }
 
-// By masks and causality: attention_matrix_test.
+TEST_CASE("causal: the gradient of output t is exactly 0 in every later key and value") {
+  for (const DType dtype : {float32, float64})
+    for (const auto& [queries, keys] : {std::pair{3, 6}, std::pair{70, 70}}) {
+      const Qkv x(queries, keys, dtype);
+      const Tensor y = x({.causal = true});
+      for (const std::int64_t t : {0, 1, queries - 1}) {
+        const auto g = grad(sum(select(y, 2, t)), {x.q, x.k, x.v}, {.retain_graph = true});
+        for (const Tensor& d : {g[1], g[2]})
+          CHECK(is_zero(slice(d, 2, t + keys - queries + 1, keys)));
+      }
+    }
+}
+
+// Rows masked by keep-masks and causality are tested in attention_matrix_test.
 TEST_CASE("rows that a hook masks fully: output 0, gradients 0, no NaN") {
   const Tensor row1 =
       bool_tensor({true, true, false, false, false, false, true, false, true}, {3, 3});

@@ -2,8 +2,6 @@
 // PyTorch's: torch_random_test.cpp.
 #include "nn/layers/init.h"
 
-#include <bit>
-
 #include "tests/support/catch.h"
 
 namespace {

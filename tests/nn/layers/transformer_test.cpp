@@ -1,4 +1,4 @@
-// The causal model as a whole: what it may not see, its positions, norms and tied head.
+// The causal model as a whole: what it may not see, its positions and norms.
 #include "nn/nn.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"

@@ -135,6 +135,16 @@ TEST_CASE("directories of a user are in the way, not removed") {
   CHECK_THROWS_AS(publish(folder, {"a"}, "1"), ValueError);
 }
 
+TEST_CASE("an empty .publish is removed by a writer, not by a reader") {
+  const Folder temporary;
+  const fs::path folder = temporary.path();
+  fs::create_directory(folder / ".publish");
+  finish_publication(folder);
+  CHECK(fs::exists(folder / ".publish"));
+  publish(folder, {"a"}, "1");
+  CHECK(contents(folder) == Contents{"a=1"});
+}
+
 TEST_CASE("a run that an older heed left while its files moved is named") {
   const Folder temporary;
   fs::create_directory(temporary / "new-run.whole");

@@ -102,6 +102,7 @@ TEST_CASE("without norms a head's contribution to its last layer's logit is its 
     ++seen;
   }
   CHECK(seen == 3);
+  CHECK_THROWS_AS(logit_attribution(model, s, {Objective::kLogit, 4, 0, {6}}), ValueError);
   CHECK_THROWS_WITH(logit_attribution(model, s, {}), Contains("a loss is no sum of parts"));
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dt
     for (const F form : {F::kPackedQKV, F::kSeparate, F::kPackedHeads, F::kPerHead})
       for (const NormPlacement norm :
            {NormPlacement::kPre, NormPlacement::kPost, NormPlacement::kNone}) {
-        const DType dtype = form == F::kSeparate || form == F::kPerHead ? float32 : float64;
+        const DType dtype = (int(form) + int(norm)) % 2 == 1 ? float32 : float64;
         const Transformer model =
             random_model({.vocab = 7,
                           .layers = 2,

@@ -29,7 +29,7 @@ struct Variant {
   std::function<void(RunConfig&)> change;
 };
 
-// Those of variant_models, and what only a run has.
+// The variants of variant_models, and options that only a run has.
 std::vector<Variant> variants() {
   using C = RunConfig;
   std::vector<Variant> list = {
@@ -41,6 +41,11 @@ std::vector<Variant> variants() {
       {"two heads of keys", [](C& c) { c.model.attention.kv_heads = 2; }},
       {"window of one", [](C& c) { c.model.attention.window = 1; }},
       {"dropout", [](C& c) { c.model.attention.dropout = 0.3; }},
+      {"dropout, sink, window",
+       [](C& c) {
+         c.model.attention.dropout = 0.5, c.model.attention.sink = Sink::kZero,
+         c.model.attention.window = 4;
+       }},
       {"RoPE", [](C& c) { c.model.positions = Positions::kRope; }},
       {"learned positions", [](C& c) { c.model.positions = Positions::kLearned; }},
       {"MLP, norm after", [](C& c) { c.model.mlp = true, c.model.norm = NormPlacement::kPost; }},

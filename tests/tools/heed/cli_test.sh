@@ -8,7 +8,9 @@ expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
 expect 0 train --help; cp out help; expect 0 help train; same out help
 expect 0 --version; out_has "threads"
-for command in tasks train eval generate study plot gradcheck verify bench info runs completions; do
+commands=$("$heed" completions bash | sed -n "s/^    \*) words='\(.*\) --help --version.*/\1/p")
+ok test "$(wc -w <<< "$commands")" -ge 14
+for command in $commands; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
@@ -33,6 +35,7 @@ completes generate heed gen
 completes urn heed train u
 completes "induction recall markov urn modadd dyck reverse copy sort adder majority parity random" heed train --task ""
 completes "" heed train --text ""  # bash then offers files
+completes "" heed info ""           # likewise
 expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
@@ -88,6 +91,8 @@ refuses 2 "--curve draws 1 to 8 ops, got 9" gradcheck --curve F.png exp log tanh
 refuses 2 "context" train --context 60000 --batch 60000
 refuses 2 "of memory are free here" train --layers 100 --d-model 16384 --mlp --batch 1
 refuses 2 "--lr needs a value" train --lr
+refuses 2 "--steps needs a whole number" train --steps -4  # a value, not an option
+refuses 2 "--lr needs a number" train --lr -1
 refuses 2 "no 'avx9' here; choose one of " train --simd avx9
 HEED_SIMD=avx9 refuses 2 "no 'avx9' here; choose one of " info
 HEED_SIMD=avx9 refuses 2 "and scalar" train --simd scalar
@@ -165,7 +170,7 @@ refuses 2 "never saved" train reverse --out runs/unsaved
 expect 0 info; out_has "runs/reverse-"
 rm -r runs/unsaved
 
-# What a kill in the first save leaves: out_folder_test.sh.
+# What a kill leaves: out_folder_test.sh, kills_test.sh.
 mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
 refuses 2 "holds no run" train reverse --out mine2
 # What ends the run in its first checkpoint ends it after its first save: it resumes.
@@ -247,6 +252,7 @@ refuses 2 "of 1000000; --steps 1 is less" train --resume murdered --steps 1  # n
 # --- eval, generate, info
 expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"
 expect 0 eval runs/reverse-1 --sequences 64 --weights best.safetensors --json; is_json_line
+for key in task steps loss optimal_loss accuracy run position_loss; do out_has "\"$key\":"; done
 step=$("$heed" info runs/reverse-1/best.safetensors | sed -n 's/^ *step  *//p')
 out_has "\"steps\":$step,"
 expect 0 eval runs/reverse-1 --sequences 8 --weights checkpoints/000004.safetensors --json
@@ -354,6 +360,7 @@ expect 0 train urn --overfit-batch --layers 2 --batch 1 --steps 1500 --quiet; ou
 refuses 2 "--out has no effect with --overfit-batch" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
 expect 0 gradcheck add --order 1 --oracle dual --layouts contiguous --json; is_json_line
+for key in checked failed ops worst name order error; do out_has "\"$key\":"; done
 expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file add.xml
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
@@ -362,6 +369,7 @@ refuses 4 "cannot write" gradcheck add --order 1 --layouts contiguous --junit no
 expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
 out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "
 expect 0 gradcheck softmax exp --curve two.png --json; is_json_line; has_file two.png
+for key in curves name sample step steps error error_of_six_points seed file; do out_has "\"$key\":"; done
 expect 4 gradcheck softmax --curve no-such-folder/softmax.png
 # --- gradcheck of a run: in float64, and what float32 makes of the same weights
 for dtype in float32 float64; do

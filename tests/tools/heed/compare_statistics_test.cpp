@@ -1,4 +1,6 @@
 // Means over seeds, settings, and their charts.
+#include <fmt/format.h>
+
 #include "nn/run/metrics_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

@@ -102,18 +102,18 @@ mv gone away; wait $pid; code=$?
 what="mpirun, whose run was moved away"; ok test $code == 4; err_has "No such file or directory"
 
 # --- TERM, at mpirun or at any rank, stops all after a step, saved
-expect 0 train "${recipe[@]}" --steps 8000 --quiet --out long
+expect 0 train "${recipe[@]}" --steps 30000 --quiet --out long
 export OMPI_MCA_odls_base_sigkill_timeout=2  # seconds before its TERM, and from there to its KILL
 for at in mpirun 0 1; do
   what="mpirun -n 2 heed train, TERM at $at"
-  mpirun --oversubscribe -n 2 "$heed" train "${recipe[@]}" --steps 8000 --quiet --out "term-$at" > out 2> err < /dev/null &
+  mpirun --oversubscribe -n 2 "$heed" train "${recipe[@]}" --steps 30000 --quiet --out "term-$at" > out 2> err < /dev/null &
   pid=$!
   for _ in $(seq 500); do [[ $(wc -l 2> /dev/null < "term-$at/metrics.csv") -gt 20 ]] && break; sleep 0.05; done
   if [[ $at == mpirun ]]; then kill -TERM $pid; else kill -TERM "$(pgrep -P $pid | sed -n $((at + 1))p)"; fi
   wait $pid; code=$?
   ok test $code != 0
   [[ $at == mpirun ]] || err_has "stopped after step"  # OpenMPI 5 passes on no more that is said
-  step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 8000
+  step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 30000
   # But for an evaluation that the stop interrupts: the resume makes up for it.
   cut -d, -f1-4,8 long/metrics.csv | head -n $((step + 2)) > beginning
   cut -d, -f1-4,8 "term-$at/metrics.csv" > ended; same beginning ended

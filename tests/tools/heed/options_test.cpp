@@ -86,11 +86,12 @@ struct Bad {
 
 const std::string kRun = "runs/reverse-1";
 
-// Texts: what is wrong depends on what they mean. Keyed "command key", or "* key" for all.
-// A file that is not there, and a directory that is none; what more the command line needs.
+// Values of a file option: a missing file and a directory that is not a run. `more`: what else the
+// command line needs.
 std::vector<Bad> no_file(const std::string& absent, const std::vector<std::string>& more = {}) {
   return {{absent, kInputOutput, more, absent}, {"directory", kInputOutput, more, "directory"}};
 }
+// Texts: what is wrong depends on what they mean. Keyed "command key", or "* key" for all.
 const std::map<std::string, std::vector<Bad>>& bad_texts() {
   static const std::map<std::string, std::vector<Bad>> table = {
       {"* config", no_file("absent.toml")},
@@ -106,7 +107,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"train task-split", {{"no-such", kUsage, {"--task", "modadd"}}}},
       {"generate stop", {{"?", kUsage, {kRun, "--prompt", "abcdefghijklmnop"}, "'?'"}}},
       {"gradcheck op", {{"sofmax", kUsage, {}, "sofmax"}}},
-      {"train task", {{"indution"}}},
+      {"train task", {{"indution", kUsage, {}, "'indution'"}}},
       {"train text", no_file("absent.txt")},
       {"train lines", {{"absent.txt", kInputOutput, {}, "absent.txt"}}},
       {"train answer-after", {{"ab", kUsage, {"--lines", "file.txt"}}}},
@@ -143,7 +144,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
         {"file.txt", kUsage, {}, "file.txt"}}},
       {"sweep out", {{"file.txt", kUsage, {"s.toml"}}, {"directory/..", kUsage, {"s.toml"}}}},
       {"sweep part", {{"3/2", kUsage, {"s.toml"}}, {"1", kUsage, {"s.toml"}}}},
-      {"sweep pairs", {{"lr", kUsage, {"s.toml"}}}},
+      {"sweep pairs", {{"lr", kUsage, {"s.toml"}, "pairs names 'lr'"}}},
       {"compare runs", no_file("absent")},
       {"compare against", {{"lr", kUsage, {"sweeps/s"}}}},
       {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},
@@ -197,7 +198,8 @@ TEST_CASE("a bad value for any option is one line that names it") {
         CHECK(o.code == b.code);
         CHECK(o.out.empty());
         CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
-        const bool named = o.err.find(s.key) != std::string::npos;
+        const bool named = o.err.find("--" + s.key) != std::string::npos ||
+                           o.err.find(": " + s.key + ": ") != std::string::npos;
         CHECK((named || (!b.says.empty() && o.err.find(b.says) != std::string::npos)));
       }
     }

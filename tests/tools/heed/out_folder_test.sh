@@ -7,6 +7,7 @@ small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 expect 0 train reverse "${small[@]}" --save-every 2 --out run
 touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
 expect 0 verify causality run; has_file run/causality.png  # of the run that goes
+echo '{"seconds": 1, "steps": 6}' > run/result.json  # of heed sweep
 mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
 refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
 refuses 2 "--overwrite" train reverse "${small[@]}" --out run
@@ -16,7 +17,7 @@ for kept in mine checkpoints/mine.safetensors checkpoints/notes.txt checkpoints/
   ok test -e run/$kept
 done
 for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
-ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png
+ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png -a ! -e run/result.json
 
 # --- nothing through a symbolic link
 mkdir outside
@@ -94,6 +95,11 @@ expect 0 eval during --sequences 4; expect 0 eval old --sequences 4
 dead=$(bash -c 'echo $$')
 mkdir -p bare/checkpoints
 expect 0 train reverse "${small[@]}" --out bare
+mkdir -p killed/checkpoints
+touch killed/config.toml.tmp"$dead".0 killed/checkpoints/000000.safetensors.tmp"$dead".1
+expect 0 train reverse "${small[@]}" --out killed; ok test -z "$(find killed -name '*tmp*')"
+mkdir mine && touch mine/model.safetensors.tmp"$dead".0 mine/notes.tmp"$dead".0
+refuses 2 "holds no run" train reverse "${small[@]}" --out mine; ok test -e mine/notes.tmp"$dead".0
 mkdir foreign && touch foreign/model.safetensors.tmp
 refuses 2 "holds no run" train reverse "${small[@]}" --out foreign
 

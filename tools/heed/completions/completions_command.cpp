@@ -48,7 +48,10 @@ std::string bash_text(const Commands& commands) {
       if (!o.words.empty() || o.unit == "FILE" || o.unit == "DIR")  // none: the shell offers files
         cases += fmt::format("    {}:--{}) words='{}' ;;\n", c->name, o.key, o.words);
     }
-    cases += fmt::format("    {}:*) words='{}' ;;\n", c->name, words);
+    const bool path =
+        c->arguments > 0 && argument_words(*c, list).empty();  // the shell offers files
+    cases += fmt::format("    {}:*) {}words='{}' ;;\n", c->name,
+                         path ? "[[ $current != -* ]] || " : "", words);
     names += c->name + " ";
   }
   return fmt::format(

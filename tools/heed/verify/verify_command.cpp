@@ -175,7 +175,7 @@ Report verify_resume(const std::string& given) {
   report.line("{}",
               check.ok()
                   ? "Every row, weight, moment and random stream is the same, bit for bit: " + hash
-                  : "A resumed run is not the straight one");
+                  : "The run resumed with 2 threads differs from the straight run with 1 thread");
   report.fail(check.ok() ? kOk : kCheckFailed);
   return report;
 }

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
+#include <utility>
 
 #include "autograd/base/error.h"
 
@@ -78,6 +80,27 @@ Begun begin_file(const std::string& path) {
   return begun;
 }
 
+// The descriptor and the size of a regular file.
+std::pair<int, std::uint64_t> open_regular(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer. It does nothing to regular files.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) cannot_read(path, reason(errno));
+  struct stat status {};
+  std::string problem;
+  if (::fstat(file, &status) != 0) {
+    problem = reason(errno);
+  } else if (S_ISDIR(status.st_mode)) {
+    problem = "it is a directory";
+  } else if (!S_ISREG(status.st_mode)) {
+    problem = "it is not a regular file";
+  }
+  if (!problem.empty()) {
+    ::close(file);
+    cannot_read(path, problem);
+  }
+  return {file, std::uint64_t(status.st_size)};
+}
+
 }  // namespace
 
 void check_writable(const std::string& path) {
@@ -112,38 +135,25 @@ void write_file(const std::string& path, std::string_view text) {
 }
 
 std::string read_file(const std::string& path, std::uint64_t limit) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) cannot_read(path, reason(errno));
+  const auto [file, size] = open_regular(path);
   std::string text, problem, chunk(1 << 16, '\0');
-  for (ssize_t n = 1; n != 0 && problem.empty();) {
+  const auto check_limit = [&](std::uint64_t bytes) {
+    if (bytes > limit) problem = "it has more than " + std::to_string(limit) + " bytes";
+  };
+  check_limit(size);
+  for (ssize_t n = 1; n != 0 && problem.empty();) {  // to the end: files of /proc have size 0
     n = ::read(file, chunk.data(), chunk.size());
     if (n > 0) text.append(chunk, 0, std::size_t(n));
     if (n < 0 && errno != EINTR) problem = reason(errno);
-    if (text.size() > limit) problem = "it has more than " + std::to_string(limit) + " bytes";
+    check_limit(text.size());
   }
   ::close(file);
   if (!problem.empty()) cannot_read(path, problem);
   return text;
 }
 
-InputFile::InputFile(const std::string& path)
-    // O_NONBLOCK: opening a FIFO must not wait for a writer. It does nothing to regular files.
-    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (descriptor_ < 0) cannot_read(path, reason(errno));
-  struct stat status {};
-  std::string problem;
-  if (::fstat(descriptor_, &status) != 0) {
-    problem = reason(errno);
-  } else if (S_ISDIR(status.st_mode)) {
-    problem = "it is a directory";
-  } else if (!S_ISREG(status.st_mode)) {
-    problem = "it is not a regular file";
-  }
-  if (!problem.empty()) {
-    ::close(descriptor_);
-    cannot_read(path, problem);
-  }
-  size_ = std::uint64_t(status.st_size);
+InputFile::InputFile(const std::string& path) : path_(path) {
+  std::tie(descriptor_, size_) = open_regular(path);
 }
 
 InputFile::~InputFile() { ::close(descriptor_); }

@@ -26,8 +26,8 @@ void sync_directory(const std::string& path);
 /// Errors as write_file() would have now; leaves everything as it is. For a result that takes long.
 void check_writable(const std::string& path);
 
-/// The contents of a file, or what comes out of a pipe; IoError with path and reason, also for
-/// more than `limit` bytes.
+/// The contents of a regular file; IoError with path and reason, also for more than `limit` bytes
+/// and for a directory, pipe or device, on none of which it waits.
 std::string read_file(const std::string& path,
                       std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 

@@ -35,17 +35,20 @@ template <class... Parts>
 struct NpyType {
   std::string_view descr;
   std::uint64_t bytes;
-  Tensor (*read)(std::span<const std::byte>, const Shape&);
+  Tensor (*read)(const InputFile& file, std::uint64_t begin, const Shape&);
 };
 
 template <class File, class Memory>
-Tensor read_elements(std::span<const std::byte> bytes, const Shape& shape) {
+Tensor read_elements(const InputFile& file, std::uint64_t begin, const Shape& shape) {
   Tensor x = empty(shape, kDTypeOf<Memory>);
   Memory* out = x.mutable_data<Memory>();
-  for (std::size_t i = 0; i < bytes.size() / sizeof(File); ++i) {
-    File value;
-    std::memcpy(&value, &bytes[i * sizeof(File)], sizeof(File));
-    out[i] = Memory(value);
+  const auto count = std::size_t(shape.numel());
+  std::vector<File> piece;
+  for (std::size_t done = 0; done < count; done += piece.size()) {
+    piece.resize(std::min<std::size_t>(count - done, 1 << 16));
+    file.read(begin + done * sizeof(File), std::as_writable_bytes(std::span(piece)));
+    std::transform(piece.begin(), piece.end(), out + done,
+                   [](File value) { return Memory(value); });
   }
   return x;
 }
@@ -64,63 +67,82 @@ constexpr NpyType kNpyTypes[] = {
 };
 
 // With JSON's quotes, brackets and constants the header is JSON, but for the comma that Python
-// takes at the end of a list. No type of elements is written with T or F.
+// takes at the end of a list. JSON's own constants become no JSON.
 std::string as_json(std::string_view python) {
-  constexpr std::string_view kPython = "'()TF", kJson = "\"[]tf";
+  constexpr std::string_view kPython = "'()TFtfn", kJson = "\"[]tf???";
   std::string json;
+  char quote = 0;  // of the text around, or 0
   for (const char c : python) {
-    if (c == ')' || c == '}') {
+    if (quote == 0 && (c == ')' || c == ']' || c == '}')) {
       json.erase(json.find_last_not_of(' ') + 1);
       if (json.ends_with(',')) json.pop_back();
     }
-    const std::size_t at = kPython.find(c);
+    const std::size_t at = quote == 0 || c == quote ? kPython.find(c) : kPython.npos;
     json += at == kPython.npos ? c : kJson[at];
+    if (c == quote)
+      quote = 0;
+    else if (quote == 0 && (c == '\'' || c == '"'))
+      quote = c;
   }
   return json;
 }
 
-// The header, and where the elements begin.
-std::pair<Json, std::size_t> read_npy_header(const std::string& path, std::string_view file) {
-  constexpr std::size_t kShortest = 10, kLongest = 1'000'000;
-  if (file.size() < kShortest || !file.starts_with(kNpyMagic))
-    refuse_npy(path, "it does not begin as an npy file does");
-  const int major = file[6];
+// The header's text, and where the elements begin.
+std::pair<std::string, std::uint64_t> read_npy_header(const InputFile& file) {
+  constexpr std::uint64_t kShortest = 10, kLongest = 1'000'000;
+  std::string start(std::size_t(std::min<std::uint64_t>(file.size(), 12)), '\0');
+  file.read(0, std::as_writable_bytes(std::span(start)));
+  if (start.size() < kShortest || !start.starts_with(kNpyMagic))
+    refuse_npy(file.path(), "it does not begin as an npy file does");
+  const int major = start[6];
   if (major < 1 || major > 3)
-    refuse_npy(path, "it has version ", major, " of the format; heed reads 1 to 3");
-  const std::size_t begin = std::min<std::size_t>(major == 1 ? 10 : 12, file.size());
+    refuse_npy(file.path(), "it has version ", major, " of the format; heed reads 1 to 3");
+  const std::size_t begin = std::min<std::size_t>(major == 1 ? 10 : 12, start.size());
   std::uint32_t length = 0;
-  std::memcpy(&length, &file[8], begin - 8);
+  std::memcpy(&length, &start[8], begin - 8);
   if (length > file.size() - begin || length > kLongest)
-    refuse_npy(path, "it says a header of ", length, " bytes, ", file.size() - begin,
+    refuse_npy(file.path(), "it says a header of ", length, " bytes, ", file.size() - begin,
                " follow: cut off, or no npy file");
-  Json header = Json::parse(as_json(file.substr(begin, length)), {.depth = 2, .length = kMaxRank});
+  std::string header(length, '\0');
+  file.read(begin, std::as_writable_bytes(std::span(header)));
   return {std::move(header), begin + length};
 }
 
+Json parse_npy_header(const std::string& text) {
+  Json header;
+  try {
+    header = Json::parse(as_json(text));
+  } catch (const JsonError&) {
+  }
+  const Json *descr = header.find("descr"), *fortran = header.find("fortran_order");
+  // A shape is a tuple: a list in the header is one of a structured type.
+  const bool is_list = descr && !descr->as<Json::Array>() && text.find('[') != text.npos;
+  if (!descr || !header.find("shape") || !fortran || !fortran->as<bool>() ||
+      header.entries().size() > 3 || is_list)
+    throw JsonError("is not a Python dictionary of descr, fortran_order and shape");
+  return header;
+}
+
 // The array, once the header fits the file.
-Tensor read_npy(const std::string& path, std::string_view file) {
-  const auto [header, begin] = read_npy_header(path, file);
-  const Json *descr = header.find("descr"), *sizes = header.find("shape"),
-             *fortran = header.find("fortran_order");
-  if (!descr || !sizes || !fortran || !fortran->as<bool>() || header.entries().size() > 3)
-    throw JsonError("needs descr, shape, a fortran_order of True or False, and nothing more");
+Tensor read_npy(const InputFile& file) {
+  const auto [text, begin] = read_npy_header(file);
+  const Json header = parse_npy_header(text), &descr = *header.find("descr");
   const auto type = std::find_if(std::begin(kNpyTypes), std::end(kNpyTypes),
-                                 [&](const NpyType& t) { return *descr == t.descr; });
+                                 [&](const NpyType& t) { return descr == t.descr; });
   if (type == std::end(kNpyTypes))
-    refuse_npy(path, "its elements are ", safetensors::shown(*descr),
+    refuse_npy(file.path(), "its elements are ", safetensors::shown(descr),
                "; convert them, in Python by numpy.save(file, a.astype('<f4'))");
-  const Shape shape = safetensors::shape_of(*sizes);
+  const Shape shape = safetensors::shape_of(*header.find("shape"));
   const std::uint64_t need = std::uint64_t(shape.numel()) * type->bytes, left = file.size() - begin;
   if (need != left)
-    refuse_npy(path, "its shape ", shape, " needs ", need, " bytes of ", type->descr, ", ", left,
-               " follow the header: cut off, or damaged");
-  const auto elements = std::as_bytes(std::span(file).subspan(begin));
-  if (*fortran == false) return type->read(elements, shape);
+    refuse_npy(file.path(), "its shape ", shape, " needs ", need, " bytes of ", type->descr, ", ",
+               left, " follow the header: cut off, or damaged");
+  if (*header.find("fortran_order") == false) return type->read(file, begin, shape);
   std::vector<std::int64_t> turned(shape.begin(), shape.end());  // in C order
   std::reverse(turned.begin(), turned.end());
   std::vector<int> axes(turned.size());
   std::iota(axes.rbegin(), axes.rend(), 0);
-  return contiguous(permute(type->read(elements, turned), axes));
+  return contiguous(permute(type->read(file, begin, turned), axes));
 }
 
 }  // namespace
@@ -153,10 +175,7 @@ void save_npy(const std::string& path, const Tensor& x) {
 
 Tensor load_npy(const std::string& path) {
   try {
-    const InputFile input(path);
-    std::string file(std::size_t(input.size()), '\0');
-    input.read(0, std::as_writable_bytes(std::span(file)));
-    return read_npy(path, file);
+    return read_npy(InputFile(path));
   } catch (const JsonError& e) {
     refuse_npy(path, "its header ", e.what(), "; damaged, or no npy file");
   } catch (const std::bad_alloc&) {

@@ -14,6 +14,7 @@ class FolderLock {
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
 
   bool held() const { return state_ == State::kHeld; }
   /// Whether the directory is locked by another process.

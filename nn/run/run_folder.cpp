@@ -154,8 +154,9 @@ RunConfig RunFolder::config() const {
 }
 
 std::vector<MetricsRow> RunFolder::metrics() const {
+  constexpr std::uint64_t kLargest = 1'000'000'000;  // bytes
   const std::string path = file(kMetrics).string();
-  return parse_metrics_csv(read_file(path), path);
+  return parse_metrics_csv(read_file(path, kLargest), path);
 }
 
 std::vector<CheckpointFile> RunFolder::checkpoints() const {

@@ -111,7 +111,8 @@ void remove_staging(const fs::path& staging) {
 // it at the same time (where there are no locks).
 void replay_journal(const fs::path& folder) {
   const fs::path from = folder / kPublish;
-  std::istringstream lines(autograd::read_file((from / kJournal).string()));
+  constexpr std::uint64_t kLargest = 100'000'000;  // bytes; a line for each checkpoint
+  std::istringstream lines(autograd::read_file((from / kJournal).string(), kLargest));
   for (std::string line; std::getline(lines, line);) {
     const std::string name = line.substr(std::min<std::size_t>(2, line.size()));
     const fs::path place = place_of(folder, name);

@@ -19,7 +19,8 @@ double seconds_of_all(const RunFolder& run, std::int64_t steps) {
   const std::filesystem::path file = run.file(RunFolder::kResult);
   if (std::error_code ignored; !std::filesystem::is_regular_file(file, ignored)) return NAN;
   try {
-    const Json result = Json::parse(read_file(file.string()));
+    constexpr std::uint64_t kLargest = 1'000'000;  // bytes
+    const Json result = Json::parse(read_file(file.string(), kLargest));
     const Json *seconds = result.find("seconds"), *trained = result.find("steps");
     if (trained && *trained == steps && seconds && seconds->as<double>()) return seconds->number();
   } catch (const Error&) {  // not heed's

@@ -43,7 +43,7 @@ void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error || !std::filesystem::is_directory(folder))
-    throw autograd::IoError(fmt::format("--out: cannot make the folder {}: {}", folder.string(),
+    throw autograd::IoError(fmt::format("cannot make the directory {}: {}", folder.string(),
                                         error ? error.message() : "it is a file"));
 }
 

@@ -16,7 +16,7 @@
 
 namespace heed {
 
-/// Makes the folder of --out if it does not exist. IoError.
+/// Makes a directory and its parents where they do not exist. IoError.
 void make_folder(const std::filesystem::path& folder);
 
 /// The origin of a picture's numbers.

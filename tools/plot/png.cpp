@@ -3,6 +3,7 @@
 #include "tools/plot/png.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <new>
 #include <optional>
@@ -47,9 +48,22 @@ std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-// Of a chunk's type and bytes.
-std::uint32_t crc_of(std::string bytes) {
-  return stbiw__crc32(reinterpret_cast<unsigned char*>(bytes.data()), int(bytes.size()));
+constexpr auto kCrcTable = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t n = 0; n < 256; ++n) {
+    table[n] = n;
+    for (int bit = 0; bit < 8; ++bit)
+      table[n] = (table[n] & 1) != 0 ? 0xEDB88320U ^ (table[n] >> 1) : table[n] >> 1;
+  }
+  return table;
+}();
+
+// Of a chunk's type and bytes; `before` is that of the bytes before these.
+std::uint32_t crc_of(std::string_view bytes, std::uint32_t before = 0) {
+  std::uint32_t crc = ~before;
+  for (const char byte : bytes)
+    crc = kCrcTable[(crc ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc >> 8);
+  return ~crc;
 }
 
 std::string text_chunk(std::string_view keyword, std::string_view text) {
@@ -104,6 +118,27 @@ std::optional<PngText> read_text(bool international, std::string_view body) {
   return PngText{keyword, compressed ? "(compressed)" : std::string(body.substr(translated + 1))};
 }
 
+// Bytes that the file is known to have.
+std::string bytes_at(const autograd::InputFile& file, std::uint64_t at, std::uint64_t size) {
+  std::string bytes(std::size_t(size), '\0');
+  file.read(at, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+std::uint32_t crc_of(const autograd::InputFile& file, std::uint64_t at, std::uint64_t size) {
+  std::uint32_t crc = 0;
+  for (std::uint64_t piece; size > 0; at += piece, size -= piece) {
+    piece = std::min<std::uint64_t>(size, 1 << 16);
+    crc = crc_of(bytes_at(file, at, piece), crc);
+  }
+  return crc;
+}
+
+bool begins_as_png(const autograd::InputFile& file) {
+  return file.size() >= kPngSignature.size() &&
+         bytes_at(file, 0, kPngSignature.size()) == kPngSignature;
+}
+
 }  // namespace
 
 std::string encode_png(const Image& image, std::string_view alt_text,
@@ -121,29 +156,25 @@ void write_png(const std::string& path, const Image& image, std::string_view alt
   autograd::write_file(path, encode_png(image, alt_text, facts));
 }
 
-bool is_png(const std::string& path) {
-  const autograd::InputFile file(path);
-  std::string start(std::size_t(std::min<std::uint64_t>(file.size(), kPngSignature.size())), '\0');
-  file.read(0, std::as_writable_bytes(std::span(start)));
-  return start == kPngSignature;
-}
+bool is_png(const std::string& path) { return begins_as_png(autograd::InputFile(path)); }
 
 PngInfo read_png_info(const std::string& path) {
-  constexpr std::size_t kFrame = 12;                                   // length, type, checksum
-  constexpr std::size_t kMostText = 1'000'000, kMost = 2'000'000'000;  // bytes
+  constexpr std::uint64_t kFrame = 12;            // length, type, checksum
+  constexpr std::uint64_t kMostText = 1'000'000;  // bytes
+  const autograd::InputFile file(path);
   const auto refuse = [&](const auto&... parts) {
     heed::fail<autograd::IoError>("png", "cannot read ", path, ": ", parts...);
   };
-  if (!is_png(path)) refuse("it does not begin as a PNG file does");
-  const std::string file = autograd::read_file(path, kMost);
+  if (!begins_as_png(file)) refuse("it does not begin as a PNG file does");
   PngInfo info;
   bool pixels = false;
   std::string type;
-  std::size_t at = kPngSignature.size(), text_bytes = 0;
+  std::uint64_t at = kPngSignature.size(), text_bytes = 0;
   while (type != "IEND") {
     if (file.size() - at < kFrame) refuse("it ends before its last chunk (IEND): cut off");
-    const std::size_t length = u32_at(file, at), left = file.size() - at - kFrame;
-    type = file.substr(at + 4, 4);
+    const std::string head = bytes_at(file, at, 8);
+    const std::uint64_t length = u32_at(head, 0), left = file.size() - at - kFrame;
+    type = head.substr(4);
     if (!std::all_of(type.begin(), type.end(),
                      [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }))
       refuse("a chunk at byte ", at, " has no type of four letters; damaged");
@@ -153,13 +184,16 @@ PngInfo read_png_info(const std::string& path) {
     const bool first = at == kPngSignature.size(), is_text = type == "iTXt" || type == "tEXt";
     if (first != (type == "IHDR") || (first && length != 13) || (type == "IEND" && length > 0))
       refuse("chunk ", type, " of ", length, " bytes stands at byte ", at, "; damaged");
-    if (crc_of(file.substr(at + 4, length + 4)) != u32_at(file, at + 8 + length))
+    if (crc_of(file, at + 4, length + 4) != u32_at(bytes_at(file, at + 8 + length, 4), 0))
       refuse("the checksum of chunk ", type, " at byte ", at, " is wrong; damaged");
-    if (first) info.width = u32_at(file, at + 8), info.height = u32_at(file, at + 12);
+    if (first) {
+      const std::string size = bytes_at(file, at + 8, 8);
+      info.width = u32_at(size, 0), info.height = u32_at(size, 4);
+    }
     if (is_text) {
       text_bytes += length;
       if (text_bytes > kMostText) refuse("its texts have more than ", kMostText, " bytes");
-      const auto text = read_text(type == "iTXt", std::string_view(file).substr(at + 8, length));
+      const auto text = read_text(type == "iTXt", bytes_at(file, at + 8, length));
       if (!text) refuse("chunk ", type, " at byte ", at, " has no keyword or no text; damaged");
       info.texts.push_back(*text);
     }

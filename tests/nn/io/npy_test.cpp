@@ -113,14 +113,31 @@ TEST_CASE("a hostile npy file is refused before memory is taken") {
   says(npy(header("(0, 1099511627776, 1099511627776)"), ""), "at most 2^40");
   says(npy(header("(99999999999999999999,)"), ""), "integer sizes");
   says(npy(header("(-1,)"), ""), "integer sizes");
-  says(npy(header("(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "1234"), "more than 8 values");
+  says(npy(header("(1, 1, 1, 1, 1, 1, 1, 1, 1)"), "1234"), "at most 8 sizes");
   for (const char* descr : {"<f2", ">f4", "<c8", "|O", "<U3"})
     says(npy(header("(1,)", descr), "1234"), "its elements are \""s + descr);
-  says(npy("{'descr': '<f4', 'shape': (1,), }", "1234"), "needs descr, shape");
-  says(npy("{'descr': '<f4', 'descr': '<f4'}", "1234"), "names \"descr\" twice");
-  says(npy("{'descr': '<f4", "1234"), "is not JSON");
-  says(npy("[1]", ""), "needs descr");
-  says(npy(header("(1,)") + " x", "1234"), "is not JSON");
+  const std::string structured = "[('True', '<f4'), ('t', '<i8', (2,)), ]";
+  says(npy("{'descr': " + structured + ", " + rest + "(1,), }", "1234"),
+       R"(its elements are [["True","<f4"],["t","<i8",[2]]])");
+  for (const std::string& bad :
+       {"{'descr': '<f4', 'shape': (1,), }"s, "{'descr': '<f4', 'descr': '<f4'}"s,
+        "{'descr': '<f4"s, "[1]"s, header("(1,)") + " x", header("[1]"),
+        "{'descr': '<f4', 'fortran_order': false, 'shape': (1,), }"s,
+        "{'descr': '<f4', 'fortran_order': 0, 'shape': (1,), }"s})
+    says(npy(bad, "1234"),
+         "its header is not a Python dictionary of descr, fortran_order and shape; damaged, or");
+}
+
+TEST_CASE("a file of some TB is refused at its beginning") {
+  const Folder folder;
+  const auto refusal_of = [&](const std::string& bytes) {
+    write_file(folder / "a.npy", bytes);
+    std::filesystem::resize_file(folder / "a.npy", std::uintmax_t{1} << 42);
+    return message_of<IoError>([&] { load_npy(folder / "a.npy"); });
+  };
+  CHECK_THAT(refusal_of(""), Contains("it does not begin as an npy file does"));
+  CHECK_THAT(refusal_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "")),
+             Contains("needs 4 bytes of <f4, 4398046510976 follow"));
 }
 
 TEST_CASE("damage at random is refused or read, never worse") {

@@ -43,6 +43,8 @@ std::set<std::string> contents(const fs::path& folder) {
 
 using Contents = std::set<std::string>;
 
+static_assert(!std::is_copy_assignable_v<FolderLock>, "a copy would close the descriptor twice");
+
 }  // namespace
 
 TEST_CASE("a published result takes the place of the one before, and of nothing else") {

@@ -41,6 +41,13 @@ done
 mkfifo pipe.toml
 what="heed train --config pipe.toml"
 timeout 20 "$heed" train --config pipe.toml > out 2> err; ok test $? == 4; err_has "not a regular file"
+mkdir fifo; cp -r run fifo/rows; rm fifo/rows/metrics.csv; cp -r run fifo/journal; mkdir fifo/journal/.publish
+mkfifo fifo/rows/metrics.csv fifo/journal/.publish/heed-journal pipe.csv
+for command in "runs --runs fifo" "info fifo/journal" "plot pipe.csv"; do
+  what="heed $command"
+  # shellcheck disable=SC2086
+  timeout 20 "$heed" $command --json > out 2> err; ok test $? != 124; ok grep -q "it is not a regular file" out err
+done
 head -c 1000001 /dev/zero | tr '\0' '#' > long.toml
 refuses 4 "long.toml: has 1000001 bytes; a file of settings has at most 1000000" train --config long.toml
 mv run/config.toml kept; cp long.toml run/config.toml

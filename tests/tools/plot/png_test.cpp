@@ -91,6 +91,9 @@ TEST_CASE("a PNG that lies about its sizes costs no memory", "[plot]") {
   const std::string large = chunk("Comment", std::string(600'000, 'x'));
   CHECK(refusal(folder, with(first_text, large)).empty());
   says(with(first_text, large + large), "more than 1000000 bytes");
+  CHECK(refusal(folder, good.substr(0, 8)).find("cut off") != std::string::npos);
+  std::filesystem::resize_file(folder / "p.png", std::uintmax_t{1} << 42);  // zeros follow
+  CHECK_THROWS_WITH(read_png_info(folder / "p.png"), Contains("a chunk at byte 8 has no type"));
 }
 
 }  // namespace heed::plot

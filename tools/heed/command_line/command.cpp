@@ -90,6 +90,9 @@ std::vector<std::string> Command::all_but(const std::vector<std::string>& exclud
 }
 
 const Mode& Command::mode() const {
+  for (std::size_t i = 0; i < required; ++i)
+    if (!given(settings[i].key))
+      usage_error("heed {0} needs a {1}; see heed {0} --help", name, settings[i].unit);
   const auto is_chosen = [this](const Mode& m) {
     if (m.when && !m.when(*this)) return false;
     if (m.key.empty()) return true;

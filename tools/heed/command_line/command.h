@@ -50,6 +50,7 @@ struct Command {
 
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
   std::size_t arguments = 0;          ///< the first so many settings can be given without names
+  std::size_t required = 0;           ///< the first so many settings must be given
 
   std::vector<Mode> modes;
   /// Sets the variables to what the given options change, such as a preset. It runs once, after the

@@ -143,7 +143,6 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
 constexpr Column kPlotKeys[] = {{"file"}, {"panels"}, {"rows"}, {"columns"}};
 
 Report run_plot(const PlotArguments& a, const Command& c) {
-  if (!c.given("file")) usage_error("heed plot needs a FILE; see heed plot --help");
   const std::string out =
       a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;
   if (!out.ends_with(".png")) usage_error("--out: needs a FILE.png, got '{}'", out);
@@ -183,7 +182,7 @@ void plot_command(Command& c) {
       "    --name blocks.1.attn.hook_pattern";
   c.notes = kPlotNotes;
   auto a = std::make_shared<PlotArguments>();
-  c.arguments = 1;
+  c.arguments = c.required = 1;
   c.add("Options",
         {nn::Setting("file", a->file, "FILE", "the matrix: .npy, .safetensors or .csv").shows(""),
          nn::Setting("name", a->name, "TENSOR", "the tensor of a .safetensors file")

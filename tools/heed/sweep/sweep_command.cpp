@@ -112,7 +112,6 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
 }
 
 Report sweep(const SweepArguments& a, const Command& c) {
-  if (a.file.empty()) usage_error("sweep needs a FILE.toml; heed sweep --help has one");
   const std::string text = nn::read_toml_text(a.file);
   const SweepPlan plan = plan_sweep(text, a.file, a.pairs);
   const std::vector<const PlannedRun*> runs = own_runs(plan, a.part);
@@ -168,7 +167,7 @@ void sweep_command(Command& c) {
       "  heed sweep scale.toml --part 2/8";
   c.notes = kSweepNotes;
   auto a = std::make_shared<SweepArguments>();
-  c.arguments = 1;
+  c.arguments = c.required = 1;
   c.add(
       "Options",
       {nn::Setting("file", a->file, "FILE", "what to sweep").shows("none"),

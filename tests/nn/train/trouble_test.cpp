@@ -119,4 +119,12 @@ TEST_CASE("a parameter that is cut off is named, with the edge where") {
   CHECK_THAT(heed::audit_table(ledger), Contains("none"));
 }
 
+TEST_CASE("the ledger shows a bias that starts at 0 and numbers that are not finite") {
+  const double nan = std::nan("");
+  CHECK(heed::audit_table({{"bias", {2}, 1, 0, 0.5}, {"weight", {2}, nan, nan, 0.5}}) ==
+        "parameter  shape        |g|        |w|  |dw|/|w|  trouble\n"
+        "bias       [2]    1.000e+00  0.000e+00       inf\n"
+        "weight     [2]          nan        nan         -  !\n");
+}
+
 }  // namespace

@@ -14,8 +14,8 @@ for command in $commands; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
-out_has "of the least possible"
-out_has "--task NAME"; out_has "--mlp, --no-mlp"; out_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
+help_has "of the least possible"
+out_has "--task NAME"; out_has "--mlp, --no-mlp"; help_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
 expect 0 gradcheck --help; out_has "Usage: heed gradcheck [OPTIONS] [OP...]"
 for shell in bash zsh fish; do
   expect 0 completions $shell; out_has "positions"; out_has "sinusoidal"; out_has "no-mlp"; out_has "overfit-batch"
@@ -75,13 +75,13 @@ refuses 2 "here it is --samples" generate --num_samples 4
 refuses 2 "here it is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
-refuses 2 "op has no effect with --run; leave out one" gradcheck softmax --run R
+refuses 2 "op has no effect with --run; leave out op" gradcheck softmax --run R
 for option in "--mutants" "--layouts contiguous" "--junit F" "--curve F.png"; do
   # shellcheck disable=SC2086
-  refuses 2 "${option%% *} has no effect with --run; leave out one" gradcheck --run R $option
+  refuses 2 "${option%% *} has no effect with --run; leave out ${option%% *}" gradcheck --run R $option
 done
-refuses 2 "--junit has no effect with --mutants; leave out one" gradcheck --mutants --junit F
-refuses 2 "--order has no effect with --curve; leave out one" gradcheck softmax --order 1 --curve F.png
+refuses 2 "--junit has no effect with --mutants; leave out --junit" gradcheck --mutants --junit F
+refuses 2 "--order has no effect with --curve; leave out --order" gradcheck softmax --order 1 --curve F.png
 refuses 2 "needs a FILE.png, got 'F.jpg'" gradcheck softmax --curve F.jpg
 refuses 2 "add --run or leave out --seconds" gradcheck add --seconds 3
 refuses 2 "--curve draws 1 to 8 ops, got none" gradcheck --curve F.png
@@ -120,9 +120,9 @@ refuses 2 "--overwrite needs --out DIR" train --overwrite
 refuses 2 "needs gemm, ops, train or generate" bench
 refuses 2 "did you mean 'gemm'" bench gem
 refuses 2 "did you mean 'small'" bench train --preset smal
-refuses 2 "preset has no effect with ops; leave out one" bench ops --preset micro
+refuses 2 "preset has no effect with ops; leave out preset" bench ops --preset micro
 refuses 2 "one argument too many" bench train micro toy
-refuses 2 "--csv has no effect with --mutants; leave out one" gradcheck --mutants --csv
+refuses 2 "--csv has no effect with --mutants; leave out --csv" gradcheck --mutants --csv
 refuses 2 "are two forms; leave out one" runs --json --csv
 checks=$((checks + 1)); [[ ! -e runs ]] || fail "refused commands made runs/"
 

@@ -99,7 +99,7 @@ if unshare --map-root-user --mount true 2> err; then
 fi
 
 # --- help says which scores and settings it is about
-expect 0 compare --help; out_has "the largest of any head"; out_has "of more than 8 settings the first 8"
+expect 0 compare --help; help_has "the largest of any head"; help_has "of more than 8 settings the first 8"
 
 # --- seconds are those of the whole run: not once it has become longer
 cp -r sweeps/s longer

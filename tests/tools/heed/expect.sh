@@ -29,6 +29,8 @@ expect() {
   [[ $got == "$code" ]] || fail "$what: exit code $got, expected $code"
 }
 out_has() { checks=$((checks + 1)); grep -qF -- "$1" out || fail "$what: stdout lacks '$1'"; }
+# Wrapped text: a line break is a blank.
+help_has() { checks=$((checks + 1)); tr -s ' \n' ' ' < out | grep -qF -- "$1" || fail "$what: stdout lacks '$1'"; }
 err_has() { checks=$((checks + 1)); grep -qF -- "$1" err || fail "$what: stderr lacks '$1'"; }
 # Bad input: CODE, one line on stderr that holds TEXT, nothing on stdout, no folder made.
 refuses() {

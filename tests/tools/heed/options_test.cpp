@@ -207,6 +207,14 @@ TEST_CASE("a bad value for any option is one line that names it") {
   CHECK(values > 300);
 }
 
+// The words of a text, one blank between them.
+std::string words_of(const std::string& text) {
+  std::istringstream words(text);
+  std::string all;
+  for (std::string word; words >> word;) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
 // What printed help says of an option: its line and those indented below it, blanks as one.
 std::string help_of(const std::string& help, const std::string& key) {
   std::istringstream lines(help);
@@ -216,11 +224,9 @@ std::string help_of(const std::string& help, const std::string& key) {
     const bool starts =
         line.starts_with("  --" + key + " ") || line.starts_with("  --" + key + ",");
     inside = starts || (inside && line.starts_with("        "));
-    if (!inside) continue;
-    std::istringstream words(line);
-    for (std::string word; words >> word;) text += (text.empty() ? "" : " ") + word;
+    if (inside) text += line + "\n";
   }
-  return text;
+  return words_of(text);
 }
 
 TEST_CASE("printed help states of every option its unit, its range or names, and its default") {
@@ -244,6 +250,25 @@ TEST_CASE("printed help states of every option its unit, its range or names, and
         CHECK((std::isfinite(s.range.low) || std::isfinite(s.range.high)));
     }
   }
+}
+
+TEST_CASE("help lists the keys of --json of every mode") {
+  const Place place;
+  for (const auto& command : all_commands()) {
+    const std::string help = words_of(Place::run({command->name, "--help"}).out);
+    for (const Mode& mode : command->modes)
+      if (mode.result.size() > 0) {
+        INFO("heed " << command->name << " " << mode.name() << ": " << help);
+        CHECK(help.find(": " + keys_text(mode.result) + " ") != std::string::npos);
+      }
+  }
+}
+
+TEST_CASE("an option that a mode excludes is refused, a common one, too") {
+  const Place place;
+  const Outcome o = Place::run({"verify", "resume", kRun, "--threads", "2"});
+  CHECK(o.code == kUsage);
+  CHECK(o.err == "heed: --threads has no effect with resume; leave out --threads\n");
 }
 
 // Printed keys are the declared ones, in their order, also inside objects and tables.
@@ -283,6 +308,15 @@ void check_width(const std::string& text) {
   }
 }
 
+TEST_CASE("help has at most 80 columns") {
+  const Place place;
+  check_width(Place::run({"--help"}).out);
+  for (const auto& command : all_commands()) {
+    INFO("heed " << command->name << " --help");
+    check_width(Place::run({command->name, "--help"}).out);
+  }
+}
+
 TEST_CASE("the keys of --json and --csv are those that help states; text has 80 columns") {
   if (kSanitized) return;  // two minutes there
   const Place place;
@@ -302,6 +336,8 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"eval ", {kRun, "--sequences", "4"}},
       {"generate ", {kRun, "--prompt", "abcdefghijklmnop"}},
       {"generate --probabilities", {kRun, "--prompt", "abcdefghijklmnop", "--probabilities"}},
+      {"generate --samples and --probabilities",
+       {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2", "--probabilities"}},
       {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},

@@ -2,6 +2,7 @@
 #include "tools/heed/report/report.h"
 
 #include "tests/support/catch.h"
+#include "tools/heed/report/evaluation_report.h"
 
 namespace {
 
@@ -44,6 +45,22 @@ TEST_CASE("a report as text has labelled columns and fields, - where a number is
         "x,\"y\"        1.500    2 kB  1/2\n"
         "z                -       -  2/2\n\n"
         "run  runs/1\n");
+}
+
+TEST_CASE("text shows infinities, and NaN where it is a finding, aligned as numbers") {
+  static constexpr Column kColumns[] = {{"", "x"}, {"", "loss", "", "{:.1f}"}};
+  Table table(kColumns);
+  table.add({"a", INFINITY}), table.add({"b", -INFINITY}), table.add({"c", with_nan(NAN)});
+  table.add({"d", with_nan(10)}), table.add({"e", NAN}), table.add({"f", "-inf"});
+  CHECK(to_text(table) == "x  loss\na   inf\nb  -inf\nc   nan\nd  10.0\ne     -\nf  -inf\n");
+}
+
+TEST_CASE("the evaluation of a diverged model shows its loss as nan") {
+  Report report(kEvaluationKeys);
+  nn::Evaluation diverged{};
+  diverged.loss = NAN;
+  add_evaluation(report, diverged, nn::TaskFacts{});
+  CHECK(to_text(report).find("nan") != std::string::npos);
 }
 
 TEST_CASE("text has at most 80 columns: paragraphs wrap, tables drop columns") {

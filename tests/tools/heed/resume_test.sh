@@ -35,7 +35,10 @@ expect 0 eval text-run --sequences 4
 sed 's/quick/quack/' elsewhere/new.txt > changed.txt
 refuses 4 "is not the text of this run" train --resume text-run --text changed.txt --steps 12
 refuses 2 "learns no text; leave out --text" train --resume constant --text changed.txt --steps 20
-refuses 2 "--lr has no effect with --resume" train --resume constant --lr 1
+refuses 2 "--lr has no effect with --resume; leave out --lr; a new run like it: heed train --config constant/config.toml --lr ..." train --resume constant --lr 1
+refuses 2 "--config constant/config.toml has options without effect with --resume, such as " train --resume constant --config constant/config.toml
+err_has "; leave out --config"
+refuses 2 "--warmup has no effect with --resume; leave out --warmup" train --resume constant --config constant/config.toml --warmup 1
 refuses 2 "has done its 14 steps" train --resume constant
 
 for i in $(seq 60); do echo "$i fox"; done > lines.txt
@@ -77,7 +80,7 @@ for run in straight copy induction text-run; do
   same before after
 done
 TMPDIR=/nonexistent refuses 4 "TMPDIR names no folder" verify resume straight
-refuses 2 "--length has no effect with resume; leave out one" verify resume straight --length 4
+refuses 2 "--length has no effect with resume; leave out --length" verify resume straight --length 4
 ok test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'heed-verify-*' -newer before 2> /dev/null)"
 
 end_of_checks

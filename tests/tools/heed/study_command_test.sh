@@ -127,7 +127,8 @@ for file in compare.csv weights.png weights_difference.png dA_difference.png dS_
 done
 expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
 expect 0 study runs/reverse-1 two-heads --out heads; out_has "only B: seed = 2"
-out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "L0H1  previous_token"
+out_has "weights first differ at step 0: tok.weight [0, 0]: "; out_has "previous_token"
+ok test "$(grep -c '^head  *A  *B  *B-A$' out)" == 3  # a table for each score
 ok awk -F, 'NR > 1 && $6 != "" { n++; d = $5 - $4 - $6; if (d > 1e-9 || d < -1e-9) n = -1000 } END { exit n < 10 }' heads/compare.csv
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"equal":false,"first_difference":{"step":0'
 expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet

@@ -34,6 +34,9 @@ TEST_CASE("a head's row has every number, and what its cut does") {
   CHECK(json.items()[1].find("cut")->number() == 0.25);
   CHECK(to_text(measured).find("+0.25*") != std::string::npos);
   CHECK(*list_of(unknown).items()[1].find("cut") == nullptr);
+  for (const char* heading : {"prev", "dup", "ind", "|dL/dv|", "cut"})
+    CHECK(to_text(measured).find(heading) < to_text(measured).find('\n'));
+  CHECK(to_text(measured).find("Also in --json") == std::string::npos);
   CHECK(unknown.note.find("--ablate all does") != std::string::npos);
 }
 

@@ -6,22 +6,29 @@
 #include "tools/heed/commands.h"
 
 namespace heed {
+namespace {
+
+constexpr const char* kBenchNotes =
+    R"(  gemm      matrix products, GFLOP/s beside those of oneDNN, OpenBLAS and MKL
+            where the loader finds them (1 thread)
+  ops       the cost of one op, row kernels in GB/s, long attention
+  train     steps of micro, toy, chargpt and small (on 1 thread and on all): ms,
+            tokens/s, MFU
+  generate  tokens/s of these models, one sequence from one token to a full
+            context; GB/s of weights read, also as a share of what a sum over as
+            much memory reads
+
+Medians of turns that alternate. Leave the machine alone meanwhile.)";
+
+}  // namespace
+
 void bench_command(Command& c) {
   c.name = "bench", c.what = "time matrix products, ops, training steps or generation";
   c.examples =
       "  heed bench train\n"
       "  heed bench train chargpt --threads 1\n"
       "  heed bench gemm --json";
-  c.notes =
-      "gemm      matrix products, GFLOP/s beside those of oneDNN, OpenBLAS and MKL where the "
-      "loader\n"
-      "          finds them (1 thread)\n"
-      "ops       the cost of one op, row kernels in GB/s, long attention\n"
-      "train     steps of micro, toy, chargpt and small (on 1 thread and on all): ms, tokens/s, "
-      "MFU\n"
-      "generate  tokens/s of these models, one sequence from one token to a full context; GB/s of\n"
-      "          weights read, also as a share of what a sum over as much memory reads\n"
-      "Medians of turns that alternate. Leave the machine alone meanwhile.";
+  c.notes = kBenchNotes;
   auto o = std::make_shared<BenchOptions>();
   c.arguments = 2;
   c.add("Options",

@@ -32,7 +32,16 @@ std::string upper(std::string text) {
   return text;
 }
 
-// Help that reads the same from every version of CLI11.
+constexpr std::size_t kDescriptions = 30;  // the column where descriptions of options start
+
+std::string two_columns(const std::string& name, const std::string& description) {
+  std::string text = "  " + name;
+  if (text.size() >= kDescriptions) text += "\n";
+  const std::size_t used = text.ends_with('\n') ? 0 : text.size();
+  return wrapped(text + std::string(kDescriptions - used, ' ') + description, kDescriptions) + "\n";
+}
+
+// Help that reads the same from every version of CLI11, at most 80 columns wide.
 class Help : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
@@ -50,7 +59,15 @@ class Help : public CLI::Formatter {
       name += (n == o->get_lnames().front() ? "--" : ", --") + n;
     return o->get_type_size() == 0 ? name : name + " " + o->get_type_name();
   }
-  std::string make_option_opts(const CLI::Option*) const override { return ""; }
+  std::string make_option(const CLI::Option* o, bool is_positional) const override {
+    return two_columns(make_option_name(o, is_positional), o->get_description());
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return two_columns(command->get_name(), command->get_description());
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return wrapped(app->get_description()) + "\n";
+  }
 };
 
 CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argument) {
@@ -81,12 +98,25 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   return option;
 }
 
+// Lines that follow each other are a paragraph, which wraps; lines that start with a blank stay.
+std::string notes_text(const std::string& notes) {
+  std::string text;
+  bool joins = false;
+  for (const std::string& line : split(notes, '\n')) {
+    const bool wraps = !line.empty() && line[0] != ' ';
+    text += (text.empty() ? "" : joins && wraps ? " " : "\n") + line;
+    joins = wraps;
+  }
+  return wrapped(text) + (text.empty() ? "" : "\n\n");
+}
+
 // The keys that --json prints.
 std::string json_help(const Command& command) {
   std::map<std::string, std::string> keys;
   for (const Mode& mode : command.modes) {
-    const bool is_listed = mode.key.size() > 0 &&  // as those of the default
-                           mode.result.begin() == command.modes.back().result.begin();
+    const Mode& last = command.modes.back();
+    const bool is_listed =  // as the keys of the default
+        &mode != &last && last.key.empty() && mode.result.begin() == last.result.begin();
     if (mode.result.size() > 0 && !is_listed) keys[mode.name()] = keys_text(mode.result);
   }
   std::string text;
@@ -166,7 +196,6 @@ std::string help_text(const CLI::App& app) {
 CommandLine parse_command_line(const Commands& commands, int argc, char** argv) {
   CLI::App app("heed trains toy causal models, and proves their gradients.", "heed");
   const auto formatter = std::make_shared<Help>();
-  formatter->column_width(30);
   formatter->label("Positionals", "Arguments");
   app.formatter(formatter);
   app.allow_extras();  // unknown options are ours to report
@@ -181,8 +210,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     CLI::App* sub = app.add_subcommand(c->name, c->what)->group("Commands");
     if (c.get() != line.command) continue;
     parser = sub;
-    sub->footer(c->notes + (c->notes.empty() ? "" : "\n\n") + json_help(*c) + "Examples:\n" +
-                c->examples);
+    sub->footer(notes_text(c->notes) + json_help(*c) + "Examples:\n" + c->examples);
     for (std::size_t i = 0; i < c->settings.size(); ++i)
       options.push_back(add_setting(*sub, c->settings[i], i < c->arguments));
   }

@@ -24,8 +24,14 @@ bool takes(const Mode& mode, const std::string& key) {
 
 // The one sentence for an option that has no effect in a mode.
 [[noreturn]] void refuse(const Command& command, const Mode& mode, const std::string& key,
-                         const std::string& where) {
-  if (!mode.key.empty()) usage_error("{} has no effect with {}; leave out one", where, mode.name());
+                         const Command::Value& value) {
+  const std::string& where = value.where;
+  if (value.in_file && !mode.key.empty())
+    usage_error("--config {} has options without effect with {}, such as {}; leave out --config",
+                command.text("config"), mode.name(), key);
+  if (!mode.key.empty())
+    usage_error("{0} has no effect with {1}; leave out {0}{2}", where, mode.name(),
+                mode.instead ? fmt::format("; {} --{} ...", mode.instead(command), key) : "");
   for (const Mode& other : command.modes)
     if (!other.key.empty() && !other.accepts.empty() && takes(other, key))
       usage_error("{0} has no effect without {1}; add {1} or leave out {0}", where, other.name());
@@ -77,7 +83,7 @@ std::vector<std::string> Command::only(std::vector<std::string> keys) const {
 }
 
 std::vector<std::string> Command::all_but(const std::vector<std::string>& excluded) const {
-  std::vector<std::string> keys = only({});
+  std::vector<std::string> keys;
   for (const nn::Setting& s : settings)
     if (!is_in(excluded, s.key)) keys.push_back(s.key);
   return keys;
@@ -98,8 +104,11 @@ const Mode& Command::mode() const {
     for (const Mode& m : modes) names.push_back(m.name());
     usage_error("{0} needs {1}; try heed {0} {2}", name, heed::join(names, " or "), names[0]);
   }
-  for (const auto& [key, given_values] : values)
-    if (!takes(*chosen, key)) refuse(*this, *chosen, key, given_values.back().where);
+  for (const bool in_file : {false, true})  // an option of the command line is the one to report
+    for (const auto& [key, given_values] : values)
+      if (const Value& value = given_values.back();
+          value.in_file == in_file && !takes(*chosen, key))
+        refuse(*this, *chosen, key, value);
   return *chosen;
 }
 

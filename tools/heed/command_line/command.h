@@ -28,6 +28,9 @@ struct Mode {
   /// The keys of the settings it uses (Command::only, Command::all_but); empty: all. The parser
   /// rejects the others.
   std::vector<std::string> accepts = {};
+  /// What to do with the options it rejects, as the start of a command line: "a new run like it:
+  /// heed train --config DIR/config.toml". Errors append the option.
+  std::function<std::string(const Command&)> instead = {};
   Columns result =
       {};  ///< keys of --json; none: --json is rejected. With a table --csv is accepted
   std::function<Report(const Command&)> run = {};
@@ -41,7 +44,9 @@ struct Mode {
 struct Command {
   std::string name, what;
   std::string examples;  ///< lines that can be pasted and run
-  std::string notes;     ///< stand above the examples in help
+  /// Stand above the examples in help. Lines that follow each other are a paragraph, which wraps;
+  /// empty lines and those that start with a blank stay.
+  std::string notes;
 
   std::vector<nn::Setting> settings;  ///< of variables that outlive the command
   std::size_t arguments = 0;          ///< the first so many settings can be given without names

@@ -82,12 +82,11 @@ void check_some_left(const FoundRuns& found) {
 }
 
 void add_run(FoundRuns& found, const fs::path& folder, const nn::ComparedQuantity& of) try {
-  constexpr const char* kWhy[] = {"not begun", "never saved", "not finished"};
   const RunState state = state_of(folder);
   if (state == RunState::kFinished)
     found.runs.push_back(nn::read_compared(folder, of));
   else
-    found.left_out.push_back({folder, kWhy[int(state)]});
+    found.left_out.push_back({folder, nn::enum_name(state)});
 } catch (const autograd::Error& e) {
   found.left_out.push_back(damaged_run(folder, e.what()));
 }
@@ -185,21 +184,25 @@ Report run_compare(const CompareArguments& a, const Command& c) {
 }
 
 constexpr const char* kCompareNotes =
-    "RUNS are runs, folders of runs, or folders of heed sweep. Runs that differ in nothing but\n"
-    "their seed are one setting; numbers are means over its seeds with the standard error of the\n"
-    "mean. Losses are those of the last evaluation while training, in nats per token; above\n"
-    "optimum: minus the best possible one on the same sequences; best: the lowest of any run at\n"
-    "any evaluation.\n"
-    "--of a head's score (of heed study) compares the largest of any head, on sequences of the\n"
-    "evaluation set, at every checkpoint (heed train --save-every) and at the end. --target X:\n"
-    "the first evaluation, or checkpoint, with a loss of at most X, or anything else of at least\n"
-    "X; runs that never get there count in (reached/all) alone.\n"
-    "Runs that are not finished or cannot be read take no part, and are named. Written, and\n"
-    "replaced, into --out: compare.csv (a line per setting), runs.csv (per run), curves.csv (per\n"
-    "step), heads.csv (per head), curves.png (mean and a band of one standard error to either\n"
-    "side, at steps that all its runs have; of more than 8 settings the first 8), against.png\n"
-    "and, of a target, steps.png (settings of which all runs get there; the others are named in\n"
-    "its title); those of an earlier comparison that this one does not have are removed.";
+    R"(RUNS are runs, folders of runs, or folders of heed sweep. Runs that differ in nothing but
+their seed are one setting; numbers are means over its seeds with the standard error of the mean.
+
+Losses are those of the last evaluation while training, in nats per token; above optimum: minus
+the best possible one on the same sequences; best: the lowest of any run at any evaluation.
+
+--of a head's score (of heed study) compares the largest of any head, on sequences of the
+evaluation set, at every checkpoint (heed train --save-every) and at the end.
+
+--target X: the first evaluation, or checkpoint, with a loss of at most X, or anything else of
+at least X; runs that never get there count in (reached/all) alone.
+
+Runs that are not finished or cannot be read take no part, and are named.
+
+Written, and replaced, into --out: compare.csv (a line per setting), runs.csv (per run),
+curves.csv (per step), heads.csv (per head), curves.png (mean and a band of one standard error
+to either side, at steps that all its runs have; of more than 8 settings the first 8),
+against.png and, of a target, steps.png (settings of which all runs get there; the others are
+named in its title); those of an earlier comparison that this one does not have are removed.)";
 
 }  // namespace
 

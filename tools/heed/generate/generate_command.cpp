@@ -68,6 +68,13 @@ constexpr auto kOneSample = joined(kSampleColumns, kProbabilities);
 constexpr auto kTextKeys = joined(kPrompt, kSampleColumns, kSpeed);
 constexpr auto kProbabilityKeys = joined(kPrompt, kSampleColumns, kProbabilities, kSpeed);
 constexpr auto kSampleKeys = joined(kPrompt, kSamples, kSpeed);
+constexpr Column kSamplesProbabilities[] = {fields("samples", kOneSample), {"tokens"}};
+constexpr auto kSampleProbabilityKeys = joined(kPrompt, kSamplesProbabilities, kSpeed);
+
+Columns keys_of(bool several, bool probabilities) {
+  if (several) return probabilities ? Columns(kSampleProbabilityKeys) : Columns(kSampleKeys);
+  return probabilities ? Columns(kProbabilityKeys) : Columns(kTextKeys);
+}
 
 // The values of kSampleColumns, and of kProbabilities where they are asked for.
 std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabulary,
@@ -138,9 +145,7 @@ Report report_on(const Generated& g, const std::string& run, const std::string& 
                  const nn::Vocabulary& vocabulary, bool probabilities) {
   const bool one = g.samples.size() == 1;
   const Columns of_sample = probabilities ? Columns(kOneSample) : Columns(kSampleColumns);
-  Report report(!one            ? Columns(kSampleKeys)
-                : probabilities ? Columns(kProbabilityKeys)
-                                : Columns(kTextKeys));
+  Report report(keys_of(!one, probabilities));
   report.set("run", run);
   report.set("prompt", prompt);
   if (one) {
@@ -208,6 +213,22 @@ Report generate(const GenerateArguments& a, bool json) {
   return {};
 }
 
+constexpr const char* kGenerateNotes =
+    R"(--json prints one object: run; prompt, with what the task adds to it; text, what was
+generated; tokens, how many; stopped, whether by a stop token, which is the last one then;
+seconds; tokens_per_s. With --probabilities also symbols, probabilities, runner_up_symbols and
+runner_up_probabilities, an entry for each token.
+
+Probabilities are the model's own, before temperature, top-k and top-p. With --samples, text,
+tokens, stopped and these are an entry of samples for each, and tokens counts all.
+
+The text depends on the seed, not on the number of threads; that of sample i not on how many
+there are, and sample 1 is what is written without --samples.
+
+A token within the context costs a pass over itself alone, one past it a pass over the whole
+window, unless --past slide drops the oldest token (positions rope, alibi or none only): then
+each token still rests on those that have left, as in one long pass under a window mask.)";
+
 }  // namespace
 
 void generate_command(Command& c) {
@@ -218,20 +239,7 @@ void generate_command(Command& c) {
       "  heed generate --prompt abcdabcd --greedy --tokens 5 --probabilities\n"
       "  heed generate --temperature 0.8 --top-k 20 --seed 7\n"
       "  heed generate --samples 4 --tokens 40";
-  c.notes =
-      "--json prints one object: run; prompt, with what the task adds to it; text, what was\n"
-      "generated; tokens, how many; stopped, whether by a stop token, which is the last one then;\n"
-      "seconds; tokens_per_s. With --probabilities also symbols, probabilities,\n"
-      "runner_up_symbols and runner_up_probabilities, an entry for each token. Probabilities are\n"
-      "the model's own, before temperature, top-k and top-p. With --samples, text, tokens, "
-      "stopped\n"
-      "and these are an entry of samples for each, and tokens counts all.\n"
-      "The text depends on the seed, not on the number of threads; that of sample i not on how "
-      "many\n"
-      "there are, and sample 1 is what is written without --samples. A token within the context\n"
-      "costs a pass over itself alone, one past it a pass over the whole window, unless --past\n"
-      "slide drops the oldest token (positions rope, alibi or none only): then each token still\n"
-      "rests on those that have left, as in one long pass under a window mask.";
+  c.notes = kGenerateNotes;
   auto a = std::make_shared<GenerateArguments>();
   nn::SampleOptions& sample = a->how.sample;
   c.arguments = 1;
@@ -254,9 +262,17 @@ void generate_command(Command& c) {
   c.add_common(Command::kAll);
   const auto run = [a](const Command& command) { return generate(*a, command.json); };
   const auto of_several = [](const Command& command) { return command.text("samples") != "1"; };
-  c.modes = {{.key = "samples", .when = of_several, .result = kSampleKeys, .run = run},
-             {.key = "probabilities", .result = kProbabilityKeys, .run = run},
-             {.result = kTextKeys, .run = run}};
+  const auto several_with_probabilities = [=](const Command& command) {
+    return of_several(command) && command.given("probabilities");
+  };
+  c.modes = {{.key = "samples",
+              .when = several_with_probabilities,
+              .label = "--samples and --probabilities",
+              .result = keys_of(true, true),
+              .run = run},
+             {.key = "samples", .when = of_several, .result = keys_of(true, false), .run = run},
+             {.key = "probabilities", .result = keys_of(false, true), .run = run},
+             {.result = keys_of(false, false), .run = run}};
 }
 
 }  // namespace heed

@@ -68,3 +68,12 @@ using RunState = nn::RunFolder::State;
 RunState state_of(const std::filesystem::path& run);
 
 }  // namespace heed
+
+template <>
+struct heed::nn::EnumNames<heed::RunState> {
+  static constexpr std::pair<heed::RunState, const char*> kTable[] = {
+      {heed::RunState::kNew, "not begun"},
+      {heed::RunState::kUnsaved, "never saved"},
+      {heed::RunState::kSaved, "not finished"},
+      {heed::RunState::kFinished, "finished"}};
+};

@@ -163,6 +163,13 @@ Report run_plot(const PlotArguments& a, const Command& c) {
   return report;
 }
 
+constexpr const char* kPlotNotes =
+    R"(Of more than two dimensions the last two are rows and columns, and each matrix is a panel.
+-inf is drawn light gray, as masked; nan gray. A .csv may name columns in its first line and rows
+in its first column. An existing picture is replaced.
+
+Drawing goes through the library heed::plot, which programs can use: tools/plot/README.md.)";
+
 }  // namespace
 
 void plot_command(Command& c) {
@@ -170,13 +177,11 @@ void plot_command(Command& c) {
   c.what = "draw a matrix of yours, from .npy, .safetensors or .csv, as a heat map";
   c.examples =
       "  printf '1,0.5\\n0.2,1\\n' > words.csv\n"
-      "  heed plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'\n"
-      "  heed plot runs/induction-1/study/arrays.safetensors --name blocks.1.attn.hook_pattern";
-  c.notes =
-      "Of more than two dimensions the last two are rows and columns, and each matrix is a panel.\n"
-      "-inf is drawn light gray, as masked; nan gray. A .csv may name columns in its first line\n"
-      "and rows in its first column. An existing picture is replaced. Drawing goes through the\n"
-      "library heed::plot, which programs can use: tools/plot/README.md.";
+      "  heed plot words.csv --x-labels the,cat --y-labels die,Katze \\\n"
+      "    --title 'Who reads whom'\n"
+      "  heed plot runs/induction-1/study/arrays.safetensors \\\n"
+      "    --name blocks.1.attn.hook_pattern";
+  c.notes = kPlotNotes;
   auto a = std::make_shared<PlotArguments>();
   c.arguments = 1;
   c.add("Options",

@@ -27,7 +27,7 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts
   report.set("eval_tokens", e.tokens);
   Table& table = report.text_table(kTable);
   const auto known = [](double x) { return std::isfinite(x) ? Value(x) : Value(""); };
-  table.add({"loss", e.loss, ""});
+  table.add({"loss", with_nan(e.loss), ""});
   if (e.optimal) table.add({"best possible (Bayes)", *e.optimal, known(facts.optimal)});
   for (const auto& [name, loss] : e.references) {
     const auto expected = facts.references.find(name);

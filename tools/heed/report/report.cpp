@@ -1,6 +1,7 @@
 #include "tools/heed/report/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace heed {
@@ -27,6 +28,8 @@ Value object_of(Columns keys, const std::vector<Value>& values) {
     if (!keys[i].key.empty()) object.append(std::string(keys[i].key), values[i]);
   return object;
 }
+
+Value with_nan(double x) { return std::isnan(x) ? Value("nan") : Value(x); }
 
 Value list_of(const Table& table) {
   Value list = Value::array();

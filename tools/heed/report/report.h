@@ -108,6 +108,8 @@ struct Table {
 
 /// An object with these keys and values, in order. Throws std::logic_error if their numbers differ.
 Value object_of(Columns keys, const std::vector<Value>& values);
+/// A number of a text table in which NaN is a finding: "nan". Text shows other NaN as "-", unknown.
+Value with_nan(double x);
 /// A list with an object for each row.
 Value list_of(const Table& table);
 

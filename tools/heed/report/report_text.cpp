@@ -19,7 +19,8 @@ std::size_t width_of(std::string_view text) {
 }
 
 std::string number_text(double x, std::string_view format) {
-  if (!std::isfinite(x)) return "-";
+  if (std::isnan(x)) return "-";
+  if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
   if (format == "bytes") return bytes_text(x);
   if (format == "seconds") return seconds_text(x);
   if (format == "si") return si_text(x);
@@ -74,7 +75,8 @@ std::size_t width_of(const std::vector<TextColumn>& columns) {
 // Also text that starts as a number does: "12 / 20", "3.4 %".
 bool is_number(const Value& value, const std::string& cell) {
   if (!value.as<std::string>()) return !value.as<Value::Array>();
-  return cell.empty() || cell == "nan" || cell.find_first_of("0123456789") == 0;
+  return cell.empty() || cell == "nan" || cell == "inf" || cell == "-inf" ||
+         cell.find_first_of("0123456789") == 0;
 }
 
 std::vector<TextColumn> text_columns(const Table& table) {

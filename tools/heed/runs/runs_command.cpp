@@ -97,6 +97,11 @@ Report list_runs(const std::string& folder) {
   return report;
 }
 
+constexpr const char* kRunsNotes =
+    R"(The newest last. A run that trains, or was killed, has come further than its last save,
+from which --resume goes on. Losses, in nats per token, are those of the last evaluation; above:
+minus the best possible one on the same sequences.)";
+
 }  // namespace
 
 void runs_command(Command& c) {
@@ -104,10 +109,7 @@ void runs_command(Command& c) {
   c.examples =
       "  heed runs\n"
       "  heed runs --runs elsewhere/runs --json";
-  c.notes =
-      "The newest last. A run that trains, or was killed, has come further than its last save,\n"
-      "from which --resume goes on. Losses, in nats per token, are those of the last evaluation;\n"
-      "above: minus the best possible one on the same sequences.";
+  c.notes = kRunsNotes;
   auto folder = std::make_shared<std::string>();
   c.add("Options", {nn::Setting("runs", *folder, "DIR", "folder of runs").shows("runs")});
   c.add_common(Command::kJson | Command::kCsv);

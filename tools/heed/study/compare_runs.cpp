@@ -118,24 +118,39 @@ HeadPairs head_pairs(const StudiedPair& s) {
   return pairs;
 }
 
-constexpr Column kHeadDifferences[] = {{"layer"},
-                                       {"head"},
-                                       {"", "head"},
-                                       {"quantity", "score"},
-                                       {"a", "A", "", "{:.3f}"},
-                                       {"b", "B", "", "{:.3f}"},
-                                       {"difference", "B-A", "", "{:.3f}"}};
-// A row for each head and number: those of compare.csv, or the few that the text shows.
-Table head_differences(const StudiedPair& s, bool all) {
+// In A and B; NaN where a run has no such head.
+std::pair<double, double> values_of(const nn::HeadQuantity& q,
+                                    const std::array<const nn::HeadReport*, 2>& reports) {
+  return {reports[0] ? reports[0]->*q.value : NAN, reports[1] ? reports[1]->*q.value : NAN};
+}
+
+constexpr Column kHeadDifferences[] = {{"layer"}, {"head"}, {"quantity"},
+                                       {"a"},     {"b"},    {"difference"}};
+// compare.csv: a row for each head and number.
+Table head_differences(const StudiedPair& s) {
   Table table(kHeadDifferences);
   for (const auto& [at, reports] : head_pairs(s))
     for (const nn::HeadQuantity& q : nn::head_quantities()) {
-      if (!all && !(q.text & q.kComparison)) continue;
-      const double a = reports[0] ? reports[0]->*q.value : NAN,
-                   b = reports[1] ? reports[1]->*q.value : NAN;
-      table.add({at.first, at.second, nn::head_name({at.first, at.second}), q.name, a, b, b - a});
+      const auto [a, b] = values_of(q, reports);
+      table.add({at.first, at.second, q.name, a, b, b - a});
     }
   return table;
+}
+
+constexpr Column kScoreDifferences[] = {
+    {"", "head"}, {"", "A", "", "{:.3f}"}, {"", "B", "", "{:.3f}"}, {"", "B-A", "", "{:.3f}"}};
+// For text: a table for each of the few scores, a row for each head.
+void add_score_tables(Report& report, const StudiedPair& s) {
+  constexpr std::size_t kShown = 24;
+  for (const nn::HeadQuantity& q : nn::head_quantities()) {
+    if (!(q.text & q.kComparison)) continue;
+    Table& table = report.text_table(kScoreDifferences);
+    table.title = q.name, table.shown = kShown;
+    for (const auto& [at, reports] : head_pairs(s)) {
+      const auto [a, b] = values_of(q, reports);
+      table.add({nn::head_name({at.first, at.second}), a, b, b - a});
+    }
+  }
 }
 
 constexpr Column kHeadPair[] = {{"layer"}, {"head"}, {"a"}, {"b"}};
@@ -213,7 +228,7 @@ Report comparison_report(const StudiedPair& s, const std::optional<nn::RunsDiffe
   for (const std::string& line : only_a) report.line("only A: {}", line);
   for (const std::string& line : only_b) report.line("only B: {}", line);
   report.line("{}", weights_text(weights));
-  report.text_table(head_differences(s, false));
+  add_score_tables(report, s);
   return report;
 }
 
@@ -250,7 +265,7 @@ Report compare_runs(const Subject& a, const std::string& other, const std::strin
   const auto difference = compared_weights(a, b);
   progress.at_work("draws");
   std::vector<std::filesystem::path> files = {staging / "compare.csv", draw_both(staging, s)};
-  autograd::write_file(files[0].string(), std::string_view(to_csv(head_differences(s, true))));
+  autograd::write_file(files[0].string(), std::string_view(to_csv(head_differences(s))));
   for (const nn::MapQuantity& q : nn::map_quantities())
     if (!q.picture.file.empty()) files.push_back(draw_difference(staging, s, q));
   files.push_back(write_page(

@@ -234,31 +234,37 @@ constexpr const char* kExamples =
   heed study --head L1H0 --export csv
   heed study --samples 64
   heed study --ablate all --samples 64
-  heed study --prompt abcdefghijklab --corrupt abdcefghijklab --of diff:c-d --attribute
+  heed study --prompt abcdefghab --corrupt abdcefghab --of diff:c-d --attribute
   heed study runs/induction-1 --over-time
   heed study runs/induction-1 runs/induction-2)";
 
 constexpr const char* kNotes =
     R"(Draws the weights A, dL/dA and dL/dS of every head (S: scores before the softmax), writes
-all arrays, with q, k, v, z and their gradients, to arrays.safetensors (heed info lists them;
-its metadata "schema" says what each is and its shape), and prints per head
-the entropy of its weights (nats) and the mean weight on the token before (previous), on
-earlier copies of the same token (duplicate) and on what followed them (induction); and
-what L is more by without the head (its output 0), marked * where that is not what the
-gradient says. report.html is the whole study as one page, which a browser opens from disk.
-L is what --of names. Gradients' colors go by the root of the value; dL/dA is not 0 where
-the mask hides a key: what a weight would be worth does not ask whether it may exist. Such
-cells are hatched; in the other pictures what the mask hides is gray.
---head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes
-each array to npy/NAME.npy, --export csv the scores, weights and their gradients to
-cells.csv, one row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.
-A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a
-large one does, and print it beside the gradient's estimate; --corrupt draws patching.png.
+all arrays, with q, k, v, z and their gradients, to arrays.safetensors (heed info lists them; its
+metadata "schema" says what each is and its shape), and prints per head the entropy of its weights
+(nats) and the mean weight on the token before (prev), on earlier copies of the same token (dup)
+and on what followed them (ind); and what L is more by without the head (its output 0), marked *
+where that is not what the gradient says. report.html is the whole study as one page, which a
+browser opens from disk.
 
---over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch
-of the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The
-CSV has a row per number: step,layer,head,quantity,value; losses and entropies are in nats;
-no head: of the layer, no layer: of the model.
+L is what --of names.
+
+Gradients' colors go by the root of the value; dL/dA is not 0 where the mask hides a key: what a
+weight would be worth does not ask whether it may exist. Such cells are hatched; in the other
+pictures what the mask hides is gray.
+
+--head draws one head large, with its numbers (weights_L1H0.png, ...). --export npy writes each
+array to npy/NAME.npy, --export csv the scores, weights and their gradients to cells.csv, one
+row per cell: quantity,layer,head,query,key,value. heed plot draws arrays.
+
+A gradient is what a small change does. --ablate, --corrupt and --attribute measure what a large
+one does, and print it beside the gradient's estimate; --corrupt draws patching.png.
+
+--over-time studies the loss at every checkpoint (heed train --save-every 10) on one batch of
+the evaluation set, and writes over-time/over_time.png, .json and .csv in the run. The CSV has a
+row per number: step,layer,head,quantity,value; losses and entropies are in nats; no head: of
+the layer, no layer: of the model.
+
 A second run is compared with the first on the same sequence: scores, maps of B minus A and
 compare.csv (layer,head,quantity,a,b,difference) in compared in the first run; and the first
 step, tensor and index at which a bit of their weights differs.)";

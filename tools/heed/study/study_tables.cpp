@@ -31,6 +31,9 @@ void add_heads(Table& table, const nn::Study& s) {
     cut = cut && h.cut, saturated = saturated || marked;
   }
   if (unscored) table.note = "-: nothing to measure, as no token occurs twice here\n";
+  table.note +=
+      "prev, dup, ind: weight on the token before, on earlier copies of the token, on what "
+      "followed them\n";
   table.note += "cut: what L is more by without the head";
   if (!cut) table.note += "; not measured, it would take long: --ablate all does";
   if (saturated)

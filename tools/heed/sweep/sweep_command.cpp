@@ -80,8 +80,6 @@ Report plan_report(const std::filesystem::path& folder,
 
 Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& outcome) {
   using State = SweptRun::State;
-  constexpr const char* kStates[] = {"waiting", "waiting", "waiting", "finished",
-                                     "before",  "failed",  "stopped"};
   const std::size_t trained = outcome.count(State::kFinished),
                     before = outcome.count(State::kBefore), failed = outcome.count(State::kFailed);
   Report report(kSweepKeys);
@@ -96,7 +94,7 @@ Report outcome_report(const std::filesystem::path& folder, const SweepOutcome& o
                   outcome.runs.size(), trained, seconds_text(outcome.seconds), before, failed);
   for (const SweptRun& run : outcome.runs) {
     const std::string& name = run.plan->name;
-    table.add({(folder / name).string(), kStates[int(run.state)], run.exit_code,
+    table.add({(folder / name).string(), nn::enum_name(run.state), run.exit_code,
                run.error.empty() ? Value() : Value(run.error), run.result});
     if (run.state == State::kFailed) text += fmt::format("failed  {}: {}\n", name, run.error);
   }
@@ -140,13 +138,17 @@ under [sweep] lists; every combination is a run, the last list changing fastest:
 pairs = ["layers", "heads"] under [sweep], or --pairs layers,heads, makes their lists go
 together, first value with first value, instead of crossing. Files that it names are found from
 the current folder.
+
 A run's folder is named by its values: sweeps/FILE/scale=none,seed=1; what is no letter, digit,
 +, - or . in a value is _ there. The folder keeps the file as sweep.toml. Finished runs are
 skipped and unfinished ones resumed, so the same command goes on after Ctrl-C (each run saves,
 exit 130) or a kill, and more values can be added to a list. Started twice it shares the runs.
+
 A run that fails is reported and stops no other; exit 1 at the end.
+
 Each run is a process of its own: as many at a time as there are cores, a thread each; --jobs 1
 gives each run all cores. Weights do not depend on it.
+
 Several processes share a sweep: --part I/N takes every N-th run from the I-th on, for a job
 array; under mpirun or srun --mpi=pmi2 each rank takes its part, and failed runs are reported
 with exit 0, as a launcher ends all when one process fails. With Slurm:

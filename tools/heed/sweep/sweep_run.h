@@ -72,3 +72,12 @@ class SweepPace {
 };
 
 }  // namespace heed
+
+template <>
+struct heed::nn::EnumNames<heed::SweptRun::State> {
+  using State = heed::SweptRun::State;
+  static constexpr std::pair<State, const char*> kTable[] = {
+      {State::kWaiting, "waiting"},   {State::kElsewhere, "waiting"}, {State::kAtWork, "waiting"},
+      {State::kFinished, "finished"}, {State::kBefore, "before"},     {State::kFailed, "failed"},
+      {State::kStopped, "stopped"}};
+};

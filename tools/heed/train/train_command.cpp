@@ -279,6 +279,29 @@ Report overfit_batch(nn::RunConfig config, bool quiet) {
   return report;
 }
 
+constexpr const char* kTrainNotes =
+    R"(Alone it learns the task induction. Each task and preset has defaults of its own; those
+shown are induction's. An option overrides the config file, which overrides the preset. Losses are
+in nats per token.
+
+It saves at evaluations 15 s after the last save, every 60 s, with --save-every at each of its
+checkpoints, at the end, and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP) stops it.
+
+What ends it early, saved: exit 1, the model sees later inputs (tried at each start) or its loss
+is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN or infinite
+(the op is named; weights before the step are saved if their loss is finite, else the last save
+stays), with --check-invariants breaks an identity of attention (layer, head and row are named;
+saved likewise), or, with --strict, is missing; 4, a file cannot be written; 130, Ctrl-C.
+
+{}: the first step, by parameter.
+
+mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the same
+bits. The first alone evaluates and writes; --resume takes any other N.
+
+--resume takes only --steps, --eval-every, --save-every, --patience, --target-loss,
+--target-accuracy, --check-invariants, --threads, --simd, --quiet, and --text or --lines for a
+file that was moved; a new run like it: heed train --config DIR/{}.)";
+
 }  // namespace
 
 void train_command(Command& c) {
@@ -289,30 +312,7 @@ void train_command(Command& c) {
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
       "  heed train --resume runs/my-urn --steps 600";
-  c.notes =
-      "Alone it learns the task induction. Each task and preset has defaults of its own; those\n"
-      "shown are induction's. An option overrides the config file, which overrides the preset.\n"
-      "Losses are in nats per token.\n"
-      "It saves at evaluations 15 s after the last save, every 60 s, with --save-every at each of\n"
-      "its checkpoints, at the end, and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP) stops "
-      "it.\n"
-      "What ends it early, saved: exit 1, the model sees later inputs (tried at each start) or "
-      "its\n"
-      "loss is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN "
-      "or\n"
-      "infinite (the op is named; weights before the step are saved if their loss is finite, else\n"
-      "the last save stays), with --check-invariants breaks an identity of attention (layer, head\n"
-      "and row are named; saved likewise), or, with --strict, is missing;\n"
-      "4, a file cannot be written; 130, Ctrl-C. " +
-      std::string(nn::RunFolder::kAudit) +
-      ": the first step, by parameter.\n"
-      "mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the\n"
-      "same bits. The first alone evaluates and writes; --resume takes any other N.\n"
-      "--resume takes only --steps, --eval-every, --save-every, --patience, --target-loss,\n"
-      "--target-accuracy, --check-invariants, --threads, --simd, --quiet, and --text or --lines "
-      "for\n"
-      "a file that was moved; a new run like it: heed train --config DIR/" +
-      std::string(nn::RunFolder::kConfig) + ".";
+  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);
@@ -344,6 +344,11 @@ void train_command(Command& c) {
   c.modes = {
       {.key = "resume",
        .accepts = c.only(when_resumed),
+       .instead =
+           [](const Command& command) {
+             return fmt::format("a new run like it: heed train --config {}/{}",
+                                command.text("resume"), nn::RunFolder::kConfig);
+           },
        .result = kTrainKeys,
        .run = [a](const Command& command) { return resume(*a, command); },
        .several = true},

@@ -128,8 +128,8 @@ std::vector<std::string> evaluation_facts(const nn::Evaluation& e, const nn::Tas
 std::string audit_table(const std::vector<nn::ParameterAudit>& audit) {
   Table table(kAuditColumns);
   for (const nn::ParameterAudit& p : audit)
-    table.add({p.name, sizes_of(p.shape), p.gradient ? Value(*p.gradient) : Value("none"), p.weight,
-               p.ratio(), p.in_trouble() ? "!" : ""});
+    table.add({p.name, sizes_of(p.shape), p.gradient ? with_nan(*p.gradient) : Value("none"),
+               with_nan(p.weight), p.ratio(), p.in_trouble() ? "!" : ""});
   return to_text(table);
 }
 

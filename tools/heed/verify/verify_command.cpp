@@ -180,6 +180,19 @@ Report verify_resume(const std::string& given) {
   return report;
 }
 
+constexpr const char* kVerifyNotes =
+    R"(causality: the derivative of every output by every input, which must be exactly 0 for later
+inputs and not 0 for its own; without and with padding, which nobody may read. With a KV cache,
+which takes no gradients: tokens are changed one by one, and earlier logits must not change by a
+bit. For the run's weights, and for random ones of the same model. Draws the matrices.
+
+resume: the run's first 40 steps, straight with 1 thread, and stopped, saved and resumed with 2:
+every row, weight, moment and random stream must be the same bit for bit. Prints one hash. Works
+in a temporary folder; the run is only read.
+
+Exit code 1 if one of them does not hold; 4, after the verdict, if it does and the picture
+cannot be written.)";
+
 }  // namespace
 
 void verify_command(Command& c) {
@@ -188,21 +201,7 @@ void verify_command(Command& c) {
       "  heed verify causality\n"
       "  heed verify resume runs/induction-1\n"
       "  heed verify causality runs/induction-1 --length 48 --json";
-  c.notes =
-      "causality: the derivative of every output by every input, which must be exactly 0 for "
-      "later\n"
-      "inputs and not 0 for its own; without and with padding, which nobody may read. With a KV\n"
-      "cache, which takes no gradients: tokens are changed one by one, and earlier logits must "
-      "not\n"
-      "change by a bit. For the run's weights, and for random ones of the same model. Draws the\n"
-      "matrices.\n"
-      "resume: the run's first 40 steps, straight with 1 thread, and stopped, saved and resumed "
-      "with\n"
-      "2: every row, weight, moment and random stream must be the same bit for bit. Prints one\n"
-      "hash. Works in a temporary folder; the run is only read.\n"
-      "Exit code 1 if one of them does not hold; 4, after the verdict, if it does and the picture "
-      "cannot\n"
-      "be written.";
+  c.notes = kVerifyNotes;
   auto a = std::make_shared<VerifyArguments>();
   c.arguments = 2;
   c.add("Options",

@@ -97,9 +97,16 @@ class Builder : public nlohmann::json_sax<ordered_json> {
 
 }  // namespace
 
-Json::Json(const Json&) = default;
+// The copy is complete before the variant gets it. In libstdc++ 12 a variant whose copy constructor
+// throws destroys what it does not hold, if its types have moves that never throw.
+Json::Json(const Json& other) {
+  other.visit([this](const auto& x) {
+    auto copy = x;
+    value_ = std::move(copy);
+  });
+}
 Json::Json(Json&&) noexcept = default;
-Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(const Json& other) { return *this = Json(other); }
 Json& Json::operator=(Json&&) noexcept = default;
 Json::~Json() = default;
 

@@ -50,7 +50,7 @@ class Json {
   template <class T>
   Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}
 
-  // In json.cpp: code is smaller, and GCC 12 warns of what it inlines of a variant.
+  // In json.cpp, which says why a copy is not the variant's own.
   Json(const Json&);
   Json(Json&&) noexcept;
   Json& operator=(const Json&);

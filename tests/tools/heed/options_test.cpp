@@ -96,6 +96,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
   static const std::map<std::string, std::vector<Bad>> table = {
       {"* config", no_file("absent.toml")},
       {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
+      {"sweep simd", {{"abacus", kUsage, {"s.toml"}, "abacus"}}},
       {"bench simd", {{"abacus", kUsage, {"ops"}, "abacus"}}},
       {"verify simd", {{"abacus", kUsage, {"causality"}, "abacus"}}},
       {"* run", no_file("absent")},

@@ -22,3 +22,8 @@
 #include "autograd/tensor/random.h"           // PyTorch's random stream
 #include "autograd/tensor/tensor.h"           // the tensor
 // clang-format on
+
+/// heed: reverse-mode autodiff, multi-head attention, and the program built on them.
+namespace heed {}
+/// The library heed::autograd: tensors, ops, derivatives and gradient checks.
+namespace heed::autograd {}

@@ -42,7 +42,7 @@ class Sorting : public Task {
     s.targets.assign(all.begin() + 1, all.end());
     s.counted.assign(kDigits, false);
     s.counted.resize(2 * kDigits, true);
-    s.optimal = facts().optimal;
+    s.optimal = info().optimal;
     return s;
   }
 };
@@ -67,7 +67,7 @@ int main() {
   }
 
   const std::string question = "27182|";
-  const Vocabulary& spelling = trainer.task->facts().vocabulary;
+  const Vocabulary& spelling = trainer.task->info().vocabulary;
   std::printf("\n%s", question.c_str());
   generate(trainer.model, spelling.encode(question), kDigits, {.greedy = true}, default_generator(),
            [&](const GeneratedToken& token) {

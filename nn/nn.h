@@ -17,3 +17,6 @@
 #include "nn/layers/transformer.h"
 #include "nn/optim/optimizer.h"
 #include "nn/optim/schedule.h"
+
+/// The libraries heed::nn and heed::lab: models, training and studies of attention.
+namespace heed::nn {}

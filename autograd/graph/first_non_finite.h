@@ -12,10 +12,10 @@ namespace heed::autograd {
 /// Finds, while it lives, the op of this thread that turned finite numbers into others, forward or
 /// backward:
 ///
-///   FirstNonFinite watch;
+///   FirstNonFinite finder;
 ///   const Tensor loss = sum(log(x) * w);
 ///   backward(loss);
-///   if (watch.found()) std::cerr << watch.text() << "\n";
+///   if (finder.found()) std::cerr << finder.text() << "\n";
 ///
 /// An op is at fault whose result has a NaN while no input has one, or an infinity while all inputs
 /// are finite; not so one that was given the value it fills in (masked_fill's -inf, which softmax

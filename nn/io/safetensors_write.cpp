@@ -22,9 +22,9 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   std::map<std::string, Json> header;  // by name, as the reference implementation writes it
   for (const auto& [key, value] : metadata)
     need(is_utf8(key) && is_utf8(value), "metadata ", quoted(key), " is not UTF-8");
-  std::map<std::string, std::string> facts = metadata;
-  facts[kChecksumKey] = std::string(kChecksumPrefix) + std::string(kNoChecksum);
-  header["__metadata__"] = facts;
+  std::map<std::string, std::string> entries = metadata;
+  entries[kChecksumKey] = std::string(kChecksumPrefix) + std::string(kNoChecksum);
+  header["__metadata__"] = entries;
   // By falling element size every tensor is aligned; the header is padded to 8 bytes below.
   std::vector<NamedTensor> sorted = tensors;
   for (const auto& [name, x] : sorted) {

@@ -136,8 +136,8 @@ std::optional<std::int64_t> RunFolder::saved_step() const {
 
 std::optional<std::int64_t> RunFolder::finished_step() const {
   if (!is_there(file(kModel))) return {};
-  const auto facts = load_metadata(file(kModel).string());
-  return facts.contains(kFinishedKey) ? step_in(facts) : std::nullopt;
+  const auto metadata = load_metadata(file(kModel).string());
+  return metadata.contains(kFinishedKey) ? step_in(metadata) : std::nullopt;
 }
 
 RunConfig RunFolder::config() const {
@@ -260,9 +260,9 @@ void RunFolder::save_results(const Snapshot& s) const {
 }
 
 void RunFolder::save_weights(const std::string& name, const Snapshot& s, bool finished) const {
-  auto facts = weights_metadata(s, s.step);
-  if (finished) facts[kFinishedKey] = "yes";
-  save_safetensors(file(name).string(), s.part("model."), facts);
+  auto metadata = weights_metadata(s, s.step);
+  if (finished) metadata[kFinishedKey] = "yes";
+  save_safetensors(file(name).string(), s.part("model."), metadata);
 }
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {

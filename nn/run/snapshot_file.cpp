@@ -77,24 +77,24 @@ std::string checksum_note(const SafeTensors& file) {
 }
 
 std::map<std::string, std::string> weights_metadata(const Snapshot& s, std::int64_t step) {
-  std::map<std::string, std::string> facts = s.data;
-  facts["format"] = "pt";
-  facts["step"] = std::to_string(step);
-  facts["recipe"] = recipe_text(s.config);
-  return facts;
+  std::map<std::string, std::string> metadata = s.data;
+  metadata["format"] = "pt";
+  metadata["step"] = std::to_string(step);
+  metadata["recipe"] = recipe_text(s.config);
+  return metadata;
 }
 
 void write_snapshot(const Snapshot& s, const std::string& path) {
-  std::map<std::string, std::string> facts = weights_metadata(s, s.step);
-  facts["best_loss"] = s.best_loss ? fmt::format("{:.17g}", *s.best_loss) : "";
-  facts["best_step"] = std::to_string(s.best_step);
-  facts["data_stream"] = s.data_stream;
-  facts["dropout_stream"] = s.dropout_stream;
-  facts["compiler"] = compiler_text();
-  facts["simd_target"] = simd_target_text(s.config);
+  std::map<std::string, std::string> metadata = weights_metadata(s, s.step);
+  metadata["best_loss"] = s.best_loss ? fmt::format("{:.17g}", *s.best_loss) : "";
+  metadata["best_step"] = std::to_string(s.best_step);
+  metadata["data_stream"] = s.data_stream;
+  metadata["dropout_stream"] = s.dropout_stream;
+  metadata["compiler"] = compiler_text();
+  metadata["simd_target"] = simd_target_text(s.config);
   std::vector<NamedTensor> tensors = s.tensors;
   tensors.push_back({kHistory, history_tensor(s.history)});
-  save_safetensors(path, tensors, facts);
+  save_safetensors(path, tensors, metadata);
 }
 
 Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {

@@ -143,14 +143,14 @@ TrainingResult TrainingRun::finish() {
   result.comparable = last_ && t_.evaluated() ? *last_ : evaluate();
   if (evaluation_is_due()) save();
   folder_.save_results(t_.snapshot());
-  result.all = nn::evaluate(t_.model, *t_.task, 0, watch(true));
+  result.all = nn::evaluate(t_.model, *t_.task, 0, progress(true));
   check(*result.all);
   observer_.on_end(*this, result);
   folder_.finish(t_.snapshot());
   return result;
 }
 
-WorkWatch TrainingRun::watch(bool all) const {
+ProgressCallback TrainingRun::progress(bool all) const {
   return [this, all](std::int64_t done, std::int64_t total) {
     if (options_.stop_requested && options_.stop_requested()) throw StopRequested();
     observer_.on_evaluating(done, total, all);
@@ -158,7 +158,7 @@ WorkWatch TrainingRun::watch(bool all) const {
 }
 
 Evaluation TrainingRun::evaluate() {
-  const Evaluation e = t_.evaluate(false, watch(false));
+  const Evaluation e = t_.evaluate(false, progress(false));
   last_ = e;
   observer_.on_evaluation(*this, e);
   check(e);

@@ -98,7 +98,7 @@ class TrainingRun {
   bool stopping() const;
   bool evaluation_is_due() const;
   Evaluation evaluate();
-  WorkWatch watch(bool all) const;
+  ProgressCallback progress(bool all) const;
   void check(const Evaluation& e);
   void check_finite(const Evaluation& e) const;
   void check_gradients();

@@ -55,7 +55,8 @@ std::string difference_of(const Snapshot& a, const Snapshot& b) {
 
 }  // namespace
 
-ResumeCheck verify_resume(RunConfig config, const RunFolder& folder, const WorkWatch& watch,
+ResumeCheck verify_resume(RunConfig config, const RunFolder& folder,
+                          const ProgressCallback& progress,
                           const std::function<void(const RunFolder&)>& changed) {
   if (config.schedule != Decay::kConstant)
     config.schedule_steps = schedule(config).total_steps;  // as in the whole run
@@ -65,7 +66,7 @@ ResumeCheck verify_resume(RunConfig config, const RunFolder& folder, const WorkW
     const Threads guard(threads);
     Trainer t(config);
     for (std::int64_t s = 0; s <= steps; ++s) {
-      if (watch) watch(leg * steps + s, 2 * steps);
+      if (progress) progress(leg * steps + s, 2 * steps);
       if (s > 0) t.step();
       if (s % 5 == 0 || s == steps) t.evaluate(false);
       if (s % save_every == save_every - 1) folder.save(t.snapshot());

@@ -25,9 +25,10 @@ struct ResumeCheck {
 /// Trains the first n = min(steps, 40) steps of this configuration twice: straight with 1 thread,
 /// and n / 2 of them, a save in `folder`, the rest with 2 threads; saves at other steps, too.
 /// Compares every row of the history, weight, moment, best weight and random stream bit for bit.
-/// `watch` receives the steps done and all steps. `changed(folder)`, if given, is called between
+/// `progress` receives the steps done and all steps. `changed(folder)`, if given, is called between
 /// the save and the resume, so that a test can damage the save. Errors as Trainer.
-ResumeCheck verify_resume(RunConfig config, const RunFolder& folder, const WorkWatch& watch = {},
+ResumeCheck verify_resume(RunConfig config, const RunFolder& folder,
+                          const ProgressCallback& progress = {},
                           const std::function<void(const RunFolder&)>& changed = {});
 
 }  // namespace heed::nn

@@ -60,24 +60,24 @@ double falling_loss(const Moment& m) {
 }  // namespace
 
 Batch batch_over_time(const Transformer& model, const Task& task, std::int64_t most) {
-  if (task.facts().stop) return without_padding(task.evaluation(0, 1));  // they end anywhere
+  if (task.info().stop) return without_padding(task.evaluation(0, 1));  // they end anywhere
   constexpr double kBytes = 256e6;
-  const auto T = double(task.facts().context);
+  const auto T = double(task.info().context);
   const double maps =
       8 * double(model.options.layers * model.options.attention.heads);  // S, A, gradients
   most = std::min(most, task.evaluation_size());
-  const double fit = kBytes / (4 * T * (T * maps + double(task.facts().classes)));
+  const double fit = kBytes / (4 * T * (T * maps + double(task.info().classes)));
   return task.evaluation(0, std::int64_t(std::clamp(fit, 1.0, double(most))));
 }
 
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
-                   const Batch& batch, const WorkWatch& watch) {
+                   const Batch& batch, const ProgressCallback& progress) {
   OverTime all;
   all.sequences = batch.inputs.size(0);
   all.optimal = mean_optimal(batch);
   SafeTensors first;  // its metadata
   for (const CheckpointFile& c : checkpoints) {
-    if (watch) watch(std::int64_t(all.moments.size()), std::int64_t(checkpoints.size()));
+    if (progress) progress(std::int64_t(all.moments.size()), std::int64_t(checkpoints.size()));
     const SafeTensors file = load_safetensors(c.file.string());
     if (all.moments.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);

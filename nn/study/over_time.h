@@ -10,7 +10,7 @@
 
 #include "nn/run/run_folder.h"
 #include "nn/study/study.h"
-#include "nn/train/work_watch.h"
+#include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
@@ -53,7 +53,7 @@ struct OverTime {
 /// its name says, of another recipe than the first, or does not fit the model; NumericError for
 /// weights whose loss is not finite.
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
-                   const Batch& batch, const WorkWatch& watch = {});
+                   const Batch& batch, const ProgressCallback& progress = {});
 
 /// Between which checkpoints the loss falls fastest: of the counted tokens, of all where none
 /// counts.

@@ -20,7 +20,7 @@ std::int64_t power_of_ten(std::int64_t n) {
   return power;
 }
 
-TaskFacts make_adder_facts(const AdderOptions& o) {
+TaskInfo make_adder_info(const AdderOptions& o) {
   const std::int64_t n = o.context / 3;
   check<ValueError>(o.context % 3 == 0 && n >= 1 && n <= kMostDigits, "adder", "context ",
                     o.context, ": numbers of n digits need 3 n, such as 6 for two digits, up to ",
@@ -46,8 +46,8 @@ std::int64_t adder_base(const AdderOptions& o) { return power_of_ten(o.context /
 
 class Adder : public NumberedTask {
  public:
-  Adder(TaskFacts facts, const AdderOptions& o)
-      : NumberedTask(std::move(facts), o.context / 3 * 2, adder_base(o) * adder_base(o),
+  Adder(TaskInfo info, const AdderOptions& o)
+      : NumberedTask(std::move(info), o.context / 3 * 2, adder_base(o) * adder_base(o),
                      std::min<std::int64_t>(500, adder_base(o) * adder_base(o) / 5)),
         base_(adder_base(o)) {}
 
@@ -78,8 +78,8 @@ class Adder : public NumberedTask {
 }  // namespace
 
 std::unique_ptr<Task> make_adder(const AdderOptions& options) {
-  TaskFacts facts = make_adder_facts(options);  // first: they check the options
-  return std::make_unique<Adder>(std::move(facts), options);
+  TaskInfo info = make_adder_info(options);  // first: they check the options
+  return std::make_unique<Adder>(std::move(info), options);
 }
 
 }  // namespace heed::nn

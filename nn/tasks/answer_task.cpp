@@ -30,15 +30,15 @@ Sequence AnswerTask::with_answer(const std::vector<std::int64_t>& question) cons
 }
 
 std::vector<std::int64_t> AnswerTask::prompt_inputs(const std::string& text) const {
-  std::vector<std::int64_t> ids = facts().vocabulary.encode(text, "prompt");
+  std::vector<std::int64_t> ids = info().vocabulary.encode(text, "prompt");
   if (!separator_) {
-    check<ValueError>(std::ssize(ids) >= question_length_, facts().name, "a prompt needs at least ",
+    check<ValueError>(std::ssize(ids) >= question_length_, info().name, "a prompt needs at least ",
                       question_length_, " tokens, the question, got ", ids.size());
     return ids;
   }
   const auto question = std::find(ids.begin(), ids.end(), *separator_) - ids.begin();
-  check<ValueError>(question == question_length_, facts().name, "a prompt needs exactly ",
-                    question_length_, " tokens before the ", facts().vocabulary.label(*separator_),
+  check<ValueError>(question == question_length_, info().name, "a prompt needs exactly ",
+                    question_length_, " tokens before the ", info().vocabulary.label(*separator_),
                     ", got ", question);
   if (question == std::ssize(ids)) ids.push_back(*separator_);
   return ids;

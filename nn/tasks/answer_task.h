@@ -10,10 +10,10 @@ namespace heed::nn {
 /// part that counts. It is determined by the question, so the optimal loss is 0.
 class AnswerTask : public Task {
  protected:
-  /// The inputs of a sequence, facts.context of them, are all but the last token of the answer.
-  AnswerTask(TaskFacts facts, std::int64_t question_length,
+  /// The inputs of a sequence, info.context of them, are all but the last token of the answer.
+  AnswerTask(TaskInfo info, std::int64_t question_length,
              std::optional<std::int64_t> separator = {})
-      : Task(std::move(facts)), question_length_(question_length), separator_(separator) {}
+      : Task(std::move(info)), question_length_(question_length), separator_(separator) {}
 
   std::int64_t question_length() const { return question_length_; }
   /// Tokens in [0, choices), each as likely.
@@ -37,9 +37,9 @@ class NumberedTask : public AnswerTask {
   std::int64_t evaluation_size() const override { return std::ssize(held_out_.list()); }
 
  protected:
-  NumberedTask(TaskFacts facts, std::int64_t question_length, std::int64_t questions,
+  NumberedTask(TaskInfo info, std::int64_t question_length, std::int64_t questions,
                std::int64_t held_out)
-      : AnswerTask(std::move(facts), question_length), held_out_(questions, held_out) {}
+      : AnswerTask(std::move(info), question_length), held_out_(questions, held_out) {}
 
  private:
   virtual std::vector<std::int64_t> question(std::int64_t number) const = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kEnd = 2;  // the token | behind the bits
 
-TaskFacts make_bits_facts(const BitsOptions& o) {
+TaskInfo make_bits_info(const BitsOptions& o) {
   const std::string name = o.majority ? "majority" : "parity";
   check_options(name, o, 2);
   const std::int64_t n = o.context - 1;
@@ -42,7 +42,7 @@ TaskFacts make_bits_facts(const BitsOptions& o) {
 class Bits : public AnswerTask {
  public:
   explicit Bits(const BitsOptions& o)
-      : AnswerTask(make_bits_facts(o), o.context - 1, kEnd), majority_(o.majority) {}
+      : AnswerTask(make_bits_info(o), o.context - 1, kEnd), majority_(o.majority) {}
 
  private:
   Sequence draw(Generator& g) const override {

@@ -33,7 +33,7 @@ struct Corpus {
   /// Characters in the order of their code points; words from the most frequent to the rarest, and
   /// kUnknown last if some are left out. With TextOptions::by_line, "\n" is token 0.
   Vocabulary vocabulary;
-  std::map<std::string, std::string> data;  ///< TaskFacts::data
+  std::map<std::string, std::string> data;  ///< TaskInfo::data
   std::int64_t unknown = 0;                 ///< tokens that are kUnknown
 };
 
@@ -44,7 +44,7 @@ inline constexpr const char* kUnknown = "<unk>";
 /// TextOptions::by_line carriage returns are dropped. IoError naming path and reason.
 Corpus read_corpus(const TextOptions& options);
 
-/// The vocabulary that TaskFacts::data keeps. IoError if there is none.
+/// The vocabulary that TaskInfo::data keeps. IoError if there is none.
 Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit);
 
 }  // namespace heed::nn

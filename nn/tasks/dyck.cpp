@@ -50,7 +50,7 @@ DyckLosses expected_losses(const DyckOptions& o) {
   return {total.optimal / T, (total.optimal + total.depth_only) / T};
 }
 
-TaskFacts make_dyck_facts(const DyckOptions& o) {
+TaskInfo make_dyck_info(const DyckOptions& o) {
   check_options("dyck", o, 2);
   const DyckLosses expected = expected_losses(o);
   return {.name = "dyck",
@@ -72,7 +72,7 @@ TaskFacts make_dyck_facts(const DyckOptions& o) {
 
 class Dyck : public Task {
  public:
-  explicit Dyck(const DyckOptions& options) : Task(make_dyck_facts(options)), options_(options) {}
+  explicit Dyck(const DyckOptions& options) : Task(make_dyck_info(options)), options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {
@@ -85,7 +85,7 @@ class Dyck : public Task {
       const bool opens = empty || (!full && draw_below(2, g) == 1);
       const std::int64_t type = opens ? draw_below(options_.types, g) : open.back();
       s.position_optimal.push_back((empty || full ? 0 : coin) + (opens ? types : 0));
-      s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
+      s.inputs.push_back(t == 0 ? *info().bos : s.targets.back());
       s.targets.push_back(2 * type + (opens ? 0 : 1));
       s.counted.push_back(!opens);
       if (opens)

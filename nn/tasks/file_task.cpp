@@ -11,25 +11,25 @@ using namespace autograd;
 
 namespace {
 
-TaskFacts file_facts(const TextOptions& o, const Vocabulary& vocabulary,
-                     const std::map<std::string, std::string>& data, const std::string& description,
-                     const std::string& note) {
+TaskInfo file_info(const TextOptions& o, const Vocabulary& vocabulary,
+                   const std::map<std::string, std::string>& data, const std::string& description,
+                   const std::string& note) {
   const std::string units = o.unit == Unit::kChar ? "characters" : "words";
-  TaskFacts facts{.name = o.by_line ? "lines" : "text",
-                  .description = description,
-                  .accuracy = o.answer_after.empty() ? units + " right" : "whole answers right",
-                  .prompt = o.by_line
-                                ? "the start of a line; the newline before it is added"
-                                : "any text in the " + units + " of the file; a newline if empty",
-                  .vocabulary = vocabulary,
-                  .classes = vocabulary.size(),
-                  .context = o.context,
-                  .endless = !o.by_line,
-                  .whole_answers = !o.answer_after.empty(),
-                  .note = note,
-                  .data = data};
-  if (o.by_line) facts.bos = facts.stop = 0;
-  return facts;
+  TaskInfo info{.name = o.by_line ? "lines" : "text",
+                .description = description,
+                .accuracy = o.answer_after.empty() ? units + " right" : "whole answers right",
+                .prompt = o.by_line
+                              ? "the start of a line; the newline before it is added"
+                              : "any text in the " + units + " of the file; a newline if empty",
+                .vocabulary = vocabulary,
+                .classes = vocabulary.size(),
+                .context = o.context,
+                .endless = !o.by_line,
+                .whole_answers = !o.answer_after.empty(),
+                .note = note,
+                .data = data};
+  if (o.by_line) info.bos = info.stop = 0;
+  return info;
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
 FilePrompts::FilePrompts(const TextOptions& o, const Vocabulary& vocabulary,
                          const std::map<std::string, std::string>& data,
                          const std::string& description, const std::string& note)
-    : Task(file_facts(o, vocabulary, data, description, note)),
+    : Task(file_info(o, vocabulary, data, description, note)),
       by_line_(o.by_line),
       marks_(answer_marks(o, vocabulary)) {
   check<ValueError>(o.context >= 1, "text", "needs a context of at least 1, got ", o.context);
@@ -71,7 +71,7 @@ Sequence FilePrompts::draw(Generator&) const {
 
 std::vector<std::int64_t> FilePrompts::prompt_inputs(const std::string& text) const {
   if (by_line_) return Task::prompt_inputs(text);  // with the start token
-  const Vocabulary& v = facts().vocabulary;
+  const Vocabulary& v = info().vocabulary;
   if (text.empty()) return {v.find("\n").value_or(0)};
   return v.encode(text, "prompt");
 }
@@ -94,7 +94,7 @@ void FileTask::prepare_evaluation(const std::function<void()>& poll) const {
   if (ngrams_ == 0) return;
   // Counted when first needed: most uses of a text never evaluate.
   std::call_once(counted_, [&] {
-    model_.emplace(facts().vocabulary.size(), ngrams_);
+    model_.emplace(info().vocabulary.size(), ngrams_);
     counted_all_ = count_training(*model_, poll);
   });
 }

@@ -37,7 +37,7 @@ double copy_only_loss(const InductionOptions& o, std::int64_t period) {
   return double(period + 1) * std::log(double(o.vocabulary)) / double(o.context);
 }
 
-TaskFacts make_facts(const InductionOptions& o) {
+TaskInfo make_info(const InductionOptions& o) {
   check_options("induction", o);
   const auto [first, last] = o.periods;
   check<ValueError>(last <= o.vocabulary, "induction", "a block of ", last,
@@ -71,7 +71,7 @@ TaskFacts make_facts(const InductionOptions& o) {
 class Induction : public Task {
  public:
   explicit Induction(const InductionOptions& options)
-      : Task(make_facts(options)), options_(options) {}
+      : Task(make_info(options)), options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {
@@ -89,7 +89,7 @@ class Induction : public Task {
     g.randperm(block);  // its first `period` tokens
     Sequence s;
     for (std::int64_t t = 0; t < options_.context; ++t) {
-      s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
+      s.inputs.push_back(t == 0 ? *info().bos : s.targets.back());
       s.targets.push_back(block[std::size_t(t % period)]);
       s.counted.push_back(t > period);
     }

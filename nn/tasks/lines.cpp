@@ -48,7 +48,7 @@ class LinesTask : public FileTask {
     s.targets.push_back(kNewline);
     s.counted.assign(s.targets.size(), true);
     // Padding comes last and is ignored: no position sees a later one, so it changes nothing.
-    const auto context = std::size_t(facts().context);
+    const auto context = std::size_t(info().context);
     s.inputs.resize(context, kNewline);
     s.targets.resize(context, kIgnored);
     s.counted.resize(context, false);

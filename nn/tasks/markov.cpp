@@ -53,7 +53,7 @@ MarkovLosses expected_losses(std::int64_t context) {
   return {total.bayes / double(T), total.unigram / double(T)};
 }
 
-TaskFacts make_markov_facts(const MarkovOptions& o) {
+TaskInfo make_markov_info(const MarkovOptions& o) {
   check_options("markov", o);
   MarkovLosses expected;
   std::map<std::string, double> references = {{"uniform", std::log(double(o.symbols))}};
@@ -79,7 +79,7 @@ TaskFacts make_markov_facts(const MarkovOptions& o) {
 class Markov : public Task {
  public:
   explicit Markov(const MarkovOptions& options)
-      : Task(make_markov_facts(options)), options_(options) {}
+      : Task(make_markov_info(options)), options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {

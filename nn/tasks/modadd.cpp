@@ -27,7 +27,7 @@ Vocabulary numbers(std::int64_t modulus) {
   return Vocabulary(symbols);
 }
 
-TaskFacts make_modadd_facts(const ModaddOptions& o) {
+TaskInfo make_modadd_info(const ModaddOptions& o) {
   check_options("modadd", o);
   check<ValueError>(o.context == kContext, "modadd", "a sequence has ", kContext,
                     " tokens (a, b, =), not ", o.context, "; leave out context");
@@ -54,7 +54,7 @@ TaskFacts make_modadd_facts(const ModaddOptions& o) {
 class Modadd : public AnswerTask {
  public:
   explicit Modadd(const ModaddOptions& options)
-      : AnswerTask(make_modadd_facts(options), 2, options.modulus), options_(options) {
+      : AnswerTask(make_modadd_info(options), 2, options.modulus), options_(options) {
     divide();
     check<ValueError>(!train_.empty() && !test_.empty(), "modadd", "a train share of ",
                       options.train_share, " of ", options.modulus * options.modulus,
@@ -87,7 +87,7 @@ class Modadd : public AnswerTask {
 
   Sequence sum(const Pair& pair) const {
     Sequence s = with_answer({pair.first, pair.second});
-    s.references = facts().references;
+    s.references = info().references;
     return s;
   }
 

@@ -11,7 +11,7 @@ using namespace autograd;
 
 namespace {
 
-TaskFacts make_random_facts(const RandomOptions& o) {
+TaskInfo make_random_info(const RandomOptions& o) {
   check_options("random", o);
   return {.name = "random",
           .description = "independent uniform tokens: nothing to learn, an alarm for leaks",
@@ -28,18 +28,18 @@ TaskFacts make_random_facts(const RandomOptions& o) {
 
 class Random : public Task {
  public:
-  explicit Random(const RandomOptions& o) : Task(make_random_facts(o)) {}
+  explicit Random(const RandomOptions& o) : Task(make_random_info(o)) {}
 
  private:
   Sequence draw(Generator& g) const override {
-    const auto n = std::size_t(facts().context);
+    const auto n = std::size_t(info().context);
     Sequence s;
     s.targets.resize(n);
-    g.randint(s.targets, 0, facts().classes);
-    s.inputs = {*facts().bos};
+    g.randint(s.targets, 0, info().classes);
+    s.inputs = {*info().bos};
     s.inputs.insert(s.inputs.end(), s.targets.begin(), s.targets.end() - 1);
     s.counted.assign(n, true);
-    s.position_optimal.assign(n, facts().optimal);
+    s.position_optimal.assign(n, info().optimal);
     return s;
   }
 };

@@ -19,7 +19,7 @@ constexpr std::int64_t kBlank = 0, kFirstKey = 1, kFirstValue = 32, kTokens = 64
 
 bool is_key(std::int64_t token) { return token >= kFirstKey && token < kFirstValue; }
 
-TaskFacts make_recall_facts(const RecallOptions& o) {
+TaskInfo make_recall_info(const RecallOptions& o) {
   check_options("recall", o);
   check<ValueError>(o.context >= 3 * o.pairs, "recall", "context ", o.context, " is too short for ",
                     o.pairs, " pairs and a query for each: needs ", 3 * o.pairs, " or more");
@@ -45,7 +45,7 @@ TaskFacts make_recall_facts(const RecallOptions& o) {
 class Recall : public Task {
  public:
   explicit Recall(const RecallOptions& options)
-      : Task(make_recall_facts(options)), options_(options) {}
+      : Task(make_recall_info(options)), options_(options) {}
 
  private:
   // Keys and values are drawn without replacement; each key is asked once, somewhere behind the
@@ -71,17 +71,17 @@ class Recall : public Task {
       s.counted[query] = true;
     }
     s.position_optimal.assign(length, 0.0);
-    s.references = facts().references;
+    s.references = info().references;
     return s;
   }
 
   std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
-    std::vector<std::int64_t> ids = facts().vocabulary.encode(text, "prompt");
+    std::vector<std::int64_t> ids = info().vocabulary.encode(text, "prompt");
     bool pairs = std::ssize(ids) > 2 * options_.pairs;
     for (std::int64_t i = 0; pairs && i < 2 * options_.pairs; i += 2)
       pairs = is_key(ids[std::size_t(i)]) && ids[std::size_t(i) + 1] >= kFirstValue;
     check<ValueError>(
-        pairs, facts().name, "a prompt needs ", options_.pairs,
+        pairs, info().name, "a prompt needs ", options_.pairs,
         " pairs of a key (a-z 0-4) and a value (A-Z 5-9 *), then at least a key, got '", text, "'");
     return ids;
   }

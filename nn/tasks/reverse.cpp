@@ -13,7 +13,7 @@ using namespace autograd;
 
 namespace {
 
-TaskFacts make_facts(const ReverseOptions& o) {
+TaskInfo make_info(const ReverseOptions& o) {
   const std::string name = o.copy ? "copy" : "reverse";
   const std::string n = std::to_string(o.context / 2);
   check_options(name, o, 2);
@@ -35,7 +35,7 @@ TaskFacts make_facts(const ReverseOptions& o) {
 class Reverse : public AnswerTask {
  public:
   explicit Reverse(const ReverseOptions& options)
-      : AnswerTask(make_facts(options), options.context / 2, options.vocabulary),
+      : AnswerTask(make_info(options), options.context / 2, options.vocabulary),
         options_(options) {}
 
  private:

@@ -22,7 +22,7 @@ std::int64_t count_inputs(const SortOptions& o) {
   return std::int64_t(std::pow(double(o.digits), double(sort_length(o))));
 }
 
-TaskFacts make_sort_facts(const SortOptions& o) {
+TaskInfo make_sort_info(const SortOptions& o) {
   check_options("sort", o);
   check<ValueError>(o.context >= 3 && o.context % 2 == 1, "sort", "context ", o.context,
                     ": n tokens and the same sorted need 2 n - 1, such as 11");
@@ -46,8 +46,8 @@ TaskFacts make_sort_facts(const SortOptions& o) {
 
 class Sort : public NumberedTask {
  public:
-  Sort(TaskFacts facts, const SortOptions& o)
-      : NumberedTask(std::move(facts), sort_length(o), count_inputs(o), count_inputs(o) / 4),
+  Sort(TaskInfo info, const SortOptions& o)
+      : NumberedTask(std::move(info), sort_length(o), count_inputs(o), count_inputs(o) / 4),
         digits_(o.digits) {}
 
  private:
@@ -69,8 +69,8 @@ class Sort : public NumberedTask {
 }  // namespace
 
 std::unique_ptr<Task> make_sort(const SortOptions& options) {
-  TaskFacts facts = make_sort_facts(options);  // first: they check the options
-  return std::make_unique<Sort>(std::move(facts), options);
+  TaskInfo info = make_sort_info(options);  // first: they check the options
+  return std::make_unique<Sort>(std::move(info), options);
 }
 
 }  // namespace heed::nn

@@ -98,7 +98,7 @@ Batch make_batch(const std::vector<Sequence>& sequences) {
 }
 
 Batch Task::sample(std::int64_t batch, Generator& g) const {
-  check<ValueError>(batch >= 1, facts_.name, "needs a batch of at least 1 sequence, got ", batch);
+  check<ValueError>(batch >= 1, info_.name, "needs a batch of at least 1 sequence, got ", batch);
   return make_batch(draw_batch(batch, g));
 }
 
@@ -109,7 +109,7 @@ std::vector<Sequence> Task::draw_batch(std::int64_t batch, Generator& g) const {
 }
 
 Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
-  check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, facts_.name,
+  check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, info_.name,
                     "the evaluation set has ", evaluation_size(), " sequences, asked for ", count,
                     " from number ", first, " on");
   std::vector<Sequence> sequences;
@@ -134,8 +134,8 @@ Batch without_padding(Batch one) {
 Batch Task::example(Generator& g) const { return without_padding(make_batch({draw_example(g)})); }
 
 std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
-  std::vector<std::int64_t> ids = facts_.vocabulary.encode(text, "prompt");
-  if (facts_.bos && (ids.empty() || ids[0] != *facts_.bos)) ids.insert(ids.begin(), *facts_.bos);
+  std::vector<std::int64_t> ids = info_.vocabulary.encode(text, "prompt");
+  if (info_.bos && (ids.empty() || ids[0] != *info_.bos)) ids.insert(ids.begin(), *info_.bos);
   return ids;
 }
 
@@ -143,15 +143,15 @@ Batch Task::prompt(const std::string& text) const {
   Sequence s;
   s.inputs = prompt_inputs(text);
   const auto n = std::int64_t(s.inputs.size());
-  check<ValueError>(facts_.endless || n <= facts_.context, facts_.name, "the prompt has ", n,
-                    " tokens with the ones added to it, a sequence has ", facts_.context,
+  check<ValueError>(info_.endless || n <= info_.context, info_.name, "the prompt has ", n,
+                    " tokens with the ones added to it, a sequence has ", info_.context,
                     ": shorten it");
-  check<ValueError>(n >= 1, facts_.name, "the prompt is empty, and the task adds no token to it: ",
-                    "give at least one of ", facts_.vocabulary.summary());
+  check<ValueError>(n >= 1, info_.name, "the prompt is empty, and the task adds no token to it: ",
+                    "give at least one of ", info_.vocabulary.summary());
   s.targets.assign(s.inputs.begin() + 1, s.inputs.end());
   s.targets.push_back(kIgnored);
   for (std::int64_t& target : s.targets) {
-    if (target >= facts_.classes) target = kIgnored;
+    if (target >= info_.classes) target = kIgnored;
     s.counted.push_back(target != kIgnored);
   }
   mark_prompt(s);

@@ -61,7 +61,7 @@ Batch make_batch(const std::vector<Sequence>& sequences);
 Batch without_padding(Batch one);
 
 /// Facts about a task that do not change during a run.
-struct TaskFacts {
+struct TaskInfo {
   std::string name;          ///< "induction"
   std::string description;   ///< one line
   std::string accuracy;      ///< what the accuracy is a fraction of: "repeat tokens right"
@@ -96,7 +96,7 @@ class Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  const TaskFacts& facts() const { return facts_; }
+  const TaskInfo& info() const { return info_; }
 
   /// `batch` training sequences from g; all of them if the task has no more. ValueError unless
   /// batch >= 1.
@@ -124,7 +124,7 @@ class Task {
   Batch prompt(const std::string& text) const;
 
  protected:
-  explicit Task(TaskFacts facts) : facts_(std::move(facts)) {}
+  explicit Task(TaskInfo info) : info_(std::move(info)) {}
 
   /// Returns the input ids of a prompt; by default with BOS in front unless it is typed.
   virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
@@ -140,7 +140,7 @@ class Task {
   /// Narrows `counted`, and drops targets, of a prompt whose targets are all its next tokens.
   virtual void mark_prompt(Sequence&) const {}
 
-  TaskFacts facts_;
+  TaskInfo info_;
 };
 
 /// The names make_task takes, best one first.

@@ -146,7 +146,7 @@ std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 /// train, the rest validate (nanoGPT's shakespeare_char). Or `by_line`: each line is a sequence
 /// that starts and stops with the token \n; the stop counts, padding does not (makemore). A tenth
 /// of the lines, 1000 at most, is held out, drawn with a fixed seed: whatever a run's seed, it is
-/// measured on the same lines. Empty lines are skipped; TaskFacts::note says which others are left
+/// measured on the same lines. Empty lines are skipped; TaskInfo::note says which others are left
 /// out.
 struct TextOptions {
   std::string path;
@@ -165,7 +165,7 @@ struct TextOptions {
 /// IoError unless `path` is a regular file that can be read, of valid UTF-8 and at most 1 GiB;
 /// ValueError if it is too short or no line has answer_after.
 std::unique_ptr<Task> make_text(const TextOptions& options);
-/// Returns the task without its text, from the `data` of its facts: it reads prompts and
+/// Returns the task without its text, from the `data` of its info: it reads prompts and
 /// has no training and no evaluation sequences (ValueError). IoError if `data` lacks a vocabulary.
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options);

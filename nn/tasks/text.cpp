@@ -41,25 +41,25 @@ class TextTask : public FileTask {
   }
 
   std::int64_t evaluation_size() const override {
-    return (all() - cut_ - 1 + facts().context - 1) / facts().context;
+    return (all() - cut_ - 1 + info().context - 1) / info().context;
   }
 
  private:
   std::int64_t all() const { return std::int64_t(tokens().size()); }
 
   Sequence draw(Generator& g) const override {
-    return window(draw_below(cut_ - facts().context, g));
+    return window(draw_below(cut_ - info().context, g));
   }
 
   std::optional<Sequence> held_out(std::int64_t number) const override {
-    return with_ngrams(window(cut_ + number * facts().context));
+    return with_ngrams(window(cut_ + number * info().context));
   }
 
   // Beyond the end of the text, inputs are token 0 and targets ignored: no position sees a later
   // one, so the padding changes nothing.
   Sequence window(std::int64_t start) const {
     Sequence s;
-    for (std::int64_t i = start; i < start + facts().context; ++i) {
+    for (std::int64_t i = start; i < start + info().context; ++i) {
       const auto at = std::size_t(i);
       s.inputs.push_back(i < all() ? tokens()[at] : 0);
       s.targets.push_back(i + 1 < all() ? tokens()[at + 1] : kIgnored);

@@ -31,7 +31,7 @@ double expected_loss(const UrnOptions& o) {
   return total / double(o.context);
 }
 
-TaskFacts make_facts(const UrnOptions& o) {
+TaskInfo make_info(const UrnOptions& o) {
   check_options("urn", o);
   return {.name = "urn",
           .description = "tokens of unknown frequency: count what came, guess what comes",
@@ -50,7 +50,7 @@ TaskFacts make_facts(const UrnOptions& o) {
 
 class Urn : public Task {
  public:
-  explicit Urn(const UrnOptions& options) : Task(make_facts(options)), options_(options) {}
+  explicit Urn(const UrnOptions& options) : Task(make_info(options)), options_(options) {}
 
  private:
   Sequence draw(Generator& g) const override {
@@ -63,7 +63,7 @@ class Urn : public Task {
       while (ball >= balls[color]) ball -= balls[color++];
       s.position_optimal.push_back(-std::log(double(balls[color]) / double(all)));
       ++balls[color];
-      s.inputs.push_back(t == 0 ? *facts().bos : s.targets.back());
+      s.inputs.push_back(t == 0 ? *info().bos : s.targets.back());
       s.targets.push_back(std::int64_t(color));
       s.counted.push_back(true);
     }

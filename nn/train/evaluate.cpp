@@ -27,7 +27,7 @@ struct Sums {
   std::vector<Row> rows;  // of the sequences that have targets
   std::map<std::string, double> references;
   bool knows_optimal = true, knows_positions = true;
-  bool whole_answers = false;  // TaskFacts
+  bool whole_answers = false;  // TaskInfo
 
   void add(const Batch& batch, const Tensor& logits);
   Evaluation means() const;
@@ -102,9 +102,9 @@ Evaluation Sums::means() const {
 
 // Which op turns finite numbers into others: the batch once more, watched.
 std::string trouble_in(const Transformer& model, const Batch& batch) {
-  const FirstNonFinite watch = watch_for_non_finite(model);
+  const FirstNonFinite finder = watch_for_non_finite(model);
   cross_entropy(model(batch.inputs), batch.targets);
-  return watch.text();
+  return finder.text();
 }
 
 }  // namespace
@@ -124,28 +124,28 @@ std::string leak_text(const Evaluation& e) {
 
 // Sequences per forward pass: as many as keep the scores of a layer and the logits, in float64 with
 // a copy or two, near 256 MB. A sequence's loss does not depend on it.
-std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts) {
+std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info) {
   constexpr double kBytes = 256e6, kMost = 64;
-  const auto T = double(facts.context);
+  const auto T = double(info.context);
   const double each =
-      3 * 8 * T * (T * double(model.options.attention.heads) + double(facts.classes));
+      3 * 8 * T * (T * double(model.options.attention.heads) + double(info.classes));
   return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
 }
 
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
-                    const WorkWatch& watch) {
+                    const ProgressCallback& progress) {
   const NoGrad guard;
-  const std::int64_t chunk = evaluation_chunk(model, task.facts());
+  const std::int64_t chunk = evaluation_chunk(model, task.info());
   const std::int64_t size = task.evaluation_size();
   const std::int64_t total = sequences > 0 ? std::min(sequences, size) : size;
   task.prepare_evaluation([&] {
-    if (watch) watch(0, total);
+    if (progress) progress(0, total);
   });
   Sums sums;
-  sums.whole_answers = task.facts().whole_answers;
+  sums.whole_answers = task.info().whole_answers;
   std::string trouble;
   for (std::int64_t first = 0; first < total; first += chunk) {
-    if (watch) watch(first, total);
+    if (progress) progress(first, total);
     const Batch batch = task.evaluation(first, std::min(chunk, total - first));
     sums.add(batch, model(batch.inputs));
     if (trouble.empty() && !std::isfinite(sums.loss)) trouble = trouble_in(model, batch);

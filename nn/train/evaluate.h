@@ -9,7 +9,7 @@
 
 #include "nn/layers/transformer.h"
 #include "nn/tasks/task.h"
-#include "nn/train/work_watch.h"
+#include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
@@ -34,12 +34,12 @@ bool leaks(const Evaluation& e);
 std::string leak_text(const Evaluation& e);
 
 /// Returns how many sequences evaluate() runs at a time.
-std::int64_t evaluation_chunk(const Transformer& model, const TaskFacts& facts);
+std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info);
 
 /// Evaluates the first `sequences` of the task's evaluation set (at most all of it; 0: all), in
 /// eval mode. Draws nothing from any stream: evaluating more or less often changes nothing else.
-/// `watch` receives sequences.
+/// `progress` receives sequences.
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
-                    const WorkWatch& watch = {});
+                    const ProgressCallback& progress = {});
 
 }  // namespace heed::nn

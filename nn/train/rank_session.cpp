@@ -81,7 +81,7 @@ void RankSession::join_equal(Trainer& t, const std::string& build) {
                      rank(), " has ", build, " on ", target,
                      "; choose a target that all machines have, such as avx2");
   std::string run = to_toml(t.config()) + std::to_string(hash_of(t.snapshot()));
-  for (const auto& [key, value] : t.task->facts().data) run += "\n" + key + " " + value;
+  for (const auto& [key, value] : t.task->info().data) run += "\n" + key + " " + value;
   check<RanksDiffer>(all_equal(run), "run",
                      "the processes have other runs than each other: other texts, or other "
                      "directories under one name; a text and a run that is resumed must lie in a "

@@ -73,7 +73,7 @@ std::unique_ptr<Task> saved_task(const RunConfig& config,
     fail<IoError>(config.task, e.what(), "; if it was moved, ", advice);
   }
   // Sequences of another text would mean other characters, or be training data.
-  for (const auto& [key, now] : task->facts().data) {
+  for (const auto& [key, now] : task->info().data) {
     const auto then = data.find(key);
     check<IoError>(then != data.end(), origin, "has no '", key,
                    "'; it was not written by heed train, or is damaged");

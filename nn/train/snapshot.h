@@ -27,7 +27,7 @@ struct Snapshot {
   std::optional<double> best_loss = {};  ///< lowest finite evaluation loss, and its step
   std::int64_t best_step = 0;
   std::string data_stream = {}, dropout_stream = {};  ///< Generator::state()
-  /// Identifies the training data, by name (TaskFacts::data).
+  /// Identifies the training data, by name (TaskInfo::data).
   std::map<std::string, std::string> data = {};
   std::string origin = "the snapshot";  ///< what errors name: the file it was read from
 

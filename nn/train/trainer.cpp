@@ -45,13 +45,13 @@ void fit_batch(RunConfig& config, const Task& task) {
   if (config.batch <= all) return;
   config.batch = all;
   check<ValueError>(all % config.accumulate == 0, "accumulate", config.accumulate,
-                    " does not divide ", all, ", the training sequences of ", task.facts().name,
+                    " does not divide ", all, ", the training sequences of ", task.info().name,
                     ", which are a batch here; lower accumulate");
 }
 
 Transformer model_to_train(RunConfig& config, const Task& task) {
   fit_batch(config, task);
-  check_run_memory(config, std::int64_t(task.facts().vocabulary.size()), task.facts().classes);
+  check_run_memory(config, std::int64_t(task.info().vocabulary.size()), task.info().classes);
   return make_model(config, task);
 }
 
@@ -74,7 +74,7 @@ auto with_invariants(const RunConfig& c, const Transformer& model, std::int64_t 
 
 RunConfig effective(RunConfig config, const Task* own) {
   if (own) {
-    config.task = own->facts().name;
+    config.task = own->info().name;
   } else if (std::string& file = config.lines.empty() ? config.text : config.lines; !file.empty()) {
     config.task = config.lines.empty() ? "text" : "lines";
     file = std::filesystem::absolute(file).lexically_normal().string();
@@ -93,10 +93,10 @@ std::unique_ptr<Task> make_task(const RunConfig& c) {
 
 Transformer make_model(const RunConfig& config, const Task& task) {
   Generator g = stream(config.seed, Stream::kInit);
-  const TaskFacts& facts = task.facts();
-  check<ValueError>(facts.context == config.model.context, "context", "the task ", facts.name,
-                    " has sequences of ", facts.context, " tokens, not ", config.model.context);
-  return make_model(config, std::int64_t(facts.vocabulary.size()), facts.classes, g);
+  const TaskInfo& info = task.info();
+  check<ValueError>(info.context == config.model.context, "context", "the task ", info.name,
+                    " has sequences of ", info.context, " tokens, not ", config.model.context);
+  return make_model(config, std::int64_t(info.vocabulary.size()), info.classes, g);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer& model) {
@@ -143,7 +143,7 @@ Snapshot Trainer::snapshot() const {
   s.history = history_;
   s.best_loss = best_loss_, s.best_step = best_step_;
   s.data_stream = data_.state(), s.dropout_stream = dropout_.state();
-  s.data = task->facts().data;
+  s.data = task->info().data;
   return s;
 }
 
@@ -197,15 +197,15 @@ StepReport Trainer::step(const Batch* fixed) {
     if (ranks_) ranks_->end();
     ranks_ = nullptr;
     std::string what = e.what();
-    const FirstNonFinite watch = watch_for_non_finite(model);
+    const FirstNonFinite finder = watch_for_non_finite(model);
     try {
       loss_and_gradients(fixed);
     } catch (const NumericError& again) {  // what is watched for
       what = again.what();
     }
     rewind();
-    throw NumericError(watch.text().empty() ? what
-                                            : fmt::format("{}; first {}", what, watch.text()));
+    throw NumericError(finder.text().empty() ? what
+                                             : fmt::format("{}; first {}", what, finder.text()));
   } catch (...) {
     rewind();
     throw;
@@ -321,8 +321,8 @@ bool Trainer::evaluated() const {
          !std::isnan(history_.back().eval_loss);
 }
 
-Evaluation Trainer::evaluate(bool all, const WorkWatch& watch) {
-  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, watch);
+Evaluation Trainer::evaluate(bool all, const ProgressCallback& progress) {
+  Evaluation e = nn::evaluate(model, *task, all ? 0 : config_.eval_batch, progress);
   MetricsRow& row = row_of(steps_done);
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);

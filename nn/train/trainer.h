@@ -64,7 +64,7 @@ class Trainer {
   /// Evaluates, remembers the result in the history and the weights if they are the best so far;
   /// a loss that is not finite is never the best.
   /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
-  Evaluation evaluate(bool all, const WorkWatch& watch = {});
+  Evaluation evaluate(bool all, const ProgressCallback& progress = {});
   /// Returns whether the history has an evaluation after the last step.
   bool evaluated() const;
 

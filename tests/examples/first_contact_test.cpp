@@ -47,7 +47,7 @@ std::set<std::string> shown_prompts() {
     prompts.insert(found.begin(), found.end());
   }
   CHECK(in_readme >= 2);
-  const auto in_tasks = matches(make_task("induction")->facts().prompt, "such as ([A-Za-z]+)");
+  const auto in_tasks = matches(make_task("induction")->info().prompt, "such as ([A-Za-z]+)");
   CHECK(!in_tasks.empty());
   prompts.insert(in_tasks.begin(), in_tasks.end());
   return prompts;
@@ -80,14 +80,14 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
   const std::size_t period = period_of(prompt);
   REQUIRE(period < prompt.size());  // else nothing says how it goes on
   const auto ids = trainer.task->prompt(prompt).inputs.to_vector<std::int64_t>();
-  const auto room = trainer.task->facts().context + 1 - std::ssize(ids);
+  const auto room = trainer.task->info().context + 1 - std::ssize(ids);
   const std::int64_t count = std::min<std::int64_t>(40, room);
   std::string right, got;
   for (std::size_t i = prompt.size(); std::ssize(right) < count; ++i) right += prompt[i % period];
   Generator g(1);
   double least = 1;
   generate(trainer.model, ids, count, {.greedy = true}, g, [&](const GeneratedToken& token) {
-    got += trainer.task->facts().vocabulary.label(token.id);
+    got += trainer.task->info().vocabulary.label(token.id);
     least = std::min(least, token.probability);
     return true;
   });
@@ -98,7 +98,7 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
 
 TEST_CASE("README's tour ends where it says") {
   const Trainer& trainer = first_run();
-  const Vocabulary& spelling = trainer.task->facts().vocabulary;
+  const Vocabulary& spelling = trainer.task->info().vocabulary;
   const std::string text = read_file(HEED_SOURCE_DIR "/README.md");
   std::smatch said;
   REQUIRE(std::regex_search(text, said,
@@ -163,7 +163,7 @@ TEST_CASE("README's loss, optimum and accuracy are those of its run, as printed"
 
 TEST_CASE("README's gradients are the induction circuit's") {
   const Trainer& trainer = first_run();
-  const Vocabulary& spelling = trainer.task->facts().vocabulary;
+  const Vocabulary& spelling = trainer.task->info().vocabulary;
   const std::string text = read_file(HEED_SOURCE_DIR "/README.md");
   std::smatch command;
   REQUIRE(std::regex_search(

@@ -28,7 +28,7 @@ inline std::vector<Row> rows_of(const Batch& batch) {
 }
 
 inline std::string text_of(const Task& task, const Ids& ids) {
-  return task.facts().vocabulary.decode(ids);
+  return task.info().vocabulary.decode(ids);
 }
 
 template <class F>

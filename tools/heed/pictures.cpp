@@ -57,18 +57,19 @@ PictureSource source_of(const std::filesystem::path& run, const nn::Transformer&
   return {run, nn::hash_of_tensors(parameters(model))};
 }
 
-std::vector<plot::PngText> png_facts(const PictureSource& source) {
-  std::vector<plot::PngText> facts = {{"Software", "heed " + version_text()},
-                                      {"Command line", typed_command()}};
-  if (!source.run.empty()) facts.push_back({"Run", source.run.string()});
-  if (!source.weights.empty()) facts.push_back({"Weights", source.weights});
-  return facts;
+std::vector<plot::PngText> png_metadata(const PictureSource& source) {
+  std::vector<plot::PngText> metadata = {{"Software", "heed " + version_text()},
+                                         {"Command line", typed_command()}};
+  if (!source.run.empty()) metadata.push_back({"Run", source.run.string()});
+  if (!source.weights.empty()) metadata.push_back({"Weights", source.weights});
+  return metadata;
 }
 
-std::vector<plot::PngText> png_facts(const PictureSource& source, const plot::HeatmapGrid& grid) {
-  std::vector<plot::PngText> facts = png_facts(source);
-  facts.push_back({"Color range", plot::color_range(grid).text(grid)});
-  return facts;
+std::vector<plot::PngText> png_metadata(const PictureSource& source,
+                                        const plot::HeatmapGrid& grid) {
+  std::vector<plot::PngText> metadata = png_metadata(source);
+  metadata.push_back({"Color range", plot::color_range(grid).text(grid)});
+  return metadata;
 }
 
 std::string shortened_tokens(const std::vector<std::string>& labels) {
@@ -136,7 +137,7 @@ std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluat
     alt += fmt::format(" The last evaluation is {:.4f}.", last->loss);
   }
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
-  return plot::encode_png(plot::draw_chart(chart), alt, png_facts(source));
+  return plot::encode_png(plot::draw_chart(chart), alt, png_metadata(source));
 }
 
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
@@ -167,13 +168,13 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
   const nn::RecordedPass pass =
       nn::recorded_pass(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
-  const auto labels = task.facts().vocabulary.labels(inputs.to_vector<std::int64_t>());
+  const auto labels = task.info().vocabulary.labels(inputs.to_vector<std::int64_t>());
   const plot::HeatmapGrid grid = attention_grid(
       pass.at[0], pass.at[1], labels,
-      fmt::format("Where each head looks: {}, after {} training steps{}, on {}", task.facts().name,
+      fmt::format("Where each head looks: {}, after {} training steps{}, on {}", task.info().name,
                   steps, in_run(source), shortened_tokens(labels)));
   return plot::encode_png(plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                          png_facts(source, grid));
+                          png_metadata(source, grid));
 }
 
 void draw_reach(const std::filesystem::path& file, const nn::Causality& causality,
@@ -197,7 +198,7 @@ void draw_reach(const std::filesystem::path& file, const nn::Causality& causalit
   grid.col_axis = "input";
   grid.value_name = "derivative, in decades";
   plot::write_png(file.string(), plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                  png_facts(source, grid));
+                  png_metadata(source, grid));
 }
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Pictures of a run and of its heads, and the facts that every picture of the program keeps in its
-// file.
+// Pictures of a run and of its heads, and the metadata that every picture of the program keeps in
+// its file.
 #pragma once
 
 #include <filesystem>
@@ -30,8 +30,8 @@ PictureSource source_of(const std::filesystem::path& run, const nn::Transformer&
 
 /// The texts of a picture's file beside its description: heed's version, the command line, the
 /// source and, of a heat map, the range of its colors.
-std::vector<plot::PngText> png_facts(const PictureSource& source);
-std::vector<plot::PngText> png_facts(const PictureSource& source, const plot::HeatmapGrid& grid);
+std::vector<plot::PngText> png_metadata(const PictureSource& source);
+std::vector<plot::PngText> png_metadata(const PictureSource& source, const plot::HeatmapGrid& grid);
 
 /// Tokens as part of a title: their beginning, what does not print spelled out.
 std::string shortened_tokens(const std::vector<std::string>& labels);

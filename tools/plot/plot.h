@@ -8,3 +8,6 @@
 #include "tools/plot/image.h"
 #include "tools/plot/png.h"
 #include "tools/plot/text.h"
+
+/// The library heed::plot: heat maps and line charts as PNG files.
+namespace heed::plot {}

@@ -142,18 +142,18 @@ bool begins_as_png(const autograd::InputFile& file) {
 }  // namespace
 
 std::string encode_png(const Image& image, std::string_view alt_text,
-                       const std::vector<PngText>& facts) {
+                       const std::vector<PngText>& metadata) {
   constexpr std::size_t kHeaderEnd = 8 + 25;  // signature and IHDR come first
   std::string texts = text_chunk("Description", alt_text);
-  for (const PngText& fact : facts) texts += text_chunk(fact.keyword, fact.text);
+  for (const PngText& fact : metadata) texts += text_chunk(fact.keyword, fact.text);
   std::string png = encode(image);
   png.insert(kHeaderEnd, texts);
   return png;
 }
 
 void write_png(const std::string& path, const Image& image, std::string_view alt_text,
-               const std::vector<PngText>& facts) {
-  autograd::write_file(path, encode_png(image, alt_text, facts));
+               const std::vector<PngText>& metadata) {
+  autograd::write_file(path, encode_png(image, alt_text, metadata));
 }
 
 bool is_png(const std::string& path) { return begins_as_png(autograd::InputFile(path)); }

@@ -18,14 +18,14 @@ struct PngText {
 };
 
 /// `image` as the bytes of a PNG file with an iTXt chunk "Description", `alt_text`, for readers who
-/// do not see the picture, and one for each of `facts`. Of all texts what does not print is spelled
-/// out (visible_text). ValueError for a keyword of another length.
+/// do not see the picture, and one for each of `metadata`. Of all texts what does not print is
+/// spelled out (visible_text). ValueError for a keyword of another length.
 std::string encode_png(const Image& image, std::string_view alt_text,
-                       const std::vector<PngText>& facts = {});
+                       const std::vector<PngText>& metadata = {});
 
 /// Replaces the file at `path` with that PNG, whole or not at all. IoError names path and cause.
 void write_png(const std::string& path, const Image& image, std::string_view alt_text,
-               const std::vector<PngText>& facts = {});
+               const std::vector<PngText>& metadata = {});
 
 /// What a PNG file says of itself.
 struct PngInfo {

@@ -23,12 +23,12 @@ std::vector<double> largest_by_position(const Tensor& x) {
 
 // With the tokens [begin, end) padding, which no query may read.
 Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin, std::int64_t end,
-                   const std::string& name, const WorkWatch& watch) {
+                   const std::string& name, const ProgressCallback& progress) {
   std::vector<bool> padding(std::size_t(x.size(1)), false);
   std::fill(padding.begin() + begin, padding.begin() + end, true);
   const KeepMask keep(logical_not(from_data(padding, {1, 1, 1, x.size(1)})));
   Reach r = reach([&](const Tensor& e) { return model.forward_embedded(e, {.keep = keep}); }, x,
-                  name, watch);
+                  name, progress);
   r.padding = padding;
   return r;
 }
@@ -38,7 +38,7 @@ constexpr std::int64_t kBatch = 32;
 
 // Sequence s of all has another token at s, the last one of a batch none: what is not equal to the
 // last one's has moved with it.
-Reach cached_reach(const Transformer& model, const Tensor& ids, const WorkWatch& watch) {
+Reach cached_reach(const Transformer& model, const Tensor& ids, const ProgressCallback& progress) {
   const NoGrad guard;
   const std::int64_t length = ids.size(1), vocab = model.options.vocab, half = length / 2;
   const auto own = ids.to_vector<std::int64_t>();
@@ -56,7 +56,7 @@ Reach cached_reach(const Transformer& model, const Tensor& ids, const WorkWatch&
     const Tensor logits = cat({first, second}, 1);
     const Tensor change = slice(logits, 0, 0, count) - slice(logits, 0, count, count + 1);
     for (const double moved : largest_by_position(change)) by_input.push_back(moved);
-    watch(begin + count, length);
+    progress(begin + count, length);
   }
   const Tensor square = from_data(by_input, {length, length});
   return {"with a KV cache", length, transpose(square, 0, 1).to_vector<double>()};
@@ -116,7 +116,7 @@ bool Causality::ok() const {
 }
 
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const std::string& name,
-            const WorkWatch& watch) {
+            const ProgressCallback& progress) {
   check(x.rank() >= 2 && x.size(0) == 1, "causality", "needs an x of [1, T, ...], got ", x.shape());
   const std::int64_t length = x.size(1);
   Generator random(1);
@@ -125,12 +125,13 @@ Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, cons
     const std::int64_t end = std::min(t + kBatch, length);
     for (const double derivative : reach_of_outputs(f, x, arange(double(t), double(end)), random))
       result.values.push_back(derivative);
-    if (watch) watch(end, length);
+    if (progress) progress(end, length);
   }
   return result;
 }
 
-Causality causality(const Transformer& model, std::int64_t length, const WorkWatch& watch) {
+Causality causality(const Transformer& model, std::int64_t length,
+                    const ProgressCallback& progress) {
   const Transformer::Options& o = model.options;
   if (length == 0) length = std::min<std::int64_t>(o.context, 32);
   check<ValueError>(length >= 2 && length <= o.context, "causality", "needs a length of 2 to ",
@@ -142,7 +143,7 @@ Causality causality(const Transformer& model, std::int64_t length, const WorkWat
   constexpr std::int64_t kPasses = 4;
   Causality c;
   const auto of_all = [&](std::int64_t done, std::int64_t) {
-    if (watch) watch(std::ssize(c.runs) * length + done, kPasses * length);
+    if (progress) progress(std::ssize(c.runs) * length + done, kPasses * length);
   };
   c.runs.push_back(padded_reach(model, x, 0, 0, "without padding", of_all));
   c.runs.push_back(

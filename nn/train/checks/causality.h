@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nn/layers/transformer.h"
-#include "nn/train/work_watch.h"
+#include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
@@ -41,9 +41,9 @@ struct Reach {
 
 /// Returns the reach of f at x [1, T, ...], float32 or float64: f maps [B, T, ...] to [B, T, ...]
 /// for any batch size B. Outputs are differentiated 32 at a time, in one backward of as many copies
-/// of x. `watch` receives outputs. ShapeError for another x or result.
+/// of x. `progress` receives outputs. ShapeError for another x or result.
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-            const std::string& name = "f", const WorkWatch& watch = {});
+            const std::string& name = "f", const ProgressCallback& progress = {});
 
 struct Causality {
   std::vector<Reach> runs;
@@ -54,9 +54,10 @@ struct Causality {
 /// its context and 32) random tokens: of a plain pass, of passes whose last or first tokens are
 /// padding, and of a pass in two parts through a KV cache. A cache takes no gradients: there
 /// `values` are the largest changes of logits t when token s alone becomes another one, to the bit.
-/// ValueError for a length below 2 or above the context. `watch` receives the outputs of all
+/// ValueError for a length below 2 or above the context. `progress` receives the outputs of all
 /// passes.
-Causality causality(const Transformer& model, std::int64_t length = 0, const WorkWatch& watch = {});
+Causality causality(const Transformer& model, std::int64_t length = 0,
+                    const ProgressCallback& progress = {});
 
 /// Tries three outputs, at random by `seed`, of min(context, 32) random tokens and returns the
 /// later inputs that their derivatives reach: none in a causal model. NaN is ignored, because it

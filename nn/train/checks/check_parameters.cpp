@@ -51,7 +51,7 @@ autograd::DifferentiableFunction loss_of_parameters(const Transformer& model, co
 
 std::vector<CheckedParameter> check_parameters(const Transformer& model, const Batch& batch,
                                                autograd::GradcheckOptions how, double seconds,
-                                               const WorkWatch& watch) {
+                                               const ProgressCallback& progress) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   const autograd::DifferentiableFunction loss = loss_of_parameters(model, batch);
@@ -61,7 +61,7 @@ std::vector<CheckedParameter> check_parameters(const Transformer& model, const B
   const std::uint64_t seed = how.seed;
   how.dual_entries = how.difference_entries = 1;
   for (std::size_t done = 0; done < values.size() || Clock::now() < end; ++done) {
-    if (watch) watch(std::int64_t(done), std::ssize(values));
+    if (progress) progress(std::int64_t(done), std::ssize(values));
     const std::size_t i = done % values.size();
     const auto loss_of_one = [&](autograd::Args t) {
       std::vector<Tensor> all = values;

@@ -9,7 +9,7 @@
 #include "autograd/check/gradcheck.h"
 #include "nn/layers/transformer.h"
 #include "nn/tasks/task.h"
-#include "nn/train/work_watch.h"
+#include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
@@ -31,10 +31,10 @@ struct CheckedParameter {
 /// Checks that loss in each parameter tensor by itself, in float64: one entry by each oracle and a
 /// random direction through all entries, again and again with other seeds until `seconds` have
 /// passed, one round of all tensors at least. Of `how`, the numbers of entries are not used.
-/// `watch` receives the number of checks done and the number of tensors, before each check.
+/// `progress` receives the number of checks done and the number of tensors, before each check.
 std::vector<CheckedParameter> check_parameters(const Transformer& model, const Batch& batch,
                                                autograd::GradcheckOptions how, double seconds,
-                                               const WorkWatch& watch = {});
+                                               const ProgressCallback& progress = {});
 
 /// Compares that loss and its gradients in float32, on this machine's kernels, with float64.
 autograd::Float32Report check_float32(const Transformer& model, const Batch& batch);

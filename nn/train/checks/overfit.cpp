@@ -27,7 +27,7 @@ double entropy_floor(const Batch& batch) {
   return nats / total;
 }
 
-Overfit overfit_batch(Trainer& t, const std::function<void(const Overfit&)>& watch) {
+Overfit overfit_batch(Trainer& t, const std::function<void(const Overfit&)>& progress) {
   constexpr double kLearned = 1e-3;
   check<autograd::ValueError>(t.config().model.attention.dropout == 0, "`dropout`",
                               t.config().model.attention.dropout,
@@ -38,7 +38,7 @@ Overfit overfit_batch(Trainer& t, const std::function<void(const Overfit&)>& wat
   while (!result.learned && t.steps_done < t.config().steps) {
     result.loss = t.step(&batch).loss;
     result.learned = result.loss - result.least < kLearned;
-    if (watch) watch(result);
+    if (progress) progress(result);
   }
   return result;
 }

@@ -17,7 +17,7 @@ struct Overfit {
 };
 
 /// Steps on one batch, drawn by the seed of the run, until it is learned or config.steps are done.
-/// Dropout must be 0. `watch` is called after each step. ValueError; errors as Trainer::step().
-Overfit overfit_batch(Trainer& trainer, const std::function<void(const Overfit&)>& watch = {});
+/// Dropout must be 0. `progress` is called after each step. ValueError; errors as Trainer::step().
+Overfit overfit_batch(Trainer& trainer, const std::function<void(const Overfit&)>& progress = {});
 
 }  // namespace heed::nn

@@ -30,9 +30,7 @@ class Rehearsal {
   std::int64_t all() const { return all_; }
   std::int64_t some() const { return some_; }
   /// Of an evaluation at once.
-  std::int64_t chunk() const {
-    return std::min(evaluation_chunk(t_.model, t_.task->facts()), all_);
-  }
+  std::int64_t chunk() const { return std::min(evaluation_chunk(t_.model, t_.task->info()), all_); }
 
   /// Of the run's steps those whose invariants are looked at.
   std::int64_t watched_steps() const {

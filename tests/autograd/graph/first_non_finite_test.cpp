@@ -12,29 +12,30 @@ using Catch::Matchers::StartsWith;
 
 TEST_CASE("log of a negative number: op, index, the operand's value there and its name") {
   const Tensor x = leaf({1, -2, 3});
-  FirstNonFinite watch({{"w", x}});
+  FirstNonFinite finder({{"w", x}});
   log(x);
-  CHECK(watch.found());
-  CHECK(watch.text() ==
+  CHECK(finder.found());
+  CHECK(finder.text() ==
         "log [3] float64 is nan at [1]: input 0 (w) [3] float64 is -2 there, -2 to 3");
   log(tensor({0.0}, float64));  // comes later
-  CHECK_THAT(watch.text(), Contains("(w)"));
+  CHECK_THAT(finder.text(), Contains("(w)"));
 }
 
 TEST_CASE("0/0: both operands, broadcast") {
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   const NoGrad guard;  // ops that are not recorded are seen, too
   tensor({{1, 0}, {2, 3}}, float64) / tensor({1, 0}, float64);
-  CHECK_THAT(watch.text(), Contains("div [2, 2] float64 is nan at [0, 1]: input 0 [2, 2] float64 "
-                                    "is 0 there, 0 to 3; input 1 [2] float64 is 0 there, 0 to 1"));
+  CHECK_THAT(finder.text(), Contains("div [2, 2] float64 is nan at [0, 1]: input 0 [2, 2] float64 "
+                                     "is 0 there, 0 to 3; input 1 [2] float64 is 0 there, 0 to 1"));
 }
 
 TEST_CASE("inf - inf in softmax: the infinity's own origin comes first") {
   const Tensor x = tensor({1, 1000}, float64);
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   softmax(exp(x), 0);
-  CHECK_THAT(watch.text(), StartsWith("exp [2] float64 is inf at [1]: input 0 [2] float64 is 1000 "
-                                      "there, 1 to 1000; from it came softmax [2] float64 is nan"));
+  CHECK_THAT(finder.text(),
+             StartsWith("exp [2] float64 is inf at [1]: input 0 [2] float64 is 1000 "
+                        "there, 1 to 1000; from it came softmax [2] float64 is nan"));
   FirstNonFinite given;
   softmax(tensor({1, kInf}, float64), 0);
   CHECK_THAT(given.text(), StartsWith("softmax [2] float64 is nan at ["));
@@ -42,19 +43,19 @@ TEST_CASE("inf - inf in softmax: the infinity's own origin comes first") {
 }
 
 TEST_CASE("an overflow in matmul, and one that has nothing to do with a later NaN") {
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   const Tensor a = full({2, 2}, 1e20, float32);
   const Tensor large = matmul(a, a);
-  CHECK_THAT(watch.text(), StartsWith("matmul [2, 2] float32 is inf at [0, 0]: input 0 [2, 2]"));
-  CHECK_THAT(watch.text(), Contains("1e+20 to 1e+20"));
+  CHECK_THAT(finder.text(), StartsWith("matmul [2, 2] float32 is inf at [0, 0]: input 0 [2, 2]"));
+  CHECK_THAT(finder.text(), Contains("1e+20 to 1e+20"));
   1.0 / large;  // harmless
   sqrt(tensor({-1.0}, float32));
-  CHECK_THAT(watch.text(), StartsWith("sqrt [1] float32 is"));
+  CHECK_THAT(finder.text(), StartsWith("sqrt [1] float32 is"));
 }
 
 TEST_CASE("a vjp that makes other numbers of finite ones, and where its op was called") {
   const Tensor x = leaf({4, 0});
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   Tensor y;
   {
     const NameScope block("blocks.1");
@@ -63,10 +64,10 @@ TEST_CASE("a vjp that makes other numbers of finite ones, and where its op was c
     y = sqrt(x);
   }
   CHECK(NameScope::path().empty());
-  CHECK(!watch.found());
+  CHECK(!finder.found());
   backward(sum(y));
-  CHECK_THAT(watch.text(), StartsWith("blocks.1.mlp: backward of sqrt: div [2] float64 is inf at "
-                                      "[1]: "));
+  CHECK_THAT(finder.text(), StartsWith("blocks.1.mlp: backward of sqrt: div [2] float64 is inf at "
+                                       "[1]: "));
   const Tensor zero = leaf({0});
   FirstNonFinite product;
   backward(sum(sqrt(zero * zero)));  // infinity * 0
@@ -80,25 +81,26 @@ TEST_CASE("a backward kernel, which calls no op, is judged by what it gives") {
   const Tensor y = record(op, {x}, tensor({3, 4}, float64), [](const Vjp&) -> Grads {
     return {tensor({5, std::nan("")}, float64)};
   });
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   grad(y, x, {.grad_output = tensor({6, 7}, float64)});
-  CHECK(watch.text() ==
+  CHECK(finder.text() ==
         "backward of test.kernel: gradient of input 0 [2] float64 is nan at [1]: the gradient of "
         "the result [2] float64 is 7 there, 6 to 7; input 0 [2] float64 is 2 there, 1 to 2");
 }
 
 TEST_CASE("a sum of gradients that overflows is seen") {
   const Tensor x = full({2}, 1e-10, float32).requires_grad_();
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   backward(sum(x * 2e38 + x * 2e38));
-  CHECK_THAT(watch.text(), Contains("add [2] float32 is inf at [0]"));
+  CHECK_THAT(finder.text(), Contains("add [2] float32 is inf at [0]"));
 }
 
 TEST_CASE("what was there before is not an op's fault, but the first to read it is told") {
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   exp(tensor({std::nan(""), 1}, float64));
-  CHECK(!watch.found());
-  CHECK_THAT(watch.text(), StartsWith("exp [2] float64 is nan at [0]: input 0 [2] float64 is nan"));
+  CHECK(!finder.found());
+  CHECK_THAT(finder.text(),
+             StartsWith("exp [2] float64 is nan at [0]: input 0 [2] float64 is nan"));
 }
 
 TEST_CASE("masked scores are meant: no op is at fault, in either form of attention") {
@@ -108,12 +110,12 @@ TEST_CASE("masked scores are meant: no op is at fault, in either form of attenti
   Tensor keep = full({4, 4}, 1, bool8);
   for (int i = 0; i < 4; ++i) keep.mutable_data<bool>()[4 + i] = false;  // a row that sees nothing
   AttentionOptions options{.causal = true, .keep = KeepMask(keep)};
-  FirstNonFinite watch;
+  FirstNonFinite finder;
   backward(sum(attention(q, k, v, options)));
   backward(sum(attention_with_weights(q, k, v, options).output), {.create_graph = true});
   const Tensor hidden = logical_not(keep);
   backward(sum(softmax(masked_fill(matmul(q, mT(k)), hidden, -kInf), -1) * 2.0));
-  CHECK(watch.text() == "");
+  CHECK(finder.text() == "");
 }
 
 TEST_CASE("nobody is watched after the guard, and an inner guard gives back to the outer one") {

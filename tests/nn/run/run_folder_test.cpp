@@ -86,7 +86,7 @@ TEST_CASE("a run on a text needs the text to evaluate and resume, not to generat
   CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
   CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
   const LoadedRun prompts = RunFolder(folder.path()).open("model.safetensors", Use::kPrompts);
-  CHECK(prompts.task->facts().vocabulary == full.task->facts().vocabulary);
+  CHECK(prompts.task->info().vocabulary == full.task->info().vocabulary);
   CHECK(prompts.task->prompt("naïve").inputs.to_vector<std::int64_t>() ==
         full.task->prompt("naïve").inputs.to_vector<std::int64_t>());
   CHECK_THROWS_AS(prompts.task->evaluation(0, 1), ValueError);

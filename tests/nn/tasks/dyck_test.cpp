@@ -45,8 +45,8 @@ TEST_CASE("dyck: the optimum is Bayes over all sequences", "[tasks][dyck]") {
       depth_only += probability * (nats + closed * std::log(3.0)) / 7;
     }
   const auto task = make_dyck(o);
-  REQUIRE(task->facts().optimal == Approx(expected).epsilon(1e-12));
-  REQUIRE(task->facts().references.at("depth, not type") == Approx(depth_only).epsilon(1e-12));
+  REQUIRE(task->info().optimal == Approx(expected).epsilon(1e-12));
+  REQUIRE(task->info().references.at("depth, not type") == Approx(depth_only).epsilon(1e-12));
   Generator g(71);
   const Batch batch = task->sample(500, g);
   const auto rows = rows_of(batch);
@@ -60,7 +60,7 @@ TEST_CASE("dyck: the optimum is Bayes over all sequences", "[tasks][dyck]") {
 
 TEST_CASE("dyck: known constants", "[tasks][dyck]") {
   const auto optimal = [](std::int64_t types, std::int64_t depth, std::int64_t T) {
-    return make_dyck({.types = types, .depth = depth, .context = T})->facts().optimal;
+    return make_dyck({.types = types, .depth = depth, .context = T})->info().optimal;
   };
   REQUIRE(optimal(2, 3, 48) == Approx(0.811881).margin(5e-7));
   REQUIRE(optimal(4, 4, 48) == Approx(1.234668).margin(5e-7));
@@ -76,11 +76,11 @@ TEST_CASE("dyck: known constants", "[tasks][dyck]") {
 
 TEST_CASE("dyck: prompts count what closes", "[tasks][dyck]") {
   const auto task = make_task("dyck");
-  REQUIRE(task->facts().vocabulary.size() == 9);
+  REQUIRE(task->info().vocabulary.size() == 9);
   const Row row = rows_of(task->prompt("([]{"))[0];
   REQUIRE(text_of(*task, row.inputs) == "^([]{");
   REQUIRE(row.counted == std::vector<bool>{false, false, true, false, false});
-  REQUIRE(make_dyck({.types = 8})->facts().vocabulary.size() == 17);
+  REQUIRE(make_dyck({.types = 8})->info().vocabulary.size() == 17);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_CASE("induction: the optimum is Bayes over all sequences", "[tasks][inducti
       total += probability;
     }
   REQUIRE(total == Approx(1));
-  REQUIRE(task->facts().optimal == Approx(expected).epsilon(1e-12));
+  REQUIRE(task->info().optimal == Approx(expected).epsilon(1e-12));
 
   Generator g(3);
   const Batch batch = task->sample(200, g);
@@ -85,14 +85,14 @@ TEST_CASE("induction: the optimum is Bayes over all sequences", "[tasks][inducti
 }
 
 TEST_CASE("induction: expectations", "[tasks][induction]") {
-  const TaskFacts from_12 = make_induction({.periods = {12, 24}})->facts();
+  const TaskInfo from_12 = make_induction({.periods = {12, 24}})->info();
   REQUIRE(from_12.optimal == Approx(1.217479).margin(5e-7));
   REQUIRE(from_12.references.at("copy-only") == Approx(1.371854).margin(5e-7));
   const auto task = make_task("induction");
-  REQUIRE(task->facts().optimal == Approx(0.951870).margin(5e-7));
-  const double copy = task->facts().references.at("copy-only");
+  REQUIRE(task->info().optimal == Approx(0.951870).margin(5e-7));
+  const double copy = task->info().references.at("copy-only");
   REQUIRE(copy == Approx(14.5 * std::log(32.0) / 48).epsilon(1e-12));  // mean P is 13.5
-  REQUIRE(make_task("induction", 26)->facts().context == 26);
+  REQUIRE(make_task("induction", 26)->info().context == 26);
   REQUIRE(error_of([] { make_task("induction", 25); }) ==
           "induction: context 25 is too short for blocks of up to 24 tokens to repeat: needs 26 or "
           "more");

@@ -42,13 +42,13 @@ std::string text_error(const TextOptions& options) {
 TEST_CASE("a line starts and stops with a newline, the stop counts, padding does not", "[lines]") {
   const File file("\nab\r\n\nabc\nb\n" + numbers(7) + "last");
   const auto task = make_text({.path = file.path(), .context = 6, .by_line = true});
-  const Vocabulary& v = task->facts().vocabulary;
+  const Vocabulary& v = task->info().vocabulary;
   CHECK(v.symbols()[0] == "\n");
   CHECK(v.summary() == "\\n 0-6 a b c l s t");  // no \r
-  CHECK(task->facts().bos == 0);
-  CHECK(task->facts().stop == 0);
-  CHECK(!task->facts().endless);
-  CHECK(task->facts().note.empty());
+  CHECK(task->info().bos == 0);
+  CHECK(task->info().stop == 0);
+  CHECK(!task->info().endless);
+  CHECK(task->info().note.empty());
   CHECK(task->evaluation_size() == 1);  // 11 lines
   Generator g(1);
   std::map<std::string, Row> seen;
@@ -100,9 +100,9 @@ TEST_CASE("after the mark only the answer counts, and whole answers are right or
   const TextOptions options{
       .path = file.path(), .context = 10, .by_line = true, .answer_after = "="};
   const auto task = make_text(options);
-  CHECK(task->facts().whole_answers);
-  CHECK(task->facts().accuracy == "whole answers right");
-  CHECK(task->facts().note ==
+  CHECK(task->info().whole_answers);
+  CHECK(task->info().accuracy == "whole answers right");
+  CHECK(task->info().note ==
         "1 of 27 lines are longer than 9 tokens (context less the stop) and left out; `context` "
         "21 takes all; 1 of 27 lines have no '=' and are left out");
   Generator g(2);
@@ -111,15 +111,14 @@ TEST_CASE("after the mark only the answer counts, and whole answers are right or
     std::string counted;
     for (std::size_t t = 0; t < row.targets.size(); ++t) {
       CHECK((row.targets[t] != kIgnored) == row.counted[t]);
-      if (row.counted[t])
-        counted += task->facts().vocabulary.symbols()[std::size_t(row.targets[t])];
+      if (row.counted[t]) counted += task->info().vocabulary.symbols()[std::size_t(row.targets[t])];
     }
     CHECK(counted == line.substr(line.find('=') + 1) + "\n");
   }
   const Batch prompt = task->prompt("3+4=12");
   CHECK(prompt.targets.to_vector<std::int64_t>() ==
-        Ids{kIgnored, kIgnored, kIgnored, kIgnored, task->facts().vocabulary.encode("1")[0],
-            task->facts().vocabulary.encode("2")[0], kIgnored});
+        Ids{kIgnored, kIgnored, kIgnored, kIgnored, task->info().vocabulary.encode("1")[0],
+            task->info().vocabulary.encode("2")[0], kIgnored});
 }
 
 TEST_CASE("words are restorable, the rarest are unknown", "[lines][words]") {
@@ -128,13 +127,13 @@ TEST_CASE("words are restorable, the rarest are unknown", "[lines][words]") {
   for (int i = 0; i < 30; ++i) long_text += text;
   const File file(long_text);
   const auto task = make_text({.path = file.path(), .context = 8, .unit = Unit::kWord});
-  const Vocabulary& v = task->facts().vocabulary;
+  const Vocabulary& v = task->info().vocabulary;
   CHECK(v.decode(v.encode(long_text)) == long_text);
   CHECK(v.encode(" to be,  or").size() == 4);  // " to", " be,", " ", " or"
   CHECK(v.symbols()[0] == " to");              // the most frequent
   CHECK(!v.find(kUnknown));
-  CHECK(task->facts().note.empty());
-  const auto kept = vocabulary_of(task->facts().data, Unit::kWord);
+  CHECK(task->info().note.empty());
+  const auto kept = vocabulary_of(task->info().data, Unit::kWord);
   CHECK(kept == v);
 
   const Corpus corpus =
@@ -230,12 +229,12 @@ TEST_CASE("among words the mark ends one, and <unk> is none", "[lines]") {
       std::string counted;
       for (std::size_t t = 0; t < row.targets.size(); ++t)
         if (row.counted[t])
-          counted += task->facts().vocabulary.symbols()[std::size_t(row.targets[t])];
+          counted += task->info().vocabulary.symbols()[std::size_t(row.targets[t])];
       CHECK((counted == " 7 8\n" || (mark == "=" && counted == "\n")));
     }
-    CHECK(task->facts().note.find(mark == "="
-                                      ? "20 of 31 lines have no word that ends in '=' and are"
-                                      : "21 of 31 lines have no word that ends in ':' and are") !=
+    CHECK(task->info().note.find(mark == "="
+                                     ? "20 of 31 lines have no word that ends in '=' and are"
+                                     : "21 of 31 lines have no word that ends in ':' and are") !=
           std::string::npos);
   }
   options.answer_after = "k", options.max_words = 10;  // of <unk> alone
@@ -254,7 +253,7 @@ TEST_CASE("a text may have 65,536 different characters, and no more", "[lines][t
   add(1 << 16);
   const File most(text);
   const auto task = make_text({.path = most.path(), .context = 4, .ngrams = 5});
-  CHECK(task->facts().classes == 1 << 16);
+  CHECK(task->info().classes == 1 << 16);
   const Batch batch = task->evaluation(0, 2);
   CHECK(batch.references.at("5-gram").size() == 2);
   CHECK(std::isfinite(batch.references.at("5-gram")[0]));

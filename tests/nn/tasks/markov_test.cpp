@@ -60,13 +60,13 @@ TEST_CASE("markov: the optimum is Bayes over all paths", "[tasks][markov]") {
     if (path.size() == kLength)
       expected += probability * (bayes_nats(mass, path) - std::log(2.0)) / double(kLength - 1);
   const auto task = make_markov({.context = std::int64_t(kLength) - 1});
-  REQUIRE(task->facts().optimal == Approx(expected).epsilon(1e-12));
-  REQUIRE(task->facts().references.at("unigram rule") == Approx(unigram).epsilon(1e-12));
+  REQUIRE(task->info().optimal == Approx(expected).epsilon(1e-12));
+  REQUIRE(task->info().references.at("unigram rule") == Approx(unigram).epsilon(1e-12));
 }
 
 TEST_CASE("markov: a known table, by the same sum in another order", "[tasks][markov]") {
   // Differences of t * mean over 1 .. t are the losses by position.
-  const auto mean_to = [](std::int64_t T) { return make_markov({.context = T})->facts().optimal; };
+  const auto mean_to = [](std::int64_t T) { return make_markov({.context = T})->info().optimal; };
   const auto at = [&](std::int64_t t) {
     return double(t) * mean_to(t) - (t > 1 ? double(t - 1) * mean_to(t - 1) : 0);
   };
@@ -79,7 +79,7 @@ TEST_CASE("markov: a known table, by the same sum in another order", "[tasks][ma
   REQUIRE(at(50) == Approx(0.498537).margin(5e-7));
   REQUIRE(mean_to(64) == Approx(0.521954).margin(5e-7));
   REQUIRE(mean_to(100) == Approx(0.511236).margin(5e-7));
-  REQUIRE(make_task("markov")->facts().references.at("unigram rule") ==
+  REQUIRE(make_task("markov")->info().references.at("unigram rule") ==
           Approx(0.582).margin(1e-3));  // Monte Carlo of 200,000 chains
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("markov: expectations of three symbols", "[tasks][markov]") {
   REQUIRE(mean(three.optimal) == Approx(0.886).margin(1e-3 + 4 * standard_error(three.optimal)));
   REQUIRE(mean(three.references.at("unigram rule")) ==
           Approx(1.008).margin(1e-3 + 4 * standard_error(three.references.at("unigram rule"))));
-  REQUIRE(std::isnan(make_markov({.symbols = 3})->facts().optimal));
+  REQUIRE(std::isnan(make_markov({.symbols = 3})->info().optimal));
   REQUIRE_THROWS_AS(make_markov({.symbols = 1}), ValueError);
   REQUIRE_THROWS_AS(make_markov({.context = 0}), ValueError);
 }

@@ -42,7 +42,7 @@ TEST_CASE("modadd: every sum is on one side, batches do not repeat", "[tasks][mo
   double known = 0;
   for (const auto& [a, b] : test) known += train.contains({b, a});
   const double f = 1404.0 / 2809, plateau = f * 52 / 53;
-  REQUIRE(task->facts().accuracy_references.at("sums and their mirrors known") ==
+  REQUIRE(task->info().accuracy_references.at("sums and their mirrors known") ==
           Approx(0.4906).margin(5e-5));
   REQUIRE(known / double(test.size()) ==
           Approx(plateau).margin(4 * std::sqrt(0.25 / double(test.size()))));
@@ -58,7 +58,7 @@ TEST_CASE("modadd: unordered pairs keep a + b and b + a together", "[tasks][moda
   REQUIRE(train.size() + test.size() == 121);
   for (const auto& [a, b] : train) REQUIRE(train.contains({b, a}));
   for (const auto& [a, b] : test) REQUIRE(test.contains({b, a}));
-  REQUIRE(task->facts().accuracy_references.empty());
+  REQUIRE(task->info().accuracy_references.empty());
 }
 
 TEST_CASE("modadd: numbers have a character each, and a prompt has two", "[tasks][modadd]") {
@@ -70,7 +70,7 @@ TEST_CASE("modadd: numbers have a character each, and a prompt has two", "[tasks
   REQUIRE(rows_of(task->prompt("3k="))[0].inputs == row.inputs);
   for (const char* wrong : {"3", "", "3k=n", "3=", "="})
     REQUIRE_THROWS_AS(task->prompt(wrong), ValueError);
-  REQUIRE(make_modadd({.modulus = 119})->facts().vocabulary.size() == 120);
+  REQUIRE(make_modadd({.modulus = 119})->info().vocabulary.size() == 120);
   REQUIRE(make_modadd({.modulus = 113, .train_share = 0.3})->evaluation_size() == 12769 - 3830);
   REQUIRE_THROWS_AS(make_modadd({.modulus = 120}), ValueError);
   REQUIRE_THROWS_AS(make_modadd({.modulus = 2, .train_share = 0.1}), ValueError);

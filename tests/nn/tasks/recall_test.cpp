@@ -50,9 +50,9 @@ TEST_CASE("recall: each key has a value, and is asked once", "[tasks][recall]") 
 
 TEST_CASE("recall: the plateau of who knows the values but not whose", "[tasks][recall]") {
   const auto task = make_task("recall");
-  REQUIRE(task->facts().optimal == 0);
-  REQUIRE(task->facts().references.at("values unbound") == Approx(2.0794).margin(5e-5));
-  REQUIRE(task->facts().accuracy_references.at("values unbound") == 0.125);
+  REQUIRE(task->info().optimal == 0);
+  REQUIRE(task->info().references.at("values unbound") == Approx(2.0794).margin(5e-5));
+  REQUIRE(task->info().accuracy_references.at("values unbound") == 0.125);
   // By play: guess one of the eight values; score and probability of the right one.
   Generator g(52), guess(53);
   double right = 0, asked = 0, nats = 0;
@@ -68,7 +68,7 @@ TEST_CASE("recall: the plateau of who knows the values but not whose", "[tasks][
       asked += 1;
     }
   REQUIRE(right / asked == Approx(0.125).margin(4 * std::sqrt(0.125 * 0.875 / asked)));
-  REQUIRE(nats / asked == Approx(task->facts().references.at("values unbound")).epsilon(1e-12));
+  REQUIRE(nats / asked == Approx(task->info().references.at("values unbound")).epsilon(1e-12));
 }
 
 TEST_CASE("recall: prompts, and what it refuses", "[tasks][recall]") {
@@ -86,7 +86,7 @@ TEST_CASE("recall: prompts, and what it refuses", "[tasks][recall]") {
             "recall: a prompt needs 8 pairs of a key (a-z 0-4) and a value (A-Z 5-9 *), then at "
             "least a key, got '" +
                 wrong + "'");
-  REQUIRE(make_recall({.pairs = 3, .context = 9})->facts().context == 9);
+  REQUIRE(make_recall({.pairs = 3, .context = 9})->info().context == 9);
   REQUIRE_THROWS_AS(make_recall({.pairs = 3, .context = 8}), ValueError);
   REQUIRE_THROWS_AS(make_recall({.pairs = 0}), ValueError);
   REQUIRE_THROWS_AS(make_recall({.pairs = 32, .context = 200}), ValueError);

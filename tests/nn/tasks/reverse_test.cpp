@@ -11,8 +11,8 @@ using namespace heed::nn::testing;
 TEST_CASE("reverse and copy", "[tasks][reverse]") {
   for (const bool copy : {false, true}) {
     const auto task = make_task(copy ? "copy" : "reverse");
-    REQUIRE(task->facts().context == 32);
-    REQUIRE(task->facts().optimal == 0);
+    REQUIRE(task->info().context == 32);
+    REQUIRE(task->info().optimal == 0);
     Generator g(31);
     std::map<std::string, int> seen;
     for (const Row& row : rows_of(task->sample(500, g))) {
@@ -37,10 +37,10 @@ TEST_CASE("reverse and copy", "[tasks][reverse]") {
     REQUIRE(answered.targets.back() == kIgnored);
     REQUIRE((answered.counted[16] && answered.counted[18] && !answered.counted[19]));
     REQUIRE(error_of([&] { task->prompt("abc"); }) ==
-            task->facts().name + ": a prompt needs exactly 16 tokens before the |, got 3");
+            task->info().name + ": a prompt needs exactly 16 tokens before the |, got 3");
     REQUIRE_THROWS_AS(task->prompt(letters + "|" + letters), ValueError);  // 33 tokens
   }
-  REQUIRE(make_task("copy", 8)->facts().context == 8);
+  REQUIRE(make_task("copy", 8)->info().context == 8);
   REQUIRE(error_of([] { make_task("reverse", 9); }) ==
           "reverse: context 9 is odd: needs an even one, half for the tokens and half for the "
           "answer");

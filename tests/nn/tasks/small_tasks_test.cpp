@@ -35,8 +35,8 @@ Seen seen(const Task& task, int draws) {
 // optimum is 0.
 void check_determined(const Task& task, const std::set<std::string>& sequences,
                       std::size_t answer) {
-  CHECK(task.facts().optimal == 0);
-  CHECK(task.facts().whole_answers);
+  CHECK(task.info().optimal == 0);
+  CHECK(task.info().whole_answers);
   std::map<std::string, std::set<char>> next;
   for (const std::string& s : sequences)
     for (std::size_t t = s.size() - answer; t < s.size(); ++t) next[s.substr(0, t)].insert(s[t]);
@@ -125,14 +125,14 @@ TEST_CASE("parity and majority, by flipping and by sorting", "[tasks]") {
       CHECK(text[8] == (name == "parity" ? (odd ? '1' : '0') : bits[3]));
     }
     check_determined(*task, s.train, 1);
-    CHECK(task->facts().references.at("guessing") == Approx(std::log(2.0)));
+    CHECK(task->info().references.at("guessing") == Approx(std::log(2.0)));
     CHECK(task->prompt("0110100").inputs.numel() == 8);
   }
   // Guessing is all there is without the answer: half of the inputs have either.
   int ones = 0;
   for (const std::string& text : seen(*make_task("parity", 8), 4000).train) ones += text[8] == '1';
   CHECK(ones == 64);
-  CHECK(make_task("parity")->facts().context == 25);
+  CHECK(make_task("parity")->info().context == 25);
   CHECK(error_of([] { make_task("majority", 9); }).find("needs an even context") !=
         std::string::npos);
 }
@@ -145,7 +145,7 @@ TEST_CASE("random: each token is as likely after every other, so the optimum is 
     for (std::int64_t b = 0; b < 4; ++b)
       for (std::int64_t c = 0; c < 4; ++c) add_sequence(mass, {a, b, c}, 1.0 / 64);
   CHECK(bayes_nats(mass, {3, 0, 0}) / 3 == Approx(std::log(4.0)).epsilon(1e-14));
-  CHECK(task->facts().optimal == Approx(bayes_nats(mass, {1, 2, 3}) / 3).epsilon(1e-14));
+  CHECK(task->info().optimal == Approx(bayes_nats(mass, {1, 2, 3}) / 3).epsilon(1e-14));
   Generator g(5);
   std::map<std::string, int> drawn;
   const int draws = 6400;

@@ -15,7 +15,7 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
   for (const std::string& name : task_names()) {
     INFO(name);
     const auto task = make_task(name);
-    const TaskFacts& f = task->facts();
+    const TaskInfo& f = task->info();
     REQUIRE(f.name == name);
     Generator g(1);
     const Batch batch = task->sample(7, g);
@@ -68,7 +68,7 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
 
 TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
   const auto task = make_task("induction");
-  const Vocabulary& v = task->facts().vocabulary;
+  const Vocabulary& v = task->info().vocabulary;
   REQUIRE(v.summary() == "a-z A-F ^");
   REQUIRE(v.size() == 33);
   Generator g(41);
@@ -99,7 +99,7 @@ TEST_CASE("what is drawn has the expectations that the task states", "[tasks]") 
   std::set<std::string> unstated;
   for (const std::string& name : task_names()) {
     const auto task = make_task(name);
-    const TaskFacts& f = task->facts();
+    const TaskInfo& f = task->info();
     Generator g(62);
     const Batch batch = task->sample(std::min<std::int64_t>(4000, task->training_size()), g);
     const auto check = [&](const std::string& what, const std::vector<double>& values,
@@ -161,8 +161,8 @@ TEST_CASE("a task's parameters are settings of one table", "[tasks]") {
           TaskParameters{{"periods", "5..9"}, {"vocabulary", "32"}});
   REQUIRE(complete_parameters("induction", {{"vocabulary", "007"}, {"periods", "3..4"}})
               .at("vocabulary") == "7");
-  REQUIRE(make_task("urn", {}, {{"colors", "5"}})->facts().classes == 5);
-  REQUIRE(make_task("copy", {}, {{"vocabulary", "5"}})->facts().classes == 5);
+  REQUIRE(make_task("urn", {}, {{"colors", "5"}})->info().classes == 5);
+  REQUIRE(make_task("copy", {}, {{"vocabulary", "5"}})->info().classes == 5);
   const std::string help = find_setting(settings, "task-vocabulary")->description();
   REQUIRE(help.find("induction: 2 to 52, default 32") != std::string::npos);
   REQUIRE(help.find("reverse and copy: 1 to 52, default 16") != std::string::npos);
@@ -190,7 +190,7 @@ TEST_CASE("the optimum by position has the sequence's optimum as its mean", "[ta
   for (const std::string& name : task_names()) {
     INFO(name);
     const auto task = make_task(name);
-    if (std::isnan(task->facts().optimal)) continue;
+    if (std::isnan(task->info().optimal)) continue;
     Generator g(2);
     const Batch batch = task->sample(50, g);
     const auto rows = rows_of(batch);

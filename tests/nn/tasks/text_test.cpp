@@ -70,13 +70,13 @@ TEST_CASE("a text is split, numbered and cut into windows", "[text]") {
   content = "é" + content + "€";
   const File file(content);
   const auto task = make_text({.path = file.path(), .context = 3});
-  const Vocabulary& v = task->facts().vocabulary;
+  const Vocabulary& v = task->info().vocabulary;
   REQUIRE(v.symbols().size() == 12);
   REQUIRE(v.symbols()[0] == "a");
   REQUIRE(v.symbols()[10] == "é");
   REQUIRE(v.symbols()[11] == "€");
-  REQUIRE(task->facts().classes == 12);
-  REQUIRE(std::isnan(task->facts().optimal));
+  REQUIRE(task->info().classes == 12);
+  REQUIRE(std::isnan(task->info().optimal));
   const Ids all = v.encode(content);
   REQUIRE(all.size() == 37);
   REQUIRE(v.decode(all) == content);
@@ -229,11 +229,11 @@ TEST_CASE("tiny shakespeare", "[text]") {
     return;
   }
   const auto task = make_text({.path = path.string(), .context = 64});
-  const Vocabulary& v = task->facts().vocabulary;
+  const Vocabulary& v = task->info().vocabulary;
   REQUIRE(v.size() == 65);
   REQUIRE(v.summary() == "\\n space ! $ & ' , - . 3 : ; ? A-Z a-z");
   REQUIRE(v.encode("\n z") == Ids{0, 1, 64});
-  REQUIRE(contains(task->facts().description, "1115394 characters"));
+  REQUIRE(contains(task->info().description, "1115394 characters"));
   // The split, by the validation part: all its predictions, each once.
   std::int64_t predictions = 0;
   Ids validation;

@@ -53,7 +53,7 @@ TEST_CASE("urn: the optimum is Bayes by integration over the simplex", "[tasks][
   double expected = 0;
   for (const auto& [y, probability] : mass)
     if (y.size() == 4) expected += probability * bayes_nats(mass, y) / 4;
-  REQUIRE(task->facts().optimal == Approx(expected).epsilon(1e-6));
+  REQUIRE(task->info().optimal == Approx(expected).epsilon(1e-6));
   Generator g(22);
   const Batch batch = task->sample(300, g);
   const auto rows = rows_of(batch);
@@ -63,7 +63,7 @@ TEST_CASE("urn: the optimum is Bayes by integration over the simplex", "[tasks][
 
 TEST_CASE("urn: expectations", "[tasks][urn]") {
   const auto optimal = [](std::int64_t k, std::int64_t T) {
-    return make_urn({.colors = k, .context = T})->facts().optimal;
+    return make_urn({.colors = k, .context = T})->info().optimal;
   };
   REQUIRE(optimal(3, 64) == Approx(0.8794).margin(5e-5));
   REQUIRE(optimal(2, 100) == Approx(0.51900).margin(5e-6));

@@ -104,7 +104,7 @@ TEST_CASE("config.toml keeps the parameters of its own task") {
   c.task_parameters["colors"] = "7";
   const RunConfig back = from_toml(to_toml(c));
   CHECK(back.task_parameters == TaskParameters{{"colors", "7"}});
-  CHECK(make_task(back)->facts().classes == 7);
+  CHECK(make_task(back)->info().classes == 7);
   c.task = "reverse";
   CHECK_THROWS_WITH(validate(c), Catch::Matchers::Equals(
                                      "`task-colors`: the task reverse does not have it; urn has"));

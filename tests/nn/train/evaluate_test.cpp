@@ -11,12 +11,12 @@ using namespace heed::nn;
 // Random bits, of which an answer is the first two; half of the sequences have none.
 class Bits : public Task {
  public:
-  explicit Bits(bool whole_answers) : Task(facts_of(whole_answers)) {}
+  explicit Bits(bool whole_answers) : Task(info_of(whole_answers)) {}
   std::int64_t evaluation_size() const override { return 100; }
 
  private:
-  static TaskFacts facts_of(bool whole_answers) {
-    TaskFacts f;
+  static TaskInfo info_of(bool whole_answers) {
+    TaskInfo f;
     f.name = "bits", f.vocabulary = Vocabulary::of("01"), f.classes = 2, f.context = 4;
     f.whole_answers = whole_answers;
     return f;

@@ -12,14 +12,14 @@ using namespace heed::nn::testing;
 using heed::testing::Folder;
 
 // 0 1 2 3 4 0 1 ..., from anywhere on.
-TaskFacts facts_of() {
-  TaskFacts f;
+TaskInfo info_of() {
+  TaskInfo f;
   f.name = "counting", f.vocabulary = Vocabulary::of("01234"), f.classes = 5, f.context = 8;
   return f;
 }
 class Counting : public Task {
  public:
-  Counting() : Task(facts_of()) {}
+  Counting() : Task(info_of()) {}
 
  private:
   Sequence draw(Generator& g) const override {

@@ -55,7 +55,7 @@ void check_circuit(const Trained& t) {
   CHECK(induction >= 0.85);
   CHECK(best(s, 0, &HeadReport::induction) < 0.3);
   // As heed study --of diff:c-d.
-  const Vocabulary& spelling = t.trainer.task->facts().vocabulary;
+  const Vocabulary& spelling = t.trainer.task->info().vocabulary;
   const std::int64_t c = spelling.encode("c")[0], d = spelling.encode("d")[0];
   const auto difference = [&](const std::string& prompt) {
     const Batch one = t.trainer.task->prompt(prompt);

@@ -27,8 +27,8 @@ nn::OverTime six_heads() {
   return study;
 }
 
-nn::TaskFacts facts() {
-  nn::TaskFacts f;
+nn::TaskInfo info() {
+  nn::TaskInfo f;
   f.name = "toy", f.accuracy = "all right";
   return f;
 }
@@ -41,7 +41,7 @@ const plot::LineChart* panel(const plot::ChartStack& stack, const std::string& b
 }
 
 TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, the fall marked") {
-  const plot::ChartStack stack = over_time_chart(six_heads(), facts(), "run-1");
+  const plot::ChartStack stack = over_time_chart(six_heads(), info(), "run-1");
   CHECK(stack.panels.size() == 9);
   CHECK(stack.title.starts_with("toy, run-1"));
   CHECK(stack.caption.find("all right") != std::string::npos);
@@ -72,7 +72,7 @@ TEST_CASE("over_time.png leaves out what has no value anywhere, one head is draw
     m.heads[0].induction = NAN;
     m.loss = 1, m.counted_loss = NAN;
   }
-  const plot::ChartStack stack = over_time_chart(study, facts(), "run-1");
+  const plot::ChartStack stack = over_time_chart(study, info(), "run-1");
   CHECK_FALSE(panel(stack, "induction score"));
   CHECK(stack.panels.size() == 8);
   CHECK(panel(stack, "loss")->hlines.empty());

@@ -1,6 +1,6 @@
-// The pictures of a study: drawn from its arrays alone, what the mask hides told apart, their facts
-// in the file. And those that README shows, pixel by pixel: examples/NAME.safetensors holds the
-// arrays of examples/NAME.png. After a change of how they are drawn, draw them anew:
+// The pictures of a study: drawn from its arrays alone, what the mask hides told apart, their
+// metadata in the file. And those that README shows, pixel by pixel: examples/NAME.safetensors
+// holds the arrays of examples/NAME.png. After a change of how they are drawn, draw them anew:
 // HEED_REDRAW=1 build/release/tests/heed_tests "[readme_pictures]"
 #include "tools/heed/study/study_pictures.h"
 
@@ -52,9 +52,9 @@ std::vector<Tensor> layers_of(const nn::SafeTensors& file, std::string_view name
 }
 
 StudyWords words_of(const nn::SafeTensors& file) {
-  const auto& facts = file.metadata;
-  StudyWords words{facts.at("run"), facts.at("task"), facts.at("objective_words"), {}};
-  const nn::Json labels = nn::Json::parse(facts.at("labels"));
+  const auto& metadata = file.metadata;
+  StudyWords words{metadata.at("run"), metadata.at("task"), metadata.at("objective_words"), {}};
+  const nn::Json labels = nn::Json::parse(metadata.at("labels"));
   for (const nn::Json& label : labels.items()) words.tokens.push_back(label.text());
   return words;
 }
@@ -113,15 +113,15 @@ TEST_CASE("pictures from the stored arrays are those that were drawn, and tell w
     CHECK(head.panels[0].values == grid.panels[2].values);
     CHECK(head.title.find("run first, on ^abc␣é") != std::string::npos);
 
-    std::map<std::string, std::string> facts;
+    std::map<std::string, std::string> metadata;
     for (const plot::PngText& t : plot::read_png_info(folder / (view + ".png")).texts)
-      facts[t.keyword] = t.text;
-    CHECK(facts["Description"] == "made up: " + grid.title + ". " + grid.caption);
-    CHECK(facts["Software"].starts_with("heed "));
-    CHECK(facts["Run"] == "runs/first");
-    CHECK(facts["Weights"] == "crc32c 01234567");
-    CHECK(facts["Color range"] == plot::color_range(grid).text(grid));
-    CHECK(facts.contains("Command line"));
+      metadata[t.keyword] = t.text;
+    CHECK(metadata["Description"] == "made up: " + grid.title + ". " + grid.caption);
+    CHECK(metadata["Software"].starts_with("heed "));
+    CHECK(metadata["Run"] == "runs/first");
+    CHECK(metadata["Weights"] == "crc32c 01234567");
+    CHECK(metadata["Color range"] == plot::color_range(grid).text(grid));
+    CHECK(metadata.contains("Command line"));
   }
 }
 
@@ -184,9 +184,9 @@ TEST_CASE("README's pictures are those of their arrays, pixel by pixel", "[readm
             : attention_grid(layers_of(stored, "hook_pattern"), scores, words_of(stored).tokens,
                              stored.metadata.at("title"));
     if (std::getenv("HEED_REDRAW")) {
-      const std::vector<plot::PngText> facts = plot::read_png_info(png).texts;
+      const std::vector<plot::PngText> metadata = plot::read_png_info(png).texts;
       plot::write_png(png, plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
-                      {facts.begin() + 1, facts.end()});
+                      {metadata.begin() + 1, metadata.end()});
     }
     CHECK(same_pixels(png, plot::draw_heatmap(grid)));
   }

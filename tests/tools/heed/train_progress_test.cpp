@@ -18,11 +18,11 @@ TEST_CASE("the lines of steps and evaluations say loss, distance, lr, norm, pace
         "120/400  loss 1.2345 (+0.0171)  lr 3.0e-3  grad 0.5234  21s left  61.2k tok/s");
   CHECK(step_line(state(120, 400, 1.2345, kNan)) ==
         "120/400  loss 1.2345  lr 3.0e-3  grad 0.5234  21s left  61.2k tok/s");
-  nn::TaskFacts facts;
-  facts.accuracy = "repeat tokens right";
+  nn::TaskInfo info;
+  info.accuracy = "repeat tokens right";
   nn::Evaluation e;
   e.loss = 1.2, e.optimal = 1.25, e.accuracy = 0.982;
-  CHECK(evaluation_line(e, facts, state(120, 400, 1, 1)) ==
+  CHECK(evaluation_line(e, info, state(120, 400, 1, 1)) ==
         "step   120/400  eval 1.2000 (-0.0500)  repeat tokens right 98.20 %  21s left");
 }
 
@@ -40,12 +40,12 @@ TEST_CASE("no line is wider than 80 columns, and none loses its loss or its norm
               CHECK(line.size() <= 80);
               CHECK(line.find("  loss ") != std::string::npos);
               CHECK(line.find("  grad ") != std::string::npos);
-              nn::TaskFacts facts;
-              facts.accuracy = "tokens after the separator right";
+              nn::TaskInfo info;
+              info.accuracy = "tokens after the separator right";
               nn::Evaluation e;
               e.loss = loss, e.accuracy = 1;
               if (std::isfinite(optimal)) e.optimal = optimal;
-              CHECK(evaluation_line(e, facts, s).size() <= 80);
+              CHECK(evaluation_line(e, info, s).size() <= 80);
             }
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("what a run says once fits into 80 columns, for every preset") {
     if (nn::learns_file(c)) c.task = "induction", c.answer_after.clear();
     c.seed = 0xffffffff, c.model.tied = false;
     if (c.model.context < 8 || name == "small") continue;  // small: seconds to draw
-    c.model.context = nn::make_task(c.task)->facts().context;
+    c.model.context = nn::make_task(c.task)->info().context;
     const nn::Trainer t(c);
     const std::string start = start_line(t);
     INFO(start);
@@ -66,7 +66,7 @@ TEST_CASE("what a run says once fits into 80 columns, for every preset") {
     for (const char* reference :
          {"bigram", "4-gram", "a reference of a long name", "unigram", "copy"})
       e.references.emplace_back(reference, 1.5);
-    const std::vector<std::string> lines = evaluation_facts(e, *t.task);
+    const std::vector<std::string> lines = evaluation_info(e, *t.task);
     CHECK(lines.size() > 3);
     CHECK(lines[1].find("best possible loss there 1.2346;") != std::string::npos);
     for (const std::string& line : lines) {

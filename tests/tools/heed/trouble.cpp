@@ -16,7 +16,7 @@ using namespace heed;
 // Says that 5 nats are the best possible where a model of uniform guesses has fewer.
 class Boastful final : public nn::Task {
  public:
-  Boastful(std::unique_ptr<nn::Task> honest) : Task(honest->facts()), honest_(std::move(honest)) {}
+  Boastful(std::unique_ptr<nn::Task> honest) : Task(honest->info()), honest_(std::move(honest)) {}
 
  private:
   nn::Sequence draw(nn::Generator& g) const override {

@@ -10,9 +10,9 @@ namespace {
 
 using namespace std::string_literals;
 
-// PNG of 2 x 3 pixels with the texts of `facts`.
-std::string small_png(const std::vector<PngText>& facts) {
-  return encode_png(Image(2, 3), "two by three", facts);
+// PNG of 2 x 3 pixels with the texts of `metadata`.
+std::string small_png(const std::vector<PngText>& metadata) {
+  return encode_png(Image(2, 3), "two by three", metadata);
 }
 
 // What reading these bytes as a file fails with; "" if it does not.
@@ -36,16 +36,16 @@ std::string chunk(const std::string& keyword, const std::string& text) {
 
 TEST_CASE("the texts of a PNG are read back", "[plot]") {
   const testing::Folder folder;
-  const std::vector<PngText> facts = {
+  const std::vector<PngText> metadata = {
       {"Software", "heed 0.1"}, {"Command line", "heed study --prompt 'é…'"}, {"Empty", ""}};
-  write_png(folder / "p.png", Image(2, 3), "a line\nand another", facts);
+  write_png(folder / "p.png", Image(2, 3), "a line\nand another", metadata);
   CHECK(is_png(folder / "p.png"));
   const PngInfo info = read_png_info(folder / "p.png");
   CHECK(info.width == 2);
   CHECK(info.height == 3);
   REQUIRE(info.texts.size() == 4);
   CHECK(info.texts[0] == PngText{"Description", "a line\\nand another"});
-  for (std::size_t i = 0; i < facts.size(); ++i) CHECK(info.texts[i + 1] == facts[i]);
+  for (std::size_t i = 0; i < metadata.size(); ++i) CHECK(info.texts[i + 1] == metadata[i]);
   CHECK_THROWS_AS(encode_png(Image(1, 1), "", {{"", "no keyword"}}), autograd::ValueError);
   CHECK_THROWS_AS(encode_png(Image(1, 1), "", {{std::string(80, 'k'), "long"}}),
                   autograd::ValueError);

@@ -63,7 +63,7 @@ std::filesystem::path draw(const std::filesystem::path& file, const plot::LineCh
     if (!s.y.empty() && std::isfinite(s.y.back()))
       alt += fmt::format(" {}: {:.4g} at {:g}.", s.name.empty() ? "The last" : s.name, s.y.back(),
                          s.x.back());
-  plot::write_png(file.string(), plot::draw_chart(chart), alt, png_facts({}));
+  plot::write_png(file.string(), plot::draw_chart(chart), alt, png_metadata({}));
   return file;
 }
 

@@ -58,15 +58,15 @@ Report eval(const EvalArguments& a) {
   });
   progress.clear();
   const double seconds = clock.seconds();
-  const nn::TaskFacts& facts = run.task->facts();
+  const nn::TaskInfo& info = run.task->info();
   Report report(kEvalKeys);
   report.line("{} ({}), {}{}", folder.string(), run.config.task, a.weights,
               run.step ? fmt::format(", step {}", *run.step) : "");
   report.set("task", run.config.task);
   report.set("steps", run.step);
   report.set("seconds", seconds);
-  report.set("tokens_per_s", double(e.sequences * facts.context) / seconds);
-  add_evaluation(report, e, facts);
+  report.set("tokens_per_s", double(e.sequences * info.context) / seconds);
+  add_evaluation(report, e, info);
   report.set("run", folder.string());
   report.set("weights", a.weights);
   report.set("position_loss", e.position_loss);

@@ -33,16 +33,16 @@ void write_out(const std::string& text) {
 // Writes tokens to stdout as they come: as text, or with --probabilities a line for each.
 class Narrator {
  public:
-  Narrator(const nn::TaskFacts& facts, bool probabilities) : facts_(facts), table_(probabilities) {}
+  Narrator(const nn::TaskInfo& info, bool probabilities) : info_(info), table_(probabilities) {}
 
   void prompt(std::vector<std::int64_t> ids) {
     // The newline that starts a line is none to print.
-    if (facts_.stop && ids[0] == *facts_.stop) ids.erase(ids.begin());
-    write_out(facts_.vocabulary.decode(ids));
+    if (info_.stop && ids[0] == *info_.stop) ids.erase(ids.begin());
+    write_out(info_.vocabulary.decode(ids));
     if (table_) write_out(fmt::format("\n{:<12} probability  runner-up\n", "token"));
   }
   void token(const nn::GeneratedToken& t) {
-    const nn::Vocabulary& v = facts_.vocabulary;
+    const nn::Vocabulary& v = info_.vocabulary;
     last_ = v.symbols()[std::size_t(t.id)];
     write_out(table_ ? fmt::format("{:<12} {:>11.6f}  {} {:.6f}\n", v.label(t.id), t.probability,
                                    v.label(t.runner_up), t.runner_up_probability)
@@ -53,7 +53,7 @@ class Narrator {
   }
 
  private:
-  const nn::TaskFacts& facts_;
+  const nn::TaskInfo& info_;
   bool table_;
   std::string last_;
 };
@@ -99,7 +99,7 @@ std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task&
     return task.prompt(a.prompt).inputs.to_vector<std::int64_t>();
   } catch (const autograd::ValueError& e) {
     if (!a.prompt.empty()) throw;
-    usage_error("{}; give it as --prompt: {}", e.what(), task.facts().prompt);
+    usage_error("{}; give it as --prompt: {}", e.what(), task.info().prompt);
   }
 }
 
@@ -128,7 +128,7 @@ struct Generated {
 };
 
 // One line on stderr.
-void print_summary(const std::string& run, const nn::TaskFacts& facts, const Generated& g,
+void print_summary(const std::string& run, const nn::TaskInfo& info, const Generated& g,
                    bool ended) {
   const std::size_t count = g.samples.size();
   std::string text = fmt::format("{} tokens in {}, {} tokens/s", g.tokens, seconds_text(g.seconds),
@@ -137,7 +137,7 @@ void print_summary(const std::string& run, const nn::TaskFacts& facts, const Gen
   if (count == 1 && g.samples[0].stopped)
     text += "; stopped";
   else if (ended)
-    text += fmt::format("; {} sequences end after {}", facts.name, facts.context + 1);
+    text += fmt::format("; {} sequences end after {}", info.name, info.context + 1);
   fmt::print(stderr, "{}: {}\n", run, text);
 }
 
@@ -168,19 +168,19 @@ Report generate(const GenerateArguments& a, bool json) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   check_past(a.how.past, run.model.options);
-  const nn::TaskFacts& facts = run.task->facts();
+  const nn::TaskInfo& info = run.task->info();
   const auto ids = prompt_ids(a, *run.task);
-  std::vector<std::int64_t> stops = facts.vocabulary.encode(a.stop, "stop");
-  if (facts.stop) stops.push_back(*facts.stop);
+  std::vector<std::int64_t> stops = info.vocabulary.encode(a.stop, "stop");
+  if (info.stop) stops.push_back(*info.stop);
 
   // A task's sequence ends at its context; text goes on.
-  const std::int64_t room = facts.context + 1 - std::int64_t(ids.size());
-  const std::int64_t most = facts.endless ? a.tokens : std::min(a.tokens, room);
+  const std::int64_t room = info.context + 1 - std::int64_t(ids.size());
+  const std::int64_t most = info.endless ? a.tokens : std::min(a.tokens, room);
   std::vector<nn::Generator> streams;
   for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(nn::sample_stream(a.seed, i));
   Generated g{.samples = std::vector<Sample>(streams.size())};
   const bool live = !json && streams.size() == 1;  // several samples come at the same time
-  Narrator narrator(facts, a.how.probabilities);
+  Narrator narrator(info, a.how.probabilities);
   if (live) narrator.prompt(ids);
   Progress progress(live && ::isatty(STDOUT_FILENO) != 0);
   const Stopwatch clock;
@@ -200,7 +200,7 @@ Report generate(const GenerateArguments& a, bool json) {
   g.seconds = clock.seconds();
   progress.clear();
   if (json)
-    return report_on(g, folder.string(), facts.vocabulary.decode(ids), facts.vocabulary,
+    return report_on(g, folder.string(), info.vocabulary.decode(ids), info.vocabulary,
                      a.how.probabilities);
   for (std::size_t i = 0; i < g.samples.size() && !live; ++i) {
     print("--- sample {} of {}\n", i + 1, g.samples.size());
@@ -209,7 +209,7 @@ Report generate(const GenerateArguments& a, bool json) {
     narrator.end();
   }
   if (live) narrator.end();
-  print_summary(folder.string(), facts, g, most < a.tokens);
+  print_summary(folder.string(), info, g, most < a.tokens);
   return {};
 }
 

@@ -60,7 +60,7 @@ void draw_curves(const std::string& file, const std::vector<Curve>& curves) {
           ? fmt::format("Differences of {}: a smaller step truncates less, rounds more (1/h)",
                         curves[0].name)
           : "Central differences: a smaller step truncates less (h²), rounds more (1/h)";
-  plot::write_png(file, plot::draw_chart(chart), chart.title, png_facts({}));
+  plot::write_png(file, plot::draw_chart(chart), chart.title, png_metadata({}));
 }
 
 void add_curves(Report& report, const std::vector<Curve>& curves) {

@@ -20,7 +20,7 @@ Report info_on_run(const std::filesystem::path& folder) {
   Report report(kRunKeys);
   report.line("{}: {} layers, {} heads, d-model {}, context {}, {} -> {} tokens, {}{}",
               folder.string(), c.model.layers, c.model.attention.heads, c.model.attention.d_model,
-              c.model.context, run.model.options.vocab, run.task->facts().classes,
+              c.model.context, run.model.options.vocab, run.task->info().classes,
               nn::enum_name(c.model.attention.dtype),
               c.model.matmul == autograd::Precision::kFloat32
                   ? ""

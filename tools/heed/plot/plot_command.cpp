@@ -152,7 +152,7 @@ Report run_plot(const PlotArguments& a, const Command& c) {
       "{}: {} of {} rows and {} columns.", grid.title,
       grid.panels.size() == 1 ? "a matrix" : fmt::format("{} matrices", grid.panels.size()),
       first.rows, first.cols);
-  plot::write_png(out, plot::draw_heatmap(grid), alt, png_facts({}, grid));
+  plot::write_png(out, plot::draw_heatmap(grid), alt, png_metadata({}, grid));
   Report report(kPlotKeys);
   report.set("file", out);
   report.set("panels", grid.panels.size());

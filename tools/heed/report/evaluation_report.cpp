@@ -12,7 +12,7 @@ constexpr Column kTable[] = {
 
 }  // namespace
 
-void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts& facts) {
+void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo& info) {
   report.set("loss", e.loss);
   report.set("optimal_loss", e.optimal);
   report.set("accuracy", e.accuracy);
@@ -20,23 +20,23 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts
   Value references = Value::object();
   for (const auto& [name, loss] : e.references) references.append(name, loss);
   report.set("references", references);
-  report.set("expected_optimal_loss", facts.optimal);
-  report.set("expected_references", facts.references);
-  report.set("expected_accuracy_references", facts.accuracy_references);
+  report.set("expected_optimal_loss", info.optimal);
+  report.set("expected_references", info.references);
+  report.set("expected_accuracy_references", info.accuracy_references);
   report.set("eval_sequences", e.sequences);
   report.set("eval_tokens", e.tokens);
   Table& table = report.text_table(kTable);
   const auto known = [](double x) { return std::isfinite(x) ? Value(x) : Value(""); };
   table.add({"loss", with_nan(e.loss), ""});
-  if (e.optimal) table.add({"best possible (Bayes)", *e.optimal, known(facts.optimal)});
+  if (e.optimal) table.add({"best possible (Bayes)", *e.optimal, known(info.optimal)});
   for (const auto& [name, loss] : e.references) {
-    const auto expected = facts.references.find(name);
-    table.add({name, loss, known(expected == facts.references.end() ? NAN : expected->second)});
+    const auto expected = info.references.find(name);
+    table.add({name, loss, known(expected == info.references.end() ? NAN : expected->second)});
   }
   if (e.optimal && e.standard_error) table.add({"above best possible", e.loss - *e.optimal, ""});
   if (e.standard_error) table.add({"standard error", *e.standard_error, ""});
-  if (e.accuracy) table.add({facts.accuracy, percent(*e.accuracy), ""});
-  for (const auto& [name, share] : facts.accuracy_references) table.add({name, "", percent(share)});
+  if (e.accuracy) table.add({info.accuracy, percent(*e.accuracy), ""});
+  for (const auto& [name, share] : info.accuracy_references) table.add({name, "", percent(share)});
   table.note = fmt::format("measured on {} sequences, {} tokens that count",
                            with_commas(e.sequences), with_commas(e.tokens));
 }

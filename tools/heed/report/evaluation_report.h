@@ -22,6 +22,6 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
 
 /// Sets these keys, null where undefined, and adds a table for text: loss, best possible and
 /// references, on these sequences and in expectation.
-void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskFacts& facts);
+void add_evaluation(Report& report, const nn::Evaluation& e, const nn::TaskInfo& info);
 
 }  // namespace heed

@@ -166,7 +166,7 @@ Table token_table(const Subject& s, const nn::Study& study) {
 
 Table lens_table(const Subject& s, const nn::Study& study) {
   const nn::LogitLens lens = nn::logit_lens(s.model(), study, s.one, s.objective);
-  const nn::Vocabulary& vocabulary = s.facts().vocabulary;
+  const nn::Vocabulary& vocabulary = s.info().vocabulary;
   Table t = titled("Logit lens",
                    "what the stream after a layer would predict through the final norm and head",
                    {{"", "position"},
@@ -208,7 +208,7 @@ struct Evaluated {
 
 // The first --samples evaluation sequences, if memory is kept for as many.
 Evaluated chosen_sample(const CauseArguments& a, const Command& c, const Subject& s) {
-  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.facts());
+  const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
   if (a.samples > most)
     usage_error("--samples: this model and context keep memory for {} at a time, got {}", most,
                 a.samples);
@@ -223,13 +223,13 @@ Evaluated chosen_sample(const CauseArguments& a, const Command& c, const Subject
 // The study of --samples.
 void add_sample(Causes& causes, const Evaluated& sample, const Subject& s,
                 const std::filesystem::path& out) {
-  if (s.facts().stop)
+  if (s.info().stop)
     usage_error(
         "--samples: sequences of {} end at different places, and a mean would be of padding; "
         "study one by --sample, or add --ablate",
-        s.facts().name);
+        s.info().name);
   const nn::Study study = nn::study(s.model(), sample.batch, sample.objective);
-  causes.tables.push_back(sequences_table(study, objective_text(sample.objective, s.facts())));
+  causes.tables.push_back(sequences_table(study, objective_text(sample.objective, s.info())));
   causes.files.push_back(draw_by_distance(out, study, s.source));
 }
 
@@ -239,9 +239,9 @@ void add_ablation(Causes& causes, const CauseArguments& a, const Command& c, con
   const auto heads = each ? nn::all_heads(o.layers, o.attention.heads)
                           : nn::parse_heads("--ablate", a.ablate, o.layers, o.attention.heads);
   const Evaluated sample = a.samples > 0 ? chosen_sample(a, c, s) : Evaluated{s.one, s.objective};
-  if (a.samples > 0 && s.objective.kind != nn::Objective::kLoss && !c.given("at") && s.facts().stop)
+  if (a.samples > 0 && s.objective.kind != nn::Objective::kLoss && !c.given("at") && s.info().stop)
     usage_error("--samples: sequences of {} end at different places; give --at, or --of loss",
-                s.facts().name);
+                s.info().name);
   const auto& [batch, objective] = sample;
   Table t = effects_table(
       "Ablation",
@@ -276,7 +276,7 @@ void add_patching(Causes& causes, const std::string& text, const Subject& s,
     usage_error(
         "--corrupt: {} tokens, the sequence has {}; give as many, so that places correspond",
         corrupt.inputs.numel(), s.one.inputs.numel());
-  const nn::Vocabulary& vocabulary = s.facts().vocabulary;
+  const nn::Vocabulary& vocabulary = s.info().vocabulary;
   const auto labels =
       pair_labels(s.words.tokens, vocabulary.labels(corrupt.inputs.to_vector<std::int64_t>()));
   const nn::Patching patching = nn::patching(s.model(), s.one, corrupt, s.objective);

@@ -22,8 +22,8 @@ struct StudiedPair {
   nn::Study study_a, study_b;
 };
 
-void check_same_tokens(const Subject& a, const std::string& b_folder, const nn::TaskFacts& y) {
-  const nn::TaskFacts& x = a.facts();
+void check_same_tokens(const Subject& a, const std::string& b_folder, const nn::TaskInfo& y) {
+  const nn::TaskInfo& x = a.info();
   if (x.vocabulary.symbols() != y.vocabulary.symbols())
     usage_error("{} reads {}, {} {}: only runs of one vocabulary compare on one sequence",
                 a.folder(), x.vocabulary.summary(), b_folder, y.vocabulary.summary());
@@ -254,7 +254,7 @@ Report compare_runs(const Subject& a, const std::string& other, const std::strin
                     const std::string& out, bool overwrite) {
   const std::filesystem::path b_folder = find_run(other);
   const auto run = std::make_shared<nn::LoadedRun>(open_run(b_folder, weights, nn::Use::kPrompts));
-  check_same_tokens(a, b_folder.string(), run->task->facts());
+  check_same_tokens(a, b_folder.string(), run->task->info());
   const Subject b(b_folder, run, a.one, a.objective);
   const auto folder = open_study_folder(out, a.source.run / "compared", overwrite);
   const std::filesystem::path staging = folder->staging();

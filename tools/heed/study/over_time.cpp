@@ -200,13 +200,13 @@ Table over_time_table(const nn::OverTime& study) {
   return table;
 }
 
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts,
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& run) {
   plot::ChartStack stack;
-  stack.title = fmt::format("{}, {}: what training does to each head", facts.name, run);
+  stack.title = fmt::format("{}, {}: what training does to each head", info.name, run);
   stack.caption = fmt::format(
       "The loss and its gradients on the same {} sequences at every checkpoint.", study.sequences);
-  if (!facts.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", facts.accuracy);
+  if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);
   stack.panels.push_back(loss_panel(study));
   for (const nn::HeadQuantity& q : nn::head_quantities()) {
     if (q.panel.title.empty()) continue;
@@ -246,7 +246,7 @@ Report study_over_time(const std::string& run_name, const std::string& out_name,
   nn::Generator generator(1);
   const Subject subject(folder, run, run->task->example(generator), {});
   write_picture(file("over_time.png"),
-                over_time_chart(study, subject.facts(), subject.source.run_name()), subject.source);
+                over_time_chart(study, subject.info(), subject.source.run_name()), subject.source);
   progress.at_work("draws the page");
   const auto page = write_page(
       out->staging(),

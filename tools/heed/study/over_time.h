@@ -19,7 +19,7 @@ Columns over_time_keys();
 /// with a layer and no head those of LayerFlow; with neither loss, counted_loss and optimal_loss.
 Table over_time_table(const nn::OverTime& study);
 /// The panels of over_time.png: losses, scores, gradients over steps, the steepest fall marked.
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskFacts& facts,
+plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& run);
 
 }  // namespace heed

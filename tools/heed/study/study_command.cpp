@@ -32,12 +32,11 @@ struct StudyArguments {
   CauseArguments causes;
 };
 
-std::int64_t token_of(const nn::TaskFacts& facts, const std::string& symbol) {
-  const auto token = facts.vocabulary.find(symbol);
-  if (token && *token < facts.classes) return *token;
-  const auto& all = facts.vocabulary.symbols();
-  const nn::Vocabulary predicted({all.begin(), all.begin() + facts.classes},
-                                 facts.vocabulary.unit());
+std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
+  const auto token = info.vocabulary.find(symbol);
+  if (token && *token < info.classes) return *token;
+  const auto& all = info.vocabulary.symbols();
+  const nn::Vocabulary predicted({all.begin(), all.begin() + info.classes}, info.vocabulary.unit());
   usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
               predicted.summary());
 }
@@ -57,7 +56,7 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
 }
 
 // loss, logit:C or diff:A-B; a token may be '-' itself.
-nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskFacts& facts,
+nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskInfo& info,
                                std::int64_t length) {
   nn::Objective o;
   if (!a.at.empty()) o.positions = positions_of(a.at, length);
@@ -65,7 +64,7 @@ nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskFacts& fac
   if (a.at.empty()) o.positions = {length - 1};
   if (a.of.starts_with("logit:")) {
     o.kind = nn::Objective::kLogit;
-    o.a = token_of(facts, a.of.substr(6));
+    o.a = token_of(info, a.of.substr(6));
     return o;
   }
   const std::string pair = a.of.starts_with("diff:") ? a.of.substr(5) : "";
@@ -73,8 +72,8 @@ nn::Objective chosen_objective(const StudyArguments& a, const nn::TaskFacts& fac
   if (dash == std::string::npos || dash + 1 >= pair.size())
     usage_error("--of: '{}' is not loss, logit:C or diff:A-B; try --of diff:a-b", a.of);
   o.kind = nn::Objective::kDifference;
-  o.a = token_of(facts, pair.substr(0, dash));
-  o.b = token_of(facts, pair.substr(dash + 1));
+  o.a = token_of(info, pair.substr(0, dash));
+  o.b = token_of(info, pair.substr(dash + 1));
   if (o.a == o.b)
     usage_error("--of: {} is 0 whatever the model does; name two different tokens", a.of);
   return o;
@@ -96,9 +95,9 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
                         : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
                                             : task.example(generator);
   const std::int64_t length = one.inputs.numel();
-  if (length > task.facts().context)
-    usage_error("--prompt: {} tokens, the model reads {}", length, task.facts().context);
-  return Subject(folder, run, one, chosen_objective(a, task.facts(), length));
+  if (length > task.info().context)
+    usage_error("--prompt: {} tokens, the model reads {}", length, task.info().context);
+  return Subject(folder, run, one, chosen_objective(a, task.info(), length));
 }
 
 // The head that --head names, if any.

@@ -51,17 +51,17 @@ std::filesystem::path write_picture(const std::filesystem::path& file,
                                     const plot::HeatmapGrid& grid, const PictureSource& source,
                                     const std::vector<plot::PngText>& more,
                                     const std::string& before) {
-  std::vector<plot::PngText> facts = png_facts(source, grid);
-  facts.insert(facts.end(), more.begin(), more.end());
+  std::vector<plot::PngText> metadata = png_metadata(source, grid);
+  metadata.insert(metadata.end(), more.begin(), more.end());
   plot::write_png(file.string(), plot::draw_heatmap(grid),
-                  before + grid.title + ". " + grid.caption, facts);
+                  before + grid.title + ". " + grid.caption, metadata);
   return file;
 }
 
 std::filesystem::path write_picture(const std::filesystem::path& file,
                                     const plot::ChartStack& stack, const PictureSource& source) {
   plot::write_png(file.string(), plot::draw_chart_stack(stack), stack.title + ". " + stack.caption,
-                  png_facts(source));
+                  png_metadata(source));
   return file;
 }
 

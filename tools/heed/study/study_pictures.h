@@ -20,8 +20,8 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
 
 // Each returns the files that it wrote. IoError.
 
-/// Writes a picture. Its description is `before`, the title and the caption; its facts are those of
-/// the source, of a heat map the range of its colors, and `more`.
+/// Writes a picture. Its description is `before`, the title and the caption; its metadata are those
+/// of the source, of a heat map the range of its colors, and `more`.
 std::filesystem::path write_picture(const std::filesystem::path& file,
                                     const plot::HeatmapGrid& grid, const PictureSource& source,
                                     const std::vector<plot::PngText>& more = {},

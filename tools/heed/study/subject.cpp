@@ -32,11 +32,11 @@ std::string objective_words(const nn::Objective& o, const nn::Vocabulary& vocabu
 
 }  // namespace
 
-std::string objective_text(const nn::Objective& o, const nn::TaskFacts& facts) {
+std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   const std::string places = places_text(o.positions);
   if (o.kind == nn::Objective::kLoss)
     return o.positions.empty() ? "the loss" : "the loss at " + places;
-  const std::string a = facts.vocabulary.label(o.a), b = facts.vocabulary.label(o.b);
+  const std::string a = info.vocabulary.label(o.a), b = info.vocabulary.label(o.b);
   const std::string what = o.kind == nn::Objective::kLogit ? "logit:" + a : "diff:" + a + "-" + b;
   return fmt::format("{} at {}", what, places);
 }
@@ -54,14 +54,14 @@ Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::
       one(std::move(one_)),
       objective(objective_),
       source(source_of(folder, run->model)),
-      words{plot::visible_text(source.run_name()), facts().name,
-            objective_words(objective, facts().vocabulary),
-            facts().vocabulary.labels(one.inputs.to_vector<std::int64_t>())} {}
+      words{plot::visible_text(source.run_name()), info().name,
+            objective_words(objective, info().vocabulary),
+            info().vocabulary.labels(one.inputs.to_vector<std::int64_t>())} {}
 
-std::string Subject::of() const { return objective_text(objective, facts()); }
+std::string Subject::of() const { return objective_text(objective, info()); }
 
 std::string Subject::text() const {
-  return facts().vocabulary.decode(one.inputs.to_vector<std::int64_t>());
+  return info().vocabulary.decode(one.inputs.to_vector<std::int64_t>());
 }
 
 nn::Study Subject::study() const {

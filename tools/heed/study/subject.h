@@ -36,7 +36,7 @@ struct Subject {
   StudyWords words;
 
   const nn::Transformer& model() const { return run->model; }
-  const nn::TaskFacts& facts() const { return run->task->facts(); }
+  const nn::TaskInfo& info() const { return run->task->info(); }
   std::string folder() const { return source.run.string(); }
   /// L as --of and --at say it: "diff:c-d at 5".
   std::string of() const;
@@ -49,6 +49,6 @@ struct Subject {
 };
 
 /// L as --of and --at say it.
-std::string objective_text(const nn::Objective& o, const nn::TaskFacts& facts);
+std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
 
 }  // namespace heed

@@ -35,15 +35,15 @@ constexpr Column kTaskColumns[] = {{"task"},    {"description"},     {"vocabular
                                    {"steps"},   {"expected_seconds"}};
 constexpr Column kListKeys[] = {rows("tasks", kTaskColumns), {"text_expected_seconds"}};
 
-std::vector<Value> summary(const std::string& name, const nn::TaskFacts& facts) {
+std::vector<Value> summary(const std::string& name, const nn::TaskInfo& info) {
   return {name,
-          facts.description,
-          facts.vocabulary.size(),
-          facts.vocabulary.summary(),
-          facts.context,
-          facts.optimal,
-          facts.references,
-          facts.accuracy,
+          info.description,
+          info.vocabulary.size(),
+          info.vocabulary.summary(),
+          info.context,
+          info.optimal,
+          info.references,
+          info.accuracy,
           nn::preset(name).steps,
           nn::preset_seconds(name)};
 }
@@ -53,11 +53,11 @@ Report list_tasks() {
   Table& table = report.table("tasks");
   for (const std::string& name : nn::task_names()) {
     const auto task = nn::make_task(name);
-    const nn::TaskFacts& facts = task->facts();
-    table.add(summary(name, facts));
-    report.line("{:<10} best possible {} nats per token, {} on 2 cores", name, nats(facts.optimal),
+    const nn::TaskInfo& info = task->info();
+    table.add(summary(name, info));
+    report.line("{:<10} best possible {} nats per token, {} on 2 cores", name, nats(info.optimal),
                 about(nn::preset_seconds(name)));
-    report.line("  {}", facts.description);
+    report.line("  {}", info.description);
   }
   report.set("text_expected_seconds", kTextSeconds);
   report.line("\nheed tasks NAME explains one; heed train NAME learns it.");
@@ -75,7 +75,7 @@ struct Spelled {
 Spelled spell_example(const nn::Task& task) {
   nn::Generator g(1);
   const nn::Batch batch = task.example(g);
-  const nn::Vocabulary& vocabulary = task.facts().vocabulary;
+  const nn::Vocabulary& vocabulary = task.info().vocabulary;
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const auto counted = batch.counted.to_vector<bool>();
   Spelled s;
@@ -111,36 +111,36 @@ constexpr auto kTaskKeys = joined(kTaskColumns, kTaskDetails);
 
 void explain_in_words(Report& report, const std::string& name, const nn::Task& task,
                       const Spelled& example) {
-  const nn::TaskFacts& facts = task.facts();
-  report.line("{}: {}\n", name, facts.description);
-  report.line("a sequence has {} tokens of {}", facts.context, facts.vocabulary.summary());
+  const nn::TaskInfo& info = task.info();
+  report.line("{}: {}\n", name, info.description);
+  report.line("a sequence has {} tokens of {}", info.context, info.vocabulary.summary());
   report.block(fmt::format("  read     {}\n  predict  {}\n  counted  {}\n\n", example.inputs,
                            example.targets, example.counted));
-  report.line("best possible  {} nats per token\n  {}", nats(facts.optimal), facts.optimum);
-  for (const auto& [reference, loss] : facts.references)
+  report.line("best possible  {} nats per token\n  {}", nats(info.optimal), info.optimum);
+  for (const auto& [reference, loss] : info.references)
     report.line("  {}: {} nats per token", reference, nats(loss));
-  report.line("accuracy  {}", facts.accuracy);
-  for (const auto& [reference, share] : facts.accuracy_references)
+  report.line("accuracy  {}", info.accuracy);
+  for (const auto& [reference, share] : info.accuracy_references)
     report.line("  {}: {:.2f} %", reference, 100 * share);
-  report.line("source    {}", facts.source);
-  report.line("prompt    {}\n\nparameters", with_options(facts.prompt));
+  report.line("source    {}", info.source);
+  report.line("prompt    {}\n\nparameters", with_options(info.prompt));
   for (const nn::Setting& p : nn::task_maker(name).parameters)
     report.line("  --task-{} {}\n      {}", p.key, p.unit, p.description());
-  report.line("  --context N\n      tokens of a sequence (default: {})\n\nrecipes", facts.context);
+  report.line("  --context N\n      tokens of a sequence (default: {})\n\nrecipes", info.context);
   for (const std::string& preset : presets_of(name)) report.line("  {}", recipe_text(preset, name));
 }
 
 Report explain_task(const std::string& name) {
   const auto task = nn::make_task(name);
-  const nn::TaskFacts& facts = task->facts();
+  const nn::TaskInfo& info = task->info();
   const Spelled example = spell_example(*task);
   Report report(kTaskKeys);
-  const std::vector<Value> values = summary(name, facts);
+  const std::vector<Value> values = summary(name, info);
   for (std::size_t i = 0; i < values.size(); ++i) report.set(kTaskColumns[i].key, values[i]);
-  report.set("optimum", facts.optimum);
-  report.set("source", facts.source);
-  report.set("prompt", with_options(facts.prompt));
-  report.set("accuracy_references", facts.accuracy_references);
+  report.set("optimum", info.optimum);
+  report.set("source", info.source);
+  report.set("prompt", with_options(info.prompt));
+  report.set("accuracy_references", info.accuracy_references);
   report.set("example",
              object_of(kExampleKeys, {example.inputs, example.targets, example.counted}));
   Table& parameters = report.table("parameters");

@@ -112,7 +112,7 @@ Report new_run(TrainArguments& a, const Command& c) {
   progress.at_work("reads the data and makes the model");
   nn::Trainer trainer(config);
   progress.clear();
-  if (const std::string& note = trainer.task->facts().note; !note.empty())
+  if (const std::string& note = trainer.task->info().note; !note.empty())
     print_error("note: " + note);
   lead_ranks(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
   if (!folder) folder = nn::RunFolder::make_next(config.task);
@@ -231,7 +231,7 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
   const nn::RunCost cost = past_input_checks([&] { return nn::run_cost(t, pictures, available); });
   progress.clear();
   Report report(kDryRunKeys);
-  report.line("{}: {}", c.task, t.task->facts().description);
+  report.line("{}: {}", c.task, t.task->info().description);
   report.set("task", c.task);
   report.set("steps", c.steps);
   add_model(report, t.model);  // after the measurement, as it stores scores

@@ -83,12 +83,11 @@ std::string step_line(const StepState& s) {
                  rate_text(s.tokens_per_s)});
 }
 
-std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts,
-                            const StepState& s) {
+std::string evaluation_line(const nn::Evaluation& e, const nn::TaskInfo& info, const StepState& s) {
   const double optimal = e.optimal.value_or(std::numeric_limits<double>::quiet_NaN());
   return fitted({fmt::format("step {:>5}/{}", s.report.step, s.steps),
                  "eval " + loss_text(e.loss, optimal),
-                 e.accuracy ? fmt::format("{} {:.2f} %", facts.accuracy, 100 * *e.accuracy) : "",
+                 e.accuracy ? fmt::format("{} {:.2f} %", info.accuracy, 100 * *e.accuracy) : "",
                  left_text(s.seconds_left), rate_text(s.tokens_per_s)});
 }
 
@@ -101,7 +100,7 @@ std::string start_line(const nn::Trainer& t) {
                  fmt::format("{} thread{}", threads, threads == 1 ? "" : "s")});
 }
 
-std::vector<std::string> evaluation_facts(const nn::Evaluation& e, const nn::Task& task) {
+std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task) {
   const std::int64_t all = task.evaluation_size();
   const bool whole = e.sequences == all;
   std::vector<std::string> lines = {
@@ -173,17 +172,17 @@ class ProgressObserver : public nn::TrainingObserver {
 
   void on_step(const TrainingRun& run, const nn::StepReport& report) override {
     if (progress_.is_due())
-      progress_.at_work(step_line(state(run, report, run.trainer().task->facts().optimal)));
+      progress_.at_work(step_line(state(run, report, run.trainer().task->info().optimal)));
   }
 
   void on_evaluation(const TrainingRun& run, const nn::Evaluation& e) override {
     if (!std::isfinite(e.loss)) return;
     const nn::Task& task = *run.trainer().task;
     if (!facts_shown_)
-      for (const std::string& line : evaluation_facts(e, task)) progress_.line(line);
+      for (const std::string& line : evaluation_info(e, task)) progress_.line(line);
     facts_shown_ = true;
     progress_.line(
-        evaluation_line(e, task.facts(), state(run, {.step = run.trainer().steps_done}, NAN)));
+        evaluation_line(e, task.info(), state(run, {.step = run.trainer().steps_done}, NAN)));
     draw_loss_meanwhile(run);
   }
 
@@ -244,7 +243,7 @@ class ProgressObserver : public nn::TrainingObserver {
     report_.set("steps", t.steps_done);
     report_.set("seconds", run.seconds());
     report_.set("tokens_per_s", run.tokens_per_second());
-    add_evaluation(report_, e, t.task->facts());
+    add_evaluation(report_, e, t.task->info());
     report_.set("run", run.folder().text());
     report_.set("parameters", parameters);
     report_.set("seed", c.seed);

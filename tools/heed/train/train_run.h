@@ -46,13 +46,12 @@ struct StepState {
 /// step's batch and, in parentheses, its distance to the best possible one.
 std::string step_line(const StepState& s);
 /// "step   120/400  eval 1.2345 (+0.0171)  repeat tokens right 98.20 %  2.1 s left  61k tok/s"
-std::string evaluation_line(const nn::Evaluation& e, const nn::TaskFacts& facts,
-                            const StepState& s);
+std::string evaluation_line(const nn::Evaluation& e, const nn::TaskInfo& info, const StepState& s);
 /// What a run trains: model, batch, steps.
 std::string start_line(const nn::Trainer& trainer);
 /// What evaluation_line leaves out: on which sequences, and the best possible and other reference
 /// losses of these very ones.
-std::vector<std::string> evaluation_facts(const nn::Evaluation& e, const nn::Task& task);
+std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task);
 
 /// The ledger as a table, a parameter a line.
 std::string audit_table(const std::vector<nn::ParameterAudit>& audit);

@@ -19,7 +19,7 @@ TEST_CASE("check_parameters names the tensors whose gradient is wrong, and no ot
   const Batch batch = make_batch({{.inputs = {0, 1}, .targets = {1, 2}, .counted = {true, true}}});
   const GradcheckOptions how{.order = 2, .use_differences = false};
   std::int64_t calls = 0;
-  const WorkWatch count = [&](std::int64_t done, std::int64_t total) {
+  const ProgressCallback count = [&](std::int64_t done, std::int64_t total) {
     CHECK(done == calls++);
     CHECK(total == std::ssize(parameters(model)));
   };

@@ -7,6 +7,6 @@
 namespace heed::nn {
 
 /// Progress callback of long work, called between its parts. It may throw to cancel the work.
-using WorkWatch = std::function<void(std::int64_t done, std::int64_t total)>;
+using ProgressCallback = std::function<void(std::int64_t done, std::int64_t total)>;
 
 }  // namespace heed::nn

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tools/peers: the scripts compile; compare takes turns and divides the peer's time by heed's; and runs,
-with PyTorch or without. Usage: compare_test.py PATH-TO-HEED"""
+with PyTorch or without. Usage: speed_test.py PATH-TO-HEED"""
 import importlib.machinery
 import importlib.util
 import json

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "autograd/base/files.h"
+#include "nn/io/json.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/recipes.h"

@@ -56,7 +56,8 @@ Tensor operator/(double a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 ///@{
 /// Returns the larger (smaller) of a and b, elementwise, with the broadcast shape. If one of them
-/// is NaN, the result is NaN. Equal values receive half of the gradient each. Also accepts int64.
+/// is NaN, the result is NaN. Equal values receive half of the gradient each. int64 is accepted
+/// too.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 ///@}
@@ -146,17 +147,17 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 ///@}
-/// Returns a mask that is true where column <= row + diagonal. It is bool8 of shape [rows,
-/// columns].
+/// Returns a mask, bool8 [rows, columns], that is true where column <= row + diagonal.
 Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal = 0);
 
 // ---- reductions (ops/reduce.cpp, ops/cumsum.cpp). `axes` is the set of axes to reduce; an empty
 //      set stands for all axes. The result lacks these axes, or has them with size 1 if keepdim is
 //      true. ShapeError reports an axis that appears twice.
 
-/// Returns the sum; 0 if there are no elements. Also accepts int64, which wraps around on overflow.
+/// Returns the sum; the sum of no elements is 0. Also accepts int64, which wraps around on
+/// overflow.
 Tensor sum(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
-/// Returns the arithmetic mean; NaN if there are no elements.
+/// Returns the arithmetic mean; the mean of no elements is NaN.
 Tensor mean(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// Options of var().
 struct VarOptions {
@@ -299,13 +300,13 @@ Tensor contiguous(const Tensor& x);
 
 ///@{
 /// Joins tensors along an axis. The size of this axis is the sum of their sizes; all other axes
-/// must be equal, else ShapeError. Throws ValueError if there are no tensors.
+/// must be equal, else ShapeError. Throws ValueError if xs is empty.
 Tensor cat(std::span<const Tensor> xs, std::int64_t axis);
 Tensor cat(std::initializer_list<Tensor> xs, std::int64_t axis);
 ///@}
 ///@{
 /// Joins tensors of equal shape along a new axis of size xs.size(), which becomes axis `axis` of
-/// the result. Throws ShapeError if their shapes differ, ValueError if there are no tensors.
+/// the result. Throws ShapeError if their shapes differ, ValueError if xs is empty.
 Tensor stack(std::span<const Tensor> xs, std::int64_t axis);
 Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis);
 ///@}

@@ -81,7 +81,7 @@ TEST_CASE("a forward that overflows beside x is told so, not backward") {
       [](const Arrays<double>& x) { return x; },
       [](const Arrays<double>&, const Arrays<double>& v) { return v; }, {{1.7e308, 1}});
   CHECK(!report.ok());
-  CHECK(says(report, "forward is not finite at places near x"));
+  CHECK(says(report, "forward is not finite at points near x"));
 }
 
 TEST_CASE("each of several inputs on a kink is moved") {

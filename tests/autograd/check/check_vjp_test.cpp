@@ -88,7 +88,7 @@ TEST_CASE("one wrong entry is named with both values") {
   CHECK(report.worst().at == 2);
   CHECK(report.worst().given / report.worst().expected == Approx(1.001).epsilon(1e-8));
   CHECK(report.worst().digits() == Approx(3).margin(1e-3));
-  CHECK(says(report, "input 1 at [2]: backward gives"));
+  CHECK(says(report, "input 1 at [2]: backward returns"));
 }
 
 TEST_CASE("in float, too, digits are the same at every scale of the function") {
@@ -139,17 +139,17 @@ TEST_CASE("what is no gradient fails and says so") {
     CHECK(report.message == text);
   };
   fails([](Arrays<double>& g) { g[1].pop_back(); },
-        "backward gives 2 values for input 1, which has 3");
-  fails([](Arrays<double>& g) { g.pop_back(); }, "backward gives 1 gradients for 2 inputs");
+        "backward returns 2 values for input 1, which has 3");
+  fails([](Arrays<double>& g) { g.pop_back(); }, "backward returns 1 gradients for 2 inputs");
   fails([](Arrays<double>& g) { g[1][2] = std::nan(""); },
         "not finite: the gradient of input 1 at [2]");
   fails([](Arrays<double>& g) { g[0][0] = HUGE_VAL; },
         "not finite: the gradient of input 0 at [0]");
   fails([](Arrays<double>& g) { g[1][0] += 1e-300; },
-        "zero cotangents give a gradient other than zero: input 1 at [0]");
+        "the gradient of zero cotangents is not zero: input 1 at [0]");
   int runs = 0;
   fails([&](Arrays<double>& g) { g[0][1] += ++runs * 1e-9; },
-        "a second run of backward gives other bits");
+        "a second run of backward returns different bits");
   const CheckReport nan = check_pair(kSquares, {{1, std::nan("")}});
   CHECK(nan.verdict == Verdict::kWrong);
   CHECK(says(nan, "not finite"));

@@ -13,21 +13,21 @@ using namespace heed::autograd;
 TEST_CASE("no mutant of any op survives either oracle") {
   if (kSanitized) return;  // minutes there
   int killed = 0;
-  std::map<std::string_view, std::set<std::string_view>> killed_by_kind;
+  std::map<std::string_view, std::set<std::string_view>> killed_by_mutation;
   for (const Check* check : registered_checks())
     for (const MutantResult& m : run_mutants(*check)) {
-      INFO(m.op << ", input " << m.input << ": " << m.kind << "; " << m.survived);
+      INFO(m.op << ", input " << m.input << ": " << m.mutation << "; " << m.survived);
       CHECK(m.fate != MutantFate::kSurvived);
       CHECK((m.fate == MutantFate::kEquivalent ? m.largest_change <= 0x1p-43 : m.compared > 0));
       if (m.fate != MutantFate::kKilled) continue;
       ++killed;
-      killed_by_kind[m.kind].insert(m.op);
+      killed_by_mutation[m.mutation].insert(m.op);
     }
   CHECK(killed >= 400);
   CHECK(mutations().size() >= 12);
   for (const Mutation& m : mutations()) {
     INFO(m.name);
-    CHECK(!killed_by_kind[m.name].empty());
+    CHECK(!killed_by_mutation[m.name].empty());
   }
 }
 

@@ -12,7 +12,7 @@ double slope_of_exp() {
   const Tensor x = zeros({}, float64).requires_grad_();
   return grad(exp(x), x).item();
 }
-MutateGradients::Mutation times(double factor) {
+MutateGradients::Function times(double factor) {
   return [factor](const Op&, std::size_t, const Tensor& g, const Shape&) { return g * factor; };
 }
 

@@ -364,7 +364,7 @@ for key in checked failed ops worst name order error; do out_has "\"$key\":"; do
 expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file add.xml
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
-out_has '  again: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
+out_has '  repeat with: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
 refuses 4 "cannot write" gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
 expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
 out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "
@@ -379,6 +379,6 @@ for dtype in float32 float64; do
   if [[ $dtype == float64 ]]; then out_has '"float32":null'; fi
 done
 expect 0 gradcheck --run checked-float32 --seconds 1 --order 1
-out_has " tensors failed"; out_has "in float32 on "; out_has " gradients err by at most 0."
+out_has " tensors failed"; out_has "in float32 on "; out_has " gradients are at most 0."
 
 end_of_checks

@@ -112,7 +112,7 @@ TEST_CASE("heads are named L1H0,L0H1; what is none says which there are") {
                            "L1H0.5", "1H0", "L1H99999999999999999999"}) {
     CAPTURE(text);
     CHECK_THROWS_WITH(parse_heads("x", text, o.layers, o.attention.heads),
-                      Contains("' names no head; write them as L0H0,L0H1"));
+                      Contains("' is not a head; write heads as L0H0,L0H1"));
   }
   for (const char* text : {"L1H3", "L2H0", "L-1H0"})
     CHECK_THROWS_WITH(

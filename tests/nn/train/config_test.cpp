@@ -107,7 +107,8 @@ TEST_CASE("config.toml keeps the parameters of its own task") {
   CHECK(make_task(back)->info().classes == 7);
   c.task = "reverse";
   CHECK_THROWS_WITH(validate(c), Catch::Matchers::Equals(
-                                     "`task-colors`: the task reverse does not have it; urn has"));
+                                     "`task-colors`: the task reverse does not have this parameter; only urn "
+                                     "has it"));
   c.task_parameters = {{"vocabulary", "0"}};
   CHECK_THROWS_WITH(validate(c), Contains("`task-vocabulary` needs a whole number, 1 to 52"));
 }

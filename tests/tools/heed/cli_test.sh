@@ -40,7 +40,7 @@ expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
 refuses 2 "did you mean 'induction'?" tasks indution
-refuses 2 "the task urn does not have it; induction has" train urn --task-periods 3..4
+refuses 2 "the task urn does not have this parameter; only induction has it" train urn --task-periods 3..4
 refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 

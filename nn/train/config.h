@@ -63,7 +63,7 @@ struct RunConfig {
   std::string text;                ///< path of the file for the task "text"
   std::string lines;               ///< path of the file for the task "lines"
   Unit unit = Unit::kChar;         ///< what a token of `text` or `lines` is
-  std::int64_t max_words = 8192;   ///< vocabulary size for Unit::kWord, without <unk>
+  std::int64_t max_words = 8192;   ///< vocabulary size for Unit::kWord, without `<unk>`
   /// For `lines`: only the targets after the first such character count. Empty: all count.
   std::string answer_after;
   TaskParameters task_parameters;  ///< values by KEY of `task-KEY`; missing keys have defaults

@@ -24,8 +24,8 @@ struct SampleOptions {
 /// pass for the prompt, and then one pass per new token, which reads cached keys and values.
 enum class Past {
   /// Each new token takes a forward pass over the last `context` tokens, at positions 0, 1, ...
-  /// Cached keys and values cannot be used: from the second layer on they depend on tokens that
-  /// are no longer among these.
+  /// Cached keys and values cannot be used: from the second layer on they depend on tokens
+  /// before these.
   kRecompute,
   /// Each new token takes a forward pass of one token. The oldest cached token is dropped, and the
   /// cache is not changed otherwise. The logits equal those of one pass over the whole text in

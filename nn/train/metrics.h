@@ -14,10 +14,10 @@ struct MetricsColumn {
   double MetricsRow::*value;  ///< member of MetricsRow that it contains
 };
 
-/// Values of one step, of the evaluation after it, or of both. NaN means that there is no value:
+/// Values of one step, of the evaluation after it, or of both. NaN marks a missing value:
 /// a row with only an evaluation has no loss, and most steps have no evaluation.
 struct MetricsRow {
-  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  ///< no value
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  ///< missing value
 
   /// Creates the row of a step, without values.
   explicit MetricsRow(std::int64_t step_of_row) : step(step_of_row) {}

@@ -11,7 +11,7 @@ namespace heed::nn {
 /// Mean of several values with its standard error.
 struct MeanError {
   std::size_t n = 0;  ///< number of values
-  double mean = NAN;  ///< NaN if there are no values
+  double mean = NAN;  ///< NaN without values
   /// Standard error of the mean: the standard deviation (with n - 1) divided by sqrt(n). NaN for
   /// fewer than two values.
   double error = NAN;

@@ -21,7 +21,7 @@ struct Reach {
   /// dependence gives a derivative of 0 only with probability 0.
   std::vector<double> values;
   /// For each input: whether it is padding, which only the output at the same position may read.
-  /// Empty if there is no padding.
+  /// Empty without padding.
   std::vector<bool> padding = {};
 
   /// An output, an input, and the derivative between them.
@@ -41,8 +41,8 @@ struct Reach {
   double at(std::int64_t output, std::int64_t input) const {
     return values[std::size_t(output * length + input)];
   }
-  /// Returns one line per output with one character per input: `#` for a dependence, `.` for
-  /// exactly 0, `!` for a place of leaks(), `?` for a place of blind().
+  /// Returns one line per output with one character per input: # for a dependence, a dot for
+  /// exactly 0, ! for a place of leaks(), ? for a place of blind().
   std::string text() const;
 };
 

@@ -21,7 +21,7 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 std::string gigabytes(double bytes) { return fmt::format("{:.3g} GB", bytes / 1e9); }
 
 // Returns the number after `key`, such as "MemAvailable:", in a file. An empty key means a file
-// that contains only a number. Returns infinity if there is no number.
+// that contains only a number. Returns infinity if the number is missing.
 double number_in(const fs::path& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string word; in >> word;)

@@ -70,8 +70,8 @@ TEST_CASE("checkpoints come by step, whatever their names' order, gaps and other
     steps.push_back(found.step);
   CHECK(steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
   const OverTime study = c.study();
-  REQUIRE(study.moments.size() == 4);
-  CHECK(study.moments[2].step == 999999);
+  REQUIRE(study.checkpoints.size() == 4);
+  CHECK(study.checkpoints[2].step == 999999);
 }
 
 TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
@@ -80,9 +80,9 @@ TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
   const OverTime all = c.study();
   CHECK(all.sequences == 2);
   CHECK(all.optimal == Approx(0.5));
-  REQUIRE(all.moments.size() == 3);
+  REQUIRE(all.checkpoints.size() == 3);
   const Batch batch = two_cycles();
-  for (const Moment& m : all.moments) {
+  for (const CheckpointStudy& m : all.checkpoints) {
     const Transformer model = random_module<Transformer>(cycle_reader(), m.step + 1);
     const Study one = heed::nn::study(model, batch, {});
     CHECK(m.loss == one.value);
@@ -103,14 +103,14 @@ TEST_CASE("each moment is the study of its own checkpoint on the one batch") {
       if (i != 0 && i != 1 && i != 6) sum += losses[i];
     CHECK(m.counted_loss == Approx(sum / 9));
   }
-  CHECK(all.moments[0].loss != all.moments[1].loss);
+  CHECK(all.checkpoints[0].loss != all.checkpoints[1].loss);
 }
 
 TEST_CASE("a damaged, renamed or foreign file is refused by its name") {
   const Checkpoints c;
   c.write("000000.safetensors", 0);
   c.write("000010.safetensors", 10);
-  REQUIRE(c.study().moments.size() == 2);
+  REQUIRE(c.study().checkpoints.size() == 2);
 
   fs::resize_file(c.path("000010.safetensors"), fs::file_size(c.path("000010.safetensors")) / 2);
   CHECK(has(c.error(), "000010.safetensors"));
@@ -155,11 +155,11 @@ TEST_CASE("files of other names are no checkpoints, and a folder that cannot be 
 OverTime with_losses(const std::vector<std::pair<std::int64_t, double>>& counted) {
   OverTime study;
   for (const auto& [step, loss] : counted) {
-    Moment m;
+    CheckpointStudy m;
     m.step = step, m.loss = 5 - loss, m.counted_loss = loss;
     m.heads = {HeadReport{}, HeadReport{}};
     m.heads[1].layer = 1, m.heads[1].induction = 1 - loss / 4;
-    study.moments.push_back(m);
+    study.checkpoints.push_back(m);
   }
   return study;
 }
@@ -171,7 +171,7 @@ TEST_CASE("the steepest fall goes by the counted loss per step, or all where non
   CHECK(fall->from == 100);
   CHECK(fall->to == 110);
   CHECK(fall->middle() == 105);
-  for (Moment& m : study.moments) m.counted_loss = NAN;  // of all: 1, 2, 2.5, 4, 3.8
+  for (CheckpointStudy& m : study.checkpoints) m.counted_loss = NAN;  // of all: 1, 2, 2.5, 4, 3.8
   REQUIRE(steepest_fall(study));
   CHECK(steepest_fall(study)->to == 210);
   CHECK_FALSE(steepest_fall(with_losses({{0, 1}, {10, 2}})));

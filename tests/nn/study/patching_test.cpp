@@ -121,7 +121,7 @@ TEST_CASE("the nearer the prompts, the better first order, and second order is b
   const Patching p = patching(model, clean, corrupt, kDiff);
   CHECK(p.first_order.r > 0.999);
   CHECK(std::abs(p.first_order.slope - 1) < 0.1);
-  const auto off = [](const Agreement& a) { return std::abs(a.worst.effect - a.worst.estimate); };
+  const auto off = [](const EstimateFit& a) { return std::abs(a.worst.effect - a.worst.estimate); };
   CHECK(off(p.first_order) < 0.1);
   CHECK(off(p.second_order) < 0.2 * off(p.first_order));
 }
@@ -147,7 +147,7 @@ TEST_CASE(
 TEST_CASE("agreement of estimates that are known") {
   PatchMap a{"hook_resid_pre", false, 1, 3, {0, 1, 2}, {1, 3, 5}, {0, 1, 2.5}};
   PatchMap b{"attn.hook_z", true, 2, 1, {3, 4}, {7, 9}, {3, 4}};
-  const Agreement exact = agreement({a, b}, &PatchMap::first_order);  // 2 x + 1
+  const EstimateFit exact = estimate_fit({a, b}, &PatchMap::first_order);  // 2 x + 1
   CHECK(exact.r == Approx(1));
   CHECK(exact.slope == Approx(2));
   CHECK(exact.worst.site == "attn.hook_z");
@@ -155,12 +155,12 @@ TEST_CASE("agreement of estimates that are known") {
   CHECK(exact.worst.column == 0);
   CHECK(exact.worst.effect == 4);
   CHECK(exact.worst.estimate == 9);
-  const Agreement near = agreement({a, b}, &PatchMap::second_order);
+  const EstimateFit near = estimate_fit({a, b}, &PatchMap::second_order);
   CHECK(near.r < 1);
   CHECK(near.worst.site == "hook_resid_pre");
   CHECK(near.worst.column == 2);
   b.first_order.pop_back();
-  CHECK_THROWS_AS(agreement({a, b}, &PatchMap::first_order), ShapeError);
+  CHECK_THROWS_AS(estimate_fit({a, b}, &PatchMap::first_order), ShapeError);
 }
 
 TEST_CASE("more places than copies at a time, and float32") {

@@ -36,7 +36,7 @@ OverTime studied_run(std::int64_t seed, const std::string& periods) {
 }
 
 // |dL/dW_Q| of a layer: all heads as one vector.
-double query_gradient(const Moment& m, std::int64_t layer) {
+double query_gradient(const CheckpointStudy& m, std::int64_t layer) {
   double squares = 0;
   for (const HeadReport& h : m.heads)
     if (h.layer == layer) squares += h.dW_Q * h.dW_Q;
@@ -46,14 +46,14 @@ double query_gradient(const Moment& m, std::int64_t layer) {
 // At which ratio the gradient counts as risen.
 void check_phase_change(std::int64_t seed, const std::string& periods, double ratio) {
   const OverTime study = studied_run(seed, periods);
-  REQUIRE(study.moments.size() == 41);
+  REQUIRE(study.checkpoints.size() == 41);
   const auto fall = steepest_fall(study);
   const auto forms = first_reached(study, &HeadReport::induction, 1, 0.5);
   REQUIRE(fall);
   REQUIRE(forms);
   double least = HUGE_VAL, most = 0;
   std::int64_t peak = 0;
-  for (const Moment& m : study.moments) {
+  for (const CheckpointStudy& m : study.checkpoints) {
     if (m.step < 40 || m.step > 300) continue;
     const double norm = query_gradient(m, 1);
     least = std::min(least, norm);

@@ -45,7 +45,7 @@ bool is_png(const std::string& path);
 /// Reads size and texts of a PNG file, which any program may have written. Checks the checksum of
 /// every chunk but does not decode the pixels. The text of a compressed chunk is "(compressed)".
 /// Throws IoError, which names path and reason, if the file cannot be read, is not a PNG file, is
-/// truncated or damaged, or has more than 1,000,000 bytes of text. The file is read in pieces, so
+/// cut off or damaged, or has more than 1,000,000 bytes of text. The file is read in pieces, so
 /// that wrong lengths in it cannot cause large allocations.
 PngInfo read_png_info(const std::string& path);
 

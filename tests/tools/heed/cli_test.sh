@@ -57,22 +57,22 @@ refuses 2 "did you mean 'induction'?" train indution
 refuses 2 "did you mean 'micro'?" train --preset mikro
 refuses 2 "did you mean --layers?" train --layrs 3
 refuses 2 "one argument too many" train induction more
-refuses 2 "there is no -x" train -x
+refuses 2 "unknown option -x" train -x
 expect 0 train --task urn --dry-run; out_has "urn: "
 refuses 2 "task is given twice, as 'urn' and 'copy'" train urn --task copy
-refuses 2 "here it is --layers" train --n_layer 4
-refuses 2 "here it is --heads" train --n_head 4
-refuses 2 "here it is --d-model" train --n_embd 4
-refuses 2 "here it is --steps" train --max_iters=4
-refuses 2 "here it is --lr" train --learning_rate 4
-refuses 2 "here it is --context" train --block_size 4
-refuses 2 "here it is --batch" train --batch_size 4
-refuses 2 "here it is --eval-every" train --eval_interval 4
-refuses 2 "here it is --schedule" train --lr_scheduler cosine
+refuses 2 "its name in heed is --layers" train --n_layer 4
+refuses 2 "its name in heed is --heads" train --n_head 4
+refuses 2 "its name in heed is --d-model" train --n_embd 4
+refuses 2 "its name in heed is --steps" train --max_iters=4
+refuses 2 "its name in heed is --lr" train --learning_rate 4
+refuses 2 "its name in heed is --context" train --block_size 4
+refuses 2 "its name in heed is --batch" train --batch_size 4
+refuses 2 "its name in heed is --eval-every" train --eval_interval 4
+refuses 2 "its name in heed is --schedule" train --lr_scheduler cosine
 refuses 2 "write --weight-decay" train --weight_decay 4
-refuses 2 "counted in --steps" train --epochs 4
-refuses 2 "here it is --samples" generate --num_samples 4
-refuses 2 "here it is --tokens" generate --max_new_tokens 4
+refuses 2 "heed counts training in --steps" train --epochs 4
+refuses 2 "its name in heed is --samples" generate --num_samples 4
+refuses 2 "its name in heed is --tokens" generate --max_new_tokens 4
 refuses 2 "the nearest is 'softmax'" gradcheck sofmax
 refuses 2 "did you mean 'transposed'" gradcheck --layouts trasposed
 refuses 2 "op has no effect with --run; leave out op" gradcheck softmax --run R

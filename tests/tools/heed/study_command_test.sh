@@ -49,7 +49,7 @@ out_has "Color range "; out_has "by the root"; out_has "Software  "; out_has "pi
 expect 0 info runs/reverse-1/loss.png; out_has "heed train"; out_has "$weights"
 expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line"'
 head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
-cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin as a PNG" info text.png
+cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin with the PNG signature" info text.png
 
 # --- plot: the example of help, each kind of file, what is refused
 printf '1,0.5\n0.2,1\n' > words.csv

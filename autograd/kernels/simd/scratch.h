@@ -12,7 +12,7 @@ namespace heed::autograd::kernels {
 template <class T>
 class Scratch {
  public:
-  /// Allocates the array. Throws std::bad_alloc if there is no memory.
+  /// Allocates the array. Throws std::bad_alloc if the allocation fails.
   explicit Scratch(std::int64_t n)
       : bytes_(std::size_t(n) * sizeof(T)), data_(static_cast<T*>(pool_allocate(bytes_))) {}
   ~Scratch() { pool_free(data_, bytes_); }

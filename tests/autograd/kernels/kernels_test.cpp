@@ -196,7 +196,8 @@ TEST_CASE("gemm equals plain loops for several blocks of rows, columns and k") {
   for_each_simd_target(check_blocks<double>);
 }
 
-// Checks a k that has so many steps that the steps before the last one already cover all of k.
+// Checks a long k whose steps, because their length is rounded up, cover all of k before the last
+// one.
 template <class T>
 void check_long() {
   constexpr int64_t kM = 8, kN = 48, kK = 37055, kStep = 191;

@@ -137,7 +137,7 @@ void Generator::uniform(std::span<double> out, double lo, double hi) { fill_unif
 
 double Generator::next_normal() {
   if (cached_normal_) return *std::exchange(cached_normal_, std::nullopt);
-  // As in PyTorch, u1 determines the angle here, whereas it determines the radius in normal_block.
+  // Here u1 determines the angle, but in normal_block() it determines the radius. PyTorch does so.
   const double u1 = uniform_double();
   const double u2 = uniform_double();
   const double radius = std::sqrt(-2.0 * std::log(1.0 - u2));

@@ -2,7 +2,7 @@
 // methods here inspect a tensor or mark it for differentiation.
 //
 // Methods that change the tensor, such as requires_grad_() and zero_grad(), are const because a
-// Tensor is a handle, like a pointer. There are no operators < and []; use lt(), slice() or
+// Tensor is a handle, like a pointer. Instead of operators < and [], use lt(), slice() or
 // select() in ops.h.
 //
 // If the tensor is undefined, all methods throw ValueError except defined(), requires_grad(),
@@ -40,7 +40,7 @@ class HookHandle {
   ///@}
   HookHandle& operator=(const HookHandle&) = delete;
   ~HookHandle();
-  /// Removes the hook, so that it is no longer called. A second call does nothing.
+  /// Removes the hook, so that it is not called any more. A second call does nothing.
   void remove();
 
  private:

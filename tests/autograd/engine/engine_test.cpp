@@ -156,9 +156,10 @@ TEST_CASE("a second backward through a freed graph is an error; retain_graph all
   backward(y, {.retain_graph = true});
   backward(y);
   CHECK(values(x.grad()) == V{12});
-  CHECK_THROWS_WITH(backward(y),
-                    "backward: the graph behind mul [1] was freed by an earlier backward; pass "
-                    "retain_graph = true to that one");
+  CHECK_THROWS_WITH(
+      backward(y),
+      "backward: the graph behind mul [1] was freed by an earlier backward pass; pass "
+      "retain_graph = true to that call");
   CHECK(values(x.grad()) == V{12});
 }
 
@@ -166,20 +167,22 @@ TEST_CASE("grad and backward say what is missing") {
   const Tensor x = leaf({1, 2}), unused = leaf({3});
   CHECK_THROWS_WITH(grad(sum(x), {unused}),
                     "grad: the result does not depend on tensor 0 of wrt, [1]; allow_unused = true "
-                    "gives 0 for it");
+                    "returns gradient 0 for it");
   CHECK(values(grad(sum(x), {unused, x}, {.allow_unused = true})[0]) == V{0});
   CHECK_THROWS_WITH(grad(sum(x), {tensor({1}, float64)}),
                     "grad: tensor 0 of wrt, [1], does not require grad");
-  CHECK_THROWS_WITH(backward(x * 2.0),
-                    "backward: a tensor of shape [2] needs .grad_output of that shape; only one "
-                    "element differentiates by itself");
+  CHECK_THROWS_WITH(
+      backward(x * 2.0),
+      "backward: a tensor of shape [2] needs .grad_output of that shape; only a tensor of one "
+      "element may omit it");
   CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({3}, float64)}),
-                    "grad: grad_output [3] does not fit the tensor, [2]");
+                    "grad: grad_output has shape [3], the tensor has shape [2]");
   CHECK_THROWS_WITH(grad(x * 2.0, {x}, {.grad_output = ones({2})}),
-                    "grad: grad_output is float32, the tensor float64");
-  CHECK_THROWS_WITH(backward(sum(x.detach())),
-                    "backward: the [] tensor has no graph: no input of it requires grad, or it was "
-                    "computed under NoGrad");
+                    "grad: grad_output is float32, the tensor is float64");
+  CHECK_THROWS_WITH(
+      backward(sum(x.detach())),
+      "backward: the tensor of shape [] has no graph: none of its inputs requires grad, or it was "
+      "computed under NoGrad");
   CHECK_THROWS_WITH((x * 2.0).requires_grad_(),
                     "requires_grad_: this tensor is the result of mul; for its gradient call "
                     "retain_grad() or grad(y, {x}), or detach() it first");

@@ -35,7 +35,7 @@ TEST_CASE("inf - inf in softmax: the infinity's own origin comes first") {
   softmax(exp(x), 0);
   CHECK_THAT(finder.text(),
              StartsWith("exp [2] float64 is inf at [1]: input 0 [2] float64 is 1000 "
-                        "there, 1 to 1000; from it came softmax [2] float64 is nan"));
+                        "there, 1 to 1000; which led to softmax [2] float64 is nan"));
   FirstNonFinite given;
   softmax(tensor({1, kInf}, float64), 0);
   CHECK_THAT(given.text(), StartsWith("softmax [2] float64 is nan at ["));
@@ -72,7 +72,7 @@ TEST_CASE("a vjp that makes other numbers of finite ones, and where its op was c
   FirstNonFinite product;
   backward(sum(sqrt(zero * zero)));  // infinity * 0
   CHECK_THAT(product.text(), StartsWith("backward of sqrt: div [1] float64 is inf at [0]: "));
-  CHECK_THAT(product.text(), Contains("; from it came backward of mul: mul [1] float64 is"));
+  CHECK_THAT(product.text(), Contains("; which led to backward of mul: mul [1] float64 is"));
 }
 
 TEST_CASE("a backward kernel, which calls no op, is judged by what it gives") {

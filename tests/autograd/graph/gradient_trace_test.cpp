@@ -34,7 +34,7 @@ TEST_CASE("the edge where a graph is cut is named") {
   SECTION("by an op that has no gradient") {
     argmax(exp(w), 0);
     CHECK(trace.why_none(w) ==
-          "its way ends at exp, whose result leads to the loss by no differentiable op");
+          "the path ends at exp: no differentiable op leads from its result to the loss");
   }
   SECTION("nobody reads it") {
     exp(x);

@@ -47,8 +47,9 @@ TEST_CASE("a vjp that returns a vector of another length is an error") {
   const Tensor y = record(op, {x}, x.detach(), [](const Vjp& v) {
     return std::vector<Tensor>{v.grad, v.grad};
   });
-  CHECK_THROWS_WITH(backward(sum(y)),
-                    "own: its vjp gave 2 gradients for 1 inputs; {} stands for none");
+  CHECK_THROWS_WITH(
+      backward(sum(y)),
+      "own: its vjp returned 2 gradients for 1 inputs; it must return one per input, {} for none");
 }
 
 }  // namespace

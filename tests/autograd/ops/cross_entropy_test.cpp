@@ -161,13 +161,14 @@ TEST_CASE("a float32 loss adds up in float64") {
 TEST_CASE("cross_entropy errors name value, place and classes") {
   const Tensor x = zeros({2, 3, 5});
   const auto at = [](std::int64_t value) { return classes({0, 1, 2, 3, 4, value}, {2, 3}); };
-  CHECK_THROWS_WITH(cross_entropy(x, at(5)),
-                    "cross_entropy: target 5 at [1, 2] is no class: C = 5, so classes are 0 to 4 "
-                    "(ignore_index is -100)");
+  CHECK_THROWS_WITH(
+      cross_entropy(x, at(5)),
+      "cross_entropy: target 5 at [1, 2] is out of range: C = 5, so classes are 0 to 4 "
+      "(ignore_index is -100)");
   CHECK_THROWS_AS(cross_entropy(x, at(-1)), ValueError);
   CHECK_NOTHROW(cross_entropy(x, at(-1), {.ignore_index = -1}));
   CHECK_THROWS_WITH(cross_entropy(zeros({5}), classes({7}, {})),
-                    "cross_entropy: target 7 at [] is no class: C = 5, so classes are 0 to 4 "
+                    "cross_entropy: target 7 at [] is out of range: C = 5, so classes are 0 to 4 "
                     "(ignore_index is -100)");
   CHECK_THROWS_WITH(
       cross_entropy(x, classes({0, 1})),

@@ -166,11 +166,11 @@ TEST_CASE("einsum points at a bad label", "[einsum]") {
         "  d_in 2x, d_in -> d_in\n"
         "       ^");
   CHECK(message<ValueError>("...ij,jk->ik", {s, s}) ==
-        "einsum: no ellipsis here: label every axis\n"
+        "einsum: '...' is not supported: label every axis\n"
         "  ...ij,jk->ik\n"
         "  ^");
   CHECK(message<ValueError>("ij,jk->il", {{2, 2}, {2, 2}}) ==
-        "einsum: output label 'l' is in no operand\n"
+        "einsum: output label 'l' does not appear in any operand\n"
         "  ij,jk->il\n"
         "          ^");
   CHECK(message<ValueError>("ij->ii", {{2, 2}}) ==

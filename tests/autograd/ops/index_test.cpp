@@ -138,9 +138,11 @@ TEST_CASE("embedding reads rows") {
 TEST_CASE("errors of joining say which tensor") {
   const Tensor x = zeros({2, 3});
   CHECK_ERROR(ShapeError, cat({x, zeros({2, 4})}, 0),
-              "cat: tensors must agree on every axis but 0, got [2, 3] and [2, 4] (tensor 1)");
-  CHECK_ERROR(ShapeError, cat({x, zeros({2})}, 0),
-              "cat: tensors must agree on every axis but 0, got [2, 3] and [2] (tensor 1)");
+              "cat: tensors must have equal sizes on every axis except 0, got [2, 3] and [2, 4] "
+              "(tensor 1)");
+  CHECK_ERROR(
+      ShapeError, cat({x, zeros({2})}, 0),
+      "cat: tensors must have equal sizes on every axis except 0, got [2, 3] and [2] (tensor 1)");
   CHECK_ERROR(DTypeError, cat({zeros({2}), zeros({2}, int64)}, 0),
               "cat: dtypes differ: float32 and int64; convert one with to(x, dtype)");
   CHECK_ERROR(ValueError, cat(std::vector<Tensor>(), 0), "cat: needs at least one tensor");
@@ -159,7 +161,8 @@ TEST_CASE("errors of indexing name value, place and bound") {
   CHECK_ERROR(ValueError, gather(x, 1, mT(tensor({{0, -1}, {9, 0}}, int64))),
               "gather: index 9 at [0, 1] is out of range for axis 1 of [2, 5]");
   CHECK_ERROR(ShapeError, gather(x, 1, zeros({3, 1}, int64)),
-              "gather: the index needs 2 axes, none but axis 1 larger than x's, got x [2, 5] and "
+              "gather: the index needs 2 axes, and only axis 1 may be larger than that of x; got x "
+              "[2, 5] and "
               "index [3, 1]");
   CHECK_ERROR(DTypeError, gather(x, 1, zeros({2, 1})), "gather: needs an int64 index, got float32");
   CHECK_ERROR(ShapeError, scatter_add(x, 1, zeros({2, 1}, int64), zeros({2, 2})),

@@ -222,7 +222,8 @@ TEST_CASE("a layout that does not apply is skipped for a stated reason") {
   const std::string transposed = "no input with elements has rank 2 or more to transpose";
   const std::string sliced = "no input with elements has an axis to slice";
   const std::string expanded = "no input has a last axis of size 2 or more to give stride 0";
-  const std::string aliased = "no other input has the shape of the last one, so none can be the same tensor";
+  const std::string aliased =
+      "no other input has the shape of the last one, so none can be the same tensor";
   CHECK(skipped == std::vector<std::string>{"", transposed, "", "", aliased,  // vector
                                             "", transposed, sliced, expanded, aliased});
   const Sample no_inputs{"none", [](Args) { return ones({1}, float64); }, {}};

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "autograd/base/parallel.h"
+#include "autograd/base/strided.h"
 #include "autograd/graph/graph.h"
 #include "autograd/kernels/kernels.h"
 #include "autograd/ops/operands.h"

@@ -37,7 +37,7 @@ int main() {
       gradcheck([](Args t) { return softsign(t[0]); }, std::vector{x}, {.order = 2});
   std::cout << "softsign: " << right << "\n";
 
-  // The same op with a wrong sign in its derivative. The checker names the entry and both values.
+  // This derivative has a wrong sign. The checker names the entry and both values.
   const auto wrong = [](Args t) {
     return record(kSoftsign, {t[0]}, softsign(t[0].detach()),
                   [](const Vjp& v) -> Grads { return {v.grad / pow(1.0 - abs(v.input(0)), 2)}; });

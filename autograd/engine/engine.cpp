@@ -375,8 +375,8 @@ std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
   const std::vector<Tensor> leaves = as_leaves(inputs);
   const Tensor y = f(leaves);
   const bool constant = !y.requires_grad();
-  std::vector<std::vector<Tensor>> rows(
-      inputs.size());  // rows[k]: gradients of input k, one per output element
+  // rows[k]: gradients with respect to input k, one per element of y.
+  std::vector<std::vector<Tensor>> rows(inputs.size());
   for (std::int64_t i = 0; i < y.numel() && !constant; ++i) {
     std::vector<double> unit(std::size_t(y.numel()), 0.0);
     unit[std::size_t(i)] = 1;

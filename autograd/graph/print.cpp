@@ -12,9 +12,9 @@
 namespace heed::autograd {
 namespace {
 
-constexpr std::int64_t kThreshold =
-    1000;                                // elements; of a larger tensor only the edges are printed
-constexpr std::int64_t kEdgeItems = 3;   // printed at each end of an axis
+// A tensor of more than kThreshold elements is printed with kEdgeItems at each end of its axes.
+constexpr std::int64_t kThreshold = 1000;
+constexpr std::int64_t kEdgeItems = 3;
 constexpr std::int64_t kLineWidth = 80;  // characters
 constexpr int kPrecision = 4;            // digits after the point
 

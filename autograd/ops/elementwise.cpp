@@ -79,8 +79,8 @@ void run(const Tensor& out, std::initializer_list<const Tensor*> in, Loop loop, 
 
 Tensor run_new(std::string_view op, std::initializer_list<const Tensor*> in, const Loops& loops,
                const void* f) {
-  const Tensor &a = **in.begin(),
-               &b = **(in.end() - 1);  // the same tensor if there is only one operand
+  // If there is only one operand, a and b are the same tensor.
+  const Tensor &a = **in.begin(), &b = **(in.end() - 1);
   const DType dtype = a.dtype();
   if (b.dtype() != dtype) {
     Tensor x = a, y = b;

@@ -172,8 +172,7 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
   check_places(kGather, x, a, index);
   Tensor y = empty(index.shape(), x.dtype());
   const std::int64_t step = x.strides()[a];
-  const Strides base =
-      x.strides().with(a, 0);  // along axis a the index selects the place, not the loop
+  const Strides base = x.strides().with(a, 0);  // stride 0, because the index selects along axis a
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_any(x.dtype(), [&]<class T> {
     T* out = y.mutable_data<T>();

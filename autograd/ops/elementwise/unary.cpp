@@ -14,8 +14,8 @@
 namespace heed::autograd {
 namespace {
 
-using std::abs, std::erf, std::exp, std::log, std::pow, std::sqrt,
-    std::tanh;  // for float and double
+// Functions of float and double.
+using std::abs, std::erf, std::exp, std::log, std::pow, std::sqrt, std::tanh;
 
 // Returns samples of f on values that `draw` makes: a matrix, a scalar and an empty tensor.
 template <class F, class Draw>

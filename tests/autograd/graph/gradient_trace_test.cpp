@@ -1,5 +1,4 @@
-// Why no gradient reaches a tensor: each way to cut a graph is told apart, with the op where it
-// happens.
+// Tests of GradientTrace: it distinguishes the causes of a missing gradient and names the op.
 #include "autograd/autograd.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -36,7 +35,7 @@ TEST_CASE("the edge where a graph is cut is named") {
     CHECK(trace.why_none(w) ==
           "the path ends at exp: no differentiable op leads from its result to the loss");
   }
-  SECTION("nobody reads it") {
+  SECTION("no op reads it") {
     exp(x);
     CHECK(trace.why_none(w) == "no op reads it");
   }

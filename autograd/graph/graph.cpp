@@ -34,8 +34,8 @@ void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
 
 }  // namespace
 
-// Defined in this file, because every op tests it here: the compiler knows that it needs no dynamic
-// initialization, so the test is one load.
+// t_observer is defined in this file, because must_record() tests it for every op. The compiler
+// sees that it needs no dynamic initialization, so the test is one load.
 thread_local OpObserver* detail::t_observer = nullptr;
 
 bool grad_enabled() { return t_grad_enabled; }

@@ -162,8 +162,8 @@ kernels::ScoreStrides score_strides(const Tensor& x, int lead) {
   at.row = axis(lead), at.column = axis(lead + 1);
   return at;
 }
-// Returns a tensor [..., H, T, d] that is stored as [..., T, H, d], because the projections and
-// their gradients read it in that order.
+// Returns an uninitialized tensor [..., H, T, d] that is stored as [..., T, H, d], because the
+// projections and their gradients read it in that order.
 Tensor empty_heads(Shape shape, DType dtype) {
   if (shape.rank() < 3) return empty(shape, dtype);
   std::swap(shape[-3], shape[-2]);

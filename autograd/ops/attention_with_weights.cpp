@@ -100,7 +100,7 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k_in, const 
   r.scores = hooked(mask.apply(bias.defined() ? capped + bias : capped), hooks.on_scores,
                     hooks.scores, hooks.scores_grad);
   Tensor logits = r.scores;
-  if (options.fully_masked != FullyMasked::kZero) {  // softmax implements kZero
+  if (options.fully_masked != FullyMasked::kZero) {  // softmax already implements kZero
     const Tensor masked = fully_masked_rows(r.scores);
     if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(squeeze(masked, -1));
     logits = masked_fill(r.scores, masked, 0);

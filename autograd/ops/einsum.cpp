@@ -224,7 +224,7 @@ Labeled sum_unless(const Labeled& a, Kept kept) {
   return out;
 }
 
-// Returns a with its axes in the order of these labels.
+// Returns the tensor of `a` with its axes in the order of these labels.
 Tensor permuted_to(const Labeled& a, const Term& order) {
   Dims axes;
   bool same = true;

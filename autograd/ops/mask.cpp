@@ -122,7 +122,7 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
   const Tensor first = logits.defined() ? reshape(logits, {-1, 1, 1}) : zero(rest);
   const Shape keys =
       broadcast("attention", broadcast("attention", rest.shape(), {tk}), first.shape());
-  ScoreBias both;  // not by the checking constructor; see operator+
+  ScoreBias both;  // without the check of the constructor; see operator+
   both.bias_ = cat({expand(first, keys.with(-1, 1)), expand(rest, keys)}, -1);
   return both;
 }

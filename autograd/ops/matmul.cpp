@@ -37,7 +37,8 @@ const Op kMatmul({.name = "matmul",
                   .samples = matmul_samples,
                   .no_sizes = needs_axis()});
 
-// Returns a [..., m, k] x b [..., k, n]. The batch axes were checked to broadcast to `batch`.
+// Returns the product of a [..., m, k] and b [..., k, n]. The caller has checked that the batch
+// axes broadcast to `batch`.
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
   const int rank = batch.rank();
   const Layout la = a.layout(), lb = b.layout();

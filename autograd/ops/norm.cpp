@@ -65,7 +65,7 @@ const Op kRmsNorm({.name = "rms_norm",
                    .samples = rms_norm_samples,
                    .no_sizes = needs_axis()});
 
-// True for layer_norm, which subtracts the mean.
+// Returns true for layer_norm, which subtracts the mean.
 bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 
 // A tensor [..., D] as rows of D adjacent values. `grain` rows make a parallel chunk. There are at

@@ -14,7 +14,8 @@ namespace {
 using kernels::Accumulator;
 using kernels::kColumnBlock;
 
-// Returns samples of f(x, axes, keepdim) for the cases that differ in every reduction.
+// Returns samples of a reduction f(x, axes, keepdim): all axes, one axis, several axes, an axis of
+// size 1, and rank 0.
 template <class F>
 SampleFn reduction_samples(F f, Tensor (SampleGen::*draw)(const Shape&),
                            SkipReason no_repeats = {}) {
@@ -289,7 +290,7 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
     T* out = y.mutable_data<T>();
     for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
       using std::exp, std::log;
-      double top = -kInf;  // a constant for dual numbers too, because its derivative cancels
+      double top = -kInf;  // without a tangent, because the derivative of the shift cancels
       inner.run([&](const auto& at, std::int64_t n, const auto& s) {
         for (std::int64_t i = 0; i < n; ++i)
           top = std::max(top, double(real(from[at[0] + i * s[0]])));

@@ -50,8 +50,8 @@ Samples neg_samples(SampleGen& g) {
 }
 const Op kNeg({.name = "neg", .saves = Saves::kNothing, .samples = neg_samples});
 
-// Returns samples in which no value of one operand is near a value of the other, so that no
-// difference step crosses a kink.
+// Returns samples in which no value of one operand is near a value of the other, so that no step of
+// a finite difference crosses a kink.
 template <class F>
 SampleFn extremum_samples(F f) {
   return [f](SampleGen& g) -> Samples {

@@ -49,7 +49,7 @@ TEST_CASE("hooks may remove themselves, call the engine, and must keep shape and
   handle.emplace(x.register_hook([&](const Tensor&) {
     ++calls;
     handle->remove();
-    // As in PyTorch, recording is disabled in hooks unless create_graph is set.
+    // Recording is disabled in hooks unless create_graph is set, as in PyTorch.
     const GradMode recording(true);
     const Tensor t = leaf({4});  // a walk inside the walk
     return grad(t * t, t);

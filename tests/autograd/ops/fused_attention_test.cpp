@@ -203,7 +203,7 @@ TEST_CASE("a NaN in a skipped block changes no result") {
         return all(isfinite(slice(x, 0, begin, end))).item() != 0;
       };
       CHECK(!numbers(y, 5, 25));
-      CHECK(numbers(y, 100, t));       // earlier ones may share a tile with queries that read key 5
+      CHECK(numbers(y, 100, t));       // earlier queries may share a tile with one that reads key 5
       CHECK(numbers(d[0], 100, 864));  // between those tiles and the tile of query 890
       CHECK(numbers(d[1], 100, 800));
       CHECK(numbers(d[2], 100, 800));

@@ -12,8 +12,8 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
 
-// kEnough elements make several chunks of any kernel that works on elements or rows. kMost is the
-// limit for the elements of one input.
+// kEnough elements make several chunks of any kernel that works on elements or rows. No sample has
+// more than kMost.
 constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
 
 std::int64_t elements(const Sample& s) {

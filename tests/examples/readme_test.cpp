@@ -1,4 +1,5 @@
-// What README shows is so: the tour word for word. Its prompts: first_contact_test.cpp.
+// Tests that README.md quotes examples/tour.cpp word for word. For the prompts that README.md shows, see
+// first_contact_test.cpp.
 #include "autograd/base/files.h"
 #include "tests/support/catch.h"
 

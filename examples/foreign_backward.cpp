@@ -36,7 +36,7 @@ void cross_entropy_backward(float* dlogits, const float* dlosses, const float* p
           (probabilities[r * classes + c] - float(c == targets[r])) * dlosses[r];
 }
 
-// The same with a bug: after the target's column it uses the dloss of the next row.
+// A wrong version of the backward pass: after the target's column it uses the dloss of the next row.
 void cross_entropy_backward_wrong(float* dlogits, const float* dlosses, const float* probabilities,
                                   const int* targets, int rows, int classes) {
   for (int r = 0; r < rows; r++) {
@@ -79,9 +79,9 @@ int main() {
   for (int i = 0; i < kRows * kClasses; ++i) logits[0].push_back(float(7 * i % 11 - 5) / 4);
 
   const CheckReport right = check_vjp(forward, backward_by(cross_entropy_backward), logits);
-  std::cout << "right backward: " << right << "\n\n";
+  std::cout << "backward: " << right << "\n\n";
   const CheckReport wrong = check_vjp(forward, backward_by(cross_entropy_backward_wrong), logits);
-  std::cout << "wrong backward: " << wrong << "\n\n";
+  std::cout << "backward with the bug: " << wrong << "\n\n";
   const auto row = wrong.worst().at / kClasses, column = wrong.worst().at % kClasses;
   std::cout << "The wrong entry is logit " << column << " of row " << row << ", whose target is "
             << kTargets[row] << ".\n";

@@ -25,7 +25,7 @@ class Predictions {
     std::printf("%s: predicted %s, measured %.4g: %s\n", what.c_str(), range(low, high).c_str(),
                 measured, holds ? "holds" : "FAILS");
   }
-  /// The same with an upper limit only.
+  /// Prints prediction and measurement. The lab fails unless measured <= high.
   void expect_at_most(const std::string& what, double measured, double high) {
     expect(what, measured, -kNoLimit, high);
   }

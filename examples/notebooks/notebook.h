@@ -13,7 +13,7 @@ namespace heed::notebook {
 
 using autograd::Tensor;
 
-/// Receives everything that a program shows. By default there is no observer. The tests link one
+/// Receives everything that a program shows. Programs have no observer, except that the tests link one
 /// in, to compare the results with the numbers of the original notebooks.
 struct Observer {
   virtual ~Observer() = default;

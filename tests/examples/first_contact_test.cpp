@@ -94,8 +94,8 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
     return true;
   });
   CHECK(got == right);
-  CHECK(least >
-        probability);  // these are the probabilities of the right tokens, because got == right
+  // Because got == right, these are the probabilities of the right tokens.
+  CHECK(least > probability);
   std::cout << "  " << prompt << ": least probability " << least << std::endl;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Gives wrong gradients, and right but awkward ones, to gradient checkers: torch.autograd.gradcheck,
-jax.test_util.check_grads, Ceres' GradientChecker, heed's check_vjp. Each with its own defaults. The
-functions are C++ (gradchecker_cases.cpp), the same for all. Prints a Markdown table.
+"""Compares gradient checkers on wrong gradients, and on right ones that are difficult to check:
+torch.autograd.gradcheck, jax.test_util.check_grads, Ceres' GradientChecker and heed's check_vjp, each with its
+own defaults. The functions are in C++ (gradchecker_cases.cpp), the same for all. Prints the Markdown table of
+autograd/check/README.md.
 
     cmake --build build/release --target heed_gradcheckers
     python tools/peers/gradcheckers.py

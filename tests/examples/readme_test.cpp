@@ -10,7 +10,7 @@ TEST_CASE("README quotes the tour word for word") {
         std::string::npos);
 }
 
-TEST_CASE("YOUR_GRADIENT.md quotes its example word for word") {
+TEST_CASE("autograd/check/YOUR_GRADIENT.md quotes its example word for word") {
   using heed::autograd::read_file;
   const std::string example = read_file(HEED_SOURCE_DIR "/examples/your_gradient.cpp");
   const std::string page = read_file(HEED_SOURCE_DIR "/autograd/check/YOUR_GRADIENT.md");

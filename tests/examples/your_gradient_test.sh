@@ -4,11 +4,11 @@
 set -euo pipefail
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-# Joins all lines, because the page wraps the output. Removes digits that depend on the compiler and libm:
-# the number of digits that agree, and everything after the sixth decimal.
+# Joins all lines, because the page wraps the output. Removes what depends on the compiler and libm: the
+# number of digits that agree, and everything after the sixth decimal.
 normalized() { tr -s ' \n' ' ' | sed -E 's/[0-9.]+ digits agree with/N digits agree with/g; s/(\.[0-9]{6})[0-9]+/\1/g'; }
 
-page=$(normalized < "$root/autograd/check/YOUR_GRADIENT.md")
+page=$(cd "$root" && normalized < autograd/check/YOUR_GRADIENT.md)
 output=$("$1")
 while read -r line; do
   [[ $page == *"$(normalized <<< "$line" | sed 's/ $//')"* ]] || {

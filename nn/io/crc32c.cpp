@@ -9,8 +9,8 @@ namespace {
 
 using Table = std::array<std::uint32_t, 256>;
 
-// kTables[k][b]: what the byte b does to the checksum, k bytes before the end. Eight bytes at a
-// time, "slicing by 8" (Kounavis & Berry 2005).
+// kTables[k][b] is the change of the checksum by the byte b if k more bytes follow. With these
+// tables, add() processes eight bytes at a time ("slicing by 8", Kounavis & Berry 2005).
 constexpr std::array<Table, 8> kTables = [] {
   std::array<Table, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) {

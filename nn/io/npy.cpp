@@ -70,8 +70,8 @@ constexpr NpyType kNpyTypes[] = {
 };
 
 // Converts a header, which is a Python literal, to JSON: replaces quotes, brackets and constants,
-// and removes the comma at the end of a list. The JSON constants true and false, which are not
-// Python, become invalid.
+// and removes the comma at the end of a list. The JSON constants true, false and
+// null, which are not Python, become invalid.
 std::string as_json(std::string_view python) {
   constexpr std::string_view kPython = "'()TFtfn", kJson = "\"[]tf???";
   std::string json;

@@ -136,7 +136,7 @@ struct MultiHeadAttention : Module {
     double soft_cap = 0;
     Sink sink = Sink::kNone;  ///< extra softmax term with value 0
     /// Window size in tokens: a query reads only keys whose distance from it is below `window`. The
-    /// key at its own position has distance 0. If `window` is 0, there is no such limit.
+    /// key at its own position has distance 0. If `window` is 0, the distance is not limited.
     std::int64_t window = 0;
     bool causal = false;  ///< true: no query reads a later key
     /// Place of the queries among the keys, if there are fewer or more queries than keys.

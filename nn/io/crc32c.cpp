@@ -33,7 +33,8 @@ void Crc32c::add(std::span<const std::byte> bytes) {
   std::size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {
     std::uint64_t eight = 0;
-    std::memcpy(&eight, &bytes[i], 8);  // little endian, as safetensors_format.h asserts
+    std::memcpy(&eight, &bytes[i],
+                8);  // safetensors_format.h asserts that the machine is little endian
     eight ^= x;
     x = 0;
     for (std::size_t k = 0; k < 8; ++k) x ^= kTables[7 - k][(eight >> (8 * k)) & 255];

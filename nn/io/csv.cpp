@@ -124,7 +124,7 @@ void add_row(CsvMatrix& m, const CsvLines& lines, const Fields& fields, std::siz
 }  // namespace
 
 CsvMatrix load_csv(const std::string& path) {
-  constexpr std::uint64_t kLargest = 32'000'000;  // bytes
+  constexpr std::uint64_t kLargest = 32'000'000;  // largest size in bytes
   return parse_csv(autograd::read_file(path, kLargest), path);
 }
 
@@ -135,7 +135,7 @@ CsvMatrix parse_csv(std::string_view text, const std::string& path) {
   while (!lines.done()) {
     Fields fields = lines.next();
     const bool empty = fields.size() == 1 && fields[0].empty();
-    if (empty && lines.done()) break;  // an empty last line
+    if (empty && lines.done()) break;  // ignores an empty last line
     if (fields.size() == first) lines.refuse("it has no numbers");
     if (lines.number() == 1 && names_columns(fields)) {
       m.col_names.assign(fields.begin() + std::ptrdiff_t(first), fields.end());

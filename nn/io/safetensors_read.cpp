@@ -19,7 +19,8 @@ using namespace safetensors;
 
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
+constexpr std::uint64_t kMaxHeader =
+    100'000'000;  // limit of the reference implementation, in bytes
 
 // Tensor in the header of a file. `begin` and `end` are offsets in bytes from the start of the
 // data.

@@ -43,7 +43,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
     need(name != "__metadata__", "\"__metadata__\" cannot be a tensor's name");
     need(!header.contains(name), "two tensors are named ", quoted(name));
     const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& f) {
-      return f.dtype == x.dtype();  // F32 precedes F16 and BF16
+      return f.dtype == x.dtype();  // finds F32 first, not F16 or BF16
     });
     const std::uint64_t begin = end;
     end += std::uint64_t(x.numel() * element_size(x.dtype()));

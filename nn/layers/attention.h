@@ -39,7 +39,7 @@ struct EnumNames<AttentionForm> {
 /// Rule for the factor by which q k^T is multiplied.
 enum class ScaleRule {
   kInvSqrtHead,   ///< 1/sqrt(d_head): if the entries of q and k are N(0, 1), scores have variance 1
-  kNone,          ///< 1
+  kNone,          ///< factor 1: scores are not scaled
   kInvHead,       ///< 1/d_head (muP: Yang et al. 2022)
   kInvSqrtModel,  ///< 1/sqrt(d_model)
   kLearned,       ///< one parameter per head, initially 1/sqrt(d_head)

@@ -342,11 +342,11 @@ refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 -
 diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
   --lr 10 --weight-decay 0 --warmup 0 --dtype float32 --quiet)
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "diverged keeps the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
+err_has "diverged contains the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # only its end
-err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 keeps the save of step 0"
+err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 contains the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet

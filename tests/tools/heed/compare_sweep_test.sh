@@ -77,7 +77,7 @@ refuses 4 "compare: no run is left to compare: bad/scale=none,seed=1" compare ba
 # --- the table needs no file
 table() { out_has "6 runs of 2 settings"; out_has "scale=1/d-head  3"; }
 mv sweeps/s/compare aside && touch sweeps/s/compare
-expect 4 compare sweeps/s; table; err_has "cannot make the folder"; err_has "--out DIR writes"
+expect 4 compare sweeps/s; table; err_has "cannot make the directory"; err_has "--out DIR writes"
 expect 4 compare sweeps/s --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
 rm sweeps/s/compare && mv aside sweeps/s/compare
 refuses 4 "heed: cannot make the directory s.toml/here: " compare sweeps/s --out s.toml/here
@@ -85,7 +85,7 @@ mkdir held; cp first.csv held/compare.csv; mkdir -p held/curves.png/inside held/
 expect 4 compare sweeps/s --out held; table; err_has "cannot replace held/curves.png: it is a directory"
 ok test "$(ls -A held)" == $'compare.csv\ncurves.png\nsteps.png'; same held/compare.csv first.csv
 rm -r held/curves.png; exec 9< held; flock 9
-expect 4 compare sweeps/s --out held; table; err_has "held is locked by another process"
+expect 4 compare sweeps/s --out held; table; err_has "held: it is locked by another process"
 exec 9<&-
 expect 0 compare sweeps/s --out held; ok test -d held/steps.png; has_file held/curves.png
 mkdir fixed; cp first.csv fixed/compare.csv

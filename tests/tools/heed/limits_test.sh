@@ -56,7 +56,7 @@ mv kept run/config.toml
 
 # --- a configuration that asks for more than the weights: refused before any of it is made
 sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
-under "ulimit -v 1000000" refuses 4 "says 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
+under "ulimit -v 1000000" refuses 4 "contains 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
 under "ulimit -v 1000000" refuses 4 "was trained with 'd-model = 16'" eval run
 cp kept.toml run/config.toml
 

@@ -1,31 +1,57 @@
 #!/usr/bin/env bash
-# Runs the first block of commands of README.md in order, in an empty folder. Each command must work,
-# and its output must be about the right run. Only the number of training steps is reduced.
+# Runs the first block of commands of README.md and of tools/heed/README.md, and all commands of nn/train/FIRST_MODEL.md, each page in
+# order in an empty directory. Each command must work, and its output must be about the run that it names.
+# Training is cut to a few steps; nothing else is changed.
 # Usage: first_contact_test.sh PATH-TO-HEED
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$root/tests/tools/heed/expect.sh" "$1"
 
-# Prints the lines that begin with heed, without their comments. FILE becomes a text file of this folder.
-commands() {
-  awk '/^    heed / { on = 1; print; next } on { exit }' "$root"/README.md |
-    sed 's/^    heed //; s/ *#.*//; s/FILE/notes.txt/'
-}
-for i in $(seq 200); do echo "note $i"; done > notes.txt
-printf '[train]\ntask = "urn"\nsteps = 8\neval-batch = 16\n[sweep]\nscale = ["none", "1/d-head"]\nseed = [1, 2]\n' > scale.toml
-count=0
-while read -r -a words; do
-  count=$((count + 1))
-  [[ ${words[0]} == train ]] && words+=(--steps 8 --eval-batch 16 --threads 1)
-  [[ ${words[0]} == bench ]] && words+=(--help)  # takes minutes, and its numbers are not needed here
-  expect 0 "${words[@]}"
-  case ${words[0]} in
-    eval | study) [[ "${words[*]}" == *runs/first* ]]; ok [ $? = 0 ] ;;&
-    eval) out_has "runs/first (induction)" ;;
-    study) out_has "runs/first" ;;
-    generate) err_has "runs/first:" ;;
+# first_block PAGE, all_commands PAGE: print the indented lines that begin with heed.
+first_block() { awk '/^    heed / { on = 1; print; next } on { exit }' "$root/$1"; }
+all_commands() { grep '^    heed ' "$root/$1"; }
+# arguments: removes "heed" and comments, and puts the name of a text in place of FILE.
+arguments() { sed 's/^    heed //; s/ *#.*//; s/FILE/notes.txt/'; }
+
+# cut_short: appends options to the array words, so that a command takes seconds.
+cut_short() {
+  case "${words[*]}" in
+    *--overfit-batch*) words+=(--threads 1) ;;  # needs its steps to learn the batch
+    train*--resume*) words+=(--steps 12 --threads 1) ;;
+    train*) words+=(--steps 8 --eval-batch 16 --threads 1) ;;
+    bench*) words+=(--help) ;;  # takes minutes, and its numbers are not checked
   esac
-done < <(commands)
-what="README's commands"
-ok [ "$count" -ge 10 ]
-ok [ -s runs/first/model.safetensors ]
+}
+
+# run_page LEAST: runs the commands of standard input, of which there are at least LEAST.
+run_page() {
+  local count=0 words word run file
+  for i in $(seq 200); do echo "note $i"; done > notes.txt
+  printf '[train]\ntask = "urn"\nsteps = 8\neval-batch = 16\n[sweep]\nscale = ["none", "1/d-head"]\nseed = [1, 2]\n' > scale.toml
+  while read -r -a words; do
+    count=$((count + 1))
+    file='' run=''
+    if [[ "${words[*]}" == *' > '* ]]; then
+      file=${words[-1]}
+      words=("${words[@]:0:${#words[@]}-2}")
+    fi
+    for word in "${words[@]}"; do [[ $word == runs/* ]] && run=$word; done
+    cut_short
+    expect 0 "${words[@]}"
+    case ${words[0]} in
+      eval | study) ok test -n "$run" ;;&
+      eval) out_has "$run (" ;;
+      study) out_has "$run" ;;
+      generate) err_has "$run:" ;;
+    esac
+    [[ -z $file ]] || cp out "$file"
+  done
+  what="the commands of the page"
+  ok [ "$count" -ge "$1" ]
+  ok [ -s runs/first/model.safetensors ]
+}
+
+run_page 6 < <(first_block README.md | arguments)
+run_page 12 < <(first_block tools/heed/README.md | arguments)
+mkdir guide && cd guide || exit 1
+run_page 9 < <(all_commands nn/train/FIRST_MODEL.md | arguments)
 end_of_checks

@@ -1,4 +1,5 @@
-// The commands, a folder each. Each function declares one: its name, help, settings, what it does.
+// Declarations of all commands. Each function fills in a Command: its name, help, settings and
+// modes. Each command has a folder.
 #pragma once
 
 #include "tools/heed/command_line/command.h"

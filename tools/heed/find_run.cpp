@@ -16,18 +16,18 @@ using autograd::IoError;
 using nn::RunFolder;
 
 nn::Setting run_setting(std::string& run) {
-  return nn::Setting("run", run, "DIR", "run folder").shows("the newest under runs/");
+  return nn::Setting("run", run, "DIR", "run directory").shows("the newest under runs/");
 }
 
 namespace {
 
 fs::path newest_run() {
   const auto newest = RunFolder::newest();
-  if (!newest) fail<IoError>("run", "there is no run under runs/ here; heed train makes one");
+  if (!newest) fail<IoError>("run", "found no run under runs/; heed train creates one");
   return newest->path();
 }
 
-// IoError that names the weights there are, if not these.
+// Throws IoError with the weights files of the run if `weights` is not among them.
 void check_weights(const RunFolder& run, const std::string& weights) {
   std::error_code ignored;
   if (fs::exists(run.file(weights), ignored)) return;
@@ -38,7 +38,7 @@ void check_weights(const RunFolder& run, const std::string& weights) {
                                      ", for --weights of heed eval, generate, study and verify");
 }
 
-// Whether there is nothing but perhaps an empty checkpoints/.
+// Returns whether the directory is empty, or contains only an empty checkpoints/.
 bool is_vacant(const fs::path& folder) {
   return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(),
                      [](const fs::directory_entry& entry) {
@@ -54,13 +54,14 @@ fs::path find_run(const std::string& given) {
   nn::finish_publication(given);
   const RunFolder run(given);
   std::error_code ignored;
-  if (!fs::exists(given, ignored)) fail<IoError>("run", "there is no run or file '", given, "'");
+  if (!fs::exists(given, ignored)) fail<IoError>("run", "found no run or file '", given, "'");
   if (!run.is_run())
     fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kConfig, ")");
   if (!run.has_saved())
-    fail<IoError>("run", "'", given, "': this run never saved; start it again with --overwrite: ",
-                  "heed train --config ", run.file(RunFolder::kConfig).string(), " --out ", given,
-                  " --overwrite");
+    fail<IoError>(
+        "run", "'", given,
+        "': this run was never saved; start it again with --overwrite: ", "heed train --config ",
+        run.file(RunFolder::kConfig).string(), " --out ", given, " --overwrite");
   return given;
 }
 
@@ -68,7 +69,7 @@ nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::U
   const RunFolder run_folder(folder);
   check_weights(run_folder, weights);
   Progress progress(false);
-  progress.at_work("reads " + folder.string());
+  progress.at_work("Reading " + folder.string());
   nn::LoadedRun run = run_folder.open(weights, use);
   progress.clear();
   if (!run.note.empty()) print_error("note: " + run.note);
@@ -79,9 +80,11 @@ std::unique_ptr<nn::StagedFolder> open_out(const fs::path& out, bool overwrite) 
   auto folder = std::make_unique<nn::StagedFolder>(out, RunFolder::result_files());
   if (!is_vacant(out)) {
     if (!RunFolder(out).is_run())
-      usage_error("--out {} is not empty and holds no run; choose another folder", out.string());
+      usage_error("--out {} is not empty and is not a run directory; choose another directory",
+                  out.string());
     if (!overwrite && !RunFolder(out).has_saved())
-      usage_error("--out {}: this run never saved; start it again with --overwrite", out.string());
+      usage_error("--out {}: this run was never saved; start it again with --overwrite",
+                  out.string());
     if (!overwrite)
       usage_error(
           "--out {0} holds a run already; continue it with --resume {0}, or replace it with "

@@ -1,4 +1,4 @@
-// The run that a command is about, and the directory of a new one.
+// The run directory that a command reads, and the directory of a new run.
 #pragma once
 
 #include <filesystem>
@@ -9,19 +9,21 @@
 
 namespace heed {
 
-/// The setting RUN, for find_run().
+/// Returns the setting RUN, whose value is passed to find_run().
 nn::Setting run_setting(std::string& run);
 
-/// The run that RUN on a command line means: `given`, or, if that is empty, the run under runs/
-/// that was saved last. IoError if `given` is not a run or never saved, or there is none to choose.
+/// Returns the directory of the run `given`. An empty `given` means the run under runs/ that was
+/// saved last. Throws IoError if `given` is not a run directory or was never saved, or if runs/
+/// contains no run.
 std::filesystem::path find_run(const std::string& given);
 
-/// RunFolder::open, and on stderr the note that it makes of the file.
+/// Calls RunFolder::open(), and prints its note about the weights file, if any, to stderr.
 nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& weights,
                        nn::Use use);
 
-/// Opens `out` for a new run: a directory that is absent, empty or, with `overwrite`, holds a run.
-/// UsageError for others; FolderInUse; IoError if it is a file. Its staging() exists.
+/// Opens `out` for a new run, and creates its staging() directory. `out` must be absent or empty;
+/// with `overwrite` it may also be a run directory. Throws UsageError for other directories,
+/// FolderInUse if another process has locked it, and IoError if it is a file.
 std::unique_ptr<nn::StagedFolder> open_out(const std::filesystem::path& out, bool overwrite);
 
 }  // namespace heed

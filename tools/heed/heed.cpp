@@ -1,4 +1,4 @@
-// Command line to command, exception to exit code.
+// Main program: chooses the command of a command line, and turns exceptions into exit codes.
 #include "tools/heed/heed.h"
 
 #include <fcntl.h>
@@ -26,26 +26,26 @@
 namespace heed {
 namespace {
 
-constexpr const char* kStart = R"(heed trains toy causal models, and proves their gradients.
+constexpr const char* kStart = R"(heed trains toy causal models and checks their gradients.
 
 Three commands to start with:
-  heed train              learns the task induction in seconds; draws its loss and its attention
-  heed generate           continues a sequence with the newest model
-  heed gradcheck          checks the derivative of every op and layer
+  heed train       trains a model on the task induction; takes seconds
+  heed generate    continues a sequence with the newest model
+  heed gradcheck   checks the derivative of every op and layer
 
-heed --help lists all commands, heed train --help all options of one.
+heed --help lists all commands. heed train --help lists all options of train.
 )";
 
-// A stream that came closed gets a file that cannot be written (or read), so that no file of ours
-// takes its number.
+// Opens /dev/null for each standard stream that was closed at the start, in a mode in which reads
+// (or writes) fail. Otherwise a file that we open later could get the number of the stream.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0)
       std::ignore = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-// Calls f where kernels have room for their blocks and recursion for its frames: on a thread of its
-// own where ulimit -s leaves little. Threads of the pool get as much.
+// Calls f with a stack that is large enough for the kernels' blocks and for recursion. If ulimit -s
+// is too small, f runs in a new thread, and threads of the pool get the same stack size.
 template <class F>
 void with_enough_stack(F f) {
   constexpr std::size_t kEnough = 8 << 20;
@@ -76,7 +76,7 @@ int run(int argc, char** argv) {
   const Commands commands = all_commands();
   std::vector<char*> arguments(argv, argv + argc);
   char help[] = "--help";
-  if (argc > 1 && std::string_view(argv[1]) == "help") {  // heed help train: heed train --help
+  if (argc > 1 && std::string_view(argv[1]) == "help") {  // heed help train = heed train --help
     arguments.erase(arguments.begin() + 1);
     arguments.push_back(help);
   }
@@ -89,7 +89,7 @@ int run(int argc, char** argv) {
     print("{}", kStart);
     return kOk;
   }
-  // After help, which a wrong target must not keep from anyone.
+  // This comes after help, so that help works with an invalid HEED_SIMD, too.
   if (const char* target = std::getenv("HEED_SIMD")) autograd::kernels::force_simd_target(target);
   if (line.version) {
     print("heed {}\nthreads  {}\n", version_text(), autograd::num_threads());
@@ -99,11 +99,12 @@ int run(int argc, char** argv) {
   if (command.given("config")) command.read_config_file(commands);
   const Mode& mode = command.mode();
   if (const int processes = launcher().size; processes > 1 && !mode.several)
-    usage_error("heed {} is for one process, not {}; leave out mpirun",
+    usage_error("heed {} is for one process, got {} processes; leave out mpirun",
                 command.name + (mode.key.empty() ? "" : " " + mode.name()), processes);
   if (command.set_defaults) command.set_defaults(command);
   command.assign();
-  if (command.json && command.csv) usage_error("--json and --csv are two forms; leave out one");
+  if (command.json && command.csv)
+    usage_error("--json and --csv cannot be combined; leave out one");
   if (command.threads > 0) autograd::set_num_threads(int(command.threads));
   if (!command.simd.empty()) autograd::kernels::force_simd_target(command.simd);
   return print_report(mode.run(command), command);
@@ -131,12 +132,12 @@ int exit_code_of(const std::function<int()>& command) {
     code = kUsage;
   } catch (const std::bad_alloc&) {
     print_error(
-        "out of memory; heed train --dry-run says what a run needs and what is free. Lower batch, "
-        "context, d-model or layers, or raise --accumulate");
+        "out of memory; heed train --dry-run prints the memory that a run needs and the memory "
+        "that is available; lower batch, context, d-model or layers, or raise --accumulate");
     code = kInputOutput;
   } catch (const std::system_error& e) {  // the file system, a closed stdout
     const bool thread = e.code() == std::errc::resource_unavailable_try_again;
-    print_error(thread ? "the system starts no more threads: too little memory, or too many of them"
+    print_error(thread ? "cannot start a thread: too little memory, or too many threads"
                        : e.what());
     code = kInputOutput;
   } catch (const std::exception& e) {
@@ -144,7 +145,7 @@ int exit_code_of(const std::function<int()>& command) {
   } catch (...) {
     print_error("a bug in heed: an exception of unknown type");
   }
-  // What a full disk swallowed of the results would otherwise look like success.
+  // Without this check, results that were lost on a full disk would be reported as success.
   std::cout.flush();
   if (code == kOk && (std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout)) {
     print_error("cannot write the results to stdout");
@@ -155,7 +156,7 @@ int exit_code_of(const std::function<int()>& command) {
 
 int run_heed(int argc, char** argv) {
   open_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error with its name
+  std::signal(SIGXFSZ, SIG_IGN);  // makes a write beyond the file size limit fail with an error
   int code = kBug;
   with_enough_stack([&] {
     code = leave_ranks(exit_code_of([&] { return as_rank([&] { return run(argc, argv); }); }));

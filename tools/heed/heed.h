@@ -1,15 +1,15 @@
-// The whole program as a function.
+// The program heed as a function, so that tests can link it.
 #pragma once
 
 #include <functional>
 
 namespace heed {
 
-/// Runs a command; what it throws becomes one line on stderr and an exit code
-/// (tools/heed/report/output.h), and so does a stdout that cannot be written.
+/// Runs a command and returns the exit code (tools/heed/report/output.h). An exception, or a failed
+/// write to stdout, is printed as one line on stderr.
 int exit_code_of(const std::function<int()>& command);
 
-/// Runs the command line and returns the exit code (tools/heed/report/output.h). Throws nothing.
+/// Runs the command line and returns the exit code (tools/heed/report/output.h). Never throws.
 int run_heed(int argc, char** argv);
 
 }  // namespace heed

@@ -18,13 +18,13 @@
 namespace heed {
 namespace {
 
-// ", run first": in a title.
+// Returns the name of the run for a title: ", run first". Returns "" without a run.
 std::string in_run(const PictureSource& source) {
   const std::string name = source.run_name();
   return name.empty() ? "" : ", run " + name;
 }
 
-// Head `head` of [1, H, T, T].
+// Returns the elements of one head of an array of shape [1, H, T, T].
 std::vector<float> values_of(const nn::Tensor& heads, std::int64_t head) {
   return contiguous(to(select(select(heads, 0, 0), 0, head), autograd::float32)).to_vector<float>();
 }
@@ -73,7 +73,7 @@ std::vector<plot::PngText> png_metadata(const PictureSource& source,
 }
 
 std::string shortened_tokens(const std::vector<std::string>& labels) {
-  constexpr int kSize = 22, kWidth = 16 * kSize;  // of a title
+  constexpr int kSize = 22, kWidth = 16 * kSize;  // font size and largest width, pixels
   const bool letters = std::all_of(labels.begin(), labels.end(), [](const std::string& label) {
     return plot::text_width(plot::token_text(label), kSize) <= 2 * kSize;
   });
@@ -162,8 +162,8 @@ std::string attention_png(const nn::Transformer& model, const nn::Task& task, st
   const autograd::NoGrad guard;
   nn::Generator generator(1);
   const nn::Batch example = task.example(generator);
-  constexpr std::int64_t kLongest =
-      256;  // tokens: more are not readable, and weights grow as T x T
+  // More tokens would not be readable, and the number of weights grows as T x T.
+  constexpr std::int64_t kLongest = 256;
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
   const nn::RecordedForward pass =

@@ -1,5 +1,4 @@
-// Pictures of a run and of its heads, and the metadata that every picture of the program keeps in
-// its file.
+// Pictures of a run and of its heads, and the metadata that the program stores in every picture.
 #pragma once
 
 #include <filesystem>
@@ -16,57 +15,65 @@
 
 namespace heed {
 
-/// Makes a directory and its parents where they do not exist. IoError.
+/// Creates a directory and its parents if they do not exist. Throws IoError.
 void make_folder(const std::filesystem::path& folder);
 
-/// The origin of a picture's numbers.
+/// Origin of a picture's numbers.
 struct PictureSource {
-  std::filesystem::path run = {};  ///< a run's folder, or empty
+  std::filesystem::path run = {};  ///< run directory, or empty
   std::string weights = {};        ///< nn::hash_of_tensors of the model's parameters, or empty
-  /// The folder's name alone.
+  /// Returns the last component of `run`.
   std::string run_name() const;
 };
+/// Returns the source for a run directory and its model.
 PictureSource source_of(const std::filesystem::path& run, const nn::Transformer& model);
 
-/// The texts of a picture's file beside its description: heed's version, the command line, the
-/// source and, of a heat map, the range of its colors.
+///@{
+/// Returns the metadata of a picture: heed's version, the command line, the run, the hash of the
+/// weights and, for a heat map, the range of its colors.
 std::vector<plot::PngText> png_metadata(const PictureSource& source);
 std::vector<plot::PngText> png_metadata(const PictureSource& source, const plot::HeatmapGrid& grid);
+///@}
 
-/// Tokens as part of a title: their beginning, what does not print spelled out.
+/// Returns tokens as text for a title, cut to a fixed width. Unprintable characters are replaced by
+/// their names.
 std::string shortened_tokens(const std::vector<std::string>& labels);
 
-/// Returns whether an axis for the finite values is logarithmic: the largest is more than ten times
-/// the smallest, which is above 0.
+/// Returns whether an axis for these values should be logarithmic: the smallest finite value is
+/// above 0, and the largest is more than ten times the smallest.
 bool spans_decades(const std::vector<double>& values);
 
-/// loss.png: the loss of each step and evaluation, beside the optimum and other reference losses of
-/// the sequences that were evaluated last, if any. The axis is logarithmic where the largest loss
-/// is more than ten times the smallest.
+/// Draws loss.png: the loss of each step and evaluation. If `last` is given, it also shows the
+/// optimal loss and the other reference losses of that evaluation. The axis is logarithmic if
+/// spans_decades().
 void draw_loss(const std::filesystem::path& file, const nn::Trainer& trainer,
                const std::optional<nn::Evaluation>& last);
 
-/// Maps [1, H, T, T] of each layer, a row of panels each, or of the one head `only`, large and with
-/// its numbers; queries by keys. A cell is masked where the layer's scores, of the same shape, are
-/// -inf: the causal mask, a window or padding hides that key.
+/// Returns heat maps of queries by keys, one panel per head and one row of panels per layer, for
+/// `maps` with shape [1, H, T, T] per layer. With `only`, returns one large panel with numbers. A
+/// cell is marked as masked if the layer's score, in `scores` of the same shape, is -inf: the
+/// causal mask, a window or padding hides that key.
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores,
                              std::optional<nn::HeadIndex> only = {});
-/// The weights of each layer and their scores (heads_grid) as attention.png shows them.
+/// Returns the heat maps of attention.png for the weights and scores of each layer, with the shapes
+/// of heads_grid().
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title);
-/// attention.png: the weights of every layer and head on the task's example sequence, of a long one
-/// on its first 256 tokens.
+/// Draws attention.png: the attention weights of every layer and head on the task's example
+/// sequence, or on its first 256 tokens if it is longer.
 void draw_attention(const std::filesystem::path& file, const nn::Transformer& model,
                     const nn::Task& task, std::int64_t steps);
-/// The bytes of these files, in no folder.
+/// Returns the bytes of loss.png.
 std::string loss_png(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
                      const PictureSource& source = {});
+/// Returns the bytes of attention.png.
 std::string attention_png(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
                           const PictureSource& source = {});
 
-/// The reach matrix of each pass, where what is exactly 0 is gray. IoError if it cannot be written.
+/// Draws the reach matrix of each pass. Elements that are exactly 0 are gray. Throws IoError if the
+/// file cannot be written.
 void draw_reach(const std::filesystem::path& file, const nn::Causality& causality,
                 const PictureSource& source);
 

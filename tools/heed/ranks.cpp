@@ -38,19 +38,19 @@ class MpiTransport : public nn::RankTransport {
   const MpiTable& mpi_;
 };
 
-// The launcher ends the others of a process that has failed. OpenMPI takes one second for it.
+// If a process fails, the launcher ends all other processes. OpenMPI takes one second for it.
 constexpr std::chrono::seconds kLauncherEnds(3);
 
 std::string rank_text(int rank) { return fmt::format("rank {}: ", rank); }
 
-// One in a process, as MPI is.
+// MPI can be started only once in a process, so these are global.
 std::unique_ptr<MpiTransport> transport;
 std::unique_ptr<nn::RankSession> session;
 
-// MPI's own plugins look for its symbols among all that are there: RTLD_GLOBAL.
+// Loads libheed_mpi.so. RTLD_GLOBAL is needed because MPI's plugins use MPI's symbols.
 const MpiTable& load_module(int size) {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  std::string reason = "it is not there";
+  std::string reason = "not found";
   for (const auto& folder : {here, here.parent_path() / HEED_LIBDIR / "heed"}) {
     const std::filesystem::path file = folder / "libheed_mpi.so";
     std::error_code ignored;
@@ -63,23 +63,24 @@ const MpiTable& load_module(int size) {
     }
     const MpiTable* mpi = reinterpret_cast<MpiTableFn>(symbol)();
     if (mpi->version == kMpiVersion) return *mpi;
-    reason = file.string() + " is of another version of heed";
+    reason = file.string() + " belongs to another version of heed";
   }
   usage_error(
-      "{} processes need MPI, and heed its module libheed_mpi.so: {}. tools/setup --mpi installs "
-      "what it is built with (Debian: libopenmpi-dev, openmpi-bin); then build heed again, or "
-      "install the package heed-mpi",
+      "cannot train with {} processes: cannot load the module libheed_mpi.so: {}; run tools/setup "
+      "--mpi (Debian: libopenmpi-dev, openmpi-bin) and build heed again, or install the package "
+      "heed-mpi",
       size, reason);
 }
 
-// The cores that this process may use, in equal parts for all ranks here that may use the same.
+// Returns the number of cores that this process may use, divided by the number of ranks on this
+// machine that may use the same cores.
 int own_share_of_cores(const MpiTable& mpi) {
   cpu_set_t which;
   CPU_ZERO(&which);
   ::sched_getaffinity(0, sizeof which, &which);
   nn::Crc32c number;
   number.add(std::as_bytes(std::span(&which, 1)));
-  const int sharing = mpi.on_machine_with(number.value());  // all come here
+  const int sharing = mpi.on_machine_with(number.value());  // all ranks make this call
   return std::max(1, autograd::available_cores() / sharing);
 }
 
@@ -92,8 +93,9 @@ Launcher launcher() {
     const auto rank = heed::parse_number<int>(rank_text);
     const auto size = heed::parse_number<int>(size_text);
     if (!rank || !size || *size < 1 || *rank < 0 || *rank >= *size)
-      usage_error("{}={} and {}={} name no rank; start heed by mpirun, or unset them", rank_name,
-                  rank_text, size_name, size_text);
+      usage_error(
+          "{}={} and {}={} are not a valid rank and size; start heed by mpirun, or unset them",
+          rank_name, rank_text, size_name, size_text);
     const char* here_text = std::getenv(here_name);
     const auto here = heed::parse_number<int>(here_text ? here_text : "");
     return {*rank, *size, here && *here >= 1 && *here <= *size ? *here : 1};
@@ -113,13 +115,13 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& enviro
 nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
-  nn::RankSession::check_size(started.size,
-                              accumulate);  // before MPI, so that the root alone prints it
+  // This check comes before MPI is started, so that only the root rank prints the error.
+  nn::RankSession::check_size(started.size, accumulate);
   transport = std::make_unique<MpiTransport>(load_module(started.size));
   if (transport->size != started.size)
     usage_error(
-        "the launcher started {} processes, MPI ({}) counts {}; heed is built with the MPI of "
-        "another launcher",
+        "the launcher started {} processes, but MPI ({}) counts {}; heed was built with another "
+        "MPI than that of the launcher",
         started.size, transport->mpi().library(), transport->size);
   if (transport->rank > 0) set_error_prefix(rank_text(transport->rank));
   const int threads = own_share_of_cores(transport->mpi());

@@ -1,5 +1,5 @@
-// heed as one of several processes that a launcher (mpirun, srun) started: MPI below
-// nn::RankSession.
+// Training by several processes that a launcher (mpirun, srun) has started. nn::RankSession
+// exchanges its messages by MPI.
 #pragma once
 
 #include <functional>
@@ -12,42 +12,45 @@
 
 namespace heed {
 
+/// Place of this process among those that a launcher has started.
 struct Launcher {
   int rank = 0;  ///< 0 to size - 1
-  int size = 1;  ///< processes; 1 where no launcher started this one
-  int here = 1;  ///< of them on this machine, as far as the launcher says
+  int size = 1;  ///< number of processes; 1 without a launcher
+  int here = 1;  ///< number of processes on this machine; 1 if the launcher does not state it
 };
 
-/// What OpenMPI's variables say (OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_SIZE), or those of PMI
-/// (PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS: MPICH, srun --mpi=pmi2). Exit 2 for numbers that are no
-/// rank of a size.
+/// Returns the values of OpenMPI's variables (OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_SIZE), or
+/// of PMI's variables (PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS: MPICH, srun --mpi=pmi2). Throws
+/// UsageError if they are not a valid rank and size.
 Launcher launcher();
 
-/// `environment` ("NAME=value") without what launchers put there: for a process that shall not take
-/// itself for a rank.
+/// Returns `environment` ("NAME=value") without the variables of launchers. A child process with
+/// this environment does not become a rank.
 std::vector<std::string> without_launcher(const std::vector<std::string>& environment);
 
 /// Loads libheed_mpi.so (tools/mpi/module.h) and connects to the other ranks. Returns null if no
-/// launcher started several processes. Call it once in a process. `own_threads`: the number of
-/// threads becomes the number of cores that this process may use, divided among the ranks of this
-/// machine that may use the same. UsageError without the module; ValueError if the number of ranks
-/// is not a power of two, or more than the shards `accumulate` of the run (0: not known yet).
+/// launcher has started several processes. Call it at most once in a process. `own_threads` sets
+/// the number of threads: the cores that this process may use are divided equally among all ranks
+/// on this machine that may use the same cores. Throws UsageError if the module is missing. Throws
+/// ValueError unless the number of ranks is a power of two of at most `accumulate`, the number of
+/// shards; 0 means that it is not known yet.
 nn::RankSession* join_ranks(bool own_threads, std::int64_t accumulate = 0);
 
-/// run_as_root() of the session, if there is one.
+/// Calls run_as_root() of the session. Does nothing if `ranks` is null.
 void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks);
 
-/// run_as_worker() of the session. Returns a report of the exit code alone; the root prints.
+/// Calls run_as_worker() of the session. Returns a report that contains only the exit code, because
+/// only the root rank prints.
 Report work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
 
-/// Call it before a process that may be a rank exits with `code`, which it returns. If the session
-/// has ended it waits for all ranks; else this rank has an error that the others do not know, and
-/// ends them.
+/// Leaves the group of ranks; call it before the process exits. Returns `code`. If the session has
+/// ended, it waits for all ranks. Otherwise only this rank has an error, and the call ends all
+/// other ranks.
 int leave_ranks(int code);
 
-/// Returns f(). If the command line is wrong at all ranks, the root prints the error and the
-/// launcher ends the others. A worker that still lives three seconds later has an error of its own
-/// and prints it.
+/// Returns f(). If the command line is wrong, every rank throws the same error; then only the root
+/// rank prints it, and the launcher ends the worker ranks. A worker rank that is still running
+/// three seconds later prints the error, because it may be the only rank that has it.
 int as_rank(const std::function<int()>& f);
 
 }  // namespace heed

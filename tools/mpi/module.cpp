@@ -1,4 +1,5 @@
-// The table of tools/mpi/module.h, by MPI. Its errors end all ranks, with a line of its own.
+// The functions of tools/mpi/module.h, implemented with MPI. If an MPI call fails, MPI prints an
+// error and ends all ranks.
 #include "tools/mpi/module.h"
 
 #include <mpi.h>
@@ -17,7 +18,7 @@ void start(int* rank, int* size) {
 }
 
 void swap(int peer, const void* mine, void* theirs, std::uint64_t bytes) {
-  constexpr std::uint64_t kMost = 1u << 30;  // MPI counts in int
+  constexpr std::uint64_t kMost = 1u << 30;  // bytes per message, because MPI's counts are int
   for (std::uint64_t at = 0; at < bytes; at += kMost) {
     const int n = int(std::min(kMost, bytes - at));
     MPI_Sendrecv(static_cast<const char*>(mine) + at, n, MPI_BYTE, peer, 0,

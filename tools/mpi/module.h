@@ -1,31 +1,37 @@
-// What heed needs of MPI, as a table of plain functions: the module libheed_mpi.so, which alone
-// links MPI, has it, and heed loads that when a launcher has started it as one of several.
+// The part of MPI that heed needs, as a table of plain functions. Only the module libheed_mpi.so
+// links MPI. heed loads the module if a launcher has started several processes.
 #pragma once
 
 #include <cstdint>
 
 namespace heed {
 
+/// Functions of the module.
 struct MpiTable {
-  /// Of this table: a module of another version is not used.
+  /// Version of this table. A module with another version is rejected.
   int version;
-  /// MPI_Init; all calls come from the thread that calls this one.
+  /// Calls MPI_Init_thread and returns this process's rank and the number of ranks. All further
+  /// calls must come from the same thread.
   void (*start)(int* rank, int* size);
-  /// Sends `bytes` bytes to rank `peer` and waits for as many of its.
+  /// Sends `bytes` bytes to rank `peer` and waits until the same number of bytes has arrived from
+  /// it. `peer` must make the matching call.
   void (*swap)(int peer, const void* mine, void* theirs, std::uint64_t bytes);
-  /// Of all ranks on this machine, how many came with the same number. All call it.
+  /// Returns the number of ranks on this machine that pass the same `number`. All ranks must call
+  /// it.
   int (*on_machine_with)(std::uint64_t number);
-  /// MPI_Finalize, which waits for all ranks.
+  /// Calls MPI_Finalize, which waits for all ranks.
   void (*end)();
-  /// Ends all ranks at once.
+  /// Ends all ranks at once with this exit code (MPI_Abort).
   void (*abort)(int code);
-  /// "Open MPI v4.1.4, ...": one line.
+  /// Returns name and version of the MPI library on one line: "Open MPI v4.1.4".
   const char* (*library)();
 };
 
+/// Version of MpiTable in this build.
 constexpr int kMpiVersion = 1;
-/// The module's only symbol, of type MpiTableFn.
+/// Name of the module's only symbol, a function of type MpiTableFn.
 constexpr const char* kMpiSymbol = "heed_mpi_table";
+/// Type of the function that returns the table.
 using MpiTableFn = const MpiTable* (*)();
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Times the swaps of two ranks: a line per size, "bytes seconds", the median of 21 blocks. Started
-// by mpirun -n 2; tools/ranks reads it.
+// Measures the exchange between two ranks. Prints one line per message size, "bytes seconds", with
+// the median of 21 blocks of exchanges. Start it with mpirun -n 2; tools/ranks reads the output.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,7 +14,7 @@ int main() {
   int rank = 0, size = 0;
   mpi->start(&rank, &size);
   if (size != 2) {
-    std::fputs("swaps: needs mpirun -n 2\n", stderr);
+    std::fputs("heed_swaps: needs 2 processes; start it with mpirun -n 2\n", stderr);
     mpi->end();
     return 2;
   }

@@ -99,8 +99,8 @@ TEST_CASE("models with a table of positions cannot drop tokens") {
     CHECK_THROWS_WITH(
         generate_samples(model, {1}, 1, {.past = Past::kSlide}, streams,
                          [](std::int64_t, const GeneratedToken&) { return true; }),
-        "generate: a text slides past the context with positions rope, alibi or none; this model's "
-        "are a table, of the context's rows: recompute");
+        "generate: past slide needs positions rope, alibi or none; this model has a table of "
+        "positions with one row per token of the context; use past recompute");
     const NoGrad guard;
     KVCache cache = model.cache();
     model.forward(random_ids(1), {.cache = &cache});

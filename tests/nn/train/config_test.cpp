@@ -1,4 +1,4 @@
-// A run's configuration: as text and back, and what it refuses.
+// Tests of a run's configuration: writing and reading config.toml, and rejected values.
 #include <cstdio>
 
 #include "nn/lab.h"
@@ -40,7 +40,7 @@ TEST_CASE("a double in config.toml reads back to the same bits, also as 1a44110 
   }
 }
 
-TEST_CASE("config.toml has every setting, in this order") {
+TEST_CASE("config.toml contains every setting in a fixed order") {
   CHECK(to_toml(RunConfig(), {"note"}) ==
         "# note\n[train]\ntask = \"induction\"\ntext = \"\"\n"
         "task-vocabulary = 32\ntask-periods = \"3..24\"\nlayers = 2\nheads = 2\nd-model = 64\n"
@@ -59,7 +59,7 @@ TEST_CASE("config.toml has every setting, in this order") {
         "eval-batch = 256\nsave-every = 0\npatience = 0\ntarget-loss = 0\ntarget-accuracy = 0\n");
 }
 
-TEST_CASE("matmul is in config.toml where it is not float32, and reaches the model") {
+TEST_CASE("matmul is in config.toml if it is not float32, and the model uses it") {
   RunConfig c;
   c.model.matmul = Precision::kBfloat16;
   CHECK_THAT(to_toml(c), Contains("dtype = \"float32\"\nmatmul = \"bfloat16\"\n"));
@@ -72,7 +72,7 @@ TEST_CASE("matmul is in config.toml where it is not float32, and reaches the mod
                                           "float64; leave out one of them"));
 }
 
-TEST_CASE("a wrong config.toml is refused by file, line and key") {
+TEST_CASE("errors of config.toml name file, line and key") {
   const std::string whole = to_toml(RunConfig());
   const auto refusal = [&](const std::string& from, const std::string& to) -> std::string {
     std::string text = whole;
@@ -97,7 +97,7 @@ TEST_CASE("a wrong config.toml is refused by file, line and key") {
   CHECK_THAT(refusal("layers = 2", "layers == 2"), Contains("my.toml:6: not TOML"));
 }
 
-TEST_CASE("config.toml keeps the parameters of its own task") {
+TEST_CASE("config.toml contains only the parameters of the run's task") {
   RunConfig c = preset("urn");
   CHECK_THAT(to_toml(c), Contains("task-colors = 3\n"));
   CHECK_THAT(to_toml(c), !Contains("task-periods"));
@@ -113,7 +113,7 @@ TEST_CASE("config.toml keeps the parameters of its own task") {
   CHECK_THROWS_WITH(validate(c), Contains("`task-vocabulary` needs a whole number, 1 to 52"));
 }
 
-TEST_CASE("validate names what is out of range") {
+TEST_CASE("validate names a value that is out of range") {
   RunConfig c;
   c.model.attention.dropout = 1;
   CHECK_THROWS_WITH(validate(c), Contains("`dropout` needs a number, 0 to below 1, got '1'"));
@@ -125,8 +125,7 @@ TEST_CASE("validate names what is out of range") {
   CHECK_THROWS_WITH(validate(c), Contains("`clip` needs a number, at least 0"));
 }
 
-// Options that contradict each other, and what says so.
-TEST_CASE("validate names the options that do not fit, and the way out") {
+TEST_CASE("validate names options that contradict each other, and how to resolve it") {
   const auto problem = [](auto change) -> std::string {
     RunConfig c;
     change(c);
@@ -162,13 +161,14 @@ TEST_CASE("validate names the options that do not fit, and the way out") {
         "64");
   CHECK(problem([](C& c) {
           c.model.norm = NormPlacement::kNone, c.model.norm_kind = NormKind::kRMSNorm;
-        }) == "`norm-kind`: rmsnorm has no place with `norm` none; choose `norm` pre or post");
+        }) == "`norm-kind`: rmsnorm has no effect with `norm` none; choose `norm` pre or post");
   CHECK(problem([](C& c) { c.model.tied = true, c.init = Init::kMuP; }) ==
-        "`init`: mup draws the output layer smaller than the embedding that `tied` makes it; leave "
-        "out `tied`");
+        "`init`: mup gives the output layer smaller weights than the embedding, and `tied` makes "
+        "them the same; leave out `tied`");
 }
 
-// 2 layers of d-model 10, 4 heads of 6 and 5, one of keys and values, no bias in q, MLP 15 wide.
+// Returns a configuration with an unusual value of every option: 2 layers, d_model 10, 4 heads with
+// d_head 6 and d_value 5, one head of keys and values, no bias in q, and an MLP of width 15.
 RunConfig everything_unusual() {
   RunConfig c;
   Transformer::Options& m = c.model;
@@ -183,7 +183,7 @@ RunConfig everything_unusual() {
   return c;
 }
 
-TEST_CASE("config.toml keeps the model's options, and the model has the parameters they say") {
+TEST_CASE("config.toml keeps the model's options, and the model has the expected parameters") {
   const RunConfig c = everything_unusual();
   validate(c);
   CHECK(to_toml(from_toml(to_toml(c))) == to_toml(c));
@@ -200,7 +200,7 @@ TEST_CASE("config.toml keeps the model's options, and the model has the paramete
   CHECK(model.blocks[0].residual_scale == 0.5);
 }
 
-TEST_CASE("projections are drawn as they are told, in every form; the rest as if they were not") {
+TEST_CASE("q-init, k-init, v-init and o-init change only their projections, in every form") {
   for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kSeparate}) {
     RunConfig c;
     c.model.attention.form = form;
@@ -228,7 +228,7 @@ TEST_CASE("projections are drawn as they are told, in every form; the rest as if
   }
 }
 
-TEST_CASE("every init has the standard deviations that it states, and zero biases") {
+TEST_CASE("every init draws the documented standard deviations, and zero biases") {
   const auto std_dev = [](const Tensor& x) {
     return std::sqrt(var(x.detach(), {}, {.correction = 0}).item());
   };

@@ -1,4 +1,5 @@
-// A run that ends early, by patience, loss or accuracy, ends there again when it is resumed.
+// Tests of an early end by patience, target loss or target accuracy. A resumed run ends at the same
+// step.
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -14,7 +15,7 @@ RunConfig tiny() {
   return c;
 }
 
-// Steps and evaluates until the run ends, early or not.
+// Takes steps and evaluates until the run ends, early or not. Returns the steps done.
 std::int64_t run(Trainer& t) {
   while (t.steps_done < t.config().steps && t.stop_reason().empty()) {
     t.step();
@@ -33,7 +34,7 @@ TEST_CASE("a target loss or accuracy ends the run at the evaluation that reaches
       if (!std::isnan(row.eval_loss) && row.*value <= target) return row.step;
     return std::int64_t(0);
   };
-  // A target that evaluations and training reach at different steps.
+  // Chooses a target that the evaluation loss and the batch loss reach at different steps.
   for (const MetricsRow& row : plain.history())
     if (row.step > 5 && row.step <= 30 && !std::isnan(row.eval_loss) &&
         reached(&MetricsRow::loss, row.eval_loss) != reached(&MetricsRow::eval_loss, row.eval_loss))
@@ -44,22 +45,22 @@ TEST_CASE("a target loss or accuracy ends the run at the evaluation that reaches
   CHECK(run(by_loss) == expected);
   CHECK(expected > 5);
   CHECK(expected <= 30);
-  CHECK_THAT(by_loss.stop_reason(), Contains("target-loss: evaluated "));
+  CHECK_THAT(by_loss.stop_reason(), Contains("target-loss: the evaluation loss "));
   CHECK(by_loss.history()[5].loss == plain.history()[5].loss);
   c.target_loss = 0, c.target_accuracy = 1e-9;
   Trainer by_accuracy(c);
   CHECK(run(by_accuracy) < 60);
-  CHECK_THAT(by_accuracy.stop_reason(), Contains("target-accuracy: evaluated "));
+  CHECK_THAT(by_accuracy.stop_reason(), Contains("target-accuracy: the evaluation accuracy "));
 }
 
-TEST_CASE("patience counts the evaluations since the best one, also through a resume") {
+TEST_CASE("patience counts the evaluations since the best one, also after a resume") {
   RunConfig c = tiny();
-  c.lr = 3e-1, c.clip = 0, c.patience = 3;  // to and fro
+  c.lr = 3e-1, c.clip = 0, c.patience = 3;  // a learning rate at which the loss rises and falls
   Trainer straight(c);
   const std::int64_t end = run(straight);
   CHECK(end < 60);
-  CHECK_THAT(straight.stop_reason(),
-             Contains("patience: 3 evaluations without a loss below step "));
+  CHECK_THAT(straight.stop_reason(), Contains("patience: 3 evaluations without a loss below "));
+  CHECK_THAT(straight.stop_reason(), Contains(", that of step "));
   double best = HUGE_VAL;
   std::int64_t at = 0;
   for (const MetricsRow& row : straight.history())

@@ -1,4 +1,4 @@
-// What an evaluation says of a model.
+// Tests of evaluation: accuracy by position or by whole answer, and detection of leaks.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
@@ -8,7 +8,8 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-// Random bits, of which an answer is the first two; half of the sequences have none.
+// Task with random bits. In half of the sequences the first two targets are an answer that counts
+// for accuracy; in the other half no target counts.
 class Bits : public Task {
  public:
   explicit Bits(bool whole_answers) : Task(info_of(whole_answers)) {}
@@ -31,7 +32,7 @@ class Bits : public Task {
   }
 };
 
-TEST_CASE("accuracy is of positions, or of whole answers where there are some") {
+TEST_CASE("accuracy counts positions, or whole answers if the task has whole_answers") {
   const Transformer model = heed::nn::testing::random_model(
       {.vocab = 2, .layers = 1, .context = 4, .attention = {.d_model = 8, .heads = 2}});
   const Bits by_position(false), by_answer(true);
@@ -55,15 +56,16 @@ TEST_CASE("accuracy is of positions, or of whole answers where there are some") 
   CHECK(evaluate(model, by_position).accuracy.value() == right_positions / double(2 * answers));
 }
 
-TEST_CASE("a loss below the best possible one is a leak") {
+TEST_CASE("a loss far below the optimal loss is a leak") {
   Evaluation e;
   e.loss = 1.0, e.optimal = 1.1, e.standard_error = 0.01;
   CHECK(leaks(e));
-  e.standard_error = 0.03;  // 3.3 standard errors may be luck
+  e.standard_error = 0.03;  // 3.3 standard errors may be chance
   CHECK(!leaks(e));
   e.loss = 1.2, e.standard_error = 0.01;
   CHECK(!leaks(e));
-  e.loss = 0, e.standard_error = 0;  // all targets seen: every sequence has the same gap
+  // A model that reads all targets has the same gap on every sequence.
+  e.loss = 0, e.standard_error = 0;
   CHECK(leaks(e));
   e.loss = 1.0, e.optimal.reset();
   CHECK(!leaks(e));

@@ -1,4 +1,4 @@
-// The choice of the next token.
+// Tests of sampling: the choice of the next token, its probability, and several samples as a batch.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
@@ -9,18 +9,18 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-TEST_CASE("a temperature near 0 takes the likeliest") {
+TEST_CASE("a temperature near 0 chooses the most likely token") {
   Generator g(1);
   const Tensor logits = heed::autograd::tensor({1000.0, 1001.0, -1000.0}, heed::autograd::float32);
   for (int i = 0; i < 20; ++i) CHECK(sample_token(logits, {.temperature = 1e-300}, g) == 1);
 }
 
-TEST_CASE("a logit that is not a number is no choice") {
+TEST_CASE("a logit that is NaN is an error") {
   CHECK_THROWS_WITH(sample_token(full({3}, std::nan("")), {.greedy = true}, default_generator()),
                     Contains("the logit of token 0 is nan"));
 }
 
-// The model's probabilities of the token after these.
+// Returns the model's probabilities of the token after `ids`.
 std::vector<double> next_of(const Transformer& model, const std::vector<std::int64_t>& ids) {
   const auto length = std::min(std::ssize(ids), std::ptrdiff_t(model.options.context));
   const std::vector<std::int64_t> window(ids.end() - length, ids.end());
@@ -28,8 +28,7 @@ std::vector<double> next_of(const Transformer& model, const std::vector<std::int
   return softmax(to(select(select(logits, 0, 0), 0, -1), float64), 0).to_vector<double>();
 }
 
-TEST_CASE(
-    "a token has the model's own probability, whatever it was drawn by, and the runner-up's") {
+TEST_CASE("a token has the model's probability, whatever the temperature, and the runner-up's") {
   const NoGrad guard;
   const Transformer model = random_model(
       {.vocab = 7, .layers = 1, .context = 6, .attention = {.d_model = 8, .heads = 2}});
@@ -56,7 +55,7 @@ TEST_CASE(
   CHECK(likeliest < 12);
 }
 
-TEST_CASE("a sample is the same whatever others there are, and some that end early") {
+TEST_CASE("a sample does not depend on the other samples, also if some end early") {
   using Texts = std::vector<std::vector<std::int64_t>>;
   for (const DType dtype : {float32, float64}) {
     const Transformer model =
@@ -64,7 +63,7 @@ TEST_CASE("a sample is the same whatever others there are, and some that end ear
                       .context = 6,
                       .attention = {.d_model = 24, .heads = 2, .dtype = dtype},
                       .positions = Positions::kRope});
-    // Sample i ends with its token number ends[i].
+    // Generates the samples with these numbers. The i-th of them ends after ends[i] tokens.
     const auto texts = [&](const std::vector<std::int64_t>& numbers, Past past,
                            const std::vector<std::size_t>& ends) {
       std::vector<Generator> streams;
@@ -113,7 +112,7 @@ TEST_CASE("samples need a stream, and a token to start from") {
                     "generate: needs at least one token to start from");
 }
 
-TEST_CASE("generation ends with the token after which emit says no") {
+TEST_CASE("generation ends after the token for which emit returns false") {
   const Transformer model =
       random_model({.vocab = 7, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   int tokens = 0;

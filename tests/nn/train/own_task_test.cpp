@@ -1,4 +1,4 @@
-// A task of one's own, from outside of the library.
+// Test of a user's task, which is defined outside the library.
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -11,7 +11,7 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 using heed::testing::Folder;
 
-// 0 1 2 3 4 0 1 ..., from anywhere on.
+// Task with the sequences 0 1 2 3 4 0 1 ..., from a random start.
 TaskInfo info_of() {
   TaskInfo f;
   f.name = "counting", f.vocabulary = Vocabulary::of("01234"), f.classes = 5, f.context = 8;
@@ -35,7 +35,7 @@ class Counting : public Task {
   }
 };
 
-TEST_CASE("a task of one's own trains, and resumes where it is given again") {
+TEST_CASE("a run on a user's task trains, and is resumed with the same task") {
   RunConfig c = tiny_run();
   c.lr = 1e-2, c.steps = 60;
   Folder straight, folder;

@@ -1,4 +1,5 @@
-// Ranks, here threads, train the run that one process trains, bit for bit, and end together.
+// Tests of RankSession with threads as ranks. They train the same run as one process, bit for bit,
+// and end together.
 #include "nn/train/rank_session.h"
 
 #include <atomic>
@@ -19,66 +20,66 @@ using heed::autograd::NumericError;
 using heed::autograd::ValueError;
 using Bytes = std::vector<std::byte>;
 
-// Letters between threads.
-class Mail {
+// Message queues between threads.
+class Messages {
  public:
   void send(int from, int to, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    letters_[{from, to}].emplace_back(bytes.begin(), bytes.end());
-    came_.notify_all();
+    queues_[{from, to}].emplace_back(bytes.begin(), bytes.end());
+    arrived_.notify_all();
   }
-  Bytes take(int from, int to) {
+  Bytes receive(int from, int to) {
     std::unique_lock lock(mutex_);
-    std::deque<Bytes>& box = letters_[{from, to}];
-    came_.wait(lock, [&] { return closed_ || !box.empty(); });
-    if (box.empty()) throw std::runtime_error("another rank has failed");
-    Bytes letter = std::move(box.front());
-    box.pop_front();
-    return letter;
+    std::deque<Bytes>& queue = queues_[{from, to}];
+    arrived_.wait(lock, [&] { return closed_ || !queue.empty(); });
+    if (queue.empty()) throw std::runtime_error("another rank has failed");
+    Bytes message = std::move(queue.front());
+    queue.pop_front();
+    return message;
   }
-  /// No letter comes any more.
+  /// Ends every receive() that waits, or will wait, with an exception.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    came_.notify_all();
+    arrived_.notify_all();
   }
 
  private:
   bool closed_ = false;
   std::mutex mutex_;
-  std::condition_variable came_;
-  std::map<std::pair<int, int>, std::deque<Bytes>> letters_;
+  std::condition_variable arrived_;
+  std::map<std::pair<int, int>, std::deque<Bytes>> queues_;
 };
 
 struct ThreadRank : RankTransport {
-  ThreadRank(Mail& m, int r, int n) : mail(m) { rank = r, size = n; }
+  ThreadRank(Messages& m, int r, int n) : messages(m) { rank = r, size = n; }
   void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) override {
-    mail.send(rank, peer, mine);
-    const Bytes letter = mail.take(peer, rank);
-    if (letter.size() != theirs.size()) throw ValueError("a letter of another size");
-    std::copy(letter.begin(), letter.end(), theirs.begin());
+    messages.send(rank, peer, mine);
+    const Bytes message = messages.receive(peer, rank);
+    if (message.size() != theirs.size()) throw ValueError("a message of a different size");
+    std::copy(message.begin(), message.end(), theirs.begin());
   }
-  bool stop_requested() const override { return asked; }
-  Mail& mail;
-  bool asked = false;
+  bool stop_requested() const override { return stop; }
+  Messages& messages;
+  bool stop = false;
 };
 
-// f(rank) on a thread each; the first error is thrown here.
+// Calls f(rank) on one thread per rank. Throws the first error.
 void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
-  Mail mail;
+  Messages messages;
   std::atomic<bool> failed = false;
   std::exception_ptr first;
   {
     std::vector<std::jthread> threads;
     for (int r = 0; r < n; ++r)
       threads.emplace_back([&, r] {
-        ThreadRank rank(mail, r, n);
+        ThreadRank rank(messages, r, n);
         try {
           f(rank);
         } catch (...) {
-          // The first is the reason of the others'.
+          // The first error causes all later ones.
           if (!failed.exchange(true)) first = std::current_exception();
-          mail.close();
+          messages.close();
         }
       });
   }
@@ -94,14 +95,15 @@ RunConfig tiny_shared(heed::autograd::DType dtype = heed::autograd::float32) {
   return c;
 }
 
-// Weights, moments, rows and streams; without evaluations, which rank 0 alone makes.
+// Returns a hash of weights, moments, steps and random streams. Evaluations are left out, because
+// only rank 0 makes them.
 std::uint32_t bits(const Trainer& t) { return hash_of(t.snapshot()); }
 
 void steps(Trainer& t, int n) {
   for (int i = 0; i < n; ++i) t.step();
 }
 
-TEST_CASE("2, 4 and 8 ranks have the bits of one process, in either dtype") {
+TEST_CASE("2, 4 and 8 ranks have the bits of one process, in float32 and float64") {
   for (const auto dtype : {heed::autograd::float32, heed::autograd::float64}) {
     Trainer alone(tiny_shared(dtype));
     steps(alone, 6);
@@ -124,7 +126,7 @@ TEST_CASE("2, 4 and 8 ranks have the bits of one process, in either dtype") {
   }
 }
 
-TEST_CASE("a run of 2 ranks goes on at 4, and alone") {
+TEST_CASE("a run of 2 ranks is resumed by 4 ranks, and by one process") {
   Trainer straight(tiny_shared());
   steps(straight, 6);
   const heed::testing::Folder folder;
@@ -149,8 +151,8 @@ TEST_CASE("a run of 2 ranks goes on at 4, and alone") {
   CHECK(bits(alone) == bits(straight));
 }
 
-// What a session of one root and three workers comes to: run_as_worker()'s status of each worker,
-// -1 if it does not end.
+// Result of a session of one root rank and three worker ranks: the status that run_as_worker()
+// returns on each worker, or -1 if it does not return.
 struct Workers {
   std::array<std::atomic<int>, 4> status{-1, -1, -1, -1};
   bool all(std::uint64_t expected) const {
@@ -159,7 +161,7 @@ struct Workers {
   }
 };
 
-// `root` gets the root's trainer, after run_as_root().
+// Runs such a session. `root` is called on the root rank, after run_as_root(), with its trainer.
 void run_session(Workers& workers,
                  const std::function<void(RankSession&, Trainer&, ThreadRank&)>& root) {
   on_ranks(4, [&](ThreadRank& rank) {
@@ -177,7 +179,7 @@ void run_session(Workers& workers,
   });
 }
 
-TEST_CASE("workers follow the root to the end, to a stop, and away") {
+TEST_CASE("workers end when the root finishes, is stopped, or leaves") {
   Trainer alone(tiny_shared());
   steps(alone, 6);
   Workers straight, stopped, left, nothing;
@@ -189,7 +191,7 @@ TEST_CASE("workers follow the root to the end, to a stop, and away") {
   CHECK(straight.all(kReady));
   run_session(stopped, [&](RankSession& session, Trainer& t, ThreadRank& rank) {
     steps(t, 1);
-    rank.asked = true;
+    rank.stop = true;
     steps(t, 1);
     CHECK(session.stop_requested());
     CHECK(t.steps_done == 2);
@@ -197,7 +199,7 @@ TEST_CASE("workers follow the root to the end, to a stop, and away") {
   CHECK(stopped.all(kStop));
   run_session(left, [&](RankSession&, Trainer& t, ThreadRank&) { steps(t, 2); });
   CHECK(left.all(kLeft));
-  on_ranks(2, [&](ThreadRank& rank) {  // the root finds nothing to train
+  on_ranks(2, [&](ThreadRank& rank) {  // the root leaves before it creates a run
     RankSession session(rank);
     if (rank.rank == 0)
       session.leave();
@@ -224,7 +226,7 @@ TEST_CASE("a step that is not taken leaves the worker's trainer as it was") {
   CHECK(same == 2);
 }
 
-TEST_CASE("ranks with other runs end before the first step, each knowing why") {
+TEST_CASE("ranks with different runs end before the first step, each with the error") {
   std::atomic<int> differ{0};
   on_ranks(4, [&](ThreadRank& rank) {
     RunConfig c = tiny_shared();
@@ -243,7 +245,8 @@ TEST_CASE("ranks with other runs end before the first step, each knowing why") {
   CHECK(differ == 4);
 }
 
-// Only the last row of the batch has a token whose embedding is NaN.
+// Returns the error of a step in which only the last row of the batch has a token whose embedding
+// is NaN.
 std::string error_of_trouble(Trainer& t) {
   Generator g(1);
   const Batch batch = t.task->sample(16, g);
@@ -258,7 +261,7 @@ std::string error_of_trouble(Trainer& t) {
   return message_of<NumericError>([&] { t.step(&batch); });
 }
 
-TEST_CASE("what is not finite at one rank ends the step at all, with the error of one process") {
+TEST_CASE("a NaN on one rank ends the step on all ranks, with the error of one process") {
   Trainer alone(tiny_shared());
   const std::string text = error_of_trouble(alone);
   REQUIRE(text.find("the loss of step 1 is nan") != std::string::npos);
@@ -287,17 +290,17 @@ TEST_CASE("ranks agree on statuses and compare texts") {
   CHECK(right == 8 * 11);
 }
 
-TEST_CASE("ranks are a power of two up to accumulate") {
-  Mail mail;
+TEST_CASE("the number of ranks is a power of two of at most accumulate") {
+  Messages messages;
   for (const int n : {3, 5}) {
-    ThreadRank rank(mail, 0, n);
-    CHECK_THROWS_WITH(RankSession(rank),
-                      Contains(std::to_string(n) + " processes cannot share the parts of a batch"));
+    ThreadRank rank(messages, 0, n);
+    CHECK_THROWS_WITH(RankSession(rank), Contains("the shards of a batch cannot be divided among " +
+                                                  std::to_string(n) + " processes"));
   }
   Trainer t(tiny_shared());
-  ThreadRank rank(mail, 0, 16);
+  ThreadRank rank(messages, 0, 16);
   RankSession session(rank);
-  CHECK_THROWS_WITH(t.join(session), Contains("16 processes cannot share the 8 parts"));
+  CHECK_THROWS_WITH(t.join(session), Contains("8 cannot be divided among 16 processes"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The presets of `heed train TASK` reach their goals. Recipes with more to say of their training or
-// their attention have tests of their own beside this one.
+// Tests that the presets of `heed train TASK` reach their goals. Recipes whose training or
+// attention is checked in more detail have separate tests in this folder.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -17,14 +17,14 @@ struct Recipe {
   std::int64_t seeds;
   Goal reached;
   std::function<void(RunConfig&)> change = [](RunConfig&) {};
-  /// A negative control: it trains to its end, as the goal may hold only there.
+  /// Negative control: it trains to the end, because its goal may hold only there.
   bool control = false;
 };
 
 const Recipe kRecipes[] = {
-    {"dyck: near Bayes, and 99 % of the brackets closed rightly", "dyck", 3,
+    {"dyck: near the optimum, and 99 % of the brackets closed correctly", "dyck", 3,
      [](const Evaluation& e) { return gap(e) <= 0.03 && *e.accuracy >= 0.99; }},
-    {"markov: near Bayes, far below the unigram rule", "markov", 3,
+    {"markov: near the optimum, far below the unigram rule", "markov", 3,
      [](const Evaluation& e) {
        return gap(e) <= 0.02 && e.loss < reference(e, "unigram rule") - 0.04;
      }},
@@ -38,7 +38,7 @@ const Recipe kRecipes[] = {
        c.task_parameters = {{"filler", "random"}};
      }},
     // The plateau is exact: accuracy 1/K = 0.125, loss ln K = 2.0794.
-    {"recall with one layer knows the values but not whose, at twice the steps", "recall", 3,
+    {"recall with one layer predicts a value of the sequence, but not that of the key", "recall", 3,
      [](const Evaluation& e) {
        return *e.accuracy >= 0.10 && *e.accuracy <= 0.16 && e.loss >= 2.05 &&
               (short_form() || e.loss <= 2.17);
@@ -47,12 +47,12 @@ const Recipe kRecipes[] = {
     {"induction with one layer stays at or below 0.25", "induction", 3,
      [](const Evaluation& e) { return *e.accuracy <= 0.25 && gap(e) > 1; },
      [](RunConfig& c) { c.model.layers = 1; }, true},
-    {"sort: all of the quarter held out is right", "sort", 3,
+    {"sort: all of the held-out quarter is right", "sort", 3,
      [](const Evaluation& e) { return *e.accuracy == 1 && e.loss < 0.01 && e.sequences == 182; }},
-    {"adder: 97 % of the sums held out", "adder", 3,
+    {"adder: 97 % of the held-out sums are right", "adder", 3,
      [](const Evaluation& e) { return *e.accuracy >= 0.97; }},
     {"majority is learned", "majority", 3, [](const Evaluation& e) { return *e.accuracy >= 0.99; }},
-    {"parity is not learned: a coin", "parity", 3,
+    {"parity is not learned: accuracy of guessing", "parity", 3,
      [](const Evaluation& e) {
        return e.loss >= 0.68 && e.loss <= 0.70 &&
               std::abs(*e.accuracy - 0.5) < 4 * 0.5 / std::sqrt(1024.0);

@@ -1,4 +1,5 @@
-// markov-phases: the plateau at the unigram rule on the way to Bayes.
+// Test of the recipe markov-phases: the loss has a plateau at the unigram rule before it falls to
+// the optimum.
 #include <algorithm>
 
 #include "tests/support/recipes.h"
@@ -6,11 +7,11 @@
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-TEST_CASE("markov-phases rests at the unigram rule, then leaves it") {
+TEST_CASE("markov-phases has a plateau at the unigram rule, then falls below it") {
   for (const std::int64_t seed : seeds_to(3)) {
     Trainer t(seeded("markov-phases", seed));
     double nearest = 1;
-    bool left = false;  // the short form ends there
+    bool left = false;  // whether the short form has seen the plateau and its end
     while (t.steps_done < t.config().steps && !left) {
       t.step();
       if (t.steps_done % 25 != 0 || (t.steps_done > 300 && !short_form())) continue;

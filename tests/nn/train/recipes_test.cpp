@@ -1,4 +1,5 @@
-// The built-in recipes reach their targets, with the very presets that `heed train TASK` uses.
+// Tests that the presets used by `heed train TASK` reach their targets, and that the attention of
+// the trained models is the expected one.
 #include "tests/support/recipes.h"
 
 #include <cmath>
@@ -14,8 +15,8 @@ using namespace heed::nn::testing;
 
 namespace {
 
-// Mean attention of a one-layer, one-head model on the place that `column(row)` names, over the
-// rows that predict.
+// Returns the mean attention weight of a one-layer, one-head model at key `column(query)`, over the
+// queries that have a target.
 template <class F>
 double mean_attention(const Trainer& trainer, F column) {
   const Batch batch = trainer.task->evaluation(0, 64);
@@ -37,8 +38,8 @@ double mean_attention(const Trainer& trainer, F column) {
 
 }  // namespace
 
-// The induction circuit (nn/tasks/README.md): a head of layer 0 looks at the token before, one of
-// layer 1 at what followed the same token last time.
+// Checks the induction circuit (nn/tasks/README.md): a head of layer 0 attends to the previous
+// token, and a head of layer 1 attends to the token that followed the same token last time.
 void check_circuit(const Trained& t) {
   const auto best = [](const Study& s, std::int64_t layer, double HeadReport::*score) {
     double most = 0;
@@ -54,7 +55,7 @@ void check_circuit(const Trained& t) {
   CHECK(previous >= 0.4);
   CHECK(induction >= 0.85);
   CHECK(best(s, 0, &HeadReport::induction) < 0.3);
-  // As heed study --of diff:c-d.
+  // The quantity of heed study --of diff:c-d.
   const Vocabulary& spelling = t.trainer.task->info().vocabulary;
   const std::int64_t c = spelling.encode("c")[0], d = spelling.encode("d")[0];
   const auto difference = [&](const std::string& prompt) {
@@ -95,7 +96,8 @@ TEST_CASE("induction with bfloat16 products ends within 0.01 nats of float32, me
 }
 
 TEST_CASE("reverse and copy reach 100 % and attend on their diagonal") {
-  // Row N + i, with N = 16, predicts the mirror image of place i, or place i itself.
+  // With N = 16, query N + i predicts the token at the mirror image of place i (reverse), or at
+  // place i (copy).
   const auto mirror = [](std::int64_t row) { return 31 - row; };
   const auto same = [](std::int64_t row) { return row - 16; };
   for (const std::int64_t seed : seeds_to(3)) {

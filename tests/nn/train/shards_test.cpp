@@ -1,4 +1,4 @@
-// A batch in parts is the batch: same gradients, same run, whatever the order of the parts.
+// Tests of shards: a batch in shards gives the same gradients and the same run as the whole batch.
 #include "nn/train/shards.h"
 
 #include "nn/lab.h"
@@ -10,7 +10,8 @@ namespace {
 using namespace heed::nn;
 using heed::autograd::ValueError;
 
-// Sequences whose targets count in different numbers: the first have one, the last all.
+// Returns a batch whose sequences have different numbers of targets: the first has one, and the
+// last has all.
 Batch uneven(const Task& task, std::int64_t size) {
   Generator g(3);
   Batch batch = task.sample(size, g);
@@ -23,12 +24,13 @@ Batch uneven(const Task& task, std::int64_t size) {
 }
 
 RunConfig tiny_in_shards(std::int64_t accumulate) {
-  RunConfig c = preset("urn");  // every position is a target
+  RunConfig c = preset("urn");  // every position has a target
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 8,
   c.eval_batch = 16;
   c.steps = 6, c.warmup = 2, c.model.attention.dtype = heed::autograd::float64,
   c.accumulate = accumulate;
-  // AdamW divides by the root of v: it makes much of the rounding of gradients that are near 0.
+  // SGD, because AdamW divides by the square root of v and would amplify rounding errors of
+  // gradients near 0.
   c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9, c.lr = 0.3, c.min_lr = 0;
   return c;
 }
@@ -44,27 +46,27 @@ double largest_difference(const Transformer& a, const Transformer& b) {
   return largest;
 }
 
-TEST_CASE("parts of a batch, uneven ones too, make the step of the whole batch") {
-  for (const std::int64_t parts : {2, 4, 8}) {
-    Trainer whole(tiny_in_shards(1)), split(tiny_in_shards(parts));
+TEST_CASE("shards with different numbers of targets give the step of the whole batch") {
+  for (const std::int64_t shards : {2, 4, 8}) {
+    Trainer whole(tiny_in_shards(1)), split(tiny_in_shards(shards));
     const Batch batch = uneven(*whole.task, 8);
     for (int i = 0; i < 4; ++i) {
       const StepReport a = whole.step(&batch), b = split.step(&batch);
-      INFO(parts << " parts, step " << i);
+      INFO(shards << " shards, step " << i);
       CHECK(std::abs(a.loss - b.loss) <= 1e-14 * a.loss);
       CHECK(std::abs(a.grad_norm - b.grad_norm) <= 1e-12 * a.grad_norm);
     }
     CHECK(largest_difference(whole.model, split.model) <= 1e-12);
-    CHECK(largest_difference(whole.model, split.model) > 0);  // it is another order of sums
+    CHECK(largest_difference(whole.model, split.model) > 0);  // the order of the sums differs
   }
 }
 
-TEST_CASE("shards add up as a balanced tree") {
+TEST_CASE("shards are summed as a balanced tree") {
   std::string order;
   const auto f = [&](std::int64_t i) {
     order += std::to_string(i);
     ShardGradients s;
-    // ((a + b) + (c + d)) is exact here, no other order is.
+    // With these values, ((a + b) + (c + d)) is exact, and every other order is not.
     const double values[] = {1e16, 1, -1e16, 1};
     s.loss = values[i];
     s.gradients = {heed::autograd::full({1}, values[i], heed::autograd::float64), Tensor()};
@@ -78,7 +80,7 @@ TEST_CASE("shards add up as a balanced tree") {
   CHECK(!sum.gradients[1].defined());
 }
 
-TEST_CASE("a shard's dropout depends on seed, step and shard alone") {
+TEST_CASE("a shard's dropout depends only on seed, step and shard") {
   const auto first = [](std::int64_t seed, std::int64_t step, std::int64_t shard) {
     Generator g = shard_dropout(seed, step, shard);
     return g.next_u64();
@@ -100,7 +102,7 @@ TEST_CASE("accumulate is a power of two that divides the batch") {
   CHECK_THROWS_AS(validate(c), ValueError);
 }
 
-TEST_CASE("a batch above a table's size is the table, and accumulate goes by it") {
+TEST_CASE("a batch larger than the training set is reduced to it, and accumulate must divide it") {
   RunConfig c = preset("modadd");
   c.task_parameters = {{"modulus", "7"}};  // 24 sums to train on
   c.batch = 64, c.accumulate = 8;
@@ -109,7 +111,8 @@ TEST_CASE("a batch above a table's size is the table, and accumulate goes by it"
   CHECK(std::isfinite(t.step().loss));
   c.accumulate = 16;
   CHECK_THROWS_WITH(Trainer(c),
-                    Contains("16 does not divide 24, the training sequences of modadd"));
+                    Contains("16 does not divide 24, the size of a batch of all training sequences "
+                             "of modadd"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Means over seeds.
+// Tests of means and standard errors over seeds.
 #include "nn/train/statistics.h"
 
 #include "tests/support/catch.h"
@@ -7,8 +7,8 @@ namespace {
 
 using namespace heed::nn;
 
-TEST_CASE("mean and standard error, by hand") {
-  // 2, 4, 4, 4, 5, 5, 7, 9: mean 5, squares 32, variance 32/7.
+TEST_CASE("mean and standard error equal values computed by hand") {
+  // The mean is 5, the sum of squared differences 32, and the variance 32/7.
   const MeanError m = mean_error({2, 4, 4, 4, 5, 5, 7, 9});
   CHECK(m.n == 8);
   CHECK(m.mean == 5);
@@ -22,7 +22,7 @@ TEST_CASE("mean and standard error, by hand") {
   CHECK(std::isnan(mean_error({}).mean));
 }
 
-TEST_CASE("a mean curve is where every run has a value") {
+TEST_CASE("a mean curve has the steps at which every run has a value") {
   const StepSeries a{{0, 10, 20}, {1, 2, 3}}, b{{0, 20, 30}, {3, 5, 9}};
   const MeanSeries m = mean_series({&a, &b});
   CHECK(m.steps == std::vector<double>{0, 20});
@@ -31,7 +31,7 @@ TEST_CASE("a mean curve is where every run has a value") {
   CHECK(m.values[1].error == 1);
 }
 
-TEST_CASE("the first step of a target") {
+TEST_CASE("first_step finds the first step that reaches a target") {
   const StepSeries s{{0, 10, 20, 30}, {3, NAN, 1, 2}};
   CHECK(first_step(s, 1.5, false) == 20);
   CHECK(first_step(s, 3, true) == 0);

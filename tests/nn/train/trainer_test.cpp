@@ -1,5 +1,5 @@
-// The training loop: it learns, evaluates without a trace, takes failed steps back, and has the
-// same bits at any number of threads.
+// Tests of Trainer: it learns; evaluations do not change the run; a failed step is undone; results
+// have the same bits at any number of threads.
 
 #include "nn/lab.h"
 #include "nn/run/metrics_file.h"
@@ -16,7 +16,7 @@ using namespace heed::nn::testing;
 using heed::testing::Folder;
 namespace fs = std::filesystem;
 
-TEST_CASE("a tiny model learns one batch by heart") {
+TEST_CASE("a tiny model memorizes one batch") {
   RunConfig c = tiny_run();
   c.model.attention.d_model = 32, c.model.attention.dropout = 0, c.lr = 1e-2,
   c.schedule = Decay::kConstant, c.batch = 4, c.steps = 400;
@@ -24,16 +24,17 @@ TEST_CASE("a tiny model learns one batch by heart") {
   Generator g(3);
   const Batch batch = t.task->sample(c.batch, g);
   double loss = t.step(&batch).loss;
-  CHECK(loss == Approx(std::log(16.0)).margin(0.5));  // it begins by guessing
+  CHECK(loss == Approx(std::log(16.0)).margin(0.5));  // the loss of guessing
   while (!(loss < 1e-3) && t.steps_done < c.steps) loss = t.step(&batch).loss;
   INFO("after " << t.steps_done << " steps");
-  // Four sequences of reverse begin apart, and only answers count: nothing is left to chance.
+  // The four sequences of reverse have different beginnings, and only answers are targets, so that
+  // the optimal loss is 0.
   CHECK(loss < 1e-3);
 }
 
 TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
   const auto matmul = GENERATE(Precision::kFloat32, Precision::kBfloat16);
-  RunConfig c;  // induction, large enough that every op and product is shared out
+  RunConfig c;  // induction; large enough that every op and product uses several threads
   c.model.mlp = c.model.attention.bias = true;
   c.model.attention.dropout = 0.1, c.model.matmul = matmul;
   c.batch = 48, c.steps = kSanitized ? 1 : 3, c.eval_batch = 16;
@@ -45,7 +46,7 @@ TEST_CASE("training has the same bits at 1, 2, 3 and 8 threads") {
       weights.push_back(p.tensor.to_vector<float>());
     return std::pair(metrics_csv(t.history()), weights);
   };
-  const heed::autograd::testing::Threads restored_at_the_end;
+  const heed::autograd::testing::Threads restore_at_end;
   heed::autograd::set_num_threads(1);
   const auto [log, weights] = trained();
   for (const int n : {2, 3, 8}) {

@@ -1,5 +1,5 @@
-// What goes wrong in a training is named: the op that makes a NaN, the parameter that does not
-// learn; and weights and streams stay those before the step.
+// Tests of errors during training. They name the op that makes the first NaN, and the parameter
+// that no gradient reaches. Weights and random streams are those before the failed step.
 
 #include "autograd/base/files.h"
 #include "nn/lab.h"
@@ -53,7 +53,8 @@ TEST_CASE("a step that is not finite names the op in its module, and changes not
 
 TEST_CASE("a gradient that is not finite names the vjp that made it") {
   Trainer t(tiny_mlp_run());
-  // The hidden layer is 1e38 and counts for nothing, but its weights get 1e38 times a gradient.
+  // The hidden layer's values are 1e38. The zero weights of `down` remove them from the output, but
+  // the gradient of these weights is multiplied by 1e38.
   MLP& mlp = *t.model.blocks[0].mlp;
   set(mlp.up.bias, full(mlp.up.bias.shape(), 1e38, float32));
   set(mlp.down.weight, zeros(mlp.down.weight.shape(), float32));
@@ -75,7 +76,7 @@ TEST_CASE("an evaluation that is not finite names the op") {
   CHECK_THAT(e.trouble, Contains("(head.weight)"));
 }
 
-TEST_CASE("the ledger of a step: gradients, weights and updates of all parameters") {
+TEST_CASE("the audit of a step has gradients, weights and updates of all parameters") {
   Trainer t(tiny_mlp_run());
   const std::vector<double> before = weights_of(t);
   const StepAudit audit(t.model);
@@ -100,7 +101,7 @@ TEST_CASE("the ledger of a step: gradients, weights and updates of all parameter
              StartsWith(std::to_string(count) + " of " + std::to_string(count)));
 }
 
-TEST_CASE("a parameter that is cut off is named, with the edge where") {
+TEST_CASE("a parameter without gradient is named, with the place where the gradient ends") {
   Trainer t(tiny_mlp_run());
   Tensor& weight = t.model.blocks[0].mlp->up.weight;
   weight = weight.detach();
@@ -110,16 +111,16 @@ TEST_CASE("a parameter that is cut off is named, with the edge where") {
   CHECK(t.why_no_gradient({"blocks.0.up.weight"}) ==
         "blocks.0.up.weight: blocks.0.mlp: the gradient ends at linear, whose input 1 [64, 16] is "
         "detached");
-  const auto ledger = audit.after(t.model);
-  const auto cut = std::find_if(ledger.begin(), ledger.end(),
-                                [](const ParameterAudit& p) { return p.in_trouble(); });
-  REQUIRE(cut != ledger.end());
-  CHECK(cut->name == "blocks.0.up.weight");
-  CHECK(!cut->gradient);
-  CHECK_THAT(heed::audit_table(ledger), Contains("none"));
+  const auto rows = audit.after(t.model);
+  const auto severed = std::find_if(rows.begin(), rows.end(),
+                                    [](const ParameterAudit& p) { return p.in_trouble(); });
+  REQUIRE(severed != rows.end());
+  CHECK(severed->name == "blocks.0.up.weight");
+  CHECK(!severed->gradient);
+  CHECK_THAT(heed::audit_table(rows), Contains("none"));
 }
 
-TEST_CASE("the ledger shows a bias that starts at 0 and numbers that are not finite") {
+TEST_CASE("the audit shows a bias that starts at 0 and numbers that are not finite") {
   const double nan = std::nan("");
   CHECK(heed::audit_table({{"bias", {2}, 1, 0, 0.5}, {"weight", {2}, nan, nan, 0.5}}) ==
         "parameter  shape        |g|        |w|  |dw|/|w|  trouble\n"

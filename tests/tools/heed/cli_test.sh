@@ -45,8 +45,8 @@ refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
 # --- nothing there yet
-refuses 4 "heed train makes one" eval
-refuses 4 "heed train makes one" generate
+refuses 4 "heed train creates one" eval
+refuses 4 "heed train creates one" generate
 for command in eval generate info "train --resume"; do
   refuses 4 "no run or file 'nowhere'" $command nowhere
 done
@@ -89,7 +89,7 @@ refuses 2 "--curve draws 1 to 8 ops, got 9" gradcheck --curve F.png exp log tanh
 
 # --- numbers
 refuses 2 "context" train --context 60000 --batch 60000
-refuses 2 "of memory are free here" train --layers 100 --d-model 16384 --mlp --batch 1
+refuses 2 "of memory are available; lower" train --layers 100 --d-model 16384 --mlp --batch 1
 refuses 2 "--lr needs a value" train --lr
 refuses 2 "--steps needs a whole number" train --steps -4  # a value, not an option
 refuses 2 "--lr needs a number" train --lr -1
@@ -114,8 +114,8 @@ refuses 4 "byte 3" train --text latin1.txt
 : > empty.txt
 refuses 4 "empty" train --text empty.txt
 mkdir full && touch full/precious
-refuses 2 "holds no run" train --out full
-refuses 2 "holds no run" train --out full --overwrite
+refuses 2 "is not a run directory" train --out full
+refuses 2 "is not a run directory" train --out full --overwrite
 refuses 2 "--overwrite needs --out DIR" train --overwrite
 refuses 2 "needs gemm, ops, train or generate" bench
 refuses 2 "did you mean 'gemm'" bench gem
@@ -123,7 +123,7 @@ refuses 2 "did you mean 'small'" bench train --preset smal
 refuses 2 "preset has no effect with ops; leave out preset" bench ops --preset micro
 refuses 2 "one argument too many" bench train micro toy
 refuses 2 "--csv has no effect with --mutants; leave out --csv" gradcheck --mutants --csv
-refuses 2 "are two forms; leave out one" runs --json --csv
+refuses 2 "cannot be combined; leave out one" runs --json --csv
 checks=$((checks + 1)); [[ ! -e runs ]] || fail "refused commands made runs/"
 
 # --- config files
@@ -172,7 +172,7 @@ rm -r runs/unsaved
 
 # What a kill leaves: out_folder_test.sh, kills_test.sh.
 mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
-refuses 2 "holds no run" train reverse --out mine2
+refuses 2 "is not a run directory" train reverse --out mine2
 # What ends the run in its first checkpoint ends it after its first save: it resumes.
 mkdir late && touch late/config.toml late/checkpoints
 expect 4 train reverse "${tiny[@]}" --steps 2 --save-every 1 --out late --overwrite --quiet
@@ -191,11 +191,11 @@ same runs/reverse-1/metrics.csv printed/metrics.csv
 
 # --- an early end, with its reason
 expect 0 train reverse "${tiny[@]}" --steps 400 --target-loss 2.7 --lr 0.01 --out early --json
-is_json_line; out_has '"stopped":"target-loss: evaluated 2.'
+is_json_line; out_has '"stopped":"target-loss: the evaluation loss 2.'
 refuses 2 "--resume early --target-loss 0" train --resume early
 expect 0 train --resume early --target-loss 0 --quiet; out_has "reverse: 400 steps, the last "
 expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --out early2 --quiet
-out_has "stopped   patience: 2 evaluations without a loss below step "
+out_has "stopped   patience: 2 evaluations without a loss below "
 refuses 2 "give --eval-every above 0" train reverse --eval-every 0 --patience 2
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 --clip-value 0.5 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
@@ -210,7 +210,7 @@ out_has "best possible"; err_has "warning: no attention.png"; has_file wide/loss
 refuses 2 "task has no effect with --resume" train reverse --resume runs/reverse-1
 
 expect 0 train --resume runs/reverse-2 --steps 17
-err_has "reverse resuming at step 8 of 17 in runs/reverse-2; Ctrl-C"
+err_has "reverse: resuming at step 8 of 17 in runs/reverse-2; Ctrl-C"
 
 # --- Ctrl-C, a closed terminal, and two trainings into one folder
 # train_into DIR: in the background and for long; returns when it has saved once and taken a step
@@ -272,7 +272,7 @@ out_has "--- sample 1 of 3"; out_has "--- sample 3 of 3"; err_has "3 samples"
 sed -n 2p out > second_line; mv second_line out; same out first  # sample 1 is the one without --samples
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --samples 2 --json; is_json_line
 out_has '"samples":[{"text":'
-refuses 2 "all samples would be one" generate runs/reverse-1 --greedy --samples 2
+refuses 2 "all samples would be equal" generate runs/reverse-1 --greedy --samples 2
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
 expect 0 info runs/reverse-1 --json; is_json_line

@@ -91,5 +91,5 @@ refuses 2 "--tied: the model reads 17 tokens and predicts 16" train reverse --ti
 err_has "leave out --tied"
 expect 0 train reverse "${small[@]}" --out trein
 sed -i 's/\[train\]/[trein]/' trein/config.toml
-refuses 4 "there is no section [trein]; that of a run is [train]" eval trein
+refuses 4 "unknown section [trein]; the section of a run is [train]" eval trein
 end_of_checks

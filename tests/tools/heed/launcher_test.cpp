@@ -1,4 +1,4 @@
-// Ranks by the variables that launchers set.
+// Tests of launcher(), which reads the variables that launchers set.
 #include "tests/support/catch.h"
 #include "tools/heed/ranks.h"
 
@@ -15,7 +15,7 @@ Launcher with(const char* rank_name, const char* rank, const char* size_name, co
   return heed::launcher();
 }
 
-TEST_CASE("a launcher's variables are rank and size; without them there is one process") {
+TEST_CASE("launcher() reads rank and size; without the variables there is one process") {
   CHECK(heed::launcher().rank == 0);
   CHECK(heed::launcher().size == 1);
   const Launcher open = with("OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_SIZE", "4");
@@ -29,10 +29,11 @@ TEST_CASE("a launcher's variables are rank and size; without them there is one p
   ::unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
   CHECK(with("OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_SIZE", "4").here == 1);
   for (const char* rank : {"4", "-1", "x", ""})
-    CHECK_THROWS_WITH(with("PMI_RANK", rank, "PMI_SIZE", "4"), Contains("name no rank"));
+    CHECK_THROWS_WITH(with("PMI_RANK", rank, "PMI_SIZE", "4"),
+                      Contains("are not a valid rank and size"));
 }
 
-TEST_CASE("a process of its own does not see the launcher") {
+TEST_CASE("without_launcher() removes the launcher's variables") {
   CHECK(heed::without_launcher({"PATH=/bin", "OMPI_COMM_WORLD_RANK=1", "PMIX_RANK=1",
                                 "SLURM_PROCID=1", "HOME=/root"}) ==
         std::vector<std::string>{"PATH=/bin", "HOME=/root"});

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# heed train on two hosts: network namespaces with names of their own, joined by a cable, so that
-# OpenMPI starts the ranks remotely and they talk over TCP. Needs root. Usage: mpi_hosts_test.sh PATH-TO-HEED
+# Test of heed train on two hosts. The hosts are network namespaces with their own host names, joined
+# by a virtual cable: OpenMPI starts the ranks remotely, and they communicate over TCP. Needs root.
+# Usage: mpi_hosts_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 if ! command -v mpirun > /dev/null || [[ ! -e $(dirname "$heed")/libheed_mpi.so ]]; then
   echo "skipped: no mpirun here, or heed was built without MPI (tools/setup --mpi)"
@@ -20,7 +21,7 @@ for end in "$left hl$$ 10.77.7.1" "$right hr$$ 10.77.7.2"; do
   ip -n "$host" link set "$cable" up
   ip -n "$host" link set lo up
 done
-# In the place of ssh: ADDRESS COMMAND, started on the right host.
+# Replaces ssh: remote ADDRESS COMMAND runs the command on the right host.
 cat > remote << END
 #!/usr/bin/env bash
 shift
@@ -28,7 +29,7 @@ exec ip netns exec $right unshare --uts bash -c 'hostname $right; eval "\$1"' _ 
 END
 chmod +x remote
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-hosts() { # N ARGUMENTS...: heed on both hosts, N processes on each
+hosts() { # N ARGUMENTS...: runs heed on both hosts, N processes on each
   local n=$1
   shift
   timeout 120 ip netns exec $left unshare --uts bash -c 'hostname "$1"; shift; exec "$@"' _ $left \
@@ -50,7 +51,7 @@ for n in 1 2; do
   sent=$(ip -n $right -s link show hr$$ | awk '/TX:/ { getline; print $1 }')
   echo "  $n on each host: $sent bytes sent so far by the right one"; ok test "$sent" -gt 1000000
 done
-# One host dies, twice: what was saved goes on, with the undisturbed weights.
+# One host is killed, twice. The saved run is resumed, and has the weights of an undisturbed run.
 for command in "${recipe[*]} --steps 100000 --save-every 20 --out cut" "--resume cut"; do
   what="mpirun on two hosts, one of which dies"
   last=$(ls cut/checkpoints 2> /dev/null | tail -n 1)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# heed train as 1, 2 and 4 processes by OpenMPI: the bits of one, whatever is stopped, killed, resumed.
+# Tests of heed train with 1, 2 and 4 processes by OpenMPI. Results have the bits of one process, also
+# after a stop, a kill and a resume.
 # Usage: mpi_test.sh PATH-TO-HEED [KILLS]
 source "$(dirname "$0")/expect.sh" "$1"
 kills=${2:-3}
@@ -8,7 +9,7 @@ if ! command -v mpirun > /dev/null || [[ ! -e $(dirname "$heed")/libheed_mpi.so 
   exit
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# ranks N CODE ARGUMENTS...: heed as N processes, keeps ./out and ./err
+# ranks N CODE ARGUMENTS...: runs heed as N processes, writes ./out and ./err, and expects exit code CODE
 ranks() {
   local n=$1 code=$2 got
   shift 2
@@ -22,7 +23,7 @@ one_message() { ok test "$(grep -c '^heed: ' err)" == 1; err_has "$1"; ok test !
 recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --dropout 0.1 --eval-batch 8
   --eval-every 7 --schedule constant)
 
-# --- the plain program needs no MPI
+# --- the program runs without MPI
 what="ldd heed"
 ldd "$heed" > out; ok test "$(grep -ci mpi out)" == 0
 mkdir hidden && cp "$heed" hidden/
@@ -32,12 +33,12 @@ for command in "train ${recipe[*]} --steps 4 --out hidden/run" "train --resume h
 done
 heed=$dir/hidden/heed ranks 2 2 train "${recipe[@]}" --out none; one_message "tools/setup --mpi"
 
-# --- the same bits at 1, 2 and 4 processes, and when 2 go on as 4, or as one
+# --- the same bits with 1, 2 and 4 processes; a run of 2 is resumed by 4 and by 1
 expect 0 train "${recipe[@]}" --steps 40 --quiet --out plain
 for n in 1 2 4; do
   ranks $n 0 train "${recipe[@]}" --steps 40 --out "of-$n"; same_run "of-$n" plain
   out_has "reverse: 40 steps"; ok test "$(grep -c 'reverse: 40 steps' out)" == 1
-  ((n == 1)) || err_has "$n processes, each with $((4 / n)) of the 4 parts"
+  ((n == 1)) || err_has "$n processes, each computes $((4 / n)) of the 4 shards"
 done
 threads=$(($(nproc) / 4)); err_has "$((threads > 0 ? threads : 1)) thread"
 ranks 2 0 train "${recipe[@]}" --steps 17 --threads 2 --out longer; err_has "2 threads"
@@ -46,64 +47,64 @@ expect 0 train --resume longer --steps 40 --quiet; same_run longer plain
 ranks 2 0 train "${recipe[@]}" --steps 4 --json; is_json_line; out_has '"ranks":2'
 expect 0 train "${recipe[@]}" --steps 4 --json --quiet; out_has '"ranks":1'
 
-# --- they end early together
+# --- all processes end early together
 early=(--steps 4000 --target-loss 2.75)
 expect 0 train "${recipe[@]}" "${early[@]}" --quiet --out early
-ranks 4 0 train "${recipe[@]}" "${early[@]}" --quiet --out early-4; same_run early-4 early; out_has "target-loss: evaluated"
+ranks 4 0 train "${recipe[@]}" "${early[@]}" --quiet --out early-4; same_run early-4 early; out_has "target-loss: the evaluation loss"
 ranks 2 2 train --resume early-4; one_message "ended early"
 
-# --- what cannot be: exit 2, said once
-ranks 3 2 train "${recipe[@]}" --out none; one_message "3 processes cannot share the 4 parts"
-ranks 8 2 train "${recipe[@]}" --out none; one_message "8 processes cannot share the 4 parts"
-ranks 2 2 train reverse --out none; one_message "the 1 part of a batch"
+# --- usage errors: exit 2, printed by one process only
+ranks 3 2 train "${recipe[@]}" --out none; one_message "4 cannot be divided among 3 processes"
+ranks 8 2 train "${recipe[@]}" --out none; one_message "4 cannot be divided among 8 processes"
+ranks 2 2 train reverse --out none; one_message "1 cannot be divided among 2 processes"
 ranks 2 2 eval plain; one_message "is for one process"
 ranks 2 2 train "${recipe[@]}" --dry-run; one_message "train --dry-run is for one process"
 ranks 2 2 train reverse --lr x; one_message "--lr needs a number"
 ranks 2 2 train "${recipe[@]}" --out plain; one_message "holds a run already"
 ranks 2 2 train --resume plain; one_message "has done its 40 steps"
-ranks 8 2 train --resume plain --steps 44; one_message "8 processes cannot share"
-ranks 3 2 train --resume plain --steps 44; one_message "3 processes cannot share"
-ranks 2 4 train --resume nowhere; one_message "there is no run or file"
+ranks 8 2 train --resume plain --steps 44; one_message "cannot be divided among 8 processes"
+ranks 3 2 train --resume plain --steps 44; one_message "cannot be divided among 3 processes"
+ranks 2 4 train --resume nowhere; one_message "found no run or file"
 ok test ! -e none
-# unlike TEXT ONE OTHER: two processes whose environment or arguments differ
+# unlike TEXT ONE OTHER: starts two processes with different environments or arguments
 unlike() {
   what="mpirun, $2 beside $3"
-  # Not by "mpirun ... : ...", on which OpenMPI 5.0.7 itself crashes.
+  # "mpirun ... : ..." is not used, because OpenMPI 5.0.7 crashes on it.
   # shellcheck disable=SC2016
   timeout 60 mpirun --oversubscribe -n 2 bash -c \
     'if ((OMPI_COMM_WORLD_RANK == 0)); then exec env $1; else exec env $2; fi' unlike "$2" "$3" > out 2> err < /dev/null
   ok test $? == 2; one_message "$1"
 }
-unlike "run on other instructions" "$heed train ${recipe[*]} --out none" "HEED_SIMD=scalar $heed train ${recipe[*]} --out none"
+unlike "have different SIMD targets or different builds" "$heed train ${recipe[*]} --out none" "HEED_SIMD=scalar $heed train ${recipe[*]} --out none"
 printf 'to be or not to be %s\n' {1..300} > a.txt; tr e i < a.txt > b.txt
 ok test ! -e none
 text=(--layers 1 --heads 1 --d-model 16 --batch 4 --accumulate 2 --context 8)
-unlike "have other runs than each other" "$heed train --text a.txt ${text[*]} --out texts" "$heed train --text b.txt ${text[*]} --out texts"
+unlike "the processes have different runs" "$heed train --text a.txt ${text[*]} --out texts" "$heed train --text b.txt ${text[*]} --out texts"
 
-# --- each rank takes runs of a sweep; one that fails ends no other
+# --- each rank trains runs of a sweep; a run that fails does not end the others
 printf '%s\n' '[train]' 'task = "reverse"' 'layers = 1' 'heads = 2' 'd-model = 256' 'batch = 4' 'eval-batch = 8' 'optimizer = "sgd"' \
   'momentum = 0.9999' 'clip = 0' 'norm = "none"' '[sweep]' 'lr = [10.0, 3e-3]' 'steps = [60, 400]' 'pairs = ["lr", "steps"]' > wild.toml
 ranks 2 0 sweep wild.toml --quiet
 out_has "1 runs, 0 trained"; out_has "1 runs, 1 trained"; out_has "failed  lr=10,steps=60"; has_file "sweeps/wild/lr=0.003,steps=400/result.json"
 expect 1 sweep wild.toml --quiet; out_has "1 finished before, 1 failed"
 
-# --- a NaN ends all at one step, with the error of one process
+# --- a NaN ends all processes at the same step, with the error that one process would give
 wild=(reverse --layers 1 --heads 2 --d-model 32 --batch 8 --accumulate 4 --lr 10 --weight-decay 10 --warmup 0
   --clip 0 --steps 400 --eval-every 0 --quiet)
 expect 3 train "${wild[@]}" --out wild; sed 's/wild/RUN/g' err > message
 ranks 4 3 train "${wild[@]}" --out wild-4; grep '^heed: ' err | sed 's/wild-4/RUN/g' > message-4
 same message message-4; ok test "$(saved_step wild)" == "$(saved_step wild-4)"
 
-# --- an error of rank 0 ends all
+# --- an error of rank 0 ends all processes
 timeout 60 mpirun --oversubscribe -n 2 "$heed" train "${recipe[@]}" --steps 1000000 --save-every 20 --quiet --out gone > out 2> err &
 pid=$!
 for _ in $(seq 500); do [[ -e gone/checkpoints/000020.safetensors ]] && break; sleep 0.05; done
 mv gone away; wait $pid; code=$?
 what="mpirun, whose run was moved away"; ok test $code == 4; err_has "No such file or directory"
 
-# --- TERM, at mpirun or at any rank, stops all after a step, saved
+# --- SIGTERM to mpirun or to any rank stops all processes after a step, and the run is saved
 expect 0 train "${recipe[@]}" --steps 30000 --quiet --out long
-export OMPI_MCA_odls_base_sigkill_timeout=2  # seconds before its TERM, and from there to its KILL
+export OMPI_MCA_odls_base_sigkill_timeout=2  # seconds before mpirun sends TERM, and again before it sends KILL
 for at in mpirun 0 1; do
   what="mpirun -n 2 heed train, TERM at $at"
   mpirun --oversubscribe -n 2 "$heed" train "${recipe[@]}" --steps 30000 --quiet --out "term-$at" > out 2> err < /dev/null &
@@ -112,15 +113,16 @@ for at in mpirun 0 1; do
   if [[ $at == mpirun ]]; then kill -TERM $pid; else kill -TERM "$(pgrep -P $pid | sed -n $((at + 1))p)"; fi
   wait $pid; code=$?
   ok test $code != 0
-  [[ $at == mpirun ]] || err_has "stopped after step"  # OpenMPI 5 passes on no more that is said
+  [[ $at == mpirun ]] || err_has "stopped after step"  # OpenMPI 5 drops the output after a TERM
   step=$(saved_step "term-$at"); ok test "$step" -gt 0 -a "$step" -lt 30000
-  # But for an evaluation that the stop interrupts: the resume makes up for it.
+  # Columns of evaluations are left out, because the stop may interrupt an evaluation; --resume makes it up.
   cut -d, -f1-4,8 long/metrics.csv | head -n $((step + 2)) > beginning
   cut -d, -f1-4,8 "term-$at/metrics.csv" > ended; same beginning ended
 done
 unset OMPI_MCA_odls_base_sigkill_timeout
 
-# --- kill -9 at a rank at random moments, and on with another number of them: the undisturbed run
+# --- kill -9 of a rank at random moments, then a resume with another number of ranks: the run has the
+# bits of an undisturbed one
 RANDOM=${SEED:-12}
 steps=$((300 * kills + 1500))
 expect 0 train "${recipe[@]}" --steps $steps --quiet --out undisturbed
@@ -135,7 +137,7 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   victim=$(pgrep -P $pid | sed -n $((RANDOM % n + 1))p)
   [[ -n $victim ]] && kill -KILL "$victim" 2> /dev/null && killed=$((killed + 1))
   wait $pid 2> /dev/null
-  grep -q "has done its" err && rm -r killed  # from the start
+  grep -q "has done its" err && rm -r killed  # start again
   for file in killed/*.safetensors killed/checkpoints/*.safetensors; do
     [[ -e $file ]] && expect 0 info "$file"
   done

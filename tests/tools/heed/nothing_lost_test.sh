@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Kills, full disks, streams that nobody reads: what was saved stays, and goes on with the same bits.
+# Tests of kills, full disks and closed streams. A saved run stays, and is resumed with the same bits.
 # Usage: nothing_lost_test.sh PATH-TO-HEED [KILLS]
 source "$(dirname "$0")/expect.sh" "$1"
 kills=${2:-10}
 quick=("${tiny[@]}" --quiet --threads 1)
 
-# --- kill -9 at random moments, again and again, until the run is done: the undisturbed run
+# --- kill -9 at random moments until the run is finished: the result is that of an undisturbed run
 RANDOM=9
 recipe=(reverse --layers 1 --heads 2 --d-model 32 --batch 4 --eval-batch 8 --eval-every 7 --save-every 10
   --steps $((40 * kills)) --quiet --threads 1)
@@ -22,7 +22,7 @@ for ((try = 0; killed < kills && try < 4 * kills; try++)); do
   code=$?
   [[ $code == 137 ]] && killed=$((killed + 1))
   ok test $code == 137 -o $code == 0 -o $code == 2
-  [[ $code == 2 ]] && { err_has "has done its"; rm -r killed; }  # from the start
+  [[ $code == 2 ]] && { err_has "has done its"; rm -r killed; }  # start again
   for file in killed/*.safetensors killed/checkpoints/*.safetensors; do
     [[ -e $file ]] && expect 0 info "$file"
   done
@@ -37,9 +37,9 @@ same_run killed undisturbed
 ok test -z "$(find killed -name '*.tmp*')"
 for file in undisturbed/checkpoints/*; do same "$file" "killed/checkpoints/${file##*/}"; done
 
-# --- a disk that is full, a file that may not grow: exit 4 with the reason, the last save stays
+# --- a full disk, or a limit of file sizes: exit 4 with the reason, and the last save stays
 expect 0 train reverse "${quick[@]}" --steps 6 --out start
-full_disk() { # FOLDER REASON: training that goes on there fails
+full_disk() { # FOLDER REASON: resuming there fails
   what="heed train --resume $1 ($2)"
   expect 4 train --resume "$1" --steps 60 --save-every 1 --quiet
   err_has "$2"; err_has "cannot write"
@@ -62,7 +62,7 @@ if mount -t tmpfs -o size=600k tmpfs disk 2> /dev/null; then
   expect 0 train --resume disk/run --save-every 0 --quiet
   expect 0 train reverse "${quick[@]}" --steps 60 --out unhindered
   for file in model.safetensors metrics.csv; do same unhindered/$file disk/run/$file; done
-  # Before its first save: no folder is left of it, but one that was there.
+  # A failure before the first save leaves no directory, but a directory that existed before stays.
   mount -t tmpfs -o size=8k tmpfs full
   (cd full && refuses 4 "No space left on device" train "${recipe[@]:0:1}" "${quick[@]}")
   ok test -z "$(ls full/runs)"
@@ -72,7 +72,7 @@ if mount -t tmpfs -o size=600k tmpfs disk 2> /dev/null; then
   umount full
   umount disk
 else
-  echo "no tmpfs here: a limit of file sizes takes its place"
+  echo "cannot mount a tmpfs; a limit of file sizes is tested instead"
 fi
 cp -r start limited
 under "ulimit -f 8" refuses 4 "File too large" train --resume limited --steps 12 --quiet
@@ -81,7 +81,7 @@ expect 0 train --resume limited --steps 12 --quiet
 expect 0 train reverse "${quick[@]}" --steps 12 --out unlimited
 same_run limited unlimited
 
-# --- a folder that is gone
+# --- a run directory that was moved or removed
 timeout 60 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --save-every 50 --quiet --out gone > out 2> err &
 pid=$!
 for _ in $(seq 200); do [[ -e gone/checkpoints/000050.safetensors ]] && break; sleep 0.02; done
@@ -98,7 +98,7 @@ wait $pid; code=$?
 what="heed train, whose folder was removed"
 ok test $code == 4; err_has "removed: does not exist any more: No such file or directory"
 
-# --- saved at least once a minute (with 200 kills only: it takes that long)
+# --- saved at least once a minute (only with 200 kills, because it takes more than a minute)
 if ((kills >= 200)); then
   "$heed" train reverse "${tiny[@]}" --steps 100000000 --eval-every 0 --quiet --out minute > out 2> err &
   pid=$!
@@ -108,9 +108,9 @@ if ((kills >= 200)); then
   what="heed train, killed after 75 s"; ok test "$(saved_step minute)" -gt 0
 fi
 
-# --- streams that nobody reads: training goes on; results that cannot be written are exit 4
+# --- streams without a reader: training continues; results that cannot be written are exit 4
 expect 0 train reverse "${quick[@]}" --steps 8 --out heard
-trains() { # NAME CODE: after heed train into NAME, with the streams of the caller
+trains() { # NAME CODE: checks the exit code $code, and the run NAME
   what="heed train, $1"
   ok test "$code" == "$2"
   same_run "$1" heard
@@ -126,7 +126,7 @@ loud=(train reverse "${tiny[@]}" --steps 8 --threads 1)
 for run in full-stderr no-stderr; do refuses 2 "has done its 8 steps" train --resume $run; done
 "$heed" train --help 2> err | head -n 1 > out; what="heed train --help | head -1"; ok test ! -s err
 
-# --- weights that are not finite replace no save
+# --- weights that are not finite do not replace the last save
 expect 3 train reverse "${quick[@]}" --lr 10 --weight-decay 10 --warmup 0 --clip 0 --steps 400 --eval-every 0 --save-every 1 --out wild
 err_has "wild contains the save of step"
 expect 0 eval wild --sequences 4
@@ -135,11 +135,11 @@ ok test "$step" -gt 0
 expect 3 train --resume wild --quiet; err_has "wild contains the save of step $step"
 ok test "$(saved_step wild)" == "$step"
 
-# --- one flipped bit is refused by name; PyTorch's files, without a checksum, are read with a note
+# --- a flipped bit is an error that names the file; files without a checksum (PyTorch's) give a note
 cp -r heard flipped
 printf 'x' | dd of=flipped/model.safetensors bs=1 seek=$(($(stat -c %s flipped/model.safetensors) - 9)) conv=notrunc 2> /dev/null
 refuses 4 "flipped/model.safetensors: its checksum is" eval flipped
-for file in model best state; do # the same tensors and metadata, but for the checksum
+for file in model best state; do # the same tensors and metadata without the checksum
   at=$(grep -aob '"heed_checksum":"crc32c:........",' heard/$file.safetensors | cut -d: -f1)
   { head -c "$at" heard/$file.safetensors; printf '%34s' ''; tail -c +$((at + 35)) heard/$file.safetensors; } > flipped/$file.safetensors
 done

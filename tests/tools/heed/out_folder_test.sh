@@ -99,9 +99,9 @@ mkdir -p killed/checkpoints
 touch killed/config.toml.tmp"$dead".0 killed/checkpoints/000000.safetensors.tmp"$dead".1
 expect 0 train reverse "${small[@]}" --out killed; ok test -z "$(find killed -name '*tmp*')"
 mkdir mine && touch mine/model.safetensors.tmp"$dead".0 mine/notes.tmp"$dead".0
-refuses 2 "holds no run" train reverse "${small[@]}" --out mine; ok test -e mine/notes.tmp"$dead".0
+refuses 2 "is not a run directory" train reverse "${small[@]}" --out mine; ok test -e mine/notes.tmp"$dead".0
 mkdir foreign && touch foreign/model.safetensors.tmp
-refuses 2 "holds no run" train reverse "${small[@]}" --out foreign
+refuses 2 "is not a run directory" train reverse "${small[@]}" --out foreign
 
 # --- stale temporary files are removed, others are not
 mkdir -p bare/checkpoints

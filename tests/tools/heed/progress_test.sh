@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What heed train says while it trains, and the rows that are on disk meanwhile.
+# Tests of the progress lines of heed train, and of the rows of metrics.csv on disk during training.
 # Usage: progress_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 reverse=(train reverse "${tiny[@]}" --threads 1)
 
 expect 0 "${reverse[@]}" --steps 200 --eval-every 100 --out said
 ok grep -qE '^  evaluated on the first 8 of 1,024 evaluation sequences, at the end on all$' err
-ok grep -qE '^  best possible loss there 0\.0000; in parentheses: above it$' err
+ok grep -qE '^  best possible loss on them 0\.0000; in parentheses: loss above that$' err
 ok grep -qE '^step   100/200  eval [0-9.]+ \(\+[0-9.]+\)  .* [0-9.]+ %  [0-9.]+s left' err
 ok grep -qE '^step   200/200  eval .*  0\.0s left' err
 ok [ "$(awk 'length($0) > 80' err | wc -l)" = 0 ]
@@ -14,14 +14,14 @@ ok [ "$(grep -c $'\033' err)" = 0 ]
 expect 0 "${reverse[@]}" --steps 8 --quiet --out quiet
 ok test ! -s err
 
-# --- rows come with each step, whether the run is saved or not
+# --- each step appends a row, whether the run is saved or not
 "$heed" "${reverse[@]}" --steps 1000000 --eval-every 0 --out rows > out 2> err &
 pid=$!
 for _ in $(seq 500); do
   [[ -e rows/metrics.csv && $(wc -l < rows/metrics.csv) -gt 20 ]] && break
   sleep 0.02
 done
-touch rows/best.safetensors.tmp12.0  # another process's, as long as the lock is held
+touch rows/best.safetensors.tmp12.0  # belongs to another process as long as the lock is held
 what="a second writer"
 "$heed" "${reverse[@]}" --out rows --overwrite > second.out 2> second.err < /dev/null
 ok [ $? = 4 ]

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# A run that goes on: made longer, moved, stopped near its end, and certified. Usage: resume_test.sh PATH-TO-HEED
+# Tests of --resume: more steps, a moved text, a stop near the end; and of heed verify resume.
+# Usage: resume_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 quick=("${tiny[@]}" --quiet --threads 1)
 
-# --- longer: the schedule keeps its end, and says so; every schedule: resume_test.cpp
+# --- more steps: the schedule keeps its end, with a message; resume_test.cpp tests every schedule
 cosine=(reverse "${quick[@]}" --schedule cosine --min-lr 1e-4)
 expect 0 train "${cosine[@]}" --steps 10 --out longer
 expect 0 train --resume longer --steps 14 --quiet
-err_has "the cosine schedule keeps its end at step 10: the steps after it run at min-lr 0.0001"
+err_has "the cosine schedule still ends at step 10; later steps use min-lr 0.0001"
 ok test "$(wc -l < err)" == 1
 expect 0 train "${cosine[@]}" --schedule-steps 10 --steps 14 --out straight
 same_run longer straight; same longer/config.toml straight/config.toml
 expect 0 train reverse "${quick[@]}" --steps 10 --out constant
+cp -r constant short
 expect 0 train --resume constant --steps 14 --quiet; ok test ! -s err
-expect 0 train urn --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/my-urn --quiet  # --help's example, shorter
-expect 0 train --resume runs/my-urn --steps 40 --quiet; err_has "cosine schedule keeps its end at step 30"
+expect 0 train urn --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/my-urn --quiet  # a shorter form of the example in --help
+expect 0 train --resume runs/my-urn --steps 40 --quiet; err_has "cosine schedule still ends at step 30"
 
 # --- a text that was moved
 for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done > text.txt
@@ -23,14 +25,14 @@ mkdir elsewhere && mv text.txt elsewhere/new.txt
 refuses 4 "text.txt" train --resume text-run --steps 8
 expect 0 train --resume text-run --text elsewhere/new.txt --steps 8 --quiet
 ok grep -q 'elsewhere/new.txt' text-run/config.toml
-mv elsewhere/new.txt elsewhere/newer.txt  # of a run that is done: nothing to train
+mv elsewhere/new.txt elsewhere/newer.txt  # the run is finished and has no steps to train
 cp text-run/state.safetensors kept
-expect 0 train --resume text-run --text elsewhere/newer.txt; err_has "text-run has its text at the new place now"
+expect 0 train --resume text-run --text elsewhere/newer.txt; err_has "text-run: saved the new path of its text"
 ok grep -q 'elsewhere/newer.txt' text-run/config.toml; same kept text-run/state.safetensors
 expect 0 eval text-run --sequences 4; refuses 2 "has done its 8 steps" train --resume text-run
 mv elsewhere/newer.txt elsewhere/new.txt
 expect 0 train --resume text-run --text elsewhere/new.txt
-refuses 2 "there is no result; leave it out" train --resume text-run --text elsewhere/new.txt --json
+refuses 2 "gives no result; leave out --json" train --resume text-run --text elsewhere/new.txt --json
 expect 0 eval text-run --sequences 4
 sed 's/quick/quack/' elsewhere/new.txt > changed.txt
 refuses 4 "is not the text of this run" train --resume text-run --text changed.txt --steps 12
@@ -40,6 +42,8 @@ refuses 2 "--config constant/config.toml sets options that have no effect with -
 err_has "; leave out --config"
 refuses 2 "--warmup has no effect with --resume; leave out --warmup" train --resume constant --config constant/config.toml --warmup 1
 refuses 2 "has done its 14 steps" train --resume constant
+refuses 2 "has done its 10 steps, and --steps 10 is not more; continue with heed train --resume short --steps 20" \
+  train --resume short --steps 10
 
 for i in $(seq 60); do echo "$i fox"; done > lines.txt
 expect 0 train --lines lines.txt "${quick[@]}" --context 16 --steps 4 --out lines-run
@@ -47,7 +51,7 @@ mv lines.txt elsewhere/
 refuses 4 "lines.txt" train --resume lines-run --steps 8
 expect 0 train --resume lines-run --lines elsewhere/lines.txt --steps 8 --quiet
 
-# --- what is missing after the last step is made up for
+# --- a run that ends after its last step but before its evaluation and pictures: --resume makes them
 long=(reverse --layers 2 --heads 4 --d-model 96 --batch 1 --eval-batch 4 --eval-every 2 --steps 4 --quiet --threads 1)
 expect 0 train "${long[@]}" --out whole
 for signal in KILL INT TERM HUP; do
@@ -67,7 +71,7 @@ for signal in KILL INT TERM HUP; do
   refuses 2 "has done its 4 steps" train --resume cut-$signal
 done
 
-# --- the certificate, for three tasks and for what has more state; RUN is only read
+# --- heed verify resume, for three tasks and for runs with more state; it does not change the run
 expect 0 train copy "${quick[@]}" --steps 50 --dropout 0.2 --accumulate 2 --schedule cosine --out copy
 expect 0 train induction "${quick[@]}" --steps 3 --out induction
 for run in straight copy induction text-run; do

@@ -1,4 +1,4 @@
-// What heed train says: every line fits into 80 columns, and says what it should.
+// Tests of the progress lines of heed train: their contents, and their width of at most 80 columns.
 #include "tests/support/catch.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/train/train_run.h"
@@ -13,7 +13,7 @@ StepState state(std::int64_t step, std::int64_t steps, double loss, double optim
   return {{.step = step, .loss = loss, .lr = 3e-3, .grad_norm = 0.5234}, steps, optimal, 61234, 21};
 }
 
-TEST_CASE("the lines of steps and evaluations say loss, distance, lr, norm, pace and time left") {
+TEST_CASE("the lines of steps and evaluations have loss, distance, lr, norm, speed and time left") {
   CHECK(step_line(state(120, 400, 1.2345, 1.2174)) ==
         "120/400  loss 1.2345 (+0.0171)  lr 3.0e-3  grad 0.5234  21s left  61.2k tok/s");
   CHECK(step_line(state(120, 400, 1.2345, kNan)) ==
@@ -26,7 +26,7 @@ TEST_CASE("the lines of steps and evaluations say loss, distance, lr, norm, pace
         "step   120/400  eval 1.2000 (-0.0500)  repeat tokens right 98.20 %  21s left");
 }
 
-TEST_CASE("no line is wider than 80 columns, and none loses its loss or its norm") {
+TEST_CASE("every line has at most 80 columns, and contains the loss and the norm") {
   const double losses[] = {0, 1.5, 99.99, 12345.678, 1e300, kNan, HUGE_VAL};
   for (const std::int64_t steps : {1LL, 400LL, 1'000'000LL, 1'000'000'000LL})
     for (const double loss : losses)
@@ -49,12 +49,12 @@ TEST_CASE("no line is wider than 80 columns, and none loses its loss or its norm
             }
 }
 
-TEST_CASE("what a run says once fits into 80 columns, for every preset") {
+TEST_CASE("the first lines of a run have at most 80 columns, for every preset") {
   for (const std::string& name : nn::preset_names()) {
     nn::RunConfig c = nn::preset(name);
     if (nn::learns_file(c)) c.task = "induction", c.answer_after.clear();
     c.seed = 0xffffffff, c.model.tied = false;
-    if (c.model.context < 8 || name == "small") continue;  // small: seconds to draw
+    if (c.model.context < 8 || name == "small") continue;  // creating small takes seconds
     c.model.context = nn::make_task(c.task)->info().context;
     const nn::Trainer t(c);
     const std::string start = start_line(t);
@@ -68,7 +68,7 @@ TEST_CASE("what a run says once fits into 80 columns, for every preset") {
       e.references.emplace_back(reference, 1.5);
     const std::vector<std::string> lines = evaluation_info(e, *t.task);
     CHECK(lines.size() > 3);
-    CHECK(lines[1].find("best possible loss there 1.2346;") != std::string::npos);
+    CHECK(lines[1].find("best possible loss on them 1.2346;") != std::string::npos);
     for (const std::string& line : lines) {
       INFO(line);
       CHECK(line.size() <= 80);

@@ -1,4 +1,4 @@
-// heed eval: how good a run is, beside how good it can be.
+// The command heed eval: loss and accuracy of a run, beside the best possible ones.
 #include <cmath>
 
 #include "nn/run/run_folder.h"
@@ -25,12 +25,13 @@ constexpr Column kPositions[] = {
     {"", "+2", "", "{:.3f}"}, {"", "+3", "", "{:.3f}"}, {"", "+4", "", "{:.3f}"},
     {"", "+5", "", "{:.3f}"}, {"", "+6", "", "{:.3f}"}, {"", "+7", "", "{:.3f}"}};
 
-// Mean loss at each position, above the best possible one where that is known.
+// Adds a table of the mean loss at each position. If the optimal loss is known, it follows in the
+// next row.
 void add_positions(Report& report, const nn::Evaluation& e) {
   const std::size_t per_line = std::size(kPositions) - 1;
   const bool known = !e.position_optimal.empty();
   Table& table = report.text_table(kPositions);
-  table.title = fmt::format("loss by position{}", known ? ", and the best possible below it" : "");
+  table.title = fmt::format("loss by position{}", known ? ", with the best possible below" : "");
   const auto add = [&](const Value& name, const std::vector<double>& x, std::size_t first) {
     std::vector<Value> cells{name};
     for (std::size_t t = first; t < first + per_line; ++t)
@@ -47,13 +48,13 @@ Report eval(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kSequences);
   if (a.sequences > run.task->evaluation_size())
-    usage_error("--sequences needs 1 to {}, the size of the set, got {}",
+    usage_error("--sequences needs 1 to {}, the size of the evaluation set, got {}",
                 run.task->evaluation_size(), a.sequences);
   const Stopwatch clock;
   Progress progress(false);
   const nn::Evaluation e = past_input_checks([&] {
     return nn::evaluate(run.model, *run.task, a.sequences, [&](auto done, auto total) {
-      progress.at_work(fmt::format("evaluates: {} of {} sequences", done, total));
+      progress.at_work(fmt::format("Evaluating: {} of {} sequences", done, total));
     });
   });
   progress.clear();
@@ -84,14 +85,15 @@ Report eval(const EvalArguments& a) {
 
 void eval_command(Command& c) {
   c.name = "eval";
-  c.what = "evaluate a run: its loss beside the best possible one, accuracy, loss by position";
+  c.what = "evaluate a run: loss beside the best possible loss, accuracy, loss by position";
   c.examples = fmt::format("  heed eval\n  heed eval --weights {} --json", nn::RunFolder::kBest);
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
   c.add("Options", {run_setting(a->run),
-                    {"weights", a->weights, "FILE", "weights inside the folder"},
+                    {"weights", a->weights, "FILE", "weights file in the run directory"},
                     nn::Setting("sequences", a->sequences, {1, 1 << 20},
-                                "of the evaluation set; text: of its validation part")
+                                "number of sequences of the evaluation set (text: of its "
+                                "validation part)")
                         .shows("all")});
   c.add_common(Command::kAll);
   c.modes = {{.result = kEvalKeys, .run = [a](const Command&) { return eval(*a); }}};

@@ -1,4 +1,4 @@
-// heed generate: a model goes on with a prompt.
+// The command heed generate: continues a prompt with a trained model.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,13 +30,14 @@ void write_out(const std::string& text) {
   if (std::fflush(stdout) != 0) throw autograd::IoError("generate: cannot write to stdout");
 }
 
-// Writes tokens to stdout as they come: as text, or with --probabilities a line for each.
-class Narrator {
+// Writes tokens to stdout as they are generated: as text, or with --probabilities as one line per
+// token.
+class TokenWriter {
  public:
-  Narrator(const nn::TaskInfo& info, bool probabilities) : info_(info), table_(probabilities) {}
+  TokenWriter(const nn::TaskInfo& info, bool probabilities) : info_(info), table_(probabilities) {}
 
   void prompt(std::vector<std::int64_t> ids) {
-    // The newline that starts a line is none to print.
+    // A sequence of the task `lines` begins with a newline, which is not printed.
     if (info_.stop && ids[0] == *info_.stop) ids.erase(ids.begin());
     write_out(info_.vocabulary.decode(ids));
     if (table_) write_out(fmt::format("\n{:<12} probability  runner-up\n", "token"));
@@ -76,7 +77,7 @@ Columns keys_of(bool several, bool probabilities) {
   return probabilities ? Columns(kProbabilityKeys) : Columns(kTextKeys);
 }
 
-// The values of kSampleColumns, and of kProbabilities where they are asked for.
+// Returns the values of kSampleColumns and, with `probabilities`, of kProbabilities.
 std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabulary,
                              bool probabilities) {
   std::string text;
@@ -105,29 +106,28 @@ std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task&
 
 void check_sampling(const nn::SampleOptions& how, std::int64_t samples) {
   if (how.greedy && (how.top_k > 0 || how.top_p < 1))
-    usage_error("--greedy always takes the likeliest token; leave out --top-k and --top-p");
+    usage_error("--greedy always chooses the most likely token; leave out --top-k and --top-p");
   if (how.greedy && samples > 1)
-    usage_error("--greedy draws nothing, so all samples would be one; leave out --samples");
+    usage_error("--greedy is not random, so all samples would be equal; leave out --samples");
 }
 
 void check_past(nn::Past past, const nn::Transformer::Options& model) {
   if (past == nn::Past::kSlide && !nn::are_relative(model.positions))
     usage_error(
-        "--past slide drops the oldest token and lets the others keep their places, which "
-        "positions "
-        "rope, alibi and none allow; this run's are {}, a table of {} rows: leave --past out",
+        "--past slide needs positions rope, alibi or none; this run has positions {}, a table of "
+        "{} rows; leave --past out",
         nn::enum_name(model.positions), model.context);
 }
 
 struct Generated {
   std::vector<Sample> samples;
-  std::int64_t tokens = 0;  // of all
+  std::int64_t tokens = 0;  // of all samples
   double seconds = 0;
 
   double tokens_per_s() const { return seconds > 0 ? double(tokens) / seconds : 0; }
 };
 
-// One line on stderr.
+// Prints the number of tokens, the time and the speed as one line on stderr.
 void print_summary(const std::string& run, const nn::TaskInfo& info, const Generated& g,
                    bool ended) {
   const std::size_t count = g.samples.size();
@@ -137,7 +137,7 @@ void print_summary(const std::string& run, const nn::TaskInfo& info, const Gener
   if (count == 1 && g.samples[0].stopped)
     text += "; stopped";
   else if (ended)
-    text += fmt::format("; {} sequences end after {}", info.name, info.context + 1);
+    text += fmt::format("; {} sequences end after {} tokens", info.name, info.context + 1);
   fmt::print(stderr, "{}: {}\n", run, text);
 }
 
@@ -173,15 +173,16 @@ Report generate(const GenerateArguments& a, bool json) {
   std::vector<std::int64_t> stops = info.vocabulary.encode(a.stop, "stop");
   if (info.stop) stops.push_back(*info.stop);
 
-  // A task's sequence ends at its context; text goes on.
+  // A sequence of a task ends at the context length; a text has no end.
   const std::int64_t room = info.context + 1 - std::int64_t(ids.size());
   const std::int64_t most = info.endless ? a.tokens : std::min(a.tokens, room);
   std::vector<nn::Generator> streams;
   for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(nn::sample_stream(a.seed, i));
   Generated g{.samples = std::vector<Sample>(streams.size())};
-  const bool live = !json && streams.size() == 1;  // several samples come at the same time
-  Narrator narrator(info, a.how.probabilities);
-  if (live) narrator.prompt(ids);
+  // Several samples are generated at the same time, so they are printed at the end.
+  const bool live = !json && streams.size() == 1;
+  TokenWriter writer(info, a.how.probabilities);
+  if (live) writer.prompt(ids);
   Progress progress(live && ::isatty(STDOUT_FILENO) != 0);
   const Stopwatch clock;
   past_input_checks([&] {
@@ -190,9 +191,10 @@ Report generate(const GenerateArguments& a, bool json) {
           Sample& sample = g.samples[std::size_t(i)];
           sample.tokens.push_back(token);
           ++g.tokens;
-          if (live) narrator.token(token);
+          if (live) writer.token(token);
           if (progress.is_due())
-            progress.at_work(fmt::format("{} of {} tokens", sample.tokens.size(), most));
+            progress.at_work(
+                fmt::format("Generating: {} of {} tokens", sample.tokens.size(), most));
           sample.stopped = std::find(stops.begin(), stops.end(), token.id) != stops.end();
           return !sample.stopped;
         });
@@ -204,35 +206,38 @@ Report generate(const GenerateArguments& a, bool json) {
                      a.how.probabilities);
   for (std::size_t i = 0; i < g.samples.size() && !live; ++i) {
     print("--- sample {} of {}\n", i + 1, g.samples.size());
-    narrator.prompt(ids);
-    for (const nn::GeneratedToken& token : g.samples[i].tokens) narrator.token(token);
-    narrator.end();
+    writer.prompt(ids);
+    for (const nn::GeneratedToken& token : g.samples[i].tokens) writer.token(token);
+    writer.end();
   }
-  if (live) narrator.end();
+  if (live) writer.end();
   print_summary(folder.string(), info, g, most < a.tokens);
   return {};
 }
 
 constexpr const char* kGenerateNotes =
-    R"(--json prints one object: run; prompt, with what the task adds to it; text, what was
-generated; tokens, how many; stopped, whether by a stop token, which is the last one then;
-seconds; tokens_per_s. With --probabilities also symbols, probabilities, runner_up_symbols and
-runner_up_probabilities, an entry for each token.
+    R"(--json prints one object with these keys: run; prompt, including the tokens that the task
+adds to it; text, the generated text; tokens, the number of generated tokens; stopped, true if a
+stop token ended the text (it is then the last token); seconds; tokens_per_s. With --probabilities
+also symbols, probabilities, runner_up_symbols and runner_up_probabilities, one entry per token.
+With --samples, the object has a list samples, whose entries have text, tokens, stopped and the
+probabilities of one sample; tokens then counts the tokens of all samples.
 
-Probabilities are the model's own, before temperature, top-k and top-p. With --samples, text,
-tokens, stopped and these are an entry of samples for each, and tokens counts all.
+Probabilities are those of the model, before temperature, top-k and top-p.
 
-The text depends on the seed, not on the number of threads; that of sample i not on how many
-there are, and sample 1 is what is written without --samples.
+The text depends on the seed, but not on the number of threads. The text of sample i does not
+depend on the number of samples, and sample 1 is the text generated without --samples.
 
-A token within the context costs a pass over itself alone, one past it a pass over the whole
-window, unless --past slide drops the oldest token (positions rope, alibi or none only): then
-each token still rests on those that have left, as in one long pass under a window mask.)";
+Within the context length, a new token costs a forward pass of one token. Beyond it, a new token
+costs a pass over the last tokens of the context, because keys and values are computed anew. With
+--past slide, the oldest token is dropped instead, and a new token costs a pass of one token
+(positions rope, alibi or none only). Cached values then still depend on dropped tokens, as in one
+long pass under a window mask.)";
 
 }  // namespace
 
 void generate_command(Command& c) {
-  c.name = "generate", c.what = "let a run go on with a prompt, token by token";
+  c.name = "generate", c.what = "continue a prompt with a trained model";
   c.examples =
       "  heed generate\n"
       "  heed generate --prompt abcdabcd --greedy --tokens 20\n"
@@ -243,21 +248,26 @@ void generate_command(Command& c) {
   auto a = std::make_shared<GenerateArguments>();
   nn::SampleOptions& sample = a->how.sample;
   c.arguments = 1;
-  c.add(
-      "Options",
-      {run_setting(a->run),
-       {"prompt", a->prompt, "TEXT", "what to go on with, in the task's characters"},
-       {"tokens", a->tokens, {1, 1e8}, "most tokens to generate"},
-       {"stop", a->stop, "CHARS", "stop after any of these tokens; lines stop at their end"},
-       {"probabilities", a->how.probabilities, "each token with its probability and the runner-up"},
-       {"temperature", sample.temperature, {0, 1000, true}, "logits are divided by it"},
-       {"top-k", sample.top_k, {0, 1e6}, "draw from the k likeliest; 0: from all"},
-       {"top-p", sample.top_p, {0, 1, true}, "draw from the fewest of at least this probability"},
-       {"greedy", sample.greedy, "always the likeliest token"},
-       {"samples", a->samples, {1, 1024}, "texts of the same prompt, generated as one batch"},
-       {"past", a->how.past, "past the context: run the window anew, or drop its oldest token"},
-       {"seed", a->seed, {0, 0xffffffff}, "of the drawing"},
-       {"weights", a->weights, "FILE", "weights inside the folder"}});
+  c.add("Options",
+        {run_setting(a->run),
+         {"prompt", a->prompt, "TEXT", "text to continue, in the characters of the task"},
+         {"tokens", a->tokens, {1, 1e8}, "largest number of tokens to generate"},
+         {"stop", a->stop, "CHARS",
+          "stop after any of these tokens; the task lines also stops at the end of a line"},
+         {"probabilities", a->how.probabilities,
+          "print each token with its probability and the runner-up"},
+         {"temperature", sample.temperature, {0, 1000, true}, "divides the logits"},
+         {"top-k", sample.top_k, {0, 1e6}, "sample from the k most likely tokens; 0: from all"},
+         {"top-p",
+          sample.top_p,
+          {0, 1, true},
+          "sample from the smallest set of most likely tokens with at least this probability"},
+         {"greedy", sample.greedy, "always choose the most likely token"},
+         {"samples", a->samples, {1, 1024}, "number of texts, generated as one batch"},
+         {"past", a->how.past,
+          "beyond the context length: recompute the last tokens, or slide by dropping the oldest"},
+         {"seed", a->seed, {0, 0xffffffff}, "seed of sampling"},
+         {"weights", a->weights, "FILE", "weights file in the run directory"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kAll);
   const auto run = [a](const Command& command) { return generate(*a, command.json); };

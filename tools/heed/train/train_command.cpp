@@ -1,4 +1,5 @@
-// heed train: from command line, config file and preset to a run folder.
+// The command heed train. It combines command line, config file and preset into a configuration and
+// trains it into a run directory.
 #include <algorithm>
 #include <cmath>
 
@@ -27,33 +28,36 @@ struct TrainArguments {
   TrainOptions run;
 };
 
-// The settings that --resume may change.
-constexpr const char* kOfLength[] = {"steps",           "eval-every",  "save-every",
-                                     "patience",        "target-loss", "target-accuracy",
-                                     "check-invariants"};
+// Keys of the settings that --resume may change.
+constexpr const char* kResumeKeys[] = {"steps",           "eval-every",  "save-every",
+                                       "patience",        "target-loss", "target-accuracy",
+                                       "check-invariants"};
 
-// Gives the run the length, intervals and rules of its end that were given.
-void change_length(nn::Trainer& trainer, const Command& c) {
+// Applies the settings that were given with --resume.
+void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   nn::RunConfig changed = trainer.config();
   const std::vector<nn::Setting> settings = changed.settings();
-  for (const char* key : kOfLength)
+  for (const char* key : kResumeKeys)
     if (c.given(key)) nn::find_setting(settings, key)->set(key, c.text(key));
   trainer.set(changed);
 }
 
-// Returns why a resumed run would have nothing to do, its last evaluation and pictures included,
-// and what to do instead; or "".
-std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& trainer) {
+// Returns "" if a resumed run still has steps, its last evaluation or its pictures to do. Otherwise
+// returns the reason why it has not, and what to do instead.
+std::string nothing_to_do(const nn::RunFolder& folder, const nn::Trainer& trainer,
+                          const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
   const std::int64_t done = trainer.steps_done;
   if (folder.finished_step() != done) return "";
   if (done >= trainer.config().steps)
-    return fmt::format("{0} has done its {1} steps; go on with heed train --resume {0} --steps {2}",
-                       run, done, 2 * done);
+    return fmt::format(
+        "{0} has done its {1} steps{3}; continue with heed train --resume {0} --steps {2}", run,
+        done, 2 * done,
+        c.given("steps") ? fmt::format(", and --steps {} is not more", c.text("steps")) : "");
   if (reason.empty()) return "";
   return fmt::format(
-      "{0} ended early after step {1}, {2}; go on with heed train --resume {0} --{3} 0", run, done,
-      reason, reason.substr(0, reason.find(':')));
+      "{0} ended early after step {1}, {2}; continue with heed train --resume {0} --{3} 0", run,
+      done, reason, reason.substr(0, reason.find(':')));
 }
 
 Report resume(TrainArguments& a, const Command& c) {
@@ -62,13 +66,13 @@ Report resume(TrainArguments& a, const Command& c) {
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] {
       nn::Trainer trainer = nn::Trainer::from(nn::RunFolder(find_run(a.resume)).load(moved));
-      change_length(trainer, c);
+      apply_resume_settings(trainer, c);
       return trainer;
     });
   const nn::RunFolder folder(find_run(a.resume));
   const nn::StagedFolder lock(folder.path(), nn::RunFolder::result_files());
   Progress progress(a.run.quiet);
-  progress.at_work("reads " + folder.text());
+  progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
   nn::Trainer trainer = nn::Trainer::from(folder.load(moved, &warnings));
   progress.clear();
@@ -77,26 +81,26 @@ Report resume(TrainArguments& a, const Command& c) {
   if (a.run.ranks) nn::RankSession::check_size(a.run.ranks->size(), saved.accumulate);
   if (c.given("steps") && a.config.steps < saved.steps && trainer.steps_done < saved.steps)
     usage_error(
-        "{0} is at step {1} of {2}; --steps {3} is less; go on with heed train --resume {0}",
+        "{0} is at step {1} of {2}; --steps {3} is less; continue with heed train --resume {0}",
         folder.text(), trainer.steps_done, saved.steps, a.config.steps);
-  change_length(trainer, c);
-  const std::string nothing = nothing_to_do(folder, trainer);
+  apply_resume_settings(trainer, c);
+  const std::string nothing = nothing_to_do(folder, trainer, c);
   if (!nothing.empty() && moved.empty()) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
-    usage_error("--json: {} is finished, so that there is no result; leave it out", folder.text());
-  if (!moved.empty()) folder.save_config(saved, config_notes());  // for eval and study, too
+    usage_error("--json: {} is finished and gives no result; leave out --json", folder.text());
+  // Commands such as eval and study also read the new path from config.toml.
+  if (!moved.empty()) folder.save_config(saved, config_notes());
   if (!nothing.empty()) {
     if (a.run.ranks) a.run.ranks->leave();
     Report report;
-    report.fail(kOk, fmt::format("{} has its text at the new place now", folder.text()));
+    report.fail(kOk, fmt::format("{}: saved the new path of its text", folder.text()));
     return report;
   }
   const nn::RunConfig& config = trainer.config();
   const std::int64_t end = nn::schedule(config).total_steps;
   if (config.schedule != nn::Decay::kConstant && config.steps > end)
-    print_error(
-        fmt::format("the {} schedule keeps its end at step {}: the steps after it run at min-lr {}",
-                    nn::enum_name(config.schedule), end, config.min_lr));
+    print_error(fmt::format("the {} schedule still ends at step {}; later steps use min-lr {}",
+                            nn::enum_name(config.schedule), end, config.min_lr));
   lead_ranks(trainer, a.run.ranks);
   return train_run(trainer, folder, a.run);
 }
@@ -107,14 +111,14 @@ Report new_run(TrainArguments& a, const Command& c) {
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
   std::unique_ptr<nn::StagedFolder> folder;
-  if (!a.out.empty()) folder = open_out(a.out, a.overwrite);  // its errors before the work
+  if (!a.out.empty()) folder = open_out(a.out, a.overwrite);  // before the work, to fail early
   Progress progress(a.run.quiet);
-  progress.at_work("reads the data and makes the model");
+  progress.at_work("Reading the data and creating the model");
   nn::Trainer trainer(config);
   progress.clear();
   if (const std::string& note = trainer.task->info().note; !note.empty())
     print_error("note: " + note);
-  lead_ranks(trainer, a.run.ranks);  // before there is a folder of a run that cannot be
+  lead_ranks(trainer, a.run.ranks);  // may fail, so call it before a run directory is created
   if (!folder) folder = nn::RunFolder::make_next(config.task);
   nn::RunFolder(folder->staging()).save(trainer.snapshot(), config_notes());
   folder->publish();
@@ -135,7 +139,8 @@ constexpr Column kDryRunAfter[] = {{"flops_per_step"},   {"bytes"},
 constexpr auto kDryRunKeys = joined(kDryRunBefore, kModelKeys, kDryRunAfter);
 constexpr Column kSiteColumns[] = {{"", "site"}, {"", "shape", "batch, tokens, ..."}};
 
-// Some steps that tell the course of the learning rate, from 0.
+// Returns steps, from 0, at which the learning rate is printed: the first one, the end of the
+// warm-up, and the end of each quarter.
 std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
   std::vector<std::int64_t> steps = {0, c.warmup};
   for (int quarter = 1; quarter <= 4; ++quarter) steps.push_back(c.steps * quarter / 4 - 1);
@@ -145,7 +150,7 @@ std::vector<std::int64_t> steps_shown(const nn::RunConfig& c) {
   return steps;
 }
 
-// Every step of a short run, evenly spread ones of a long one, the last included.
+// Returns every step of a short run, or evenly spaced steps of a long one, including the last.
 constexpr std::int64_t kCurve = 64;
 std::vector<std::int64_t> curve_steps(const nn::RunConfig& c) {
   std::vector<std::int64_t> steps;
@@ -156,7 +161,7 @@ std::vector<std::int64_t> curve_steps(const nn::RunConfig& c) {
   return steps;
 }
 
-// The learning rate over the steps, as rows of text from its peak down to 0.
+// Returns a plot of the learning rate over the steps, as rows of text from its peak down to 0.
 std::string lr_plot(const nn::RunConfig& c) {
   constexpr int kRows = 8;
   const nn::Schedule schedule = nn::schedule(c);
@@ -176,7 +181,7 @@ std::string lr_plot(const nn::RunConfig& c) {
   return text + "            1" + std::string(width - 1 - last.size(), ' ') + last + "\n";
 }
 
-// Shapes of what flows through the model, for a batch.
+// Adds the shapes of the main activations for a batch.
 void add_shapes(Report& report, const nn::Trainer& t) {
   Table& table = report.text_table(kSiteColumns);
   for (const auto& [name, shape] : nn::site_shapes(t.model)) {
@@ -196,7 +201,7 @@ void add_cost(Report& report, const nn::Trainer& t, const nn::RunCost& cost, dou
   report.set("available_bytes", available);
   report.line("work      {} FLOP per step, {} FLOP in all {} steps", si_text(flops),
               si_text(flops * double(c.steps)), c.steps);
-  report.line("memory    about {} at its peak; {} are free here", bytes_text(cost.bytes),
+  report.line("memory    about {} at its peak; {} are available", bytes_text(cost.bytes),
               bytes_text(available));
   if (std::isfinite(cost.seconds))
     report.line("time      about {} on {} threads: {:.3f} ms per step, evaluations, pictures",
@@ -214,10 +219,10 @@ void add_learning_rate(Report& report, const nn::RunConfig& c) {
   report.block(lr_plot(c));
 }
 
-// Returns shapes, parameters, work, memory and the course of the learning rate.
+// Reports shapes, parameters, work, memory, time and learning rate of a run, without training.
 Report dry_run(const nn::RunConfig& config, bool quiet) {
   Progress progress(quiet);
-  progress.at_work("makes the model and measures passes");
+  progress.at_work("Creating the model and measuring passes");
   nn::Trainer t(config);
   const nn::RunConfig& c = t.config();
   const double available = nn::available_memory();
@@ -225,7 +230,7 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
     try {
       loss_png(t, {});
       attention_png(t.model, *t.task, 0);
-    } catch (const std::exception&) {  // too wide: it will be a warning of the run
+    } catch (const std::exception&) {  // a picture is too wide; the run would print a warning
     }
   };
   const nn::RunCost cost = past_input_checks([&] { return nn::run_cost(t, pictures, available); });
@@ -234,7 +239,7 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
   report.line("{}: {}", c.task, t.task->info().description);
   report.set("task", c.task);
   report.set("steps", c.steps);
-  add_model(report, t.model);  // after the measurement, as it stores scores
+  add_model(report, t.model);  // after the measurement, because it stores scores
   add_shapes(report, t);
   add_cost(report, t, cost, available);
   add_learning_rate(report, c);
@@ -247,10 +252,10 @@ Report dry_run(const nn::RunConfig& config, bool quiet) {
 constexpr Column kOverfitKeys[] = {{"task"}, {"steps"},      {"seconds"},
                                    {"loss"}, {"least_loss"}, {"learned"}};
 
-// Trains on one batch, without dropout, until its loss is within 1e-3 of the least possible: that
-// of a model that knows the batch by heart, above 0 where equal beginnings continue differently.
+// Trains on one batch, without dropout, until its loss is within 1e-3 of the least possible loss
+// (nn::entropy_floor).
 Report overfit_batch(nn::RunConfig config, bool quiet) {
-  config.model.attention.dropout = 0;  // what is forgotten at random cannot be learned by heart
+  config.model.attention.dropout = 0;  // with dropout a batch cannot be memorized
   nn::Trainer t(config);
   Progress progress(quiet);
   const Stopwatch clock;
@@ -272,40 +277,47 @@ Report overfit_batch(nn::RunConfig config, bool quiet) {
   report.set("least_loss", result.least);
   report.set("learned", result.learned);
   report.line("{}: one batch of {} sequences {} in {} steps: loss {:.6f}, least possible {:.6f}{}",
-              t.config().task, t.config().batch,
-              result.learned ? "learned by heart" : "NOT learned", t.steps_done, result.loss,
-              result.least, result.learned ? "" : "; more --steps, or a smaller --batch, may do");
+              t.config().task, t.config().batch, result.learned ? "learned" : "NOT learned",
+              t.steps_done, result.loss, result.least,
+              result.learned ? "" : "; try more --steps or a smaller --batch");
   report.fail(result.learned ? kOk : kCheckFailed);
   return report;
 }
 
 constexpr const char* kTrainNotes =
-    R"(Alone it learns the task induction. Each task and preset has defaults of its own; those
-shown are induction's. An option overrides the config file, which overrides the preset. Losses are
-in nats per token.
+    R"(Without arguments it trains on the task induction. Each task and preset has its own defaults;
+the defaults shown are those of induction. Options override the config file, and the config file
+overrides the preset. Losses are in nats per token.
 
-It saves at evaluations 15 s after the last save, every 60 s, with --save-every at each of its
-checkpoints, at the end, and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP) stops it.
+The run is saved every 60 s; at an evaluation, if the last save is more than 15 s ago; at each
+checkpoint of --save-every; at the end; and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP)
+stops it.
 
-What ends it early, saved: exit 1, the model sees later inputs (tried at each start) or its loss
-is more than 4 standard errors below the best possible; 3, a loss or gradient is NaN or infinite
-(the op is named; weights before the step are saved if their loss is finite, else the last save
-stays), with --check-invariants breaks an identity of attention (layer, head and row are named;
-saved likewise), or, with --strict, is missing; 4, a file cannot be written; 130, Ctrl-C.
+A run that ends early is saved, with one of these exit codes:
+  1    The model reads later inputs (checked at each start), or its loss is
+       more than 4 standard errors below the best possible loss.
+  3    A loss or a gradient is NaN or infinite; the message names the op. The
+       weights before the step are saved if their loss is finite; otherwise the
+       last save stays. Also: with --check-invariants, an identity of attention
+       is broken (the message names layer, head and row; the weights before the
+       step are saved likewise); with --strict, a parameter gets no gradient.
+  4    A file cannot be written.
+  130  Ctrl-C, SIGTERM or SIGHUP.
 
-{}: the first step, by parameter.
+{} contains norms of gradient, weight and update of each parameter in the first step.
 
-mpirun -n N heed train --accumulate K trains with N processes, a power of two up to K: the same
-bits. The first alone evaluates and writes; --resume takes any other N.
+mpirun -n N heed train --accumulate K trains with N processes, where N is a power of two of at
+most K. The weights have the same bits as with one process. Only the first process evaluates and
+writes files. A run may be resumed with another N.
 
---resume takes only --steps, --eval-every, --save-every, --patience, --target-loss,
+--resume accepts only --steps, --eval-every, --save-every, --patience, --target-loss,
 --target-accuracy, --check-invariants, --threads, --simd, --quiet, and --text or --lines for a
-file that was moved; a new run like it: heed train --config DIR/{}.)";
+file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 }  // namespace
 
 void train_command(Command& c) {
-  c.name = "train", c.what = "train a model on a task, or on your text";
+  c.name = "train", c.what = "train a model on a task or on your text";
   c.examples =
       "  heed train\n"
       "  heed train urn --steps 300 --seed 7 --out runs/my-urn --overwrite\n"
@@ -316,19 +328,20 @@ void train_command(Command& c) {
   auto a = std::make_shared<TrainArguments>();
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);
-  nn::Setting overwrite("overwrite", a->overwrite, "replace the run that --out holds");
+  nn::Setting overwrite("overwrite", a->overwrite, "replace the run in --out");
   overwrite.need = {"--out DIR", [a] { return !a->out.empty(); }};
   c.add("Output",
-        {nn::Setting("out", a->out, "DIR", "run folder").shows("the next free runs/TASK-N"),
+        {nn::Setting("out", a->out, "DIR", "run directory").shows("the next free runs/TASK-N"),
          overwrite,
-         {"resume", a->resume, "DIR", "go on with a run, bit for bit as if never stopped"},
-         {"quiet", a->run.quiet, "no progress, only warnings"}});
+         {"resume", a->resume, "DIR", "continue a run, with the bits of a run that never stopped"},
+         {"quiet", a->run.quiet, "print no progress, only warnings"}});
   c.add("Checks",
         {{"print-config", a->print_config,
-          "print the configuration that all this comes to; heed train --config runs it again"},
-         {"dry-run", a->dry_run, "say what would be trained; take no step, write nothing"},
+          "print the resulting configuration and exit; heed train --config FILE trains it"},
+         {"dry-run", a->dry_run,
+          "print shapes, memory, time and learning rate; take no step, write nothing"},
          {"overfit-batch", a->overfit,
-          "learn one batch by heart, write nothing; exit 1 unless its loss gets within 1e-3 of the "
+          "train on one batch, write nothing; exit 1 unless its loss comes within 1e-3 of the "
           "least possible"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
   c.add_common(Command::kAll | Command::kCsv);
@@ -340,7 +353,7 @@ void train_command(Command& c) {
     };
   };
   std::vector<std::string> when_resumed = {"text", "lines", "quiet"};
-  when_resumed.insert(when_resumed.end(), std::begin(kOfLength), std::end(kOfLength));
+  when_resumed.insert(when_resumed.end(), std::begin(kResumeKeys), std::end(kResumeKeys));
   c.modes = {
       {.key = "resume",
        .accepts = c.only(when_resumed),

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kColumns = 80;
 
-// The fields two blanks apart, as many as fit.
+// Joins the fields with two blanks. A field that would make the line too long is left out.
 std::string fitted(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) {
@@ -32,7 +32,7 @@ std::string fitted(const std::vector<std::string>& fields) {
   return line;
 }
 
-// "3.0e-3", not "3.0e-03".
+// Formats x as "3.0e-3", without the leading zero of "3.0e-03".
 std::string power_text(double x) {
   std::string text = fmt::format("{:.1e}", x);
   if (const std::size_t e = text.find('e'); e != std::string::npos && text[e + 2] == '0')
@@ -40,7 +40,7 @@ std::string power_text(double x) {
   return text;
 }
 
-// At most 7 characters.
+// Formats x in at most 7 characters.
 std::string short_text(double x) {
   return std::abs(x) < 99.99 ? fmt::format("{:.4f}", x) : power_text(x);
 }
@@ -109,8 +109,8 @@ std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task
           : fmt::format("  evaluated on the first {} of {} evaluation sequences, at the end on all",
                         with_commas(e.sequences), with_commas(all))};
   if (e.optimal)
-    lines.push_back(
-        fmt::format("  best possible loss there {:.4f}; in parentheses: above it", *e.optimal));
+    lines.push_back(fmt::format(
+        "  best possible loss on them {:.4f}; in parentheses: loss above that", *e.optimal));
   std::string others;
   for (const auto& [name, loss] : e.references) {
     const std::string other = fmt::format("{} {:.4f}", name, loss);
@@ -145,7 +145,7 @@ std::string audit_line(const std::vector<nn::ParameterAudit>& audit) {
 
 namespace {
 
-// Lines on stderr, the pictures, and the result on stdout.
+// Prints progress lines to stderr, draws the pictures, and collects the result.
 class ProgressObserver : public nn::TrainingObserver {
  public:
   explicit ProgressObserver(const TrainOptions& options)
@@ -155,14 +155,14 @@ class ProgressObserver : public nn::TrainingObserver {
     const nn::Trainer& t = run.trainer();
     const nn::RunConfig& c = t.config();
     const std::string what = t.steps_done == 0
-                                 ? "trains"
+                                 ? "training"
                                  : fmt::format("resuming at step {} of {}", t.steps_done, c.steps);
     progress_.line(
-        fmt::format("{} {} in {}; Ctrl-C stops and saves", c.task, what, run.folder().text()));
+        fmt::format("{}: {} in {}; Ctrl-C stops and saves", c.task, what, run.folder().text()));
     progress_.line(start_line(t));
     if (options_.ranks)
-      progress_.line(fmt::format("  {} processes, each with {} of the {} parts of a batch", ranks(),
-                                 c.accumulate / ranks(), c.accumulate));
+      progress_.line(fmt::format("  {} processes, each computes {} of the {} shards of a batch",
+                                 ranks(), c.accumulate / ranks(), c.accumulate));
   }
 
   void on_audit(const TrainingRun& run, const std::vector<nn::ParameterAudit>& audit) override {
@@ -178,9 +178,9 @@ class ProgressObserver : public nn::TrainingObserver {
   void on_evaluation(const TrainingRun& run, const nn::Evaluation& e) override {
     if (!std::isfinite(e.loss)) return;
     const nn::Task& task = *run.trainer().task;
-    if (!facts_shown_)
+    if (!info_shown_)
       for (const std::string& line : evaluation_info(e, task)) progress_.line(line);
-    facts_shown_ = true;
+    info_shown_ = true;
     progress_.line(
         evaluation_line(e, task.info(), state(run, {.step = run.trainer().steps_done}, NAN)));
     draw_loss_meanwhile(run);
@@ -188,11 +188,11 @@ class ProgressObserver : public nn::TrainingObserver {
 
   void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
     progress_.at_work(
-        fmt::format("{}: {} of {}", all ? "evaluates all sequences" : "evaluates", done, total));
+        fmt::format("{}: {} of {}", all ? "Evaluating all sequences" : "Evaluating", done, total));
   }
 
   void on_warning(const std::string& text) override {
-    progress_.warn("warning: " + text + " (--strict stops there)");
+    progress_.warn("warning: " + text + " (--strict makes this an error)");
   }
 
   void on_end(const TrainingRun& run, const nn::TrainingResult& result) override {
@@ -201,7 +201,7 @@ class ProgressObserver : public nn::TrainingObserver {
       progress_.line(fmt::format("the identities of attention's gradients held in {} steps",
                                  t.steps_done / every - (t.steps_done - run.steps()) / every));
     add_result(run, result);
-    progress_.at_work("draws the pictures");
+    progress_.at_work("Drawing the pictures");
     std::string pictures;
     for (const fs::path& picture : {draw_loss_now(run), draw_attention_now(run)})
       if (!picture.empty()) pictures += "  " + picture.string();
@@ -210,13 +210,13 @@ class ProgressObserver : public nn::TrainingObserver {
     report_.line("memory    {} at its peak", bytes_text(nn::resident_peak()));
   }
 
-  /// After on_end().
+  /// Returns the result. Call it after on_end().
   const Report& report() const { return report_; }
 
   void show_stop(const TrainingRun& run) {
     draw_loss_now(run);
     progress_.warn(
-        fmt::format("stopped after step {} of {}, saved; go on with\n"
+        fmt::format("stopped after step {} of {} and saved; continue with\n"
                     "  heed train --resume {}",
                     run.trainer().steps_done, run.trainer().config().steps, run.folder().text()));
   }
@@ -250,7 +250,7 @@ class ProgressObserver : public nn::TrainingObserver {
     report_.set("ranks", ranks());
     report_.set("stopped", result.early_end.empty() ? Value() : Value(result.early_end));
     if (some.sequences != e.sequences && some.optimal)
-      report_.line("while training: the first {} of them; best possible there {:.4f}",
+      report_.line("during training: the first {} of these; best possible there {:.4f}",
                    with_commas(some.sequences), *some.optimal);
     if (!result.early_end.empty()) report_.line("stopped   {}", result.early_end);
     report_.line("run       {}", run.folder().text());
@@ -279,7 +279,8 @@ class ProgressObserver : public nn::TrainingObserver {
     });
   }
 
-  // The loss as far as the run has come, as often as that takes less than a twentieth of the time.
+  // Draws the loss so far. It is drawn only as often as that takes less than a twentieth of the
+  // time.
   void draw_loss_meanwhile(const TrainingRun& run) {
     constexpr double kShare = 20;
     const double started = run.seconds();
@@ -293,8 +294,8 @@ class ProgressObserver : public nn::TrainingObserver {
   const TrainOptions& options_;
   Progress progress_;
   Report report_ = Report(kTrainKeys);
-  bool facts_shown_ = false;
-  double next_picture_ = 0;  // by TrainingRun::seconds()
+  bool info_shown_ = false;
+  double next_picture_ = 0;  // in seconds, as TrainingRun::seconds()
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The certificate of causality: models that are, layers that are not, and what it says of them.
+// Tests of reach() and causality() with causal models and with layers that leak.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
@@ -9,7 +9,8 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Notebook 0's layer: heads side by side in one projection. It joins them without `permute_back`.
+// The layer of notebook 0, with the heads side by side in one projection. Without `permute_back` it
+// has the notebook's mistake: heads are joined without undoing the permute.
 Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back) {
   const std::int64_t batch = x.size(0), length = x.size(1), heads = 2, d = x.size(2) / heads;
   const Tensor qkv = reshape(linear(x, qkv_weight), {batch, length, heads, 3 * d});
@@ -18,7 +19,7 @@ Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back)
   return reshape(permute_back ? permute(z, {0, 2, 1, 3}) : z, x.shape());
 }
 
-TEST_CASE("notebook 0's layer leaks the future as written, and does not with the permute") {
+TEST_CASE("notebook 0's layer leaks later tokens without the permute, and not with it") {
   Generator g(3);
   const Tensor x = randn({1, 3, 4}, float64, g), w = randn({12, 4}, float64, g);
   const Reach wrong = reach([&](const Tensor& t) { return fused_heads(t, w, false); }, x);
@@ -33,7 +34,7 @@ TEST_CASE("notebook 0's layer leaks the future as written, and does not with the
   CHECK(right.text() == "#..\n##.\n###\n");
 }
 
-TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dtypes") {
+TEST_CASE("every kind of Transformer is causal: plain, padded, cached, in both dtypes") {
   using F = AttentionForm;
   for (const Positions positions : kAllPositions)
     for (const F form : {F::kPackedQKV, F::kSeparate, F::kPackedHeads, F::kPerHead})
@@ -61,7 +62,7 @@ TEST_CASE("every kind of Transformer is causal: bare, padded, cached, in both dt
       }
 }
 
-TEST_CASE("every variant of attention is causal, and a window ends where it says") {
+TEST_CASE("every variant of attention is causal, and a window limits the reach") {
   for (const auto& [name, o] :
        variant_models({.vocab = 7,
        .layers = 2,
@@ -73,7 +74,8 @@ TEST_CASE("every variant of attention is causal, and a window ends where it says
       CHECK(r.ok());
     }
     if (o.attention.window == 0) continue;
-    // Two layers see two windows' worth of tokens, without padding or a cache and with one.
+    // In two layers the reach is that of two windows. runs[0] is the plain pass, and runs[3] the
+    // pass with a cache.
     for (const Reach* r : {&c.runs[0], &c.runs[3]})
       for (std::int64_t t = 0; t < 12; ++t)
         for (std::int64_t s = 0; s <= t; ++s) {
@@ -83,14 +85,14 @@ TEST_CASE("every variant of attention is causal, and a window ends where it says
   }
 }
 
-TEST_CASE("the certificate ends where the cause does") {
+TEST_CASE("leaks and blind outputs are found, however small the derivative is") {
   Generator g(4);
   const Tensor x = randn({1, 4, 3}, float64, g);
   const Reach ahead = reach([](const Tensor& t) { return flip(t, 1); }, x);
   CHECK(ahead.leaks().size() == 2);
   CHECK(ahead.blind().size() == 4);
   CHECK(ahead.text() == "?..!\n.?!.\n.#?.\n#..?\n");
-  // However small, and NaN too: what is not 0 is no 0.
+  // A tiny derivative and a NaN both count as leaks.
   const Tensor later = triu(ones({4, 4}, float64), 1);
   const Reach faint = reach([&](const Tensor& t) { return t + 1e-300 * matmul(later, t); }, x);
   CHECK(faint.leaks().size() == 6);
@@ -102,7 +104,7 @@ TEST_CASE("the certificate ends where the cause does") {
   CHECK(!blind.ok());
 }
 
-TEST_CASE("padding that others read is a leak") {
+TEST_CASE("padding that another output reads is a leak") {
   Generator g(5);
   const Tensor x = randn({1, 3, 2}, float64, g);
   Reach r = reach([](const Tensor& t) { return cumsum(t, 1); }, x);
@@ -112,7 +114,7 @@ TEST_CASE("padding that others read is a leak") {
   CHECK(r.text() == "#..\n!#.\n!##\n");
 }
 
-TEST_CASE("the certificate is made of several batches where x is long") {
+TEST_CASE("a long x is checked in several batches") {
   Generator g(6);
   const Tensor x = randn({1, 70, 2}, float64, g);
   const Tensor leak = zeros({70, 70}, float64);
@@ -128,11 +130,11 @@ TEST_CASE("the certificate is made of several batches where x is long") {
   CHECK(c.ok());
   for (const Reach& r : c.runs) {
     CHECK(r.values.size() == 70 * 70);
-    CHECK(r.at(69, 50) != 0);  // its padding is at the end from 53 on, or at the start to 17
+    CHECK(r.at(69, 50) != 0);  // padding is at positions 0 to 16, or from 53 on
   }
 }
 
-TEST_CASE("three outputs show a leak before a run starts, whatever the seed") {
+TEST_CASE("spot_leaks finds a leak with every seed") {
   Transformer model =
       random_model({.vocab = 5, .context = 40, .attention = {.d_model = 8, .heads = 2}});
   for (int seed = 1; seed <= 5; ++seed) CHECK(spot_leaks(model, seed).empty());
@@ -154,18 +156,18 @@ TEST_CASE("three outputs show a leak before a run starts, whatever the seed") {
   }
 }
 
-TEST_CASE("the certificate tells how far it is") {
+TEST_CASE("causality reports its progress") {
   const Transformer model =
       random_model({.vocab = 3, .context = 40, .attention = {.d_model = 4, .heads = 1}});
-  std::vector<std::int64_t> told;
+  std::vector<std::int64_t> reported;
   causality(model, 40, [&](std::int64_t done, std::int64_t total) {
     CHECK(total == 4 * 40);
-    told.push_back(done);
+    reported.push_back(done);
   });
-  CHECK(told == std::vector<std::int64_t>{32, 40, 72, 80, 112, 120, 152, 160});
+  CHECK(reported == std::vector<std::int64_t>{32, 40, 72, 80, 112, 120, 152, 160});
 }
 
-TEST_CASE("the certificate says what it cannot be asked") {
+TEST_CASE("reach and causality reject wrong shapes and lengths") {
   const Tensor x = zeros({1, 3, 2}, float64);
   CHECK_THROWS_WITH(reach([](const Tensor& t) { return t; }, zeros({2, 3}, float64)),
                     "causality: needs an x of [1, T, ...], got [2, 3]");

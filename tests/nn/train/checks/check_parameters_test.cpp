@@ -1,4 +1,5 @@
-// Gradient checks of a model's loss in each of its parameters: right, and with one op made wrong.
+// Tests of check_parameters() on a correct model, and on a model in which one op has a wrong
+// gradient.
 #include "nn/train/checks/check_parameters.h"
 
 #include "autograd/check/mutants.h"
@@ -9,7 +10,7 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 
-TEST_CASE("check_parameters names the tensors whose gradient is wrong, and no others") {
+TEST_CASE("check_parameters names exactly the tensors whose gradient is wrong") {
   Generator g(1);
   const Transformer model({.vocab = 3,
                            .layers = 1,

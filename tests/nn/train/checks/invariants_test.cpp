@@ -1,5 +1,5 @@
-// Attention's invariants: hold in every variant of the model, cost no bit, and are broken where
-// something is broken.
+// Tests of attention's invariants. They hold in every variant of the model, checking them does not
+// change a run, and each fault is found.
 #include "autograd/check/mutants.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -16,7 +16,7 @@ using namespace heed::nn::testing;
 using namespace heed::autograd::testing;
 using Catch::Matchers::StartsWith;
 
-RunConfig tiny_watched() {
+RunConfig tiny_two_layers() {
   RunConfig c = preset("reverse");
   c.model.layers = 2, c.model.attention.d_model = 16, c.model.attention.heads = 4,
   c.model.context = 8, c.batch = 4, c.eval_batch = 8;
@@ -29,11 +29,11 @@ struct Variant {
   std::function<void(RunConfig&)> change;
 };
 
-// The variants of variant_models, and options that only a run has.
+// Returns the variants of variant_models, and variants of options that only a run has.
 std::vector<Variant> variants() {
   using C = RunConfig;
   std::vector<Variant> list = {
-      {"as it is", [](C&) {}},
+      {"unchanged", [](C&) {}},
       {"no scale", [](C& c) { c.model.attention.scale = ScaleRule::kNone; }},
       {"1/d-head", [](C& c) { c.model.attention.scale = ScaleRule::kInvHead; }},
       {"1/sqrt-d-model", [](C& c) { c.model.attention.scale = ScaleRule::kInvSqrtModel; }},
@@ -49,26 +49,26 @@ std::vector<Variant> variants() {
       {"RoPE", [](C& c) { c.model.positions = Positions::kRope; }},
       {"learned positions", [](C& c) { c.model.positions = Positions::kLearned; }},
       {"MLP, norm after", [](C& c) { c.model.mlp = true, c.model.norm = NormPlacement::kPost; }},
-      {"parts", [](C& c) { c.accumulate = 2, c.model.attention.dropout = 0.2; }},
+      {"shards", [](C& c) { c.accumulate = 2, c.model.attention.dropout = 0.2; }},
       {"float64",
        [](C& c) { c.model.attention.dtype = float64, c.model.attention.dropout = 0.2; }}};
-  for (const auto& [name, o] : variant_models(tiny_watched().model))
+  for (const auto& [name, o] : variant_models(tiny_two_layers().model))
     for (const double dropout : {0.0, 0.4})
       list.push_back({name + (dropout > 0 ? ", dropout" : ""),
                       [o, dropout](C& c) { c.model = o, c.model.attention.dropout = dropout; }});
   return list;
 }
 
-TEST_CASE("invariants hold in every variant, and looking at them changes no bit of a run") {
+TEST_CASE("invariants hold in every variant, and checking them changes no bit of a run") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);
-    RunConfig c = tiny_watched();
+    RunConfig c = tiny_two_layers();
     v.change(c);
-    Trainer alone(c);
+    Trainer plain(c);
     c.check_invariants = 1;
-    Trainer watched(c);
-    for (int i = 0; i < 3; ++i) CHECK(alone.step().loss == watched.step().loss);
-    CHECK(hash_of(alone.snapshot()) == hash_of(watched.snapshot()));
+    Trainer checked(c);
+    for (int i = 0; i < 3; ++i) CHECK(plain.step().loss == checked.step().loss);
+    CHECK(hash_of(plain.snapshot()) == hash_of(checked.snapshot()));
   }
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("invariants hold over several blocks of keys, and with large and tiny 
       }
 }
 
-// One layer's arrays of a real pass.
+// Arrays of one layer, recorded in a forward and backward pass.
 struct Recorded {
   AttentionArrays x;
   AttentionRules rules;
@@ -127,7 +127,7 @@ struct Recorded {
     rules = {.layer = 1, .window = 6, .sink = sink};
   }
   std::string broken() const { return broken_invariant(x, rules); }
-  // With one entry of one array changed.
+  // Returns the broken invariant after one element of one array is changed.
   std::string broken(Tensor AttentionArrays::*array, const Dims& at,
                      const std::function<float(float)>& change) const {
     AttentionArrays faulty = x;
@@ -136,7 +136,7 @@ struct Recorded {
     entry = change(entry);
     return broken_invariant(faulty, rules);
   }
-  // By a thousandth of the largest.
+  // Returns the broken invariant after an element grows by a thousandth of the largest one.
   std::string nudged(Tensor AttentionArrays::*array, const Dims& at) const {
     const auto by = float(1e-3 * largest(masked_fill(x.*array, eq(x.*array, -kInf), 0)));
     return broken(array, at, [by](float v) { return v + by; });
@@ -144,14 +144,14 @@ struct Recorded {
 };
 using A = AttentionArrays;
 
-TEST_CASE("each invariant that is broken is named with its layer, head, row and both values") {
+TEST_CASE("a broken invariant is named with layer, head, row and both values") {
   for (const bool sink : {false, true}) {
     const Recorded r(sink);
     REQUIRE(r.broken() == "");
     const auto tiny_weight = [](float) { return 1e-30f; };
     CHECK(r.broken(&A::pattern, {1, 2, 3, 5}, tiny_weight) ==
           "L1H2, query 3 of sequence 1: the weight of key 5, which is masked, is 1e-30, needs 0");
-    CHECK(r.broken(&A::pattern, {1, 2, 7, 1}, tiny_weight) ==  // by the window
+    CHECK(r.broken(&A::pattern, {1, 2, 7, 1}, tiny_weight) ==  // masked by the window
           "L1H2, query 7 of sequence 1: the weight of key 1, which is masked, is 1e-30, needs 0");
     CHECK(r.broken(&A::scores_grad, {2, 0, 0, 7}, tiny_weight) ==
           "L1H0, query 0 of sequence 2: dL/dS of key 7, which is masked, is 1e-30, needs 0");
@@ -162,7 +162,7 @@ TEST_CASE("each invariant that is broken is named with its layer, head, row and 
     CHECK_THAT(r.nudged(&A::pattern_grad, {0, 1, 4, 4}),
                StartsWith("L1H1, query 4 of sequence 0: the sum of A * dL/dA is "));
     CHECK_THAT(r.nudged(&A::pattern_grad, {0, 1, 4, 4}), Contains(", needs dL/dO . O = "));
-    CHECK(r.nudged(&A::pattern_grad, {0, 1, 4, 5}).empty());  // a masked one may be anything
+    CHECK(r.nudged(&A::pattern_grad, {0, 1, 4, 5}).empty());  // masked dL/dA is not checked
     // z is [B, T, H, d]
     CHECK_THAT(r.nudged(&A::z, {2, 7, 3, 0}),
                StartsWith(sink ? "L1H3, query 7 of sequence 2: the sum of dL/dS "
@@ -178,7 +178,7 @@ TEST_CASE("each invariant that is broken is named with its layer, head, row and 
              StartsWith("L1H2 to L1H3, key 7 of sequence 0: column 0 of dL/dv is "));
 }
 
-TEST_CASE("NaN and infinities fail where they stand") {
+TEST_CASE("NaN and infinities fail at their place") {
   const Recorded r;
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
@@ -195,7 +195,7 @@ TEST_CASE("NaN and infinities fail where they stand") {
   }
 }
 
-TEST_CASE("what a probe replaces in a pass is seen") {
+TEST_CASE("a value that a probe replaces breaks an invariant") {
   const Transformer model = random_model(
       {.vocab = 5, .context = 8, .attention = {.d_model = 16, .heads = 2}, .mlp = false});
   Generator g(2);
@@ -207,7 +207,7 @@ TEST_CASE("what a probe replaces in a pass is seen") {
     backward(cross_entropy(model.forward(ids, {.training = true, .probe = &probe}), ids));
     return broken_invariant(probe, model);
   };
-  const auto at = [](const Tensor& x, const Dims& index) {  // 1 there, 0 elsewhere
+  const auto at = [](const Tensor& x, const Dims& index) {  // 1 at index, 0 elsewhere
     Tensor one = zeros(x.shape(), x.dtype());
     one.mutable_data<float>()[place(index, x.shape())] = 1;
     return one;
@@ -225,12 +225,12 @@ TEST_CASE("what a probe replaces in a pass is seen") {
              StartsWith("L0H1, query 5 of sequence 0: the sum of A * dL/dA is "));
 }
 
-TEST_CASE("a step that breaks an invariant throws, and leaves weights and streams as they were") {
-  RunConfig c = tiny_watched();
+TEST_CASE("a step that breaks an invariant throws, and weights and streams do not change") {
+  RunConfig c = tiny_two_layers();
   c.model.attention.window = 3, c.check_invariants = 2, c.model.attention.dropout = 0.1;
   Trainer t(c), twin(c);
   t.step(), twin.step();
-  t.model.blocks[1].attn.options.window = 0;  // the layer looks further than the model says
+  t.model.blocks[1].attn.options.window = 0;  // the layer's window differs from the model's
   CHECK_THAT(error_of_step(t),
              StartsWith("check-invariants: step 2, L1H0, query 3 of sequence 0: the "
                         "weight of key 0, which is masked, is "));
@@ -238,7 +238,7 @@ TEST_CASE("a step that breaks an invariant throws, and leaves weights and stream
   t.model.blocks[1].attn.options.window = 3;
   CHECK(t.step().loss == twin.step().loss);
   t.model.blocks[1].attn.options.window = 0;
-  CHECK(error_of_step(t).empty());  // step 3 is not looked at
+  CHECK(error_of_step(t).empty());  // step 3 is not checked
   CHECK(!error_of_step(t).empty());
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("a wrong backward of attention ends the step") {
     });
     return error_of_step(t);
   };
-  RunConfig c = tiny_watched();
+  RunConfig c = tiny_two_layers();
   const auto larger = [](const Tensor& g) { return g * 1.001; };
   CHECK(with_mutation(c, "attention", 2, [](const Tensor& g) { return g; }).empty());
   CHECK_THAT(with_mutation(c, "attention", 2, larger), Contains(" of dL/dv is "));
@@ -263,9 +263,9 @@ TEST_CASE("a wrong backward of attention ends the step") {
              Contains("dL/dS of key 1, which is masked, is 0.0001"));
 }
 
-TEST_CASE("a resumed run may be looked at in another rhythm") {
+TEST_CASE("a resumed run may check invariants at another interval") {
   const heed::testing::Folder folder;
-  Trainer straight(tiny_watched());
+  Trainer straight(tiny_two_layers());
   straight.step();
   RunFolder(folder.path()).save(straight.snapshot());
   Trainer resumed = RunFolder(folder.path()).resume();

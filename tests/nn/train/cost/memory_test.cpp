@@ -1,5 +1,5 @@
-// What a run needs of memory and what the machine has: refused with both numbers before it is
-// taken.
+// Tests of the memory estimates. A run that needs more memory than is available is rejected, with
+// both numbers, before memory is allocated.
 #include "nn/train/cost/memory.h"
 
 #include "autograd/base/files.h"
@@ -14,7 +14,7 @@ using heed::autograd::ValueError;
 using heed::autograd::write_file;
 namespace fs = std::filesystem;
 
-// A folder that looks like / to available_memory().
+// Temporary directory that replaces / in available_memory().
 class Machine {
  public:
   void put(const std::string& file, const std::string& text) const {
@@ -27,7 +27,7 @@ class Machine {
   heed::testing::Folder folder_;
 };
 
-TEST_CASE("available memory is the machine's, or what a cgroup leaves") {
+TEST_CASE("available memory is MemAvailable, or less because of a cgroup") {
   const Machine m;
   CHECK(std::isinf(m.available()));
   m.put("proc/meminfo", "MemTotal:  4000 kB\nMemAvailable:   2000 kB\n");
@@ -35,7 +35,7 @@ TEST_CASE("available memory is the machine's, or what a cgroup leaves") {
   m.put("proc/self/cgroup", "0::/job/step\n");
   CHECK(m.available() == 2000 * 1024);
   m.put("sys/fs/cgroup/job/step/memory.max", "max\n");
-  m.put("sys/fs/cgroup/job/memory.max", "1000000\n");  // of the group above
+  m.put("sys/fs/cgroup/job/memory.max", "1000000\n");  // the parent group
   m.put("sys/fs/cgroup/job/memory.current", "250000\n");
   CHECK(m.available() == 750000);
   m.put("proc/self/cgroup", "9:cpu:/other\n5:memory:/old\n");
@@ -46,13 +46,13 @@ TEST_CASE("available memory is the machine's, or what a cgroup leaves") {
   CHECK(m.available() == 0);
 }
 
-TEST_CASE("sizes that this machine cannot hold are refused before memory is taken") {
+TEST_CASE("sizes larger than the machine's memory are rejected before memory is allocated") {
   RunConfig c;
   c.model.mlp = true, c.model.layers = 256, c.model.attention.d_model = 16384,
   c.model.attention.heads = 1, c.batch = 1;
   Generator g(1);
   CHECK_THROWS_WITH(check_run_memory(c, 32, 32), Contains("with its gradients and moments; "));
-  CHECK_THROWS_WITH(make_model(c, 32, 32, g), Contains("of memory are free here"));
+  CHECK_THROWS_WITH(make_model(c, 32, 32, g), Contains("of memory are available; lower"));
   CHECK_THROWS_AS(Trainer(c), ValueError);
   RunConfig wide;
   wide.model.attention.heads = 1024, wide.model.attention.d_head = 16384, wide.model.layers = 256;
@@ -72,18 +72,18 @@ TEST_CASE("sizes that this machine cannot hold are refused before memory is take
   check_run_memory(logits, 32, 64);
 }
 
-TEST_CASE("a run that needs more memory than is free is refused with both numbers") {
+TEST_CASE("a run that needs more memory than is available is rejected with both numbers") {
   CHECK(memory_shortage(1.2e9, 1.2e9) == "");
-  CHECK(memory_shortage(1e15, HUGE_VAL) == "");  // what is free is not known
+  CHECK(memory_shortage(1e15, HUGE_VAL) == "");  // the available memory is unknown
   CHECK_THAT(memory_shortage(1.3e9, 1.2e9),
-             Contains("needs about 1.3 GB; 1.2 GB of memory are free here"));
+             Contains("needs about 1.3 GB; 1.2 GB of memory are available"));
 }
 
-TEST_CASE("scores are never stored, so long contexts are not refused") {
+TEST_CASE("long contexts are accepted, because scores are not stored") {
   RunConfig c;
   c.model.layers = 2, c.model.attention.heads = 64, c.model.attention.d_model = 64,
   c.model.context = 16384, c.batch = 1;
-  check_run_memory(c, 32, 32);  // its scores would be 270 GB
+  check_run_memory(c, 32, 32);  // the scores would take 270 GB
 }
 
 }  // namespace

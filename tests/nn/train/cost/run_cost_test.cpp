@@ -1,5 +1,5 @@
-// What a run will cost, predicted without a trace.
-// How true it is: tests/tools/heed/memory_test.sh.
+// Tests that run_cost() does not change the run. tests/tools/heed/memory_test.sh compares its
+// predictions with measured runs.
 #include "nn/train/cost/run_cost.h"
 
 #include "autograd/autograd.h"
@@ -21,13 +21,13 @@ void fill(const Trainer& t, const std::string& kind, double value) {
     if (p.name.ends_with(kind)) copy_(p.tensor, heed::autograd::full(p.tensor.shape(), value));
 }
 
-TEST_CASE("foretelling a run changes no bit of it") {
+TEST_CASE("predicting the cost of a run does not change the run") {
   const auto optimizer = GENERATE(OptimizerKind::kAdamW, OptimizerKind::kSGD);
   RunConfig c = tiny_run();
   c.optimizer = optimizer, c.clip = 0, c.check_invariants = 5;
   Trainer t(c);
   t.step();
-  fill(t, "bias", -0.0);  // -0 - 0 * x may be 0
+  fill(t, "bias", -0.0);  // an update with learning rate 0 may change the sign of -0
   const auto before = hash_of(t.snapshot());
   const RunCost cost = run_cost(t, kNoPictures, HUGE_VAL);
   CHECK((hash_of(t.snapshot()) == before));
@@ -36,7 +36,7 @@ TEST_CASE("foretelling a run changes no bit of it") {
   CHECK(cost.seconds > cost.seconds_per_step * double(c.steps));
 }
 
-TEST_CASE("a gradient that is not finite is the run's trouble, and no weight's") {
+TEST_CASE("a gradient that is not finite throws NumericError, and weights do not change") {
   RunConfig c = tiny_run();
   Trainer t(c);
   fill(t, "weight", HUGE_VAL);
@@ -45,7 +45,7 @@ TEST_CASE("a gradient that is not finite is the run's trouble, and no weight's")
   CHECK((hash_of(t.snapshot()) == before));
 }
 
-TEST_CASE("a run that does not fit has no time") {
+TEST_CASE("the time of a run that does not fit into memory is NaN") {
   Trainer t(tiny_run());
   const RunCost cost = run_cost(t, kNoPictures, 1024);
   CHECK(cost.bytes > 1e6);
@@ -53,8 +53,8 @@ TEST_CASE("a run that does not fit has no time") {
   CHECK(std::isnan(cost.seconds));
 }
 
-TEST_CASE("without a peak that can be reset, bytes are still those of a whole batch") {
-  // A sanitizer has memory of another kind; a container may hide the peak.
+TEST_CASE("if the peak of memory cannot be reset, bytes are still those of a whole batch") {
+  // A sanitizer uses more memory, and a container may hide the peak.
   if (kSanitized || !reset_resident_peak()) return;
   RunConfig c = tiny_run();
   c.model.attention.d_model = 64, c.model.context = 64, c.batch = 256, c.eval_batch = 1;
@@ -63,7 +63,7 @@ TEST_CASE("without a peak that can be reset, bytes are still those of a whole ba
     return run_cost(t, kNoPictures, available, can_reset).bytes;
   };
   const double extrapolated = bytes(1024, true);
-  // The peak is now that of half a batch, from which no difference of two parts can be measured.
+  // The peak is now that of half a batch, and measuring a quarter cannot lower it.
   CHECK(bytes(1024, false) > 0.9 * extrapolated);  // an upper bound
   CHECK(bytes(HUGE_VAL, false) == Approx(extrapolated).epsilon(0.15));
 }

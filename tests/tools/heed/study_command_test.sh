@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# heed study and heed plot from outside. Usage: study_command_test.sh PATH-TO-HEED
+# Tests of the commands heed study and heed plot. Usage: study_command_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4 --quiet
 expect 0 train reverse "${tiny[@]}" --steps 2 --out again --quiet
@@ -18,7 +18,7 @@ refuses 2 "is 0 for every model" study runs/reverse-1 --of diff:a-a
 refuses 2 "loss, logit:C or diff:A-B" study runs/reverse-1 --of diff:a
 refuses 2 "not one token" study runs/reverse-1 --of logit:ab
 refuses 2 "'b-c' is not one token that the model predicts; it predicts a-p" study runs/reverse-1 --of diff:a-b-c
-refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # read, never predicted
+refuses 2 "'|' is not one token" study runs/reverse-1 --of 'logit:|'  # the model reads it but does not predict it
 expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the loss at 18 and 19"
 refuses 2 "--at: needs positions from 0 to" study runs/reverse-1 --of logit:a --at 99
 refuses 2 "give only one of them" study runs/reverse-1 --prompt ab --sample 1
@@ -51,7 +51,7 @@ expect 0 info head/dS.png --json; is_json_line; out_has '"keyword":"Command line
 head -c 1000 head/dS.png > cut.png; refuses 4 "cut off" info cut.png
 cp runs/reverse-1/config.toml text.png; refuses 4 "does not begin as a PNG" info text.png
 
-# --- plot: the example of help, each kind of file, what is refused
+# --- plot: the example of its help, each kind of file, errors
 printf '1,0.5\n0.2,1\n' > words.csv
 expect 0 plot words.csv --x-labels the,cat --y-labels die,Katze --title 'Who reads whom'; has_file words.png
 expect 0 info words.png; out_has "Who reads whom"; out_has "'Who reads whom'"; out_has "0 to 1"
@@ -67,26 +67,26 @@ head -c 20 npy/npy/blocks.0.attn.hook_q.npy > cut.npy; refuses 4 "cut off" plot 
 seq -s, 20000 > wide.csv; refuses 2 "up to 16384 rows and columns" plot wide.csv
 expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # four dimensions
 
-# --- a study replaces no other unasked
+# --- a study is only replaced with --overwrite
 has_file runs/reverse-1/study-2/arrays.safetensors
 refuses 2 "--out looked already contains a study" study runs/reverse-1 --out looked
 expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
-# what the second study does not make again is gone, what is not heed's stays
+# --overwrite removes the files of the old study, but not files that heed did not write.
 touch patched/mine.png
 expect 0 study runs/reverse-1 --out patched --overwrite --export npy
 has_file patched/npy/blocks.0.attn.hook_q.npy
 checks=$((checks + 1)); [[ ! -e patched/patching.png && -e patched/mine.png ]] || fail "patched: $(ls patched)"
 expect 0 study runs/reverse-1 --out patched --overwrite
 ok test ! -e patched/npy; ok test ! -e patched/.staging; ok test ! -e patched/.publish
-# A user's files, links, what a kill leaves: staged_folder_test.cpp, kills_test.sh.
-# without --out: the folder that a killed one left, another than that of a living one
+# More about files of users, links and killed processes: staged_folder_test.cpp, kills_test.sh.
+# Without --out, the directory of a killed study is used again; one in use is not.
 cp -r runs/reverse-1 own && rm -rf own/study* && mkdir -p own/study/.staging
 exec 9< own/study && flock 9
 expect 0 study own; has_file own/study-2/arrays.safetensors
 refuses 2 "own/study is locked by another process" study own --overwrite
 exec 9<&-
 expect 0 study own; has_file own/study/arrays.safetensors
-# a folder that was there stays, empty or a link, whether the study ends well or not
+# An existing directory, empty or a link, is not removed, even if the study fails.
 mkdir -p target empty && ln -sfn target link
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png
 refuses 2 "is not a head of this model" study runs/reverse-1 --out empty --ablate L7H0

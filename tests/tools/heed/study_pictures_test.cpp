@@ -1,7 +1,8 @@
 // Tests of the pictures of a study: masked cells, pictures from stored arrays, metadata, exports.
 // The pictures of README.md are compared pixel by pixel: examples/NAME.safetensors has the arrays
-// of examples/NAME.png. After a change of the drawing code, this draws them again: HEED_REDRAW=1
-// build/release/tests/heed_tests "[readme_pictures]"
+// of examples/NAME.png. After a change of the drawing code, this command draws them again:
+//
+//   HEED_REDRAW=1 build/release/tests/heed_tests "[readme_pictures]"
 #include "tools/heed/study/study_pictures.h"
 
 #include <fmt/format.h>

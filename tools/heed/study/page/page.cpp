@@ -36,7 +36,8 @@ std::string base64_of(std::span<const std::uint8_t> bytes) {
 // Replaces the first occurrence of the mark in the page by the text.
 void fill_in(std::string& page, std::string_view mark, std::string_view text) {
   const std::size_t at = page.find(mark);
-  if (at == std::string::npos) throw std::logic_error("report.html does not contain " + std::string(mark));
+  if (at == std::string::npos)
+    throw std::logic_error("report.html does not contain " + std::string(mark));
   page.replace(at, mark.size(), text);
 }
 

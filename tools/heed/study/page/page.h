@@ -1,5 +1,5 @@
-// Creation of report.html, which shows a study as one file without a server. README.md describes its
-// data.
+// Creation of report.html, which shows a study as one file without a server. README.md describes
+// its data.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace heed {
 
-/// Encodes the map of one head for the page, as {"scale", "triangle", "data"}. A cell takes 16 bits,
-/// which are 2.7 characters of the page. `values` is [n, n], row-major, with a row for each query.
-/// With `triangle` only the cells with key <= query are stored, and the page draws the other cells as
-/// masked. `hidden` is [n, n] or empty; the page draws nonzero entries, and values that are not
-/// finite, as masked. The scale is the largest magnitude stored. A decoded value differs from the
-/// original by at most scale / 65534. Throws ShapeError if the lengths are not n * n.
+/// Encodes the map of one head for the page, as {"scale", "triangle", "data"}. A cell takes 16
+/// bits, which are 2.7 characters of the page. `values` is [n, n], row-major, with a row for each
+/// query. With `triangle` only the cells with key <= query are stored, and the page draws the other
+/// cells as masked. `hidden` is [n, n] or empty; the page draws nonzero entries, and values that
+/// are not finite, as masked. The scale is the largest magnitude stored. A decoded value differs
+/// from the original by at most scale / 65534. Throws ShapeError if the lengths are not n * n.
 nn::Json encode_map(std::span<const double> values, std::int64_t n, bool triangle,
                     std::span<const std::uint8_t> hidden = {});
 
-/// Returns the page with this data. All texts in the data are shown as text. None of them can end the
-/// HTML element that contains the data.
+/// Returns the page with this data. All texts in the data are shown as text. None of them can end
+/// the HTML element that contains the data.
 std::string study_page(const nn::Json& data);
 
 }  // namespace heed

@@ -68,8 +68,9 @@ TEST_CASE("fewer points have a larger completeness error") {
                     "got 4");
 }
 
-// One layer of one head that looks at itself alone, without norms: the stream's channel 0 is
-// x = 1 + written * g, and logit 0 is x - 2 relu(x - bend) if there is a bend.
+// Returns a model of one layer and one head without norms, for a sequence of two equal tokens, so
+// that the output of the head does not depend on its pattern. Channel 0 of the stream is
+// x = 1 + written * g for the gate g. Logit 0 is x, or x - 2 relu(x - bend) with a bend.
 Transformer known_model(double written, std::optional<double> bend) {
   Transformer::Options o;
   o.vocab = 2, o.context = 2, o.attention.d_model = 2, o.attention.heads = 1, o.layers = 1,

@@ -1,4 +1,4 @@
-// The picture of a study over time: which panels it has, and what their lines are.
+// Tests of over_time.png, its panels and lines, and of over_time.csv.
 #include "tests/support/catch.h"
 #include "tools/heed/study/over_time.h"
 
@@ -6,7 +6,8 @@ namespace {
 
 using namespace heed;
 
-// Two layers of six heads at three steps; head h of layer l scores (l + h) / 10 at step 0.
+// Returns a study of two layers of six heads at three steps. Head h of layer l has the induction
+// score (l + h) / 10 at step 0.
 nn::OverTime six_heads() {
   nn::OverTime study;
   study.sequences = 2, study.optimal = 0.5;
@@ -40,7 +41,7 @@ const plot::LineChart* panel(const plot::ChartStack& stack, const std::string& b
   return found == stack.panels.end() ? nullptr : &*found;
 }
 
-TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, the fall marked") {
+TEST_CASE("over_time.png has a line for each head, and marks the steepest fall") {
   const plot::ChartStack stack = over_time_chart(six_heads(), info(), "run-1");
   CHECK(stack.panels.size() == 9);
   CHECK(stack.title.starts_with("toy, run-1"));
@@ -59,11 +60,11 @@ TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, th
   CHECK(panel(stack, "loss")->hlines.at(0).y == 0.5);
   CHECK(panel(stack, "gradient flow")->series.at(1).y == std::vector<double>{3, 3, 3});
   REQUIRE(stack.vline);
-  CHECK(stack.vline->x == 15);  // of the counted loss
+  CHECK(stack.vline->x == 15);  // fall of the counted loss
   CHECK(plot::draw_chart_stack(stack).width() == 1000);
 }
 
-TEST_CASE("over_time.png leaves out what has no value anywhere, one head is drawn, too") {
+TEST_CASE("over_time.png leaves out a panel without values, and draws a single head") {
   nn::OverTime study = six_heads();
   study.optimal = NAN;
   for (nn::CheckpointStudy& m : study.checkpoints) {
@@ -80,7 +81,7 @@ TEST_CASE("over_time.png leaves out what has no value anywhere, one head is draw
   CHECK(plot::draw_chart_stack(stack).width() == 1000);
 }
 
-TEST_CASE("over_time.csv has a row per number, empty where it is none") {
+TEST_CASE("over_time.csv has a row for each number, with an empty value for NaN") {
   nn::OverTime study;
   study.checkpoints = {{0, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
   study.checkpoints[0].heads[0].layer = 1;

@@ -1,8 +1,8 @@
 // Defines a task and trains a model on it with heed's training loop. No file of heed has to change.
 //
 // A sequence is five random digits, a bar and the same digits sorted: 31415|11345. Four of the ten
-// targets are random digits, which cost ln 10 nats each at best. The rest can be predicted exactly.
-// So the optimal loss is known.
+// targets are random digits, which cost ln 10 nats each at best.
+// The rest can be predicted exactly. So the optimal loss is known.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -30,8 +30,8 @@ class Sorting : public Task {
               .optimal = (kDigits - 1) * std::log(10.0) / (2 * kDigits)}) {}
 
  private:
-  // Draws one sequence. Targets are the inputs shifted by one. The accuracy counts the sorted
-  // digits.
+  // Draws one sequence. Targets are the inputs shifted by one.
+  // The accuracy counts the sorted digits.
   Sequence draw(Generator& g) const override {
     std::vector<std::int64_t> digits(kDigits);
     g.randint(digits, 0, 10);
@@ -52,8 +52,8 @@ class Sorting : public Task {
 }  // namespace
 
 int main() {
-  // The default model has two layers of two heads, as in heed train. nn/train/config.h has all
-  // options.
+  // The default model has two layers of two heads, as in heed train.
+  // All options are in nn/train/config.h.
   RunConfig config;
   config.model.context = 2 * kDigits, config.model.mlp = true;
   config.batch = 64, config.steps = 500, config.schedule = Decay::kCosine;

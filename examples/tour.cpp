@@ -1,5 +1,5 @@
-// The library in 30 lines: a model of two matrices, its gradients, and a check that the gradients
-// are right.
+// The library in 30 lines: a model of two matrices, its gradients,
+// and a check that the gradients are right.
 #include <iostream>
 
 #include "autograd/autograd.h"

@@ -1,8 +1,8 @@
 // Trains a single nn::MultiHeadAttention layer and draws its attention weights before and after.
 //
 // Each token has eight numbers, its own position and the position of a target token. The output
-// must be the numbers of the target token. So the weights that attention should learn are known:
-// `wanted`.
+// must be the numbers of the target token.
+// So the weights that attention should learn are known: `wanted`.
 #include <cstdio>
 
 #include "nn/nn.h"

@@ -1,6 +1,6 @@
 // Does the same as `heed train` in ten lines: trains a model in a run directory, with saves,
-// evaluations and checkpoints. If the program is killed, RunFolder::resume() continues the run with
-// bit-identical results.
+// evaluations and checkpoints.
+// If the program is killed, RunFolder::resume() continues the run with bit-identical results.
 #include <cstdio>
 
 #include "nn/run/training_run.h"

@@ -51,8 +51,8 @@ struct CheckOptions {
 /// zero cotangents is not zero. Both functions receive their own copy of x and must not keep state
 /// between calls.
 ///
-/// Throws ValueError if options.max_entries is less than 1, or if forward returns another number of
-/// values near x than at x.
+/// Throws ValueError if options.max_entries is less than 1,
+/// or if forward returns another number of values near x than at x.
 template <class T>
 CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
                       const std::type_identity_t<BackwardFunction<T>>& backward,

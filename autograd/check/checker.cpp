@@ -13,8 +13,8 @@ constexpr int kCotangents = 2, kMostMoves = 4;
 constexpr std::int64_t kMostEntries = 2000;
 // Largest number of outputs that are searched for the wrong one.
 constexpr std::size_t kMostOutputs = 4096;
-// Roundings allowed in a sum of terms, because backward and oracle add the terms in different
-// order.
+// Roundings allowed in a sum of terms,
+// because backward and oracle add the terms in different order.
 constexpr double kRoundings = 0x1p10;
 // A tolerance of at most this fraction of the terms needs no second comparison with a wider step.
 constexpr double kSharp = 0x1p-16;
@@ -50,8 +50,8 @@ bool is_not_zero(double x) { return x != 0; }
 
 // Returns difference() with a more careful error estimate if the function computes in float. There,
 // the estimated error of a single step can be small by accident. So the error is raised to twice
-// the distance to the results of two other step sizes. In double the first step is usually exact
-// enough.
+// the distance to the results of two other step sizes.
+// In double the first step is usually exact enough.
 Difference careful_difference(const Line& line, const Values& v, const Values& noise, bool single) {
   Difference d = difference(line, v, noise, 1);
   if (single)
@@ -180,8 +180,8 @@ const ExactDerivative& Checker::exact(const Direction& along) {
 }
 
 // Returns the error of backward along a direction that is caused by rounding inside backward. It is
-// limited to a fraction of the largest change of <v, f>, so that a backward whose result is mostly
-// noise does not pass.
+// limited to a fraction of the largest change of <v, f>,
+// so that a backward whose result is mostly noise does not pass.
 double Checker::noise_along(std::size_t c, const Direction& along) {
   Values& noise = gradient_noise_[c];
   if (noise.empty()) {
@@ -199,8 +199,8 @@ double Checker::noise_along(std::size_t c, const Direction& along) {
   return total;
 }
 
-// Draws the cotangents, runs backward and makes the checks that need no oracle. Returns false if
-// one of them failed.
+// Draws the cotangents, runs backward and makes the checks that need no oracle.
+// Returns false if one of them failed.
 bool Checker::prepare() {
   for (const Oracle oracle : kAllOracles) by(oracle) = {};
   comparisons_.clear(), kinks_.clear(), exact_.clear(), directions_.clear();
@@ -338,8 +338,8 @@ std::vector<Comparison> Checker::compare(Oracle oracle, const Direction& along) 
   return found;
 }
 
-// Stores comparisons of one direction, or the direction if it is on a kink. Returns false if one of
-// them fails or is on a kink.
+// Stores comparisons of one direction, or the direction if it is on a kink.
+// Returns false if one of them fails or is on a kink.
 bool Checker::keep(const std::vector<Comparison>& found) {
   const auto kinked =
       std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
@@ -399,8 +399,8 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   return text.str();
 }
 
-// Moves an entry off a kink by 3 to 6 % of its scale. The distance is random, so that two equal
-// entries become different.
+// Moves an entry off a kink by 3 to 6 % of its scale.
+// The distance is random, so that two equal entries become different.
 void Checker::move(const Direction& along) {
   const auto& [k, by] = along.moves[0];
   MovedEntry moved{along.entry, f_.x[k], 0};

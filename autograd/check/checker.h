@@ -15,8 +15,8 @@
 
 namespace heed::autograd {
 
-/// The elements of all inputs, of all gradients or of all outputs, concatenated. Each array is in
-/// row-major order.
+/// The elements of all inputs, of all gradients or of all outputs, concatenated.
+/// Each array is in row-major order.
 using Values = std::vector<double>;
 
 /// Derivative of each output along one direction, from an exact oracle.
@@ -34,8 +34,8 @@ struct CheckedFunction {
   std::function<Values(const Values& x)> forward;
   /// Returns J(x)^T v, where v is a cotangent of the output.
   std::function<Values(const Values& x, const Values& v)> backward;
-  /// Returns J(x) tangent, computed without a step size. An empty function if the exact oracle is
-  /// not used.
+  /// Returns J(x) tangent, computed without a step size.
+  /// An empty function if the exact oracle is not used.
   std::function<ExactDerivative(const Values& x, const Values& tangent)> exact = {};
   bool single = false;  ///< the function computes in float, and every element of x is a float
 };
@@ -97,8 +97,8 @@ class Checker {
   void fail(const std::string& message) { report_.refuse(Verdict::kWrong, message); }
   OracleReport& by(Oracle oracle) { return report_.oracles[order_ - 1][int(oracle)]; }
   CheckedEntry entry_at(std::size_t k) const;
-  /// Returns the first element for which `bad` is true, as "input 0 at [3]". Returns an empty
-  /// string if there is none.
+  /// Returns the name of the first element for which `bad` is true, such as "input 0 at [3]".
+  /// Returns an empty string if there is none.
   std::string find_in_inputs(const Values& values, bool (*bad)(double)) const;
   double own_scale(std::size_t k) const;
   Direction random_direction(std::size_t begin, std::size_t end);

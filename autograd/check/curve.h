@@ -1,5 +1,5 @@
-// The error of central differences as a function of their step. It shows why a step must be chosen
-// with care.
+// The error of central differences as a function of their step.
+// It shows why a step must be chosen with care.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace heed::autograd {
 /// The error is NaN where f is not finite.
 struct StepError {
   double step;  ///< h: each input x moves by at most h * |x|
-  /// Error of (f(x + h u) - f(x - h u)) / 2h. Its truncation error falls as h^2 and its rounding
-  /// error rises as 1/h.
+  /// Error of (f(x + h u) - f(x - h u)) / 2h.
+  /// The truncation error falls as h^2 and the rounding error rises as 1/h.
   double two_points;
   /// Error of the two-point differences at h/2, h and 2h, extrapolated (Richardson). gradcheck
   /// uses them. Their truncation error falls as h^6.
@@ -23,8 +23,8 @@ struct StepError {
 
 /// Returns the errors at the steps 2^-1, 2^-2, ... 2^-34 (ten decades). Each error is the distance
 /// between differences and the engine for the derivative of <v, f> along u. v is random and u is
-/// x times random numbers in [-1, 1). The inputs must be float64. If f does not depend on its
-/// inputs, all errors are 0.
+/// x times random numbers in [-1, 1). The inputs must be float64.
+/// If f does not depend on its inputs, all errors are 0.
 std::vector<StepError> step_errors(const DifferentiableFunction& f, Args inputs,
                                    std::uint64_t seed = 1);
 

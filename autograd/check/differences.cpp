@@ -9,8 +9,8 @@ namespace {
 using Values = std::vector<double>;
 
 // Steps to try, as fractions of `scale`. The first one is best if the rounding error is 1e-16 of
-// the value. Larger steps are better if f is noisy. Smaller steps are better if f is strongly
-// curved or has a kink nearby.
+// the value. Larger steps are better if f is noisy.
+// Smaller steps are better if f is strongly curved or has a kink nearby.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2};
 constexpr double kGoodEnough = 0x1p-33;  // an error of this fraction of the terms: ten digits
 
@@ -49,8 +49,8 @@ bool better(const Difference& a, const Difference& b) {
   return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
 }
 
-// Returns true if d shows no kink only because its noise is at least as large as the jump of the
-// kink that another step found.
+// Returns true if d shows no kink only because its noise is at least
+// as large as the jump of the kink that another step found.
 bool hides_kink(const Difference& d, const Difference& kinked) {
   return kinked.kink && !d.kink && d.jump_noise >= kinked.jump;
 }

@@ -1,5 +1,5 @@
-// Central differences of any function on vectors of double, with a bound of their error. This file
-// does not use tensors.
+// Central differences of any function on vectors of double, with a bound of their error.
+// This file does not use tensors.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,15 @@
 
 namespace heed::autograd {
 
-/// A function on a line: returns the outputs at x + t u, for some x and u. The number of outputs is
-/// the same for every t.
+/// A function on a line: returns the outputs at x + t u, for some x and u.
+/// The number of outputs is the same for every t.
 using Line = std::function<std::vector<double>(double t)>;
 
 /// The derivative of <v, f> along a line, with an estimate of its error.
 struct Difference {
   double value = 0;
-  /// Bound of |value - derivative|: the distance between the results of two steps, plus the noise
-  /// of f at that step.
+  /// Bound of |value - derivative|:
+  /// the distance between the results of two steps, plus the noise of f at that step.
   double error = 0;
   double terms = 0;       ///< sum over the outputs o of |v_o * (derivative of f_o)|
   double step = 0;        ///< step of t. f is evaluated at +-step/2, +-step and +-2 step

@@ -8,8 +8,8 @@
 
 namespace heed::autograd {
 
-/// Returns success if the verdict is kRight, otherwise failure. The message is the report in both
-/// cases.
+/// Returns success if the verdict is kRight, otherwise failure.
+/// The message is the report in both cases.
 inline testing::AssertionResult RightGradient(const CheckReport& report) {
   return (report.ok() ? testing::AssertionSuccess() : testing::AssertionFailure()) << report;
 }

@@ -36,8 +36,8 @@ DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::s
   };
 }
 
-// Checks f at one order. Returns the point at which f was checked: the inputs, or the inputs moved
-// off their kinks.
+// Checks f at one order.
+// Returns the point at which f was checked: the inputs, or the inputs moved off their kinks.
 Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
                     const GradcheckOptions& options, CheckReport& report) {
   CheckEffort effort;

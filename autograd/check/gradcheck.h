@@ -56,8 +56,8 @@ struct CheckResult {
   SkipReason skipped;      ///< reason for skipping this layout; empty if it was checked
 };
 /// Runs the samples of a check in the given layouts. Returns one result for each pair of sample and
-/// layout, whether it was run or skipped. A check without samples fails. A pair fails if it throws
-/// an Error.
+/// layout, whether it was run or skipped. A check without samples fails.
+/// A pair fails if it throws an Error.
 std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
                                    std::span<const CheckLayout> layouts = kAllLayouts);
 

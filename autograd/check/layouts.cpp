@@ -75,8 +75,8 @@ SampleInLayout expanded_layout(const Sample& s) {
                         [shapes](std::size_t i, Args t) { return expand(t[i], shapes[i]); });
 }
 
-// Replaces every input that has the shape of the last input by the last input, which becomes leaf
-// 0.
+// Replaces every input that has the shape of the last input by the last input,
+// which becomes leaf 0.
 SampleInLayout aliased_layout(const Sample& s) {
   const auto same = [&](const Tensor& x) { return x.shape() == s.inputs.back().shape(); };
   if (std::count_if(s.inputs.begin(), s.inputs.end(), same) < 2)

@@ -16,8 +16,8 @@ namespace {
 double largest(const Tensor& x) { return x.numel() == 0 ? 0 : max(abs(x)).item(); }
 
 // Largest relative change that another order of summation can cause. Example: the mean of a
-// softmax's gradient is 0 up to rounding, so that the mutation "mean term dropped" changes only
-// rounding.
+// softmax's gradient is 0 up to rounding,
+// so that the mutation "mean term dropped" changes only rounding.
 constexpr double kRounding = 0x1p-43;
 
 // Applies one mutation to the gradients of one input of one op, and measures the change.
@@ -94,8 +94,8 @@ bool float32_kills(const Samples& samples) {
   });
 }
 
-// Returns the name of an oracle that accepts the mutant. Returns an empty string if each oracle
-// that can detect it rejects it.
+// Returns the name of an oracle that accepts the mutant.
+// Returns an empty string if each oracle that can detect it rejects it.
 std::string_view survived(const Samples& samples, const Mutation& mutation, Mutant& mutant) {
   const MutateGradients guard([&](const Op& op, std::size_t input, const Tensor& g,
                                   const Shape& shape) { return mutant(op, input, g, shape); });

@@ -1,5 +1,5 @@
-// Mutants: versions of each op with a wrong derivative. A gradient check must reject ("kill") each
-// of them.
+// Mutants: versions of each op with a wrong derivative.
+// A gradient check must reject ("kill") each of them.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 namespace heed::autograd {
 
 /// Replaces gradients during the lifetime of the object, on the current thread. Each gradient that
-/// the vjp of an op returns is replaced by f(op, input, gradient, shape of the input), before it is
-/// summed over broadcast axes.
+/// the vjp of an op returns is replaced by f(op, input, gradient, shape of the input),
+/// before it is summed over broadcast axes.
 class MutateGradients : public OpObserver {
  public:
   using Function = std::function<Tensor(const Op&, std::size_t, const Tensor&, const Shape&)>;

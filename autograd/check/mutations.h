@@ -19,8 +19,8 @@ enum class Spoils {
 /// One way to make a gradient wrong.
 struct Mutation {
   std::string_view name;  ///< for reports, such as "doubled"
-  /// Returns the wrong gradient for the right gradient g. `input` is the shape of the op's input.
-  /// Null for kSavedInputs.
+  /// Returns the wrong gradient for the right gradient g.
+  /// `input` is the shape of the op's input. Null for kSavedInputs.
   Tensor (*apply)(const Tensor& g, const Shape& input);
   bool of_values = false;  ///< works without an op, so check_vjp can apply it to given gradients
   int order = 1;  ///< order at which it is wrong; 2: the gradient is right, its gradient is not

@@ -26,8 +26,8 @@ enum class Verdict {
   kVacuous,  ///< a clearly wrong gradient would have passed too, so nothing is proven
 };
 
-/// One compared number: an entry of a gradient, or the product of a gradient with a random
-/// direction.
+/// One compared number: an entry of a gradient,
+/// or the product of a gradient with a random direction.
 struct CheckedEntry {
   /// Value of `at` for a random direction.
   static constexpr std::int64_t kDirection = -1;
@@ -45,8 +45,8 @@ struct CheckedEntry {
   double step = 0;  ///< step of the differences, in units of the input; 0 for dual numbers
   /// Returns |given - expected| / terms: 0 if both are equal, NaN if one is not finite.
   double error() const;
-  /// Returns the number of decimal digits that agree: -log10(error()), clamped to 0 to 16. Returns
-  /// NaN if a value is not finite.
+  /// Returns the number of decimal digits that agree: -log10(error()), clamped to 0 to 16.
+  /// Returns NaN if a value is not finite.
   double digits() const;
   /// Returns a text such as "input 0 at [3]".
   std::string name() const;
@@ -71,8 +71,8 @@ struct MovedEntry {
 /// Result of gradcheck or check_vjp.
 struct CheckReport {
   Verdict verdict = Verdict::kRight;  ///< outcome
-  /// Reason why the verdict is not kRight, such as the wrong entry with both values. Empty if it
-  /// is.
+  /// Reason for a verdict other than kRight, such as the wrong entry with both values.
+  /// Empty if the verdict is kRight.
   std::string message;
   int order = 1;                 ///< highest order that was checked: 1 or 2
   OracleReport oracles[2][2];    ///< findings, indexed by [order - 1][oracle]

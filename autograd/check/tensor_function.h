@@ -12,8 +12,8 @@ namespace heed::autograd {
 
 /// Returns f(xs) without recording a graph.
 Tensor call_unrecorded(const DifferentiableFunction& f, Args xs);
-/// Returns J^T v for every input, computed by the engine. An input that f does not depend on gets
-/// zeros.
+/// Returns J^T v for every input, computed by the engine.
+/// An input that f does not depend on gets zeros.
 std::vector<Tensor> engine_gradients(const DifferentiableFunction& f, Args xs, const Tensor& v);
 /// Returns the elements of a tracked64 or float64 tensor in row-major order.
 std::vector<Tracked> tracked_values(const Tensor& y);

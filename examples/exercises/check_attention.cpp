@@ -69,8 +69,8 @@ bool same_values(const Behavior& mine, const Behavior& other) {
   return agree(mine.value, other.value, largest_of(other.value));
 }
 // Returns the index in kNames of the first gradient of `mine` that differs from `other`, or nothing
-// if all agree. The tolerance is relative to the largest gradient of all, because the gradient of
-// b_K is 0 up to rounding.
+// if all agree. The tolerance is relative to the largest gradient of all,
+// because the gradient of b_K is 0 up to rounding.
 std::optional<std::size_t> find_wrong_gradient(const Behavior& mine, const Behavior& other) {
   double largest = 0;
   for (const Tensor& g : other.gradients) largest = std::max(largest, largest_of(g));

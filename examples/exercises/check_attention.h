@@ -29,8 +29,8 @@ enum class Mistake {
 /// Returns a description such as "scores are not divided by sqrt(d_head)".
 const char* describe(Mistake mistake);
 
-/// Returns the output [batch, posn, d_model] for the input x [batch, posn, d_model]. The weights
-/// have the form kPerHead.
+/// Returns the output [batch, posn, d_model] for the input x [batch, posn, d_model].
+/// The weights have the form kPerHead.
 using AttentionFunction =
     std::function<autograd::Tensor(const nn::AttentionWeights&, const autograd::Tensor& x)>;
 

@@ -1,6 +1,6 @@
 // Lab: the size of the scores limits how sharp attention can be. Take the scores of a query for n
-// keys, subtract their mean, and let rho be the norm of the result. Then the entropy of the
-// attention weights is at least
+// keys, subtract their mean, and let rho be the norm of the result.
+// Then the entropy of the attention weights is at least
 //   ln(1 + (n - 1) b) + rho sqrt(n (n - 1)) b / (1 + (n - 1) b),   b = exp(-rho sqrt(n / (n - 1))),
 // (the closed form of Zhai et al. 2023, arXiv 2303.06296). Both are equal if one score is above n -
 // 1 equal scores. The bound falls exponentially with rho, so small scores keep the entropy high.

@@ -1,5 +1,5 @@
-// Helpers shared by the labs: comparison of predictions with measurements, and the slope of a power
-// law.
+// Helpers shared by the labs: comparison of predictions with measurements,
+// and the slope of a power law.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,8 @@
 
 #include "tools/plot/plot.h"
 
-/// Compares the predictions of a lab with measurements. Each prediction is an interval for one
-/// number.
+/// Compares the predictions of a lab with measurements.
+/// Each prediction is an interval for one number.
 class Predictions {
  public:
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -30,8 +30,8 @@ class Predictions {
     expect(what, measured, -kNoLimit, high);
   }
 
-  /// Writes the picture and returns the exit code: 0, 1 if a prediction failed, or 4 if the file
-  /// cannot be written.
+  /// Writes the picture and returns the exit code: 0, 1 if a prediction failed,
+  /// or 4 if the file cannot be written.
   int finish(const heed::plot::Image& picture, const std::string& file,
              const std::string& alt_text) const try {
     heed::plot::write_png(file, picture, alt_text);

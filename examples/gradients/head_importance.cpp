@@ -1,5 +1,5 @@
-// Lab: which head matters? Multiply the output of each head by a gate: 1 changes nothing and 0 cuts
-// the head. Then compare
+// Lab: which head matters? Multiply the output of each head by a gate.
+// The gate 1 changes nothing and the gate 0 cuts the head. Then compare
 //   the gradient          dL/dgate at 1, and I_h = E |dL/dgate| over sequences (Michel et al. 2019)
 //   the ablation          L(gate = 0) - L(gate = 1)
 //   integrated gradients  -(integral of dL/dgate from 0 to 1), which equals the ablation.
@@ -28,8 +28,8 @@ struct Point {
   Tensor gate_gradients;  // [sequences, layers * heads]
 };
 
-// Runs the model with one gate for each sequence and head. All gates are 1, except that of head
-// `cut`.
+// Runs the model with one gate for each sequence and head.
+// All gates are 1, except that of head `cut`.
 Point run_gated(const Transformer& model, const Batch& batch, std::int64_t cut, double gate) {
   const Tensor heads = arange(kLayers * kHeads);
   const Tensor gates = where(eq(heads, double(cut)), full({1}, gate), ones({1}));

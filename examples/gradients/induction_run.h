@@ -26,8 +26,8 @@ inline void train_to(heed::nn::Trainer& run, std::int64_t step) {
   while (run.steps_done < step) run.step();
 }
 
-/// Returns sequences of 48 tokens with blocks of 16 to 24 tokens, so that each token occurs at most
-/// three times.
+/// Returns sequences of 48 tokens with blocks of 16 to 24 tokens,
+/// so that each token occurs at most three times.
 inline heed::nn::Batch long_blocks(std::int64_t sequences) {
   return heed::nn::make_task("induction", {}, {{"periods", "16..24"}})->evaluation(0, sequences);
 }

@@ -17,16 +17,16 @@ namespace {
 
 double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
 
-// Subtracts from x its projection onto the span of the orthonormal `basis`. The second pass removes
-// what rounding left.
+// Subtracts from x its projection onto the span of the orthonormal `basis`.
+// The second pass removes what rounding left.
 Tensor outside(Tensor x, const std::vector<Tensor>& basis) {
   for (int twice = 0; twice < 2; ++twice)
     for (const Tensor& b : basis) x = x - b * sum(x * b);
   return x;
 }
 
-// Returns an orthonormal basis of the span of the columns of m [T, n] (Gram-Schmidt). Its size is
-// the rank of m.
+// Returns an orthonormal basis of the span of the columns of m [T, n] (Gram-Schmidt).
+// The size of the basis is the rank of m.
 std::vector<Tensor> span_of_columns(const Tensor& m) {
   std::vector<Tensor> basis;
   for (std::int64_t i = 0; i < m.size(1); ++i) {

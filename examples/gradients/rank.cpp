@@ -20,8 +20,8 @@ namespace {
 constexpr std::int64_t kTokens = 32, kWidth = 64;
 
 double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
-// Returns the norm of the tokens' deviation from their mean, relative to the norm of the tokens
-// x [n, d].
+// Returns the norm of the tokens' deviation from their mean,
+// relative to the norm of the tokens x [n, d].
 double residual(const Tensor& x) { return norm(x - mean(x, {0}, true)) / norm(x); }
 
 struct Weights {

@@ -1,5 +1,5 @@
-// Lab: why attention divides by sqrt(d_k). Without the division, the softmax saturates and its
-// gradient vanishes.
+// Lab: why attention divides by sqrt(d_k).
+// Without the division, the softmax saturates and its gradient vanishes.
 //
 // The Jacobian of softmax at weights a is J = diag(a) - a a^T, and dL/dS = J dL/dA. For queries and
 // keys with N(0, 1) entries, the scores have standard deviation sqrt(d_k). Then only the two

@@ -31,8 +31,8 @@ int main() {
   // The block lengths P [B]. The repeat tokens are those from P + 1 to 47.
   const Tensor period = 47.0 - sum(to(batch.counted, float64), {1});
 
-  // `since` is the time since the block started to repeat. At 1, the model reads the first token
-  // that occurred before.
+  // `since` is the time since the block started to repeat.
+  // At 1, the model reads the first token that occurred before.
   std::vector<heed::plot::Series> curves{{"L1H0", {}, {}}, {"L1H1", {}, {}}};
   double nothing = 0, something = 0;  // means of both heads
   std::printf("weight of layer 1 on the first token\n\nsince   L1H0     L1H1\n");

@@ -1,5 +1,5 @@
-// Notebook 0: causal self-attention in NumPy, then several heads from one fused projection in
-// PyTorch.
+// Notebook 0: causal self-attention in NumPy, then several heads
+// from one fused projection in PyTorch.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
@@ -25,8 +25,8 @@ Attended scaled_dot_product(const Tensor& q, const Tensor& k, const Tensor& v, c
   return {scaled, weights, matmul(weights, v)};
 }
 
-// The class of In [68], which has every step of In [36] to In [55]. The notebook forgets
-// `permute_back`.
+// The class of In [68], which has every step of In [36] to In [55].
+// The notebook forgets `permute_back`.
 struct MultiHeadAttention {
   Tensor qkv_weight, qkv_bias, out_weight, out_bias;
   std::int64_t heads;

@@ -1,5 +1,5 @@
-// Notebook 1: attention with weights per head, W_Q [heads, d_model, d_head], written with einsums
-// whose labels are words.
+// Notebook 1: attention with weights per head, W_Q [heads, d_model, d_head], written
+// with einsums whose labels are words.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"
@@ -62,8 +62,8 @@ nn::AttentionWeights make(std::int64_t heads, std::int64_t d_model, std::int64_t
 Tensor all_ones(const Shape& shape) { return ones(shape, float64); }
 Tensor normal(const Shape& shape) { return randn(shape, float64); }
 
-// Two wrong layers: one has the heads of W_O in reverse order, the other uses the keys of head 0
-// for every head.
+// Two wrong layers: one has the heads of W_O in reverse order,
+// the other uses the keys of head 0 for every head.
 nn::AttentionWeights swapped_heads(nn::AttentionWeights w) {
   w.W_O = flip(w.W_O, 0);
   return w;
@@ -77,8 +77,8 @@ void masked_scores() {
   cell("In [4]");
   const Tensor test1 = tensor({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}});
   show("masked", hidden_apply_causal_mask(test1));
-  // The notebook leaves the exercise open, so allclose receives nothing to compare. It is an error
-  // in the notebook and here.
+  // The notebook leaves the exercise open, so allclose receives nothing to compare.
+  // It is an error in the notebook and here.
   const std::string error = error_text([&] { allclose(Tensor(), test1); });
   show_as("text", full({}, !error.empty()), error);
 

@@ -1,5 +1,5 @@
-// Notebook 3: self-attention of three words, its heat map, and a multi-head layer that raises an
-// error in the notebook.
+// Notebook 3: self-attention of three words, its heat map,
+// and a multi-head layer that raises an error in the notebook.
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -24,8 +24,8 @@ Attended compute_self_attention(const Tensor& queries, const Tensor& keys, const
   return {matmul(attention_weights, values), attention_weights};
 }
 
-// Does the same as plt.imshow(weights, cmap='viridis') with a color bar. Adds a description in
-// words.
+// Does the same as plt.imshow(weights, cmap='viridis') with a color bar.
+// Adds a description in words.
 void display_attention_weights(const Tensor& weights, const std::string& file,
                                const std::string& alt_text) {
   plot::HeatmapGrid grid;

@@ -1,5 +1,5 @@
-// Notebook 4: dot-product attention, starting with two keys; the reason for the scale; masks of
-// -1e9.
+// Notebook 4: dot-product attention, starting with two keys;
+// the reason for the scale; masks of -1e9.
 #include <cmath>
 
 #include "examples/notebooks/notebook.h"

@@ -13,15 +13,15 @@ namespace heed::notebook {
 
 using autograd::Tensor;
 
-/// Receives everything that a program shows. Programs have no observer, except that the tests link one
-/// in, to compare the results with the numbers of the original notebooks.
+/// Receives everything that a program shows. By default, a program has no observer.
+/// The tests link one in, to compare the results with the numbers of the original notebooks.
 struct Observer {
   virtual ~Observer() = default;
   /// Called for each result. `text` is the printed text.
   virtual void shown(const std::string& cell, const std::string& name, const Tensor& x,
                      const std::string& text) = 0;
-  /// Called at the end of the program. Returns its exit code. `code` is the exit code without an
-  /// observer.
+  /// Called at the end of the program. Returns its exit code.
+  /// `code` is the exit code without an observer.
   virtual int finish(int notebook, int code) = 0;
 };
 inline Observer* observer = nullptr;

@@ -1,5 +1,5 @@
-// Tests that check_attention names every mistake, alone and in combinations, and accepts right
-// layers.
+// Tests that check_attention names every mistake, alone and in combinations,
+// and accepts right layers.
 #include "examples/exercises/attention.h"
 #include "examples/exercises/check_attention.h"
 #include "tests/support/catch.h"

@@ -116,8 +116,8 @@ TEST_CASE("the tour of README.md gives the stated results") {
                        spelling.encode(said.str(4))[0],
                        {last}};
   const Study s = study(trainer.model, clean, lead);
-  // "L1H1 puts most of its weight on c; dL/dS says ... more than any other; and without the head c
-  // leads d by less"
+  // "L1H1 puts most of its weight on c; dL/dS says ... more than any other;
+  // and without the head c leads d by less"
   const auto row = [&](const Tensor& maps) {
     return select(select(select(maps, 0, 0), 0, 1), 0, last);
   };
@@ -237,8 +237,8 @@ TEST_CASE("the gradients that README.md describes are those of the induction cir
     CHECK(argmax(-gradient_row(1, head, last), 0).item() == 0);
     CHECK(argmax(gradient_row(0, head, before + 1), 0).item() == double(before));
   }
-  // The picture in README.md is drawn from stored arrays (study_pictures_test.cpp). They must be
-  // those of this run.
+  // The picture in README.md is drawn from stored arrays (study_pictures_test.cpp).
+  // They must be those of this run.
   int compared = 0;
   for (const NamedTensor& stored :
        load_safetensors(HEED_SOURCE_DIR "/examples/study.safetensors").tensors)
@@ -246,8 +246,8 @@ TEST_CASE("the gradients that README.md describes are those of the induction cir
       if (array.name == stored.name && array.name.ends_with("_grad")) {
         INFO(array.name);
         ++compared;
-        // The tolerance is 5 % of the largest value. Another compiler or libm changes values by up
-        // to 2 %.
+        // The tolerance is 5 % of the largest value.
+        // A different compiler or libm changes values by up to 2 %.
         CHECK(allclose(array.tensor, stored.tensor, 0, 0.05 * max(abs(stored.tensor)).item()));
       }
   CHECK(compared == 2);  // dL/dS of both layers

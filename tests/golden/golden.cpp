@@ -1,6 +1,6 @@
 // Compares the results of a notebook program with every verified entry of
-// tests/data/notebook_numbers.json (see tests/data/README.md). The exit code is 1 if a number
-// differs.
+// tests/data/notebook_numbers.json (see tests/data/README.md).
+// The exit code is 1 if a number differs.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -74,8 +74,8 @@ std::string difference(const Json& want, const Shown& got) {
   return why;
 }
 
-// Returns the difference between the shown results and the expected value `name` of an entry, or an
-// empty string.
+// Returns the difference between the shown results and the expected value `name` of an entry,
+// or an empty string.
 std::string difference(const Json& want, const std::string& name, const std::vector<Shown>& shown) {
   if (want.is_array()) {  // a list of [name, shape] for all results
     Json got = Json::array();
@@ -111,8 +111,8 @@ struct Golden : heed::notebook::Observer {
     for (const Json& entry : json.at("entries")) {
       if (entry.at("seed") != notebook) continue;
       const std::string id = entry.at("id");
-      // The heading of a cell is the entry's cell or, for derived entries, its id
-      // ("derived.scaled").
+      // The heading of a cell is the entry's cell or,
+      // for derived entries, its id ("derived.scaled").
       std::vector<Shown> here;
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (all[i].cell != entry.value("cell", id) && all[i].cell != id.substr(id.find('.') + 1))

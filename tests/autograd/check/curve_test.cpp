@@ -7,8 +7,8 @@
 namespace heed::autograd {
 namespace {
 
-// Returns log2 of the ratio of the errors at half the step and at the step, averaged over the steps
-// from `first` to `last`.
+// Returns log2 of the ratio of the errors at half the step and at the step,
+// averaged over the steps from `first` to `last`.
 double slope(const std::vector<StepError>& errors, double StepError::*error, std::size_t first,
              std::size_t last) {
   return std::log2(errors[last].*error / errors[first].*error) / double(last - first);

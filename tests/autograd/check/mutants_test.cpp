@@ -1,5 +1,5 @@
-// Each oracle alone must reject every mutant of every op. A check that passes with a wrong gradient
-// is a defect.
+// Each oracle alone must reject every mutant of every op.
+// A check that passes with a wrong gradient is a defect.
 #include "autograd/check/mutants.h"
 
 #include "autograd/autograd.h"

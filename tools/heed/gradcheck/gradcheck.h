@@ -31,8 +31,8 @@ struct GradcheckRequest {
   autograd::GradcheckOptions options() const;
 };
 
-/// Returns the checks with these names, or all checks if `names` is empty. Throws UsageError if a
-/// name is not registered.
+/// Returns the checks with these names, or all checks if `names` is empty.
+/// Throws UsageError if a name is not registered.
 std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>& names);
 /// Returns the name of a layout for --layouts, such as "stride0".
 std::string setting_name(autograd::CheckLayout layout);
@@ -41,13 +41,13 @@ std::string digits_text(double digits);
 
 /// The results of all checks. A deque, because pointers to elements must stay valid.
 using CheckResults = std::deque<autograd::CheckResult>;
-/// Returns the findings of each oracle at one order, one per line, and the command that repeats the
-/// check.
+/// Returns the findings of each oracle at one order, one per line,
+/// and the command that repeats the check.
 std::string findings_text(const autograd::CheckResult& r, int order,
                           const GradcheckRequest& request);
 /// Returns one test suite as XML 1.0 in UTF-8, with a test case for each sample, layout and order.
-/// Control characters and bytes that are not UTF-8 are replaced by U+FFFD, because XML does not
-/// allow them.
+/// Control characters and bytes that are not UTF-8 are replaced by U+FFFD,
+/// because XML does not allow them.
 std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
 /// Runs the checks. The report contains a table of the digits that agree. For each failure it
@@ -62,8 +62,8 @@ Report report_mutants(const GradcheckRequest& request);
 /// another number of ops, and IoError if the picture cannot be written.
 Report report_curves(const GradcheckRequest& request);
 /// Checks the gradient of a trained model's loss in each parameter tensor, in float64, on two
-/// sequences of the model's task. If a gradient is wrong, the report names the tensor and the exit
-/// code is 1.
+/// sequences of the model's task.
+/// If a gradient is wrong, the report names the tensor and the exit code is 1.
 Report report_run_gradcheck(const GradcheckRequest& request);
 
 // ---- keys and columns of the reports

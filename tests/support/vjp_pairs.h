@@ -14,7 +14,7 @@ struct Pair {
   BackwardFunction<T> backward;
 };
 
-/// Runs check_vjp. If the current test fails, the report is printed.
+/// Runs check_vjp. The report is printed if the next assertion fails.
 template <class T>
 CheckReport check_pair(const Pair<T>& pair, const Arrays<T>& x, const CheckOptions& options = {}) {
   CheckReport report = check_vjp(pair.forward, pair.backward, x, options);

@@ -1,4 +1,5 @@
-// Progress on stderr: plain lines into a file, one live line at a terminal, and no long silence.
+// Tests of Progress: lines in a file, one live line at a terminal, and repeated output during a
+// long activity.
 #include "tools/heed/report/progress.h"
 
 #include <sys/ioctl.h>
@@ -20,7 +21,7 @@ using heed::testing::Redirected;
 
 void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-// What f writes to stderr, a file.
+// Returns the output of f on stderr, which is redirected to a file.
 template <class F>
 std::string written_by(F f) {
   const Folder folder;
@@ -31,7 +32,8 @@ std::string written_by(F f) {
   return heed::autograd::read_file((folder / "err").string());
 }
 
-// What f writes to stderr, a terminal of 40 columns. Its text must fit the terminal's buffer.
+// Returns the output of f on stderr, which is a terminal of 40 columns. The output must fit into
+// the buffer of the terminal.
 template <class F>
 std::string shown_by(F f) {
   const int screen = ::posix_openpt(O_RDWR | O_NOCTTY);
@@ -40,7 +42,7 @@ std::string shown_by(F f) {
   REQUIRE(::unlockpt(screen) == 0);
   const int line = ::open(::ptsname(screen), O_RDWR | O_NOCTTY);
   REQUIRE(line >= 0);
-  const int keeps_open = ::dup(line);  // what was written goes with the last one that closes
+  const int keeps_open = ::dup(line);  // closing the last descriptor would discard the output
   winsize size{};
   size.ws_row = 5, size.ws_col = 40;
   ::ioctl(line, TIOCSWINSZ, &size);
@@ -61,7 +63,7 @@ std::string shown_by(F f) {
   return text;
 }
 
-// While it lives, a variable of the environment has this value, or with nullptr none.
+// Sets an environment variable during its lifetime, or removes it if `value` is null.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -78,7 +80,7 @@ class Variable {
   bool had_ = false;
 };
 
-TEST_CASE("in a file what is at work is a line when it is due, and again while it lasts") {
+TEST_CASE("in a file an activity is a line when it is due, and is repeated while it lasts") {
   const std::string text = written_by([] {
     Progress p(false, 0.2);
     p.at_work("too early");
@@ -86,7 +88,7 @@ TEST_CASE("in a file what is at work is a line when it is due, and again while i
     p.at_work("counts: 1 of 2");
     wait(2.4);
     p.clear();
-    wait(1.4);  // nothing is at work: nothing is said
+    wait(1.4);  // no activity, so nothing is printed
   });
   INFO(text);
   CHECK(text.starts_with("counts: 1 of 2\ncounts: 1 of 2  ("));
@@ -106,7 +108,7 @@ TEST_CASE("quiet leaves warnings") {
     });
   };
   CHECK(talk(true) == "trouble\n");
-  CHECK(talk(false) == "works\na line\ntrouble\n");  // and no color: this is no terminal
+  CHECK(talk(false) == "works\na line\ntrouble\n");  // no color, because it is not a terminal
 }
 
 TEST_CASE("at a terminal one line is live, cut to its width, and warnings are red") {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What heed train says while it trains, and the rows that are on disk meanwhile.
+# Tests the progress output of heed train, and the rows of metrics.csv on disk during a training.
 # Usage: progress_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 reverse=(train reverse "${tiny[@]}" --threads 1)
@@ -14,14 +14,14 @@ ok [ "$(grep -c $'\033' err)" = 0 ]
 expect 0 "${reverse[@]}" --steps 8 --quiet --out quiet
 ok test ! -s err
 
-# --- rows come with each step, whether the run is saved or not
+# --- each step writes a row, even if the run is not saved
 "$heed" "${reverse[@]}" --steps 1000000 --eval-every 0 --out rows > out 2> err &
 pid=$!
 for _ in $(seq 500); do
   [[ -e rows/metrics.csv && $(wc -l < rows/metrics.csv) -gt 20 ]] && break
   sleep 0.02
 done
-touch rows/best.safetensors.tmp12.0  # another process's, as long as the lock is held
+touch rows/best.safetensors.tmp12.0  # while the run is locked, it belongs to the other process
 what="a second writer"
 "$heed" "${reverse[@]}" --out rows --overwrite > second.out 2> second.err < /dev/null
 ok [ $? = 4 ]

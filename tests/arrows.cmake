@@ -29,8 +29,8 @@ function(room_of path room_result rank_result)
   set(${rank_result} -1 PARENT_SCOPE)
 endfunction()
 
-# Returns the folder of a file of tools/heed, and its rank. The folder of a command has a higher rank
-# than all shared folders.
+# Returns the folder of a file of tools/heed, and its rank. The folder of a command has a higher
+# rank than all shared folders.
 function(program_folder path folder_result rank_result)
   if(path MATCHES "^tools/heed/([^/]+)/")
     set(folder ${CMAKE_MATCH_1})

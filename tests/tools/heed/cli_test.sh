@@ -44,7 +44,7 @@ refuses 2 "the task urn does not have it; induction has" train urn --task-period
 refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
-# --- there are no runs yet
+# --- commands that need a run, before one exists
 refuses 4 "heed train makes one" eval
 refuses 4 "heed train makes one" generate
 for command in eval generate info "train --resume"; do

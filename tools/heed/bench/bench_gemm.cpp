@@ -136,7 +136,7 @@ Report bench_gemm(const BenchOptions& options) {
   }
   if (libraries.size() == 1)
     report.line(
-        "There are no ratios, because neither oneDNN (Debian: libdnnl2 or libdnnl3) nor OpenBLAS "
+        "Ratios are missing, because neither oneDNN (Debian: libdnnl2 or libdnnl3) nor OpenBLAS "
         "nor MKL is installed.");
   return report;
 }

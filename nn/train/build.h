@@ -1,4 +1,4 @@
-// Compiler and SIMD target, which decide a run's bits besides its configuration.
+// Compiler and SIMD target of this binary. Besides the configuration, they decide a run's bits.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace heed::nn {
 
-/// The compiler that built this binary: "GCC 12.2.0".
+/// Returns the compiler that built this binary: "GCC 12.2.0".
 inline std::string compiler_text() {
 #ifdef __clang__
   return "Clang " __clang_version__;
@@ -18,10 +18,11 @@ inline std::string compiler_text() {
 #endif
 }
 
-/// The vector instructions that its kernels chose on this machine: "AVX3_ZEN4".
+/// Returns the SIMD target that the kernels chose on this machine: "AVX3_ZEN4".
 inline std::string simd_target_text() { return autograd::kernels::simd_target(); }
 
-/// Returns the same for a run, which may multiply bfloat16: "AVX3, bfloat16 by amx".
+/// Returns the SIMD target and, if `config.model.matmul` is not float32, the instructions that
+/// multiply bfloat16: "AVX3, bfloat16 by amx".
 inline std::string simd_target_text(const RunConfig& config) {
   if (config.model.matmul == Precision::kFloat32) return simd_target_text();
   return simd_target_text() + ", " + enum_name(config.model.matmul) + " by " +

@@ -15,46 +15,47 @@ namespace {
 
 constexpr Range kSteps{1, 1e9}, kStepsOrNone{0, 1e9}, kShare{0, 1, false, true};
 
-// With every parameter of its task.
+// Returns the configuration with a value for every parameter of its task.
 RunConfig completed(RunConfig c) {
   c.task_parameters = complete_parameters(c.task, c.task_parameters);
   return c;
 }
 
-// Returns the settings of a completed configuration without those of other tasks. An option that is
-// younger than heed 0.1 is left out at its default, so that the files of earlier runs have all
-// keys.
+// Returns the settings of a completed configuration, without those that only other tasks use.
+// Options added after heed 0.1 are left out if they have their default value, because the files of
+// earlier runs do not contain their keys.
 std::vector<Setting> own_settings(RunConfig& c) {
-  static constexpr std::string_view kYounger[] = {"matmul", "check-invariants"};
+  static constexpr std::string_view kAddedLater[] = {"matmul", "check-invariants"};
   RunConfig none;
   const std::vector<Setting> defaults = none.settings();
   std::vector<Setting> list = c.settings();
   std::erase_if(list, [&](const Setting& s) {
     if (s.key == "lines" || s.key == "answer-after") return c.task != "lines";
     if (s.key == "unit" || s.key == "max-words") return !learns_file(c);
-    if (std::ranges::count(kYounger, s.key) > 0)
+    if (std::ranges::count(kAddedLater, s.key) > 0)
       return s.get() == find_setting(defaults, s.key)->get();
     return s.key.starts_with("task-") && s.get().empty();
   });
   return list;
 }
 
-// Rejects options of files where no file is learned.
+// Rejects contradictory options of files, and options of files for a task that reads no file.
 void check_file(const RunConfig& c) {
   const RunConfig none;
   for (const std::string& text : {c.text, c.lines, c.answer_after})
     check<ValueError>(is_utf8(text), "`text`", "'", text,
                       "' is not UTF-8, which a configuration cannot contain; rename it");
   check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
-                    c.lines, "': a run learns one file, as `text` or as `lines`");
-  check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "what follows '",
-                    c.answer_after, "' counts in a line of a file: give one as `lines`");
+                    c.lines, "' are both given; a run learns one file, as `text` or as `lines`");
+  check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "'",
+                    c.answer_after,
+                    "' has an effect only for the lines of a file; give a file as `lines`");
   check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words),
                     c.unit == none.unit ? "`max-words`" : "`unit`", "the task ", c.task,
                     " reads no file; give one as `text` or `lines`");
 }
 
-// Settings as config.toml and help have them, a group at a time.
+// The settings in the order of config.toml and help, one function per group.
 
 std::vector<Setting> data_settings(RunConfig& c) {
   std::vector<Setting> list = {
@@ -62,12 +63,14 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
       {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
       {"answer-after", c.answer_after, "CHAR",
-       "of `lines`: only what follows the first CHAR (of words: the first that ends in it) counts"},
-      {"unit", c.unit, "of `text`, `lines`: what a token is"},
+       "for `lines`: count only the targets after the first CHAR of a line (for words: after the "
+       "first word that ends in CHAR)"},
+      {"unit", c.unit, "for `text`, `lines`: what a token is"},
       {"max-words",
        c.max_words,
        {1, 65534},
-       "of `unit` word: the most frequent are tokens, the rest <unk>"}};
+       "for `unit` word: number of words that are tokens, the most frequent ones; all other words "
+       "become <unk>"}};
   for (Setting& s : list)
     s.may_be_empty = s.key == "text" || s.key == "lines" || s.key == "answer-after";
   const std::vector<Setting> parameters = task_settings(c.task_parameters);
@@ -83,97 +86,110 @@ std::vector<Setting> model_settings(RunConfig& c) {
       {"heads",
        a.heads,
        {1, 1024},
-       "attention heads per block; divides d-model, unless d-head is set"},
+       "attention heads per block; must divide d-model unless d-head is set"},
       {"d-model", a.d_model, {1, 16384}, "width of the residual stream"},
-      {"context", m.context, {1, 65536}, "longest sequence, tokens"},
+      {"context", m.context, {1, 65536}, "context length: tokens of the longest sequence"},
       {"d-head", a.d_head, {0, 16384}, "width of a head's queries and keys; 0: d-model / heads"},
-      {"d-value", a.d_value, {0, 16384}, "width of a head's values; 0: as d-head"},
+      {"d-value", a.d_value, {0, 16384}, "width of a head's values; 0: same as d-head"},
       {"kv-heads",
        a.kv_heads,
        {0, 1024},
-       "heads of keys and values, shared by groups of heads; 0: heads"},
-      {"scale", a.scale, {0, 1000}, "q k^T times this"},
-      {"qk-norm", a.qk_norm, "RMSNorm of q and k, before the rotation"},
-      {"soft-cap", a.soft_cap, {0, 10000}, "scores S become C tanh(S / C); 0: as they are"},
-      {"sink", a.sink, "a score of no token in each softmax: 0, or learned per head"},
-      {"window", a.window, {0, 65536}, "tokens a query sees, its own included; 0: all before it"},
+       "number of key and value heads, each shared by a group of query heads; 0: same as heads"},
+      {"scale", a.scale, {0, 1000}, "factor of q k^T"},
+      {"qk-norm", a.qk_norm, "RMSNorm of q and k, before rotary positions"},
+      {"soft-cap", a.soft_cap, {0, 10000}, "C: scores S become C tanh(S / C); 0: no soft cap"},
+      {"sink", a.sink,
+       "attention sink, an extra term in each softmax: score 0, or learned per head"},
+      {"window",
+       a.window,
+       {0, 65536},
+       "number of last tokens that a query may attend to, its own included; 0: all"},
       {"mlp", m.mlp, "an MLP after each attention"},
-      {"mlp-act", m.activation, "its activation; swiglu has a third matrix"},
-      {"mlp-ratio", m.mlp_ratio, {0, 64, true}, "its width, times d-model"},
+      {"mlp-act", m.activation, "activation of the MLP; swiglu has a third matrix"},
+      {"mlp-ratio", m.mlp_ratio, {0, 64, true}, "width of the MLP divided by d-model"},
       {"bias", a.bias, "biases in linear layers"},
       {"q-bias", a.q_bias, "as-bias", "bias of queries"},
       {"k-bias", a.k_bias, "as-bias", "bias of keys"},
       {"v-bias", a.v_bias, "as-bias", "bias of values"},
       {"o-bias", a.out_bias, "as-bias", "bias of attention's output"},
       {"norm-bias", m.norm_bias, "biases in LayerNorms"},
-      {"tied", m.tied, "the output layer is the token embedding"},
-      {"positions", m.positions, "how the model knows where a token stands"},
+      {"tied", m.tied, "the output layer uses the weights of the token embedding"},
+      {"positions", m.positions, "encoding of positions"},
       {"norm", m.norm, "normalize before (pre) or after (post) each sublayer"},
-      {"norm-kind", m.norm_kind, "what normalizes"},
-      {"residual-scale", m.residual_scale, {0, 100, true}, "what each sublayer adds, times this"},
-      {"form", a.form, "how q, k, v are stored"},
-      {"init", c.init, "how weights are drawn"},
-      {"q-init", c.q_init, "as-init", "weights of queries"},
-      {"k-init", c.k_init, "as-init", "weights of keys"},
-      {"v-init", c.v_init, "as-init", "weights of values"},
-      {"o-init", c.o_init, "as-init", "weights of attention's output"},
-      {"dropout", a.dropout, kShare, "probability"},
-      {"dtype", a.dtype, "of weights and arithmetic"},
+      {"norm-kind", m.norm_kind, "kind of normalization"},
+      {"residual-scale",
+       m.residual_scale,
+       {0, 100, true},
+       "factor of each sublayer's output before it is added to the residual stream"},
+      {"form", a.form, "how the projection weights of q, k and v are stored"},
+      {"init", c.init, "distribution of the initial weights"},
+      {"q-init", c.q_init, "as-init", "initial weights of queries"},
+      {"k-init", c.k_init, "as-init", "initial weights of keys"},
+      {"v-init", c.v_init, "as-init", "initial weights of values"},
+      {"o-init", c.o_init, "as-init", "initial weights of attention's output"},
+      {"dropout", a.dropout, kShare, "dropout probability"},
+      {"dtype", a.dtype, "dtype of weights and arithmetic"},
       {"matmul", m.matmul,
-       "operands of linear layers' products, rounded to it as they are multiplied; sums and "
-       "weights "
-       "stay float32"}};
+       "dtype to which linear layers round the operands of their products; sums and weights stay "
+       "float32"}};
 }
 
 std::vector<Setting> optimization_settings(RunConfig& c) {
-  return {{"batch", c.batch, {1, 65536}, "sequences per step"},
-          {"accumulate",
-           c.accumulate,
-           {1, 65536},
-           "parts of the batch, one after the other for less memory, or shared by processes; a "
-           "power of two that divides batch"},
-          {"steps", c.steps, kSteps, "optimizer steps"},
-          {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
-          {"schedule", c.schedule, "course of the learning rate after the warm-up"},
-          {"schedule-steps", c.schedule_steps, kStepsOrNone,
-           "where the schedule ends, min-lr from there on; 0: with the run"},
-          {"lr", c.lr, {0, 10, true}, "peak learning rate"},
-          {"min-lr", c.min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
-          {"decay-steps", c.decay_steps, kStepsOrNone,
-           "steps that wsd (warm-up, stable, decay) decays at the end; 0: a tenth of all"},
-          {"optimizer", c.optimizer, "what makes a step of a gradient"},
-          {"beta1", c.beta1, kShare, "adamw: decay of the mean of gradients"},
-          {"beta2", c.beta2, kShare, "adamw: decay of the mean of squares"},
-          {"eps", c.eps, {0, 1, true}, "adamw: added to the root"},
-          {"momentum", c.momentum, kShare, "sgd: share of the last step that goes on"},
-          {"weight-decay", c.weight_decay, {0, 10}, "decoupled, on matrices only"},
-          {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"},
-          {"clip-value",
-           c.clip_value,
-           {0},
-           "largest element of a gradient, before clip; 0: no clipping"}};
+  return {
+      {"batch", c.batch, {1, 65536}, "sequences per step"},
+      {"accumulate",
+       c.accumulate,
+       {1, 65536},
+       "shards of the batch, a power of two that divides batch: computed one after the other to "
+       "save memory, or shared by processes"},
+      {"steps", c.steps, kSteps, "optimizer steps"},
+      {"warmup", c.warmup, kStepsOrNone, "steps of linear warm-up"},
+      {"schedule", c.schedule, "learning-rate schedule after the warm-up"},
+      {"schedule-steps", c.schedule_steps, kStepsOrNone,
+       "step at which the schedule ends; later steps use min-lr; 0: the last step"},
+      {"lr", c.lr, {0, 10, true}, "peak learning rate"},
+      {"min-lr", c.min_lr, {0, 10}, "learning rate at the end of linear, cosine or wsd"},
+      {"decay-steps", c.decay_steps, kStepsOrNone,
+       "wsd (warm-up, stable, decay): steps of the decay at the end; 0: a tenth of all steps"},
+      {"optimizer", c.optimizer, "optimizer"},
+      {"beta1", c.beta1, kShare, "adamw: decay rate of the mean of gradients"},
+      {"beta2", c.beta2, kShare, "adamw: decay rate of the mean of squared gradients"},
+      {"eps", c.eps, {0, 1, true}, "adamw: added to the square root"},
+      {"momentum", c.momentum, kShare, "sgd: factor of the previous update"},
+      {"weight-decay", c.weight_decay, {0, 10}, "decoupled weight decay, on matrices only"},
+      {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"},
+      {"clip-value",
+       c.clip_value,
+       {0},
+       "largest element of a gradient, before clip; 0: no clipping"}};
 }
 
 std::vector<Setting> run_settings(RunConfig& c) {
   return {
-      {"seed", c.seed, {0, 0xffffffff}, "of initialization, data and dropout, each its own stream"},
+      {"seed",
+       c.seed,
+       {0, 0xffffffff},
+       "seed of three random streams: initialization, data and dropout"},
       {"eval-every", c.eval_every, kStepsOrNone, "steps between evaluations; 0: only at the end"},
       {"eval-batch",
        c.eval_batch,
        {1, 1 << 20},
-       "sequences of an evaluation (text: windows; the last takes all)"},
+       "sequences per evaluation (text: windows); the last evaluation uses all"},
       {"save-every", c.save_every, kStepsOrNone,
        "steps between checkpoints of the weights; 0: none"},
       {"patience", c.patience, kStepsOrNone,
-       "ends after this many evaluations in a row without a lower loss; 0: never"},
-      {"target-loss", c.target_loss, {0}, "ends at an evaluation of this loss, nats; 0: never"},
+       "end the run after this many evaluations in a row without a lower loss; 0: never"},
+      {"target-loss",
+       c.target_loss,
+       {0},
+       "end the run at an evaluation with at most this loss, nats; 0: never"},
       {"target-accuracy",
        c.target_accuracy,
        {0, 1},
-       "ends at an evaluation of this accuracy, a share; 0: never"},
+       "end the run at an evaluation with at least this accuracy; 0: never"},
       {"check-invariants", c.check_invariants, kStepsOrNone,
-       "steps between checks of attention's gradients against the identities they obey; a broken "
-       "one ends the run, no bit changes; 0: none"}};
+       "steps between checks of the identities that attention's gradients obey; a broken one ends "
+       "the run; results do not change; 0: no checks"}};
 }
 
 // Adds the conditions under which some settings have an effect.
@@ -213,8 +229,8 @@ std::vector<Setting> RunConfig::settings() {
 
 namespace {
 
-// Checks the model's options, and what contradicts them in a recipe; the task decides the
-// vocabulary.
+// Checks the model's options and their combinations with other settings. The vocabulary is not
+// checked, because it depends on the task.
 void check_model(const RunConfig& c) {
   Transformer::Options m = c.model;
   m.vocab = m.classes = 1;
@@ -224,13 +240,13 @@ void check_model(const RunConfig& c) {
                     "there is no MLP; add `mlp`");
   check<ValueError>(m.norm != NormPlacement::kNone || m.norm_kind == NormKind::kLayerNorm,
                     "`norm-kind`", enum_name(m.norm_kind),
-                    " has no place with `norm` none; choose `norm` pre or post");
+                    " has no effect with `norm` none; choose `norm` pre or post");
   check<ValueError>(m.matmul == Precision::kFloat32 || m.attention.dtype == float32, "`matmul`",
                     enum_name(m.matmul), " rounds float32 numbers, got `dtype` ", m.attention.dtype,
                     "; leave out one of them");
   check<ValueError>(c.init != Init::kMuP || !m.tied, "`init`",
-                    "mup draws the output layer smaller than the embedding that `tied` makes it; "
-                    "leave out `tied`");
+                    "mup gives the output layer smaller weights than the embedding, and `tied` "
+                    "makes them the same; leave out `tied`");
 }
 
 }  // namespace
@@ -249,7 +265,7 @@ void validate(const RunConfig& c) {
       c.patience > 0      ? "`patience`"
       : c.target_loss > 0 ? "`target-loss`"
                           : "`target-accuracy`",
-      "is tested after each evaluation; give `eval-every` above 0");
+      "is tested after each evaluation, and `eval-every` is 0; give `eval-every` above 0");
   check<ValueError>(c.min_lr <= c.lr, "`min-lr`", "needs 0 to `lr` = ", c.lr, ", got ", c.min_lr);
   check_file(c);
 }
@@ -268,8 +284,8 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
   const std::vector<Setting> settings = config.settings();
   std::vector<std::string> given;
   for (const TomlItem& item : read_toml(text, file)) {
-    check<ValueError>(item.section == "train", item.where, "there is no section [", item.section,
-                      "]; that of a run is [train]");
+    check<ValueError>(item.section == "train", item.where, "unknown section [", item.section,
+                      "]; the section of a run is [train]");
     if (item.key.empty()) continue;
     setting_named(item, settings).set(item.where + ": " + item.key, item.values[0]);
     given.push_back(item.key);
@@ -279,7 +295,7 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
   std::erase_if(missing, [&](const std::string& key) {
     return std::find(given.begin(), given.end(), key) != given.end();
   });
-  // A default in place of a lost value would be another model, often of the same shapes.
+  // A default in place of a lost value would give a different model, often with the same shapes.
   check<ValueError>(missing.empty(), file, "has no '", missing.empty() ? "" : missing[0], "'");
   return whole;
 }

@@ -1,5 +1,5 @@
-// Everything that defines a training run, each value named once: settings() serves the command
-// line, config.toml, presets and help.
+// The configuration of a training run. RunConfig::settings() lists each value once, with its name,
+// range and help text. The command line, config.toml, presets and help all use this list.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,22 @@
 
 namespace heed::nn {
 
-/// How weights are drawn (nn/train/make_model.cpp). Of matrices [out, in]:
+/// Distribution of the initial weights. Matrices have shape [out, in]; N(0, s) has standard
+/// deviation s. nn/train/make_model.cpp draws them.
 enum class Init {
-  kFanIn,       ///< U(+-1/sqrt(in))
-  kTorch,       ///< as PyTorch's layers
-  kGPT2,        ///< N(0, 0.02), less for what writes into the stream: init::gpt2
-  kOnes,        ///< 1
+  kFanIn,       ///< uniform in +-1/sqrt(in)
+  kTorch,       ///< PyTorch's default for each layer
+  kGPT2,        ///< N(0, 0.02), smaller for matrices that write into the residual stream; see
+                ///< init::gpt2
+  kOnes,        ///< every element is 1
   kNormal,      ///< N(0, 0.02)
   kXavier,      ///< init::xavier_uniform
-  kKaiming,     ///< init::kaiming_uniform, a = 0
+  kKaiming,     ///< init::kaiming_uniform with a = 0
   kOrthogonal,  ///< init::orthogonal
-  kMuP,         ///< N(0, 1/sqrt(in)), the output layer N(0, 1/in): Yang et al. 2022
+  kMuP,         ///< N(0, 1/sqrt(in)), and N(0, 1/in) for the output layer (Yang et al. 2022)
 };
 
+/// Names of Init in configuration files and on the command line.
 template <>
 struct EnumNames<Init> {
   static constexpr std::pair<Init, const char*> kTable[] = {
@@ -36,87 +39,117 @@ struct EnumNames<Init> {
       {Init::kOnes, "ones"},       {Init::kNormal, "normal"},         {Init::kXavier, "xavier"},
       {Init::kKaiming, "kaiming"}, {Init::kOrthogonal, "orthogonal"}, {Init::kMuP, "mup"}};
 };
+/// Names of bool in configuration files and on the command line.
 template <>
 struct EnumNames<bool> {
   static constexpr std::pair<bool, const char*> kTable[] = {{true, "yes"}, {false, "no"}};
 };
-enum class OptimizerKind { kAdamW, kSGD };
+/// Optimizer of a run.
+enum class OptimizerKind {
+  kAdamW,  ///< nn::AdamW
+  kSGD     ///< nn::SGD with momentum
+};
+/// Names of OptimizerKind in configuration files and on the command line.
 template <>
 struct EnumNames<OptimizerKind> {
   static constexpr std::pair<OptimizerKind, const char*> kTable[] = {
       {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kSGD, "sgd"}};
 };
 
-/// All values of a run. settings(), in config.cpp, has the meaning, unit and range of each.
+/// All values that define a run. settings() in config.cpp states the range and help of each.
 struct RunConfig {
-  // what is learned
-  std::string task = "induction";  ///< "text", "lines": the file of that name below
+  // task and data
+  std::string task = "induction";  ///< built-in task; "text" and "lines" learn the file below
   std::string text;                ///< path of the file for the task "text"
-  std::string lines;               ///< the same for the task "lines"
-  Unit unit = Unit::kChar;         ///< of both
-  std::int64_t max_words = 8192;
+  std::string lines;               ///< path of the file for the task "lines"
+  Unit unit = Unit::kChar;         ///< what a token of `text` or `lines` is
+  std::int64_t max_words = 8192;   ///< vocabulary size for Unit::kWord, without `<unk>`
+  /// For `lines`: only the targets after the first such character count. Empty: all count.
   std::string answer_after;
-  TaskParameters task_parameters;  ///< by KEY of task-KEY; others have the task's defaults
-  /// The model; the task decides vocab and classes.
+  TaskParameters task_parameters;  ///< values by KEY of `task-KEY`; missing keys have defaults
+  /// Options of the model. The task sets `vocab` and `classes`.
   Transformer::Options model = {.layers = 2,
                                 .context = 48,
                                 .attention = {.d_model = 64, .heads = 2, .bias = false},
                                 .mlp = false,
                                 .positions = Positions::kRope};
-  Init init = Init::kFanIn;
-  std::optional<Init> q_init, k_init, v_init, o_init;  ///< unset: as `init`
-  // the optimizer
-  std::int64_t batch = 32, accumulate = 1, steps = 400, warmup = 20;
-  std::int64_t schedule_steps = 0;  ///< where the schedule ends, if not with the run
-  std::int64_t decay_steps = 0;     ///< of wsd; 0: a tenth
-  Decay schedule = Decay::kConstant;
-  OptimizerKind optimizer = OptimizerKind::kAdamW;
-  double lr = 3e-3, min_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0,
-         weight_decay = 0, clip = 1, clip_value = 0;
-  // the run
-  std::int64_t seed = 1, eval_every = 50, eval_batch = 256, save_every = 0;
-  // where it ends early; 0: nowhere
-  std::int64_t patience = 0;
-  double target_loss = 0, target_accuracy = 0;
-  std::int64_t check_invariants = 0;  ///< nn/train/checks/invariants.h; 0: never
+  Init init = Init::kFanIn;    ///< initial weights of all matrices
+  std::optional<Init> q_init;  ///< initial weights of the query projection; unset: `init`
+  std::optional<Init> k_init;  ///< initial weights of the key projection; unset: `init`
+  std::optional<Init> v_init;  ///< initial weights of the value projection; unset: `init`
+  std::optional<Init> o_init;  ///< initial weights of the output projection; unset: `init`
+  // optimizer
+  std::int64_t batch = 32;            ///< sequences per step
+  std::int64_t accumulate = 1;        ///< shards of a batch; a power of two that divides `batch`
+  std::int64_t steps = 400;           ///< optimizer steps of the whole run
+  std::int64_t warmup = 20;           ///< steps of linear warm-up
+  std::int64_t schedule_steps = 0;    ///< step at which the schedule ends; 0: the last step
+  std::int64_t decay_steps = 0;       ///< length of the decay of `wsd`, steps; 0: a tenth of all
+  Decay schedule = Decay::kConstant;  ///< shape of the learning rate after the warm-up
+  OptimizerKind optimizer = OptimizerKind::kAdamW;  ///< update rule
+  double lr = 3e-3;                                 ///< peak learning rate
+  double min_lr = 0;                                ///< learning rate at the end of the schedule
+  double beta1 = 0.9;                               ///< AdamW: decay rate of the mean of gradients
+  double beta2 = 0.98;      ///< AdamW: decay rate of the mean of squared gradients
+  double eps = 1e-8;        ///< AdamW: added to the square root
+  double momentum = 0;      ///< SGD: share of the last update that is added to the next one
+  double weight_decay = 0;  ///< decoupled weight decay, applied to matrices only
+  double clip = 1;          ///< largest global norm of the gradient; 0: no clipping
+  double clip_value = 0;    ///< largest element of a gradient, applied before `clip`; 0: no limit
+  // run
+  std::int64_t seed = 1;          ///< seed of initialization, data and dropout
+  std::int64_t eval_every = 50;   ///< steps between evaluations; 0: only at the end
+  std::int64_t eval_batch = 256;  ///< sequences of an evaluation during the run
+  std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: none
+  // early end
+  std::int64_t patience = 0;   ///< evaluations without a lower loss that end the run; 0: no limit
+  double target_loss = 0;      ///< evaluation loss that ends the run, nats; 0: none
+  double target_accuracy = 0;  ///< evaluation accuracy that ends the run, 0 to 1; 0: none
+  std::int64_t check_invariants = 0;  ///< steps between checks (checks/invariants.h); 0: none
 
-  /// Returns every value, in config.toml's order. They refer to this RunConfig, which must outlive
-  /// them.
+  /// Returns one Setting per value, in the order of config.toml. The settings refer to this
+  /// RunConfig, which must outlive them.
   std::vector<Setting> settings();
 };
 
-/// Names that preset() takes: the tasks' own recipes, "shakespeare-cpu", "names", and the speed
-/// presets micro, toy, chargpt, small (nn/train/README.md).
+/// Returns the names that preset() accepts: the recipe of each task, "shakespeare-cpu", "names",
+/// and the presets for measuring speed, micro, toy, chargpt and small (nn/train/README.md).
 std::vector<std::string> preset_names();
-/// Returns the name of the preset that a task starts from: its own, or one for files.
+/// Returns the name of the preset that a task starts from: "shakespeare-cpu" for "text", "names"
+/// for "lines", and the task's own name for all other tasks.
 std::string preset_of(const std::string& task);
-/// The recipe of a task or preset. ValueError with the nearest name.
+/// Returns the recipe of a task or preset. Throws ValueError with the nearest name if there is no
+/// preset `name`.
 RunConfig preset(std::string_view name);
-/// Returns about how many seconds heed train takes with it on 2 otherwise idle cores; 0: not known.
+/// Returns the approximate seconds that heed train takes with this preset on 2 otherwise idle
+/// cores, or 0 if it was not measured.
 int preset_seconds(std::string_view name);
 
-/// Throws ValueError naming key, value and range for anything out of range or contradictory, and
-/// for a path that is not UTF-8. Text, vocabulary and memory are checked when task and model are
-/// made.
+/// Throws ValueError with key, value and range if a value is out of range or contradicts another
+/// one, or if a path is not UTF-8. The text, the vocabulary and the memory are checked later, when
+/// the task and the model are created.
 void validate(const RunConfig& config);
 
-/// config.toml: a [train] section; a double is the shortest text that reads back to the same value.
-/// The same text gives the same run bit for bit. `matmul` and `check-invariants` are there if they
-/// are not float32 and 0: runs from before they existed keep their text. `extra` goes above as
-/// comments (compiler, SIMD target).
+/// Returns the contents of config.toml: a [train] section. Each double is the shortest text that
+/// reads back to the same value. The same text reproduces the run bit for bit. `matmul` and
+/// `check-invariants` are left out if they are float32 and 0, so that runs made before these keys
+/// existed keep their text. `extra` lines are written above as comments (compiler, SIMD target).
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
-/// Reads what to_toml wrote, every key of it. ValueError naming `file`, line and key otherwise.
+/// Reads the text that to_toml() wrote. Throws ValueError with `file`, line and key if a key is
+/// unknown, missing or out of range.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
-/// Returns whether the task learns a file, text or lines.
+/// Returns whether the task reads a file, that is, whether it is "text" or "lines".
 bool learns_file(const RunConfig& config);
+/// Returns the options of make_text() for a task that reads a file.
 TextOptions text_options(const RunConfig& config);
 
-/// Returns the learning rate of every step.
+/// Returns the learning-rate schedule of the run.
 Schedule schedule(const RunConfig& config);
 
-/// The model of a run on a task with these vocabulary sizes, drawn from `g` as config.init says.
-/// ValueError if the machine's memory does not hold it.
+/// Returns the model of a run for a task with `vocab` input tokens and `classes` output tokens. Its
+/// initial weights are drawn from `g` as config.init states. Throws ValueError if the weights need
+/// more memory than the machine has.
 Transformer make_model(const RunConfig& config, std::int64_t vocab, std::int64_t classes,
                        Generator& g);
 

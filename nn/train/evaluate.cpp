@@ -15,10 +15,10 @@ using namespace autograd;
 
 namespace {
 
-// What is added up over all sequences, batch after batch.
+// Sums over all sequences evaluated so far.
 struct Sums {
   struct Row {
-    double targets, gap;  // gap: mean loss minus the optimum's
+    double targets, gap;  // number of targets; mean loss minus optimal loss
   };
   double loss = 0, optimal = 0;
   std::int64_t sequences = 0, right = 0, counted = 0;
@@ -27,7 +27,7 @@ struct Sums {
   std::vector<Row> rows;  // of the sequences that have targets
   std::map<std::string, double> references;
   bool knows_optimal = true, knows_positions = true;
-  bool whole_answers = false;  // TaskInfo
+  bool whole_answers = false;  // TaskInfo::whole_answers
 
   void add(const Batch& batch, const Tensor& logits);
   Evaluation means() const;
@@ -100,7 +100,7 @@ Evaluation Sums::means() const {
   return e;
 }
 
-// Which op turns finite numbers into others: the batch once more, watched.
+// Runs the batch again under an observer. Returns the first op that makes a NaN or an infinity.
 std::string trouble_in(const Transformer& model, const Batch& batch) {
   const FirstNonFinite finder = watch_for_non_finite(model);
   cross_entropy(model(batch.inputs), batch.targets);
@@ -110,7 +110,9 @@ std::string trouble_in(const Transformer& model, const Batch& batch) {
 }  // namespace
 
 bool leaks(const Evaluation& e) {
-  constexpr double kRounding = 1e-6;  // of a loss in float32, where all sequences have the same gap
+  // Rounding error of a loss in float32. It matters if all sequences have the same gap, because the
+  // standard error is then 0.
+  constexpr double kRounding = 1e-6;
   return e.optimal && e.standard_error && *e.optimal - e.loss > 4 * *e.standard_error + kRounding;
 }
 
@@ -118,12 +120,12 @@ std::string leak_text(const Evaluation& e) {
   const double below = *e.optimal - e.loss;
   return fmt::format(
       "impossible: the loss {:.4f} is {:.4f} nats ({:.0f} standard errors) below the best possible "
-      "{:.4f}; the model sees what it should predict",
+      "{:.4f}; the model reads the tokens that it should predict",
       e.loss, below, below / *e.standard_error, *e.optimal);
 }
 
-// Sequences per forward pass: as many as keep the scores of a layer and the logits, in float64 with
-// a copy or two, near 256 MB. A sequence's loss does not depend on it.
+// The scores of one layer and the logits, in float64 and with up to two copies, take about 256 MB
+// with this number of sequences. The loss of a sequence does not depend on it.
 std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info) {
   constexpr double kBytes = 256e6, kMost = 64;
   const auto T = double(info.context);

@@ -12,17 +12,19 @@ using namespace autograd;
 
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generator& g) {
   check<ValueError>(o.temperature > 0 && std::isfinite(o.temperature), "temperature",
-                    "needs above 0, got ", o.temperature, "; greedy takes the most likely");
+                    "needs a number above 0, got ", o.temperature,
+                    "; for the most likely token use greedy");
   check<ValueError>(o.top_k >= 0, "top-k", "needs >= 0, got ", o.top_k);
-  check<ValueError>(o.top_p > 0 && o.top_p <= 1, "top-p", "needs above 0 to 1, got ", o.top_p);
+  check<ValueError>(o.top_p > 0 && o.top_p <= 1, "top-p",
+                    "needs a number above 0 and at most 1, got ", o.top_p);
   std::vector<double> p = to(logits.detach(), float64).to_vector<double>();
   for (std::size_t i = 0; i < p.size(); ++i)
     check<NumericError>(std::isfinite(p[i]), "generate", "the logit of token ", i, " is ", p[i],
-                        "; the training that made these weights has diverged");
+                        "; the training of these weights has diverged");
   const auto highest = std::max_element(p.begin(), p.end());
   check<ValueError>(highest != p.end(), "generate", "needs logits of at least one class");
   if (o.greedy) return highest - p.begin();
-  // The largest first becomes 0: no temperature, however small, makes infinities of the rest.
+  // The largest logit is subtracted first, so that exp cannot overflow at any temperature.
   const double largest = *highest;
   double sum = 0;
   for (double& x : p) sum += x = std::exp((x - largest) / o.temperature);
@@ -54,7 +56,7 @@ GeneratedToken with_probabilities(std::int64_t id, const Tensor& logits) {
   return token;
 }
 
-// The texts so far, all of one length, and what is cached of them.
+// The texts so far, all of the same length, with their cached keys and values.
 class Texts {
  public:
   Texts(const Transformer& model, const std::vector<std::int64_t>& prompt, std::int64_t count,
@@ -62,12 +64,13 @@ class Texts {
       : model_(model),
         past_(past),
         texts_(std::size_t(count), prompt),
-        // Few tokens beyond the context: an eighth makes moving them a small part of the reading.
+        // With spare room for context / 8 tokens, the cache is moved rarely, and the moves take
+        // little time compared with reading it.
         cache_(model.cache(count, past == Past::kSlide ? model.options.context / 8 : 0)) {}
 
   std::vector<std::int64_t>& operator[](std::size_t i) { return texts_[i]; }
 
-  /// Logits [count, classes] of the next tokens.
+  /// Returns the logits of the next tokens, of shape [count, classes].
   Tensor logits() {
     const std::int64_t context = model_.options.context, total = std::ssize(texts_[0]);
     if (past_ == Past::kRecompute && total > context)
@@ -110,8 +113,8 @@ void generate_samples(const Transformer& model, const std::vector<std::int64_t>&
   check<ValueError>(!streams.empty(), "generate", "needs at least one stream of random numbers");
   check<ValueError>(options.past != Past::kSlide || are_relative(model.options.positions),
                     "generate",
-                    "a text slides past the context with positions rope, alibi or "
-                    "none; this model's are a table, of the context's rows: recompute");
+                    "past slide needs positions rope, alibi or none; this model has a table of "
+                    "positions with one row per token of the context; use past recompute");
   const NoGrad guard;
   Texts texts(model, ids, std::ssize(streams), options.past);
   std::vector<bool> ended(streams.size());
@@ -119,7 +122,7 @@ void generate_samples(const Transformer& model, const std::vector<std::int64_t>&
        ++i) {
     const Tensor logits = texts.logits();
     for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (ended[s]) {  // its row runs on, unread
+      if (ended[s]) {  // the batch keeps its size, and the tokens of this row are not used
         texts[s].push_back(texts[s].back());
         continue;
       }

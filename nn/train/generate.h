@@ -1,4 +1,4 @@
-// Sampling from a trained model.
+// Sampling of tokens from a trained model.
 #pragma once
 
 #include <functional>
@@ -10,65 +10,73 @@
 
 namespace heed::nn {
 
+/// How the next token is chosen.
 struct SampleOptions {
-  double temperature = 1;  ///< > 0: logits are divided by it
-  std::int64_t top_k = 0;  ///< keep the k most likely tokens; 0: all
-  double top_p = 1;        ///< keep the fewest most likely tokens of at least this probability
-  bool greedy = false;     ///< always the most likely; draws nothing
+  double temperature = 1;  ///< positive number by which the logits are divided
+  std::int64_t top_k = 0;  ///< sample only from the k most likely tokens; 0: from all
+  /// Sample only from the smallest set of most likely tokens whose probabilities sum to at least
+  /// this; above 0 to 1.
+  double top_p = 1;
+  bool greedy = false;  ///< choose the most likely token; no random numbers are drawn
 };
 
-/// How to continue beyond the model's context. Up to there a pass runs only the new token, on
-/// cached keys and values (the prompt in one pass).
+/// How to continue a text that is longer than the context length. A shorter text needs one forward
+/// pass for the prompt, and then one pass per new token, which reads cached keys and values.
 enum class Past {
-  /// A pass over the last `context` tokens as positions 0, 1, ...: what is cached of them rests,
-  /// from the second layer on, on tokens that have left.
+  /// Each new token takes a forward pass over the last `context` tokens, at positions 0, 1, ...
+  /// Cached keys and values cannot be used: from the second layer on they depend on tokens
+  /// before these.
   kRecompute,
-  /// One token a pass, as before: the oldest cached token is dropped, the others stay as they are.
-  /// The logits are those of one pass over the whole text in which each token sees the last
-  /// `context`
-  /// ones (KeepMask::sliding_window). Above the first layer cached values have seen tokens that
-  /// were
-  /// dropped, so up to layers x context tokens reach the last one. Positions must be relative
-  /// (are_relative), because they grow without end.
+  /// Each new token takes a forward pass of one token. The oldest cached token is dropped, and the
+  /// cache is not changed otherwise. The logits equal those of one pass over the whole text in
+  /// which each token attends to the last `context` tokens (KeepMask::sliding_window). Above the
+  /// first layer, cached values depend on tokens that were dropped, so that up to layers x context
+  /// tokens influence the last one. The positions must be relative (are_relative), because they
+  /// grow without bound.
   kSlide,
 };
+/// Names of Past on the command line.
 template <>
 struct EnumNames<Past> {
   static constexpr std::pair<Past, const char*> kTable[] = {{Past::kRecompute, "recompute"},
                                                             {Past::kSlide, "slide"}};
 };
 
+/// Options of generate_samples().
 struct GenerateOptions {
-  SampleOptions sample = {};
-  Past past = Past::kRecompute;
-  bool probabilities = false;  ///< fills in those of GeneratedToken
+  SampleOptions sample = {};     ///< how each token is chosen
+  Past past = Past::kRecompute;  ///< how to continue beyond the context length
+  bool probabilities = false;    ///< whether to compute the probabilities of GeneratedToken
 };
 
-/// A token that was generated, and how likely the model held it: the softmax of its logits, before
-/// temperature, top-k and top-p.
+/// A generated token and its probability: the softmax of the logits, before temperature, top-k and
+/// top-p.
 struct GeneratedToken {
-  std::int64_t id = 0;
-  double probability = 1;
-  std::int64_t runner_up = 0;  ///< the most likely other token; `id` if there is only one
-  double runner_up_probability = 0;
+  std::int64_t id = 0;               ///< id of the token
+  double probability = 1;            ///< its probability, 0 to 1
+  std::int64_t runner_up = 0;        ///< most likely other token; `id` if there is only one token
+  double runner_up_probability = 0;  ///< probability of `runner_up`, 0 to 1
 };
 
-/// Draws a token from logits [classes]. ValueError on an option out of range, NumericError naming
-/// the first logit that is not finite.
+/// Draws a token from logits of shape [classes]. Throws ValueError if an option is out of range,
+/// and NumericError with the first logit that is not finite.
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
 
-/// Returns the random stream of sample 0, 1, ... of a seed; that of sample 0 is Generator(seed).
+/// Returns the random stream of sample 0, 1, ... for a seed. The stream of sample 0 is
+/// Generator(seed).
 Generator sample_stream(std::int64_t seed, std::int64_t sample);
 
-/// Extends `ids` once for each stream, all in one batch, by up to n tokens each; a sample's tokens
-/// are what they are without the others. emit(sample, token) after each; returning false ends that
-/// sample. ValueError if ids or streams are empty, or if the model's positions cannot slide;
-/// errors as sample_token(), NumericError of a logit that is not finite among them.
+/// Extends `ids` by up to n tokens, once for each of `streams`, all samples in one batch. The
+/// tokens of a sample do not depend on the other samples. Calls emit(sample, token) after each
+/// token; if it returns false, that sample ends. Throws ValueError if `ids` or `streams` are empty,
+/// if the model's positions do not allow Past::kSlide, or if an option is out of range. Throws
+/// NumericError if a logit is not finite.
 void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
                       std::int64_t n, const GenerateOptions& options, std::span<Generator> streams,
                       const std::function<bool(std::int64_t, const GeneratedToken&)>& emit);
 
-/// One sample, with probabilities, recomputing what is past the context. Errors likewise.
+/// Generates one sample, with probabilities and Past::kRecompute. Throws the errors of
+/// generate_samples().
 void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
               const SampleOptions& options, Generator& g,
               const std::function<bool(const GeneratedToken&)>& emit);

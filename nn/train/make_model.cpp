@@ -1,4 +1,4 @@
-// The model of a run, drawn as its configuration says.
+// Creation of the model of a run, with initial weights drawn as its configuration states.
 #include <array>
 #include <cmath>
 
@@ -11,16 +11,19 @@ using namespace autograd;
 
 namespace {
 
-// Place of a matrix in the model.
+// Place of a matrix in the model: a projection inside a sublayer, a matrix that writes into the
+// residual stream, or the output layer.
 enum class Place { kInside, kIntoStream, kReadout };
 
-// One matrix [out, in] of a linear layer, its bias apart.
+// Draws the matrix of a linear layer, of shape [out, in], but not its bias.
 void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Generator& g) {
   const double in = double(w.size(1));
   switch (how) {
     case Init::kFanIn:
       return init::uniform(w, -1 / std::sqrt(in), 1 / std::sqrt(in), g);
-    case Init::kTorch:  // of MultiheadAttention's projections alone: the model is built so
+    case Init::kTorch:
+      // Called only for q-init, k-init, v-init and o-init: with `init` torch, the layers'
+      // constructors have drawn all other weights this way.
       return place == Place::kIntoStream ? init::linear(w, {}, g) : init::xavier_uniform(w, g);
     case Init::kGPT2:
       return init::normal(
@@ -41,12 +44,12 @@ void draw_matrix(const Tensor& w, Init how, Place place, const RunConfig& c, Gen
   }
 }
 
-// Standard deviation of tok and pos. 0.5 against sqrt(0.5), over seeds 1 to 8 of induction: final
-// loss 1.0512 against 1.0515, accuracy 0.99988 against 0.99986, 99 % at step 140 against 148 on
-// average.
+// Returns the standard deviation of the token and position embeddings. The value 0.5 was compared
+// with sqrt(0.5) over seeds 1 to 8 of induction: the mean final loss is 1.0512 against 1.0515, the
+// accuracy 0.99988 against 0.99986, and 99 % accuracy is reached at step 140 against 148.
 double embedding_std(Init how) { return how == Init::kNormal ? 0.02 : how == Init::kMuP ? 1 : 0.5; }
 
-// q, k, v and o of a block, as matrices to be written.
+// Returns the matrices of q, k, v and o of a block. They are views of the parameters, to write to.
 std::array<Tensor, 4> projections(const Block& block) {
   const AttentionWeights& w = block.attn.weights;
   const MultiHeadAttention::Options& o = block.attn.options;
@@ -67,13 +70,15 @@ void draw_block(const Block& block, const RunConfig& c, Generator& g) {
   if (block.mlp->gate) draw_matrix(block.mlp->gate->weight, c.init, Place::kInside, c, g);
 }
 
-// Embeddings, blocks and head, as visit() names them. Vectors stay as layers make them: norms 1,
-// biases 0 (fan-in: PyTorch's). mup (Yang et al. 2022, table 3): an embedding's entries are of
-// size 1, a matrix's 1/sqrt(in), the output layer's 1/in, so that at any width a step moves
-// activations and logits alike. Initial values are all that it sets: Adam's learning rate stays one
-// number for all, and attention's scale is `scale`, 1/d-head there.
+// Draws embeddings, blocks and head in the order of visit(). Vectors keep the values that the
+// layers' constructors set: gains of norms are 1; biases are 0, or PyTorch's for fan-in.
+//
+// mup (Yang et al. 2022, table 3): the elements of an embedding have size 1, those of a matrix
+// 1/sqrt(in), and those of the output layer 1/in, so that a step changes activations and logits by
+// the same amount at any width. Only the initial values are set here. Adam's learning rate is one
+// number for all parameters, and attention's scale is set by `scale`; mup needs 1/d-head.
 void draw_all(const Transformer& model, const RunConfig& c, Generator& g) {
-  if (c.init == Init::kTorch) return;  // built so, from g
+  if (c.init == Init::kTorch) return;  // the constructors have drawn the weights from g
   if (c.init == Init::kGPT2) return init::gpt2(parameters(model), c.model.layers, g);
   init::normal(model.tok.weight, 0, embedding_std(c.init), g);
   if (model.pos) init::normal(model.pos->weight, 0, embedding_std(c.init), g);
@@ -90,15 +95,18 @@ Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t clas
   using enum AttentionForm;
   check<ValueError>(!c.model.tied || vocab == classes, "`tied`", "the model reads ", vocab,
                     " tokens and predicts ", classes,
-                    " (not what starts or parts a sequence), so its output layer is no embedding; "
-                    "leave out `tied`");
+                    " (without those that begin or separate sequences), so that the output layer "
+                    "and the embedding have different shapes; leave out `tied`");
   check_model_memory(c, vocab, classes);
   Transformer::Options options = c.model;
   options.vocab = vocab, options.classes = classes;
-  // Drawn as matrices, then stored as asked for: the form does not change the model.
+  // The weights are drawn as matrices and then converted to the requested form, so that the form
+  // does not change the model.
   AttentionForm& form = options.attention.form;
   form = form == kPackedHeads ? kPackedQKV : form == kPerHead ? kSeparate : form;
-  Generator replaced;  // all inits but torch's draw every matrix anew: once, in order, from g
+  // For every init but torch, draw_all() replaces the matrices that the constructor drew. `g` must
+  // be used only once and in order, so that the constructor gets another generator.
+  Generator replaced;
   Transformer model(options, c.init == Init::kTorch ? g : replaced);
   draw_all(model, c, g);
   const std::optional<Init> chosen[] = {c.q_init, c.k_init, c.v_init, c.o_init};

@@ -1,4 +1,4 @@
-// The history of a run: a row per step or evaluation. nn/run/metrics_file.h writes it as CSV.
+// History of a run: one row per step or evaluation. nn/run/metrics_file.h writes it as CSV.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,32 @@ namespace heed::nn {
 
 struct MetricsRow;
 
-/// A column after the step.
+/// A column of metrics.csv after the column of steps.
 struct MetricsColumn {
-  const char* name;
-  double MetricsRow::*value;
+  const char* name;           ///< heading in the file
+  double MetricsRow::*value;  ///< member of MetricsRow that it contains
 };
 
-/// NaN stands for "none": a row of an evaluation alone has no loss, most steps have no evaluation.
+/// Values of one step, of the evaluation after it, or of both. NaN marks a missing value:
+/// a row with only an evaluation has no loss, and most steps have no evaluation.
 struct MetricsRow {
-  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  ///< missing value
 
+  /// Creates the row of a step, without values.
   explicit MetricsRow(std::int64_t step_of_row) : step(step_of_row) {}
 
-  std::int64_t step = 0;
-  /// Of the step: loss of its batch, learning rate, norms of the gradient before and after
-  /// clipping.
-  double loss = kNone, lr = kNone, grad_norm = kNone, clipped_norm = kNone;
-  /// Of the evaluation after the step.
-  double eval_loss = kNone, eval_optimal = kNone, eval_accuracy = kNone;
+  std::int64_t step = 0;         ///< steps done
+  double loss = kNone;           ///< loss of the step's batch, nats per target
+  double lr = kNone;             ///< learning rate of the step
+  double grad_norm = kNone;      ///< global norm of the gradient before clipping
+  double clipped_norm = kNone;   ///< global norm of the gradient after clipping
+  double eval_loss = kNone;      ///< loss of the evaluation after the step, nats per target
+  double eval_optimal = kNone;   ///< optimal loss of that evaluation
+  double eval_accuracy = kNone;  ///< accuracy of that evaluation, 0 to 1
 };
 
-/// The columns in the order of the files. A new column goes to the end: a file of a run that began
-/// before it then reads as one without it.
+/// The columns in the order of the files. Append a new column at the end: files of runs that began
+/// earlier are then read as files without this column.
 inline constexpr MetricsColumn kMetricsColumns[] = {{"loss", &MetricsRow::loss},
                                                     {"lr", &MetricsRow::lr},
                                                     {"grad_norm", &MetricsRow::grad_norm},

@@ -1,4 +1,4 @@
-// The recipes that heed train TASK and --preset NAME start from.
+// Recipes that heed train TASK and --preset NAME start from.
 #include <vector>
 
 #include "nn/io/nearest.h"
@@ -10,7 +10,8 @@ using namespace autograd;
 
 namespace {
 
-// A pre-norm GPT with learned positions and biases, as the speed presets of nn/train/README.md.
+// Returns a pre-norm GPT with learned positions and biases. The presets for measuring speed
+// (nn/train/README.md) are of this kind.
 RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std::int64_t context,
               std::int64_t batch) {
   RunConfig c;
@@ -25,14 +26,16 @@ RunConfig gpt(std::int64_t layers, std::int64_t heads, std::int64_t d_model, std
   return c;
 }
 
-// nanoGPT's CPU recipe for tiny shakespeare (its README; tied head, no biases, beta2 0.99).
+// Returns nanoGPT's CPU recipe for tiny shakespeare, as in its README: tied head, no biases,
+// beta2 0.99.
 RunConfig shakespeare_cpu() {
   RunConfig c = gpt(4, 4, 128, 64, 12);
   c.model.attention.bias = c.model.norm_bias = false, c.model.tied = true, c.beta2 = 0.99;
   return c;
 }
 
-// Karpathy's makemore, its transformer for names.txt: PyTorch's own init, no schedule, no clipping.
+// Returns the recipe of the transformer in Karpathy's makemore for names.txt: PyTorch's default
+// initial weights, no schedule, no clipping.
 RunConfig names() {
   RunConfig c;
   c.task = "lines";
@@ -63,7 +66,9 @@ RunConfig urn() {
 RunConfig recall() {
   RunConfig c;
   c.task = "recall";
-  c.model.attention.heads = 4;  // with two, some seeds stay on the plateau of values unbound
+  // With two heads, some seeds stay on a plateau, where the model predicts a value of the sequence
+  // but not the one that belongs to the key.
+  c.model.attention.heads = 4;
   c.batch = 64, c.steps = 500;
   return c;
 }
@@ -76,7 +81,8 @@ RunConfig markov() {
   return c;
 }
 
-// Small weights and a small rate, so that the plateau at the unigram rule is to be seen.
+// Returns markov with small weights and a small learning rate, which make the plateau at the
+// unigram rule visible.
 RunConfig markov_phases() {
   RunConfig c = markov();
   c.task_parameters = {{"symbols", "3"}};
@@ -93,9 +99,10 @@ RunConfig dyck() {
   return c;
 }
 
-// The setting of Nanda et al. 2023: one layer, all training sums in each step, weight decay.
-// Smaller and with norms, so that it takes a minute: the table by heart at step 150, the rest at
-// 1400 to 2050. With more weight decay (1: at 850) some seeds never rest on the plateau.
+// Returns a small version of the setting of Nanda et al. 2023: one layer, all training sums in each
+// step, and weight decay. It is smaller and has norms, so that it takes a minute. The model has
+// memorized the training sums at step 150, and generalizes at step 1400 to 2050. With a weight
+// decay of 1 it generalizes at step 850, but some seeds then have no plateau in between.
 RunConfig modadd() {
   RunConfig c;
   c.task = "modadd";
@@ -132,7 +139,7 @@ RunConfig copy() {
   return c;
 }
 
-// minGPT's gpt-nano without dropout, which these small tasks do not need.
+// Returns minGPT's gpt-nano. Dropout is left out, because these small tasks do not need it.
 RunConfig gpt_nano(const char* task, std::int64_t context) {
   RunConfig c = gpt(3, 3, 48, context, 64);
   c.task = task;
@@ -141,7 +148,8 @@ RunConfig gpt_nano(const char* task, std::int64_t context) {
   return c;
 }
 
-// The model that learns induction; small weights and rates, so that it ends near guessing.
+// Returns the model that learns induction, for random tokens. Small weights and learning rates keep
+// its final loss close to that of guessing.
 RunConfig random_tokens() {
   RunConfig c;
   c.task = "random";

@@ -1,4 +1,4 @@
-// Progress callback.
+// Callback that reports the progress of long work.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace heed::nn {
 
-/// Progress callback of long work, called between its parts. It may throw to cancel the work.
+/// Progress callback: receives the units done and the total. It may throw to cancel the work.
 using ProgressCallback = std::function<void(std::int64_t done, std::int64_t total)>;
 
 }  // namespace heed::nn

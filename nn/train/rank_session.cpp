@@ -18,8 +18,8 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::size_t kLine = 64;  // the gradients begin at a multiple of so many bytes
-constexpr std::int64_t kAtOnce = 1 << 16;
+constexpr std::size_t kLine = 64;         // alignment in bytes of the gradients in the buffers
+constexpr std::int64_t kGrain = 1 << 16;  // numbers that a thread adds at a time
 constexpr std::uint64_t kNoStep = kLeft | kNotFinite;
 
 struct Header {
@@ -29,7 +29,8 @@ struct Header {
 
 std::size_t bytes_in(const Tensor& x) { return std::size_t(x.numel() * element_size(x.dtype())); }
 
-// One number with each rank: what combine(other's) makes of it goes into the next round.
+// Exchanges `number` with one other rank in each of log2 N rounds, so that it reaches every rank.
+// In each round, combine(received) may change `number` before it is sent again.
 template <class F>
 void each_round(RankTransport& ranks, std::uint64_t& number, F combine) {
   for (int bit = 1; bit < ranks.size; bit *= 2) {
@@ -48,13 +49,11 @@ RankSession::RankSession(RankTransport& transport) : transport_(transport) {
 }
 
 void RankSession::check_size(int ranks, std::int64_t accumulate) {
-  const std::string parts = accumulate == 0   ? "parts"
-                            : accumulate == 1 ? "1 part"
-                                              : std::to_string(accumulate) + " parts";
+  const std::string shards = accumulate == 0 ? "the shards of a batch" : std::to_string(accumulate);
   check<ValueError>(
       std::has_single_bit(unsigned(ranks)) && (accumulate == 0 || ranks <= accumulate),
-      "accumulate", ranks, " processes cannot share the ", parts,
-      " of a batch; needs a power of two of them, at most one per part");
+      "accumulate", shards, " cannot be divided among ", ranks,
+      " processes; the number of processes must be a power of two of at most accumulate");
 }
 
 std::uint64_t RankSession::sync_status(std::uint64_t mine) {
@@ -74,18 +73,17 @@ bool RankSession::all_equal(std::string_view text) {
 
 void RankSession::join_equal(Trainer& t, const std::string& build) {
   const std::string target = simd_target_text(t.config());
-  ended_ = true;  // unless all are equal
+  ended_ = true;  // for the errors below
   check<RanksDiffer>(all_equal(build + compiler_text() + target), "simd",
-                     "the processes run on other instructions than each other, or are other builds "
-                     "of heed; rank ",
+                     "the processes have different SIMD targets or different builds of heed; rank ",
                      rank(), " has ", build, " on ", target,
                      "; choose a target that all machines have, such as avx2");
   std::string run = to_toml(t.config()) + std::to_string(hash_of(t.snapshot()));
   for (const auto& [key, value] : t.task->info().data) run += "\n" + key + " " + value;
   check<RanksDiffer>(all_equal(run), "run",
-                     "the processes have other runs than each other: other texts, or other "
-                     "directories under one name; a text and a run that is resumed must lie in a "
-                     "directory that all machines share");
+                     "the processes have different runs: a text or a run directory has different "
+                     "contents under the same name; put texts and resumed runs into a directory "
+                     "that all machines share");
   ended_ = false;
   t.join(*this);
 }
@@ -115,7 +113,7 @@ std::uint64_t RankSession::run_as_worker(const std::function<Trainer()>& make,
       while (t.steps_done < t.config().steps && status_ == kReady) t.step();
       status = status_;
     }
-  } catch (const NumericError&) {  // the root has it, too
+  } catch (const NumericError&) {  // the root rank throws the same error and reports it
     status = kNotFinite;
   } catch (const RanksDiffer&) {
     status = kDiffers;
@@ -126,8 +124,8 @@ std::uint64_t RankSession::run_as_worker(const std::function<Trainer()>& make,
 
 void RankSession::join(const std::vector<NamedTensor>& parameters) {
   parameters_ = parameters;
-  numbers_ = (sizeof(Header) + parameters_.size() + kLine - 1) / kLine * kLine;
-  std::size_t bytes = numbers_;
+  gradients_begin_ = (sizeof(Header) + parameters_.size() + kLine - 1) / kLine * kLine;
+  std::size_t bytes = gradients_begin_;
   for (const NamedTensor& p : parameters_) {
     check<DTypeError>(p.tensor.dtype() == parameters_[0].tensor.dtype(), "ranks",
                       "needs parameters of one dtype");
@@ -137,7 +135,7 @@ void RankSession::join(const std::vector<NamedTensor>& parameters) {
 }
 
 void RankSession::pack(const ShardGradients& sum) {
-  std::size_t at = numbers_;
+  std::size_t at = gradients_begin_;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& gradient = sum.gradients[i];
     mine_[sizeof(Header) + i] = std::byte(gradient.defined());
@@ -151,7 +149,7 @@ void RankSession::pack(const ShardGradients& sum) {
 }
 
 void RankSession::unpack(ShardGradients& sum) const {
-  std::size_t at = numbers_;
+  std::size_t at = gradients_begin_;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i].tensor;
     if (sum.gradients[i].defined()) {
@@ -176,17 +174,17 @@ std::uint64_t RankSession::sum_gradients(ShardGradients& sum, std::uint64_t stat
     header.status |= other.status;
     if (header.status & kNoStep) continue;
     const auto which = [&](const std::vector<std::byte>& x) {
-      return std::span(x).subspan(sizeof header, numbers_ - sizeof header);
+      return std::span(x).subspan(sizeof header, gradients_begin_ - sizeof header);
     };
     check<ValueError>(std::ranges::equal(which(mine_), which(theirs_)), "ranks",
-                      "other parameters have gradients at rank ", transport_.rank ^ bit);
-    // a + b has the bits of b + a, so both of a pair get those of the tree.
+                      "gradients exist for different parameters on rank ", transport_.rank ^ bit);
+    // a + b and b + a have the same bits, so that both ranks of a pair get the tree's sum.
     header.loss += other.loss;
     dispatch_floating(parameters_[0].tensor.dtype(), "ranks", [&]<class T> {
-      auto* to = reinterpret_cast<T*>(mine_.data() + numbers_);
-      const auto* from = reinterpret_cast<const T*>(theirs_.data() + numbers_);
-      const auto n = std::int64_t((mine_.size() - numbers_) / sizeof(T));
-      parallel_for(n, kAtOnce, [&](std::int64_t begin, std::int64_t end) {
+      auto* to = reinterpret_cast<T*>(mine_.data() + gradients_begin_);
+      const auto* from = reinterpret_cast<const T*>(theirs_.data() + gradients_begin_);
+      const auto n = std::int64_t((mine_.size() - gradients_begin_) / sizeof(T));
+      parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
         kernels::add_into(to + begin, from + begin, end - begin);
       });
     });

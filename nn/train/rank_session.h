@@ -1,9 +1,10 @@
-// Several processes, the ranks, that train one run together. Rank 0 is the root, the others are
-// workers.
+// Training of one run by several processes, called ranks. Rank 0 is the root rank; all other ranks
+// are worker ranks.
 //
-// Rank r of N has the shards rK/N to (r+1)K/N - 1 of the K of nn/train/shards.h: a subtree of their
-// sum. Ranks r and r xor 2^j swap their sums for j = 0, 1, ... and add. This is the same tree, so
-// the result has the bits of one process.
+// Rank r of N computes the shards rK/N to (r+1)K/N - 1 of the K shards of a batch (see
+// nn/train/shards.h). These shards are a subtree of the tree that sums all of them. For j = 0, 1,
+// ..., ranks r and r xor 2^j exchange their sums and add them. The additions are those of the same
+// tree, so that the result has the bits of one process.
 #pragma once
 
 #include <cstddef>
@@ -20,69 +21,80 @@ namespace heed::nn {
 
 class Trainer;
 
-/// How a process reaches the others: MPI in the program, threads in the tests.
+/// Communication between the ranks. The program uses MPI, the tests use threads.
 struct RankTransport {
   virtual ~RankTransport() = default;
-  int rank = 0, size = 1;
-  /// Sends `mine` to rank `peer` and waits for as many bytes from it, which makes the same call.
+  int rank = 0;  ///< number of this rank, from 0
+  int size = 1;  ///< number of ranks
+  /// Sends `mine` to rank `peer` and waits until `theirs` is filled with the bytes that `peer`
+  /// sends. `peer` must make the matching call with the same number of bytes.
   virtual void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) = 0;
-  /// Returns whether this process was asked to stop (Ctrl-C, SIGTERM).
+  /// Returns whether this process received a request to stop (Ctrl-C, SIGTERM).
   virtual bool stop_requested() const { return false; }
 };
 
-/// Bits that ranks exchange, or-ed.
+/// Status bits of a rank. Ranks exchange them and combine them by bitwise or.
 enum RankStatus : std::uint64_t {
-  kReady = 0,
-  kStop = 1,       ///< a rank was asked to stop: the step is the last
-  kLeft = 2,       ///< the root takes no more steps: this one is not taken
-  kNotFinite = 4,  ///< the shards of a rank are not finite: the step is not taken
-  kDiffers = 8,    ///< the ranks have other builds or other runs than each other
+  kReady = 0,      ///< the rank takes the step
+  kStop = 1,       ///< a rank received a request to stop; this step is the last one
+  kLeft = 2,       ///< the root rank takes no more steps; this step is not taken
+  kNotFinite = 4,  ///< a shard of a rank is not finite; this step is not taken
+  kDiffers = 8,    ///< the ranks run different builds or different runs
 };
 
-/// The ranks have other builds or other runs than each other. Every rank throws it.
+/// Error that every rank throws if the ranks run different builds or different runs.
 struct RanksDiffer : autograd::ValueError {
   using autograd::ValueError::ValueError;
 };
 
-/// The protocol of one process:
-///   root:    run_as_root(trainer), then trainer.step() as often as it likes, then leave()
-///   workers: run_as_worker(make), which makes the same trainer and takes the same steps
-/// All functions but the first three exchange messages: each rank must make the same calls.
+/// One process's side of a training run that several ranks share:
+///   - The root rank calls run_as_root(trainer), then trainer.step() any number of times, and then
+///     leave().
+///   - Each worker rank calls run_as_worker(make), which creates the same trainer and takes the
+///     same steps.
+///
+/// sync_status(), all_equal(), run_as_root(), leave(), run_as_worker() and sum_gradients() exchange
+/// messages, so that all ranks must call them in the same order.
 class RankSession {
  public:
-  /// ValueError unless the ranks are a power of two. `transport` outlives this.
+  /// Creates a session on `transport`, which must outlive it. Throws ValueError unless the number
+  /// of ranks is a power of two.
   explicit RankSession(RankTransport& transport);
-  /// ValueError unless `ranks` processes can share the parts of a batch: a power of two up to
-  /// `accumulate` (0: not known yet).
+  /// Throws ValueError unless `ranks` is a power of two of at most `accumulate`, the number of
+  /// shards of a batch. 0 means that `accumulate` is not known yet.
   static void check_size(int ranks, std::int64_t accumulate = 0);
+  /// Returns the number of this rank, from 0.
   int rank() const { return transport_.rank; }
+  /// Returns the number of ranks.
   int size() const { return transport_.size; }
-  /// Returns whether any rank was asked to stop up to the last step.
+  /// Returns whether any rank had received a request to stop when the last step was taken.
   bool stop_requested() const { return (status_ & kStop) != 0; }
-  /// Returns whether no rank waits for another any more, so that each may exit on its own.
+  /// Returns whether the session has ended. After that, no rank waits for another one, and each
+  /// may exit independently.
   bool ended() const { return ended_; }
 
-  /// Returns the statuses of all ranks or-ed, to every rank.
+  /// Returns the bitwise or of the statuses of all ranks, on every rank.
   std::uint64_t sync_status(std::uint64_t mine);
   /// Returns whether all ranks called it with the same text.
   bool all_equal(std::string_view text);
 
-  /// Starts the workers, which now make or resume the run of `trainer`, and joins it: its steps are
-  /// those of all ranks. `build` names the program. RanksDiffer.
+  /// Starts the worker ranks, which then create or resume the run of `trainer`. From then on each
+  /// trainer.step() is a step of all ranks. `build` identifies the program. Throws RanksDiffer.
   void run_as_root(Trainer& trainer, const std::string& build);
-  /// Ends the workers, if they wait for a step or to be started.
+  /// Ends the worker ranks if they wait for the start or for a step.
   void leave();
-  /// Waits for the root, makes the run, and takes its steps to the end. Returns what ended it:
-  /// kReady (all steps taken), kLeft, kStop, kNotFinite or kDiffers. Errors of `make`.
+  /// Waits for the root rank, creates the run with `make`, and takes its steps to the end. Returns
+  /// the reason for the end: kReady (all steps were taken), kLeft, kStop, kNotFinite or kDiffers.
+  /// Throws the errors of `make`.
   std::uint64_t run_as_worker(const std::function<Trainer()>& make, const std::string& build);
 
-  /// For Trainer: the parameters whose gradients sum_gradients() sums.
+  /// Sets the parameters whose gradients sum_gradients() sums. Only Trainer calls it.
   void join(const std::vector<NamedTensor>& parameters);
-  /// For Trainer: turns the sum of this rank's shards into that of all, in log2 N rounds. Returns
-  /// the statuses or-ed, kStop of those that were asked to included; after kLeft and kNotFinite
-  /// there is no sum.
+  /// Replaces the sum over this rank's shards by the sum over the shards of all ranks, in log2 N
+  /// rounds. Returns the bitwise or of all statuses; it contains kStop if a rank received a request
+  /// to stop. After kLeft or kNotFinite, `sum` is unchanged. Only Trainer calls it.
   std::uint64_t sum_gradients(ShardGradients& sum, std::uint64_t status);
-  /// For Trainer: all ranks have met the same error in a step, and take no more.
+  /// Ends the session, because all ranks threw the same error in a step. Only Trainer calls it.
   void end() { ended_ = true; }
 
  private:
@@ -91,12 +103,14 @@ class RankSession {
   void unpack(ShardGradients& sum) const;
 
   RankTransport& transport_;
-  Trainer* trainer_ = nullptr;  // of the root
+  Trainer* trainer_ = nullptr;  // set on the root rank only
   bool ended_ = false;
   std::uint64_t status_ = kReady;  // after the last step
   std::vector<NamedTensor> parameters_;
-  std::size_t numbers_ = 0;               // where the gradients begin in the buffers
-  std::vector<std::byte> mine_, theirs_;  // status, loss, which gradients exist; the gradients
+  std::size_t gradients_begin_ = 0;  // byte offset of the gradients in the buffers
+  // Buffers to send and to receive: status, loss, one byte per parameter that states whether it has
+  // a gradient, and then the gradients.
+  std::vector<std::byte> mine_, theirs_;
 };
 
 }  // namespace heed::nn

@@ -1,5 +1,6 @@
-// A step's batch in parts: gradients of each part, added up in an order that does not depend on who
-// computes which. The parts could run one after the other (--accumulate) or elsewhere.
+// Gradients of a batch that is split into shards. The order in which they are summed does not
+// depend on the process that computes each shard: one process may compute all of them one after
+// the other (--accumulate), or several processes may share them.
 #pragma once
 
 #include <functional>
@@ -10,23 +11,27 @@
 
 namespace heed::nn {
 
-/// Loss and gradients of one shard, as parts of the step's.
+/// Contribution of one shard, or of several, to the loss and the gradients of a batch.
 struct ShardGradients {
-  double loss = 0;                ///< its share of the batch's mean loss, nats
-  std::vector<Tensor> gradients;  ///< in parameters()' order; undefined where none arrived
+  double loss = 0;  ///< share of the batch's mean loss, nats
+  /// Gradients in the order of parameters(). Undefined for a parameter that no gradient reached.
+  std::vector<Tensor> gradients;
 };
 
-/// Forward and backward of shard `shard` of `shards`: that many equal parts of the batch's rows.
-/// The loss is weighted by the targets of the whole batch, so that all shards' sum is the step's.
-/// Each gradient starts from zero and stays in .grad, too. `probe`: null, or that of the pass.
-/// ValueError unless `shards` divides the batch.
+/// Computes forward and backward pass of shard `shard`, from 0, of `shards` equal parts of the
+/// batch's rows. The loss is divided by the number of targets in the whole batch, so that the sum
+/// over all shards is the loss of the step. Each gradient starts from zero; it is returned and also
+/// stays in .grad. `probe` may be null; otherwise it observes the forward pass. Throws ValueError
+/// unless `shards` divides the number of rows.
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
                                std::int64_t shards, Generator& dropout, Probe* probe = nullptr);
 
-/// The stream that shard `shard` of step `step` draws its dropout from: a function of these alone.
+/// Returns the random stream for the dropout of shard `shard` in step `step`. It depends only on
+/// the three arguments.
 Generator shard_dropout(std::int64_t seed, std::int64_t step, std::int64_t shard);
 
-/// f(first) + ... + f(last - 1) as a balanced binary tree; at most log2 of them are kept at a time.
+/// Returns f(first) + ... + f(last - 1), summed as a balanced binary tree. At most about
+/// log2(last - first) partial sums exist at a time.
 ShardGradients sum_shards(std::int64_t first, std::int64_t last,
                           const std::function<ShardGradients(std::int64_t)>& f);
 

@@ -72,11 +72,12 @@ std::unique_ptr<Task> saved_task(const RunConfig& config,
     if (!learns_file(config)) throw;
     fail<IoError>(config.task, e.what(), "; if it was moved, ", advice);
   }
-  // Sequences of another text would mean other characters, or be training data.
+  // With another text, token ids could mean other characters, and sequences for evaluation could be
+  // part of the training data.
   for (const auto& [key, now] : task->info().data) {
     const auto then = data.find(key);
     check<IoError>(then != data.end(), origin, "has no '", key,
-                   "'; it was not written by heed train, or is damaged");
+                   "'; the file was not written by heed train, or it is damaged");
     check<IoError>(now == then->second, "text", "'", text_options(config).path,
                    "' is not the text of this run: ", key, " was ", then->second.substr(0, 80),
                    " (", origin, "), is ", now.substr(0, 80),

@@ -1,4 +1,4 @@
-// The state of a training run as a value: Trainer makes and restores it, RunFolder (nn/run) keeps
+// State of a training run as a value. Trainer creates and restores it; RunFolder (nn/run) stores
 // it on disk.
 #pragma once
 
@@ -16,43 +16,47 @@
 
 namespace heed::nn {
 
-/// Everything that decides the steps to come and the contents of a run's files.
+/// Everything that determines the remaining steps of a run and the contents of its files.
 struct Snapshot {
-  RunConfig config;
+  RunConfig config;       ///< configuration of the run
   std::int64_t step = 0;  ///< steps done
-  /// "model.NAME", "optimizer.NAME" and, once a run was evaluated, "best.NAME". Those of
-  /// Trainer::snapshot() share its memory: they are the trainer's until its next step.
+  /// Tensors named "model.NAME", "optimizer.NAME" and, after the first evaluation, "best.NAME".
+  /// Trainer::snapshot() returns tensors that share the trainer's memory, so that the next step
+  /// changes them.
   std::vector<NamedTensor> tensors = {};
-  std::vector<MetricsRow> history = {};  ///< a row per step or evaluation
-  std::optional<double> best_loss = {};  ///< lowest finite evaluation loss, and its step
-  std::int64_t best_step = 0;
-  std::string data_stream = {}, dropout_stream = {};  ///< Generator::state()
-  /// Identifies the training data, by name (TaskInfo::data).
-  std::map<std::string, std::string> data = {};
-  std::string origin = "the snapshot";  ///< what errors name: the file it was read from
+  std::vector<MetricsRow> history = {};  ///< one row per step or evaluation
+  std::optional<double> best_loss = {};  ///< lowest finite evaluation loss; none before the first
+  std::int64_t best_step = 0;            ///< step of `best_loss`
+  std::string data_stream = {};          ///< Generator::state() of the stream of batches
+  std::string dropout_stream = {};       ///< Generator::state() of the stream of dropout
+  std::map<std::string, std::string> data = {};  ///< identity of the data (TaskInfo::data)
+  std::string origin = "the snapshot";           ///< source named in errors, such as a file
 
-  /// The tensors whose names begin with `prefix`, without it.
+  /// Returns the tensors whose names begin with `prefix`, and removes `prefix` from the names.
   std::vector<NamedTensor> part(std::string_view prefix) const;
 };
 
-/// CRC-32C of rows, weights, moments and random streams; evaluations are left out.
+/// Returns the CRC-32C of the history of steps, the weights, the optimizer's state and the random
+/// streams. Evaluations are left out.
 std::uint32_t hash_of(const Snapshot& snapshot);
 
-/// The settings that a resumed run must share with the run that was saved, as text: config.toml
-/// without length, intervals, rules of an early end and the path of a text (whose contents are
-/// compared instead).
+/// Returns the settings that a resumed run must share with the saved run, as text: config.toml
+/// without the length, the intervals, the rules of an early end and the path of a text file. The
+/// contents of a text file are compared instead of its path.
 std::string recipe_text(RunConfig config);
-/// A setting that two recipes do not share, as lines of config.toml: "lr = 0.003".
+/// A setting whose values differ in two recipes, as lines of config.toml: "lr = 0.003".
 struct RecipeDifference {
-  std::string a, b;
+  std::string a;  ///< line of the first recipe
+  std::string b;  ///< line of the second recipe
 };
-/// The first setting whose values differ. Values are compared, not their spelling. `b_origin` is
-/// what errors name if `b` cannot be parsed. ValueError.
+/// Returns the first setting whose values differ, or nothing. Values are compared, not their
+/// spelling. Throws ValueError if `b` cannot be parsed; the error names `b_origin` as its source.
 std::optional<RecipeDifference> recipe_difference(const std::string& a, const std::string& b,
                                                   const std::string& b_origin);
 
-/// The task of a saved run: `own`, or the one that `config` names. IoError unless its data are
-/// those of `data`, which was read from `origin`, and for a text that is not at its path any more.
+/// Returns the task of a saved run: `own` if it is given, else the task that `config` names. Throws
+/// IoError if the task's data differ from `data`, which was read from `origin`, or if the file of
+/// a text is not at its path any more.
 std::unique_ptr<Task> saved_task(const RunConfig& config,
                                  const std::map<std::string, std::string>& data,
                                  const std::string& origin, std::unique_ptr<Task> own = nullptr);

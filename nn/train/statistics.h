@@ -1,4 +1,4 @@
-// Means and their standard errors; curves of several runs.
+// Means with standard errors, and mean curves over several runs.
 #pragma once
 
 #include <cmath>
@@ -8,30 +8,35 @@
 
 namespace heed::nn {
 
-/// `error` is the standard error of the mean, the standard deviation (n - 1) over sqrt(n): NaN for
-/// fewer than two values. The mean of no value is NaN.
+/// Mean of several values with its standard error.
 struct MeanError {
-  std::size_t n = 0;
-  double mean = NAN, error = NAN;
+  std::size_t n = 0;  ///< number of values
+  double mean = NAN;  ///< NaN without values
+  /// Standard error of the mean: the standard deviation (with n - 1) divided by sqrt(n). NaN for
+  /// fewer than two values.
+  double error = NAN;
 };
-/// Mean and standard error of all values; NaN if one of them is NaN.
+/// Returns mean and standard error of all values. They are NaN if one of the values is NaN.
 MeanError mean_error(const std::vector<double>& values);
-/// Mean and standard error of those that are finite.
+/// Returns mean and standard error of the finite values.
 MeanError finite_mean_error(std::vector<double> values);
 
 /// A quantity of one run at some of its steps.
 struct StepSeries {
-  std::vector<double> steps, values;
+  std::vector<double> steps;   ///< steps, increasing
+  std::vector<double> values;  ///< one value per step
 };
 
-/// The mean at every step that each of the series has.
+/// A quantity of several runs, averaged at each step.
 struct MeanSeries {
-  std::vector<double> steps;
-  std::vector<MeanError> values;
+  std::vector<double> steps;      ///< steps that every run has, increasing
+  std::vector<MeanError> values;  ///< mean over the runs, one per step
 };
+/// Returns the mean over all series at each step that every series has.
 MeanSeries mean_series(const std::vector<const StepSeries*>& series);
 
-/// The first step whose value is at most `target`, or at least where `rises`; NaN if there is none.
+/// Returns the first step whose value is at most `target`, or at least `target` if `rises`. Returns
+/// NaN if no step reaches it.
 double first_step(const StepSeries& series, double target, bool rises);
 
 }  // namespace heed::nn

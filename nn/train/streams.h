@@ -1,4 +1,4 @@
-// Independent streams of random numbers from the one seed of a run.
+// Independent streams of random numbers, derived from the seed of a run.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace heed::nn {
 
-/// splitmix64's finalizer (Steele et al. 2014): what neighbors become has nothing in common.
+/// Returns a hash of z. Consecutive inputs give unrelated outputs (splitmix64, Steele et al. 2014).
 inline std::uint64_t mix(std::uint64_t z) {
   z += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -15,7 +15,8 @@ inline std::uint64_t mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// The stream of this key; torch's generator takes 32 bits of seed.
+/// Returns the random stream of this key. Only 32 bits are used, because PyTorch's generator takes
+/// a seed of 32 bits.
 inline autograd::Generator stream_of(std::uint64_t key) {
   return autograd::Generator(mix(key) & 0xffffffffu);
 }

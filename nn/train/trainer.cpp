@@ -35,18 +35,18 @@ Generator stream(std::int64_t seed, Stream which) {
 
 bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
-// 0 stands for no limit.
+// Returns x, or infinity for 0, which means no limit.
 double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
 
-// A batch of more sequences than the task has becomes all of them (Task::sample), also in
-// config.toml and tokens/s.
+// Reduces the batch to the task's training set if it is larger. Task::sample would return only
+// that many sequences, and config.toml and tokens/s must state the true number.
 void fit_batch(RunConfig& config, const Task& task) {
   const std::int64_t all = task.training_size();
   if (config.batch <= all) return;
   config.batch = all;
   check<ValueError>(all % config.accumulate == 0, "accumulate", config.accumulate,
-                    " does not divide ", all, ", the training sequences of ", task.info().name,
-                    ", which are a batch here; lower accumulate");
+                    " does not divide ", all, ", the size of a batch of all training sequences of ",
+                    task.info().name, "; lower accumulate");
 }
 
 Transformer model_to_train(RunConfig& config, const Task& task) {
@@ -55,8 +55,9 @@ Transformer model_to_train(RunConfig& config, const Task& task) {
   return make_model(config, task);
 }
 
-// pass(probe) of a step, forward and backward. Where its invariants are looked at, the probe
-// records and NumericError says what is broken; else it is null.
+// Calls pass(probe), the forward and backward pass of a step, and returns its result. In a step
+// that config.check_invariants selects, the probe records, and NumericError is thrown if an
+// invariant is broken. In all other steps the probe is null.
 template <class F>
 auto with_invariants(const RunConfig& c, const Transformer& model, std::int64_t step, F pass) {
   if (c.check_invariants == 0 || step % c.check_invariants != 0)
@@ -66,7 +67,7 @@ auto with_invariants(const RunConfig& c, const Transformer& model, std::int64_t 
   auto result = pass(&probe);
   const std::string broken = broken_invariant(probe, model);
   check<NumericError>(broken.empty(), "check-invariants", "step ", step, ", ", broken,
-                      "; check the gradients of attention, or another SIMD target");
+                      "; check the gradients of attention, or try another SIMD target");
   return result;
 }
 
@@ -122,7 +123,8 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
 
 void Trainer::set(const RunConfig& config) {
   RunConfig changed = config;
-  changed.text = config_.text, changed.lines = config_.lines;  // resume finds a text that was moved
+  // RunFolder::load() has already set the new path of a text that was moved.
+  changed.text = config_.text, changed.lines = config_.lines;
   if (changed.steps != config_.steps && changed.schedule_steps == 0 &&
       changed.schedule != Decay::kConstant)
     changed.schedule_steps = config_.steps;
@@ -160,12 +162,14 @@ Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
   for (const NamedTensor& x : t.optimizer_->state()) {
     if (x.tensor.dtype() != int64) {
       const std::string bad = first_non_finite(x.tensor);
-      check<IoError>(bad.empty(), s.origin, "optimizer.", x.name, " is ", bad, "; it was changed");
+      check<IoError>(bad.empty(), s.origin, "optimizer.", x.name, " is ", bad,
+                     "; the saved state was changed");
       continue;
     }
     const std::int64_t updates = *x.tensor.data<std::int64_t>();
     check<IoError>(updates >= 0 && updates <= s.step, s.origin, "optimizer.", x.name, " is ",
-                   updates, ", needs 0 to ", s.step, ", the steps done; one was changed");
+                   updates, ", needs 0 to ", s.step,
+                   ", the steps done; the saved state was changed");
   }
   for (auto [name, generator, state] :
        {std::tuple("data_stream", &t.data_, &s.data_stream),
@@ -193,14 +197,15 @@ StepReport Trainer::step(const Batch* fixed) {
     return report;
   } catch (const NumericError& e) {
     rewind();
-    // Alone: each rank finds the error of one process, whichever rank has the shard.
+    // The repeated step runs without the other ranks. Each rank then computes all shards, and finds
+    // the error of one process, whichever rank had the shard.
     if (ranks_) ranks_->end();
     ranks_ = nullptr;
     std::string what = e.what();
     const FirstNonFinite finder = watch_for_non_finite(model);
     try {
       loss_and_gradients(fixed);
-    } catch (const NumericError& again) {  // what is watched for
+    } catch (const NumericError& again) {  // the expected error
       what = again.what();
     }
     rewind();
@@ -234,7 +239,7 @@ StepReport Trainer::try_step(const Batch* fixed) {
   return report;
 }
 
-// Loss and gradients of a step, all sequences at once.
+// Computes loss and gradients of a step with all sequences in one pass.
 double Trainer::whole_batch(const Batch& batch) {
   return with_invariants(config_, model, steps_done + 1, [&](Probe* probe) {
     const Tensor logits =
@@ -246,7 +251,8 @@ double Trainer::whole_batch(const Batch& batch) {
   });
 }
 
-// Sums this rank's share of the config.accumulate shards, one after the other; without ranks, all.
+// Sums this rank's share of the config.accumulate shards, one after the other. A single process
+// sums all of them.
 ShardGradients Trainer::own_shards(const Batch& batch) {
   const std::int64_t shards = config_.accumulate / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
@@ -261,7 +267,8 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
   });
 }
 
-// Loss and gradients of a step, in shards; the sums replace the gradients of the last shard.
+// Computes loss and gradients of a step in shards. The sums replace the gradients that the last
+// shard left in .grad.
 std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
   ShardGradients sum;
   std::uint64_t status = kReady;
@@ -273,7 +280,7 @@ std::optional<double> Trainer::batch_in_shards(const Batch& batch) {
   }
   if (ranks_) status = ranks_->sum_gradients(sum, status);
   check<NumericError>(!(status & kNotFinite), "train", "step ", steps_done + 1,
-                      " is not finite at one of the processes");
+                      " is not finite on one of the processes");
   if (status & kLeft) return std::nullopt;
   check_loss(sum.loss);
   const NoGrad guard;
@@ -339,18 +346,18 @@ std::string Trainer::stop_reason() const {
   if (history_.empty() || std::isnan(history_.back().eval_loss)) return "";
   const MetricsRow& last = history_.back();
   if (config_.target_loss > 0 && last.eval_loss <= config_.target_loss)
-    return fmt::format("target-loss: evaluated {:.6f}, at most {:g} was wanted", last.eval_loss,
+    return fmt::format("target-loss: the evaluation loss {:.6f} is at most {:g}", last.eval_loss,
                        config_.target_loss);
   if (config_.target_accuracy > 0 && last.eval_accuracy >= config_.target_accuracy)
-    return fmt::format("target-accuracy: evaluated {:.6f}, at least {:g} was wanted",
+    return fmt::format("target-accuracy: the evaluation accuracy {:.6f} is at least {:g}",
                        last.eval_accuracy, config_.target_accuracy);
   if (config_.patience == 0 || !best_loss_) return "";
   const auto since = std::count_if(history_.begin(), history_.end(), [&](const MetricsRow& row) {
     return row.step > best_step_ && std::isfinite(row.eval_loss);
   });
   if (since < config_.patience) return "";
-  return fmt::format("patience: {} evaluations without a loss below step {}'s {:.6f}", since,
-                     best_step_, *best_loss_);
+  return fmt::format("patience: {} evaluations without a loss below {:.6f}, that of step {}", since,
+                     *best_loss_, best_step_);
 }
 
 }  // namespace heed::nn

@@ -1,5 +1,6 @@
-// Training: a model, a task and an optimizer. Prints nothing and opens no file but a text to learn.
-// nn/run/run_folder.h keeps a run on disk; nn/run/training_run.h is the loop.
+// Training of a model on a task with an optimizer. The trainer prints nothing, and the only file it
+// opens is the text of a task. nn/run/run_folder.h stores a run on disk; nn/run/training_run.h
+// contains the training loop.
 #pragma once
 
 #include <memory>
@@ -13,98 +14,106 @@
 
 namespace heed::nn {
 
-/// Makes the task of a run: config.task, or the file config.text. Errors as make_task(); IoError.
+/// Creates the task of a run: the built-in task config.task, or the one that learns config.text or
+/// config.lines. Throws the errors of make_task() in nn/tasks, and IoError if a file is unreadable.
 std::unique_ptr<Task> make_task(const RunConfig& config);
-/// Makes the model of a run, drawn from config.seed. ValueError if its context is not the task's.
+/// Creates the model of a run and draws its weights from config.seed. Throws ValueError if the
+/// context length of the model and the length of the task's sequences differ.
 Transformer make_model(const RunConfig& config, const Task& task);
 
-/// Makes the optimizer of a run, over all parameters of the model.
+/// Creates the optimizer of a run over all parameters of the model.
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transformer& model);
-/// Makes one update, clipped as config.clip and clip_value say. Returns the norm before clipping.
+/// Updates the parameters once, after clipping the gradient to config.clip_value and config.clip.
+/// Returns the global norm of the gradient before clipping.
 double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 
-/// Returns the configuration that a run writes into its config.toml: checked, with the absolute
-/// path of a text or lines, which also chooses the task, and with the name of a user's `own` task.
-/// (A batch of more sequences than the task has becomes all of them later, when the task is made.)
-/// Errors as validate().
+/// Returns the validated configuration that a run writes into its config.toml. The path of a text
+/// or of lines becomes absolute and chooses the task; a user's `own` task sets the task's name. A
+/// batch larger than the task's training set is reduced later, when the task is created. Throws
+/// the errors of validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
 class RankSession;
 struct ShardGradients;
 
+/// Numbers of one optimizer step.
 struct StepReport {
-  std::int64_t step = 0;  ///< steps done, this one included; 0 if none was taken (RankSession)
-  double loss = 0;        ///< of this step's batch, nats
-  double lr = 0;
-  double grad_norm = 0;     ///< before clipping
-  double clipped_norm = 0;  ///< after
+  /// Steps done, including this one. 0 if the root rank ended the run and no step was taken.
+  std::int64_t step = 0;
+  double loss = 0;          ///< loss of the step's batch, nats per target
+  double lr = 0;            ///< learning rate of the step
+  double grad_norm = 0;     ///< global norm of the gradient before clipping
+  double clipped_norm = 0;  ///< global norm of the gradient after clipping
 };
 
-/// A run in progress. The same config gives the same bits, however often it is evaluated,
-/// interrupted and resumed.
+/// A training run in progress. The same configuration gives the same bits, however often the run is
+/// evaluated, interrupted and resumed.
 class Trainer {
-  RunConfig config_;  // first: the rest is made from it
+  RunConfig config_;  // declared first, because the other members are initialized from it
 
  public:
-  /// Makes task, model and streams; `own` takes the place of config.task. Errors as validate() and
-  /// make_task(); ValueError if the model's context is not the task's.
+  /// Creates task, model, optimizer and random streams. `own`, if given, replaces config.task.
+  /// Throws the errors of validate(), make_task() and make_model().
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
-  /// One optimizer step on the next batch, or on `fixed`. NumericError naming the loss, or the
-  /// first parameter with a non-finite gradient, and the op that turned finite numbers into others
-  /// (found by running the step again), or what config.check_invariants finds broken; weights and
-  /// streams are then those before the step, so that a resumed run takes the same batch again.
+  /// Takes one optimizer step on the next batch, or on `fixed`. Throws NumericError if the loss or
+  /// a gradient is not finite, or if a check of config.check_invariants fails. To find the op that
+  /// made the first NaN or infinity, the step is then run a second time. Weights and random streams
+  /// are restored to their state before the step, so that a resumed run takes the same batch again.
   StepReport step(const Batch* fixed = nullptr);
-  /// Takes the steps to come together with the other processes of a session, which joined the same
-  /// run. Each computes its share of config.accumulate; all have the bits of one process. If one
-  /// cannot take a step, all throw the error of one process and the session has ended. `ranks`
-  /// outlives this. ValueError unless they are a power of two up to config.accumulate.
+  /// Takes all further steps together with the other ranks of a session, which joined the same run.
+  /// Each rank computes its share of the config.accumulate shards, and all ranks get the bits of
+  /// one process. If one rank cannot take a step, all ranks throw the error that one process would
+  /// throw, and the session ends. `ranks` must outlive this. Throws ValueError unless the number of
+  /// ranks is a power of two of at most config.accumulate.
   void join(RankSession& ranks);
 
-  /// Evaluates, remembers the result in the history and the weights if they are the best so far;
-  /// a loss that is not finite is never the best.
-  /// `all`: the whole evaluation set, not config.eval_batch sequences of it.
+  /// Evaluates the model on config.eval_batch sequences, or on the whole evaluation set if `all`.
+  /// Adds the result to the history, and keeps a copy of the weights if the loss is finite and the
+  /// lowest so far.
   Evaluation evaluate(bool all, const ProgressCallback& progress = {});
   /// Returns whether the history has an evaluation after the last step.
   bool evaluated() const;
 
+  /// Returns the configuration of the run.
   const RunConfig& config() const { return config_; }
-  /// Changes what may change when a run is resumed: its length, intervals, and the rules of an
-  /// early end. A schedule that decays keeps its end: the steps before it are those of a run that
-  /// was started with this length, and the steps after it run at min_lr. ValueError that names the
-  /// first other setting that differs; errors as validate().
+  /// Changes the settings that a resumed run may change: the length, the intervals and the rules of
+  /// an early end. A schedule that decays still ends at the same step; all further steps use
+  /// min_lr. Throws ValueError with the first other setting that differs, and the errors of
+  /// validate().
   void set(const RunConfig& config);
 
-  /// The state after the last step. Its tensors share the memory of this trainer: use it, or copy
-  /// them, before the next step.
+  /// Returns the state after the last step. Its tensors share this trainer's memory, so that it
+  /// must be used, or its tensors copied, before the next step.
   Snapshot snapshot() const;
-  /// Continues where snapshot() was taken, bit for bit on the same binary and SIMD target. A run on
-  /// a user's `own` task needs it again. IoError naming what does not fit, a text that changed
-  /// included.
+  /// Returns a trainer that continues from `snapshot`, bit for bit on the same binary and SIMD
+  /// target. A run on a user's `own` task needs the same task again. Throws IoError with the part
+  /// that does not match, such as a text that has changed.
   static Trainer from(const Snapshot& snapshot, std::unique_ptr<Task> own = nullptr);
 
-  std::unique_ptr<Task> task;
-  Transformer model;
-  std::int64_t steps_done = 0;
+  std::unique_ptr<Task> task;   ///< task of the run
+  Transformer model;            ///< model in training
+  std::int64_t steps_done = 0;  ///< optimizer steps taken so far
 
-  /// Returns the parameters whose gradient was missing, or zero everywhere, in the last step. Reads
-  /// all gradients at each call.
+  /// Returns the names of the parameters whose gradient was missing, or zero everywhere, in the
+  /// last step. Each call reads all gradients.
   std::vector<std::string> parameters_without_gradient() const;
-  /// Returns why no gradient reaches each of these: "blocks.0.up.weight: blocks.0: the gradient
-  /// ends at ...". Runs the next batch; draws nothing.
+  /// Returns the reason for each of these parameters: "blocks.0.up.weight: blocks.0: the gradient
+  /// ends at ...". Runs a forward pass on the next batch; the random streams do not change.
   std::string why_no_gradient(const std::vector<std::string>& names) const;
 
-  /// One row per step or evaluation.
+  /// Returns one row per step or evaluation.
   const std::vector<MetricsRow>& history() const { return history_; }
 
-  /// Returns why the last evaluation ends the run early: "patience: ...", or "" if it does not. A
-  /// function of the history, so that a resumed run ends where the straight one does.
+  /// Returns why the last evaluation ends the run early, such as "patience: ...", or "" if it does
+  /// not. The result depends only on the history, so that a resumed run ends at the same step as an
+  /// uninterrupted one.
   std::string stop_reason() const;
 
  private:
   StepReport try_step(const Batch* fixed);
   /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
-  /// nothing if the root of the ranks takes no step.
+  /// nothing if the root rank takes no more steps.
   std::optional<double> loss_and_gradients(const Batch* fixed);
   MetricsRow& row_of(std::int64_t step);
   double whole_batch(const Batch& batch);
@@ -114,7 +123,7 @@ class Trainer {
 
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
-  RankSession* ranks_ = nullptr;  // null: alone
+  RankSession* ranks_ = nullptr;  // null if one process trains
   std::vector<MetricsRow> history_;
   std::optional<double> best_loss_;
   std::vector<NamedTensor> best_;

@@ -12,8 +12,8 @@ using namespace autograd;
 
 namespace {
 
-// |x - y|, or |x|; read where they lie: float64 copies of a large weight are most of a run's
-// memory.
+// Returns the Euclidean norm |x - y|, or |x| without y. The sum is float64, but no float64 copies
+// are made, because copies of a large weight would be most of a run's memory.
 double norm_of(const Tensor& x, const Tensor& y = {}) {
   double squares = 0;
   dispatch_parameter(x, [&]<class T> {

@@ -1,4 +1,4 @@
-// A ledger of one step: gradient, weight and update of each parameter.
+// Audit of one optimizer step: norms of gradient, weight and update of each parameter.
 #pragma once
 
 #include <optional>
@@ -10,33 +10,34 @@
 
 namespace heed::nn {
 
-/// One parameter in one optimizer step. Norms are Euclidean, of all its elements.
+/// One parameter in one optimizer step. Norms are Euclidean norms over all elements.
 struct ParameterAudit {
-  std::string name;
-  autograd::Shape shape;
-  std::optional<double> gradient;  ///< norm before clipping; none: no gradient reached it
-  double weight = 0;               ///< norm before the step
-  double update = 0;               ///< norm of what the step added
-  /// update / weight, not finite for a weight of 0; about 1e-3 where learning goes well (Karpathy,
-  /// A Recipe for Training Neural Networks).
+  std::string name;                ///< name in parameters()
+  autograd::Shape shape;           ///< shape of the parameter
+  std::optional<double> gradient;  ///< norm before clipping; none if no gradient reached it
+  double weight = 0;               ///< norm of the parameter before the step
+  double update = 0;               ///< norm of the change in the step
+  /// Returns update / weight. It is not finite for a weight of 0. About 1e-3 is typical of training
+  /// that works (Karpathy, A Recipe for Training Neural Networks).
   double ratio() const { return update / weight; }
   /// Returns whether the gradient is missing, zero everywhere, or not finite.
   bool in_trouble() const;
 };
 
-/// Compares the weights before a step, at construction, with those after it.
+/// Compares the weights before and after a step. Construct it before the step.
 class StepAudit {
  public:
-  /// Copies the weights.
+  /// Copies the weights of the model.
   explicit StepAudit(const Transformer& model);
+  /// Returns the audit of each parameter. Call it after the step, while .grad has its gradients.
   std::vector<ParameterAudit> after(const Transformer& model) const;
 
  private:
   std::vector<Tensor> weights_;
 };
 
-/// Returns an observer that finds the first op that makes a NaN or an infinity, and names the
-/// model's parameters.
+/// Returns an observer that finds the first op that makes a NaN or an infinity. Its text() names
+/// the parameters of the model.
 autograd::FirstNonFinite watch_for_non_finite(const Transformer& model);
 
 }  // namespace heed::nn

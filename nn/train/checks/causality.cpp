@@ -11,17 +11,19 @@ using namespace autograd;
 
 namespace {
 
+// Returns whether output t must not depend on input s.
 bool must_be_zero(const Reach& r, std::int64_t t, std::int64_t s) {
   return s > t || (s < t && !r.padding.empty() && r.padding[std::size_t(s)]);
 }
 
-// The largest |x| over all axes but the first two, [B, T]; NaN wins.
+// Returns the largest |x| over all axes but the first two, for shape [B, T]. If a value is NaN, the
+// result is NaN.
 std::vector<double> largest_by_position(const Tensor& x) {
   const Tensor flat = reshape(to(x, float64), {x.size(0), x.size(1), -1});
   return max(abs(flat), {2}).to_vector<double>();
 }
 
-// With the tokens [begin, end) padding, which no query may read.
+// Returns the reach if the tokens begin to end - 1 are padding, which no query may read.
 Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin, std::int64_t end,
                    const std::string& name, const ProgressCallback& progress) {
   std::vector<bool> padding(std::size_t(x.size(1)), false);
@@ -33,11 +35,12 @@ Reach padded_reach(const Transformer& model, const Tensor& x, std::int64_t begin
   return r;
 }
 
-// Sequences at a time: memory is that of a batch, however long they are.
+// Number of sequences in a batch. It limits the memory, whatever the length is.
 constexpr std::int64_t kBatch = 32;
 
-// Sequence s of all has another token at s, the last one of a batch none: what is not equal to the
-// last one's has moved with it.
+// Returns the reach through a KV cache. Sequence s has a different token at position s; the last
+// sequence of each batch is unchanged. Every logit that differs from the unchanged sequence's
+// depends on input s.
 Reach cached_reach(const Transformer& model, const Tensor& ids, const ProgressCallback& progress) {
   const NoGrad guard;
   const std::int64_t length = ids.size(1), vocab = model.options.vocab, half = length / 2;
@@ -62,8 +65,9 @@ Reach cached_reach(const Transformer& model, const Tensor& ids, const ProgressCa
   return {"with a KV cache", length, transpose(square, 0, 1).to_vector<double>()};
 }
 
-// Of the outputs at `places` [n], each by a copy of x of its own: the largest |derivative| by each
-// input, [n, T].
+// Returns the largest |derivative| of each output in `places`, of shape [n], by each input, as
+// shape [n, T]. Each output is computed on a separate copy of x, so that one backward pass
+// suffices.
 std::vector<double> reach_of_outputs(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                                      const Tensor& places, Generator& random) {
   const std::int64_t count = places.size(0), length = x.size(1);
@@ -158,7 +162,8 @@ std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed
   if (length < 2) return {};
   Generator random{std::uint64_t(seed)};
   const Tensor ids = randint(0, model.options.vocab, {1, length}, random);
-  const std::int64_t spots = std::min<std::int64_t>(3, length - 1);  // the last output sees all
+  // The last output may depend on every input, so it is not tried.
+  const std::int64_t spots = std::min<std::int64_t>(3, length - 1);
   const Tensor outputs = contiguous(slice(randperm(length - 1, random), 0, 0, spots));
   const std::vector<double> derivatives =
       reach_of_outputs([&](const Tensor& e) { return model.forward_embedded(e); },

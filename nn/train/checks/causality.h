@@ -1,5 +1,5 @@
-// A certificate that a model is causal: which inputs each output depends on, by derivatives that
-// are exactly 0 or not. Shapes, losses and attention patterns do not show it.
+// Checks that a model is causal. The inputs that an output depends on are those by which its
+// derivative is not exactly 0. Shapes, losses and attention patterns do not show this.
 #pragma once
 
 #include <cstdint>
@@ -12,56 +12,66 @@
 
 namespace heed::nn {
 
-/// How much each output moves with each input, and whether that is causal.
+/// Reach: how strongly each output depends on each input of a sequence of T tokens.
 struct Reach {
-  std::string name;     ///< of what was run, as "with a KV cache"
+  std::string name;     ///< kind of pass, such as "with a KV cache"
   std::int64_t length;  ///< T
-  /// [T, T] by output, then input: the largest |d output t / d input s| over the channels of s, of
-  /// one random combination of the channels of t. A gradient that is not 0 vanishes in it with
-  /// probability 0.
+  /// Derivatives of shape [T, T], by output t and then input s: the largest |d output t / d input
+  /// s| over the channels of s. Output t is one random combination of its channels, so that a
+  /// dependence gives a derivative of 0 only with probability 0.
   std::vector<double> values;
-  std::vector<bool> padding = {};  ///< inputs that only their own output may read; empty: none
+  /// For each input: whether it is padding, which only the output at the same position may read.
+  /// Empty without padding.
+  std::vector<bool> padding = {};
 
+  /// An output, an input, and the derivative between them.
   struct Place {
-    std::int64_t output, input;
-    double value;
+    std::int64_t output;  ///< position of the output
+    std::int64_t input;   ///< position of the input
+    double value;         ///< element of `values`
   };
-  /// Returns the places where a later input, or padding, has a reach that is not exactly 0 (NaN is
-  /// not).
+  /// Returns the places where an output depends on a later input or on padding: the value is NaN or
+  /// not exactly 0.
   std::vector<Place> leaks() const;
-  /// Returns the outputs that their own input does not reach.
+  /// Returns the outputs that do not depend on the input at the same position.
   std::vector<Place> blind() const;
+  /// Returns whether leaks() and blind() are both empty.
   bool ok() const { return leaks().empty() && blind().empty(); }
+  /// Returns the value for an output and an input, by position.
   double at(std::int64_t output, std::int64_t input) const {
     return values[std::size_t(output * length + input)];
   }
-  /// Returns a line per output, a column per input: # reaches, . exactly 0, ! leaks, ? blind.
+  /// Returns one line per output with one character per input: # for a dependence, a dot for
+  /// exactly 0, ! for a place of leaks(), ? for a place of blind().
   std::string text() const;
 };
 
-/// Returns the reach of f at x [1, T, ...], float32 or float64: f maps [B, T, ...] to [B, T, ...]
-/// for any batch size B. Outputs are differentiated 32 at a time, in one backward of as many copies
-/// of x. `progress` receives outputs. ShapeError for another x or result.
+/// Returns the reach of f at x, which has shape [1, T, ...] and dtype float32 or float64. f maps
+/// [B, T, ...] to [B, T, ...] for any batch size B. Derivatives of 32 outputs are computed in one
+/// backward pass on 32 copies of x. `progress` receives the number of outputs. Throws ShapeError if
+/// x or the result of f has another shape.
 Reach reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
             const std::string& name = "f", const ProgressCallback& progress = {});
 
+/// Reach of a model in several kinds of passes.
 struct Causality {
-  std::vector<Reach> runs;
+  std::vector<Reach> runs;  ///< one per kind of pass
+  /// Returns whether every run is ok().
   bool ok() const;
 };
 
-/// The reach of a Transformer from its embedded tokens to its logits, at `length` (0: the least of
-/// its context and 32) random tokens: of a plain pass, of passes whose last or first tokens are
-/// padding, and of a pass in two parts through a KV cache. A cache takes no gradients: there
-/// `values` are the largest changes of logits t when token s alone becomes another one, to the bit.
-/// ValueError for a length below 2 or above the context. `progress` receives the outputs of all
-/// passes.
+/// Returns the reach of a Transformer from its embedded tokens to its logits, for `length` random
+/// tokens (0: the smaller of the context and 32). The passes are: a plain pass, passes whose last
+/// or first tokens are padding, and a pass in two halves through a KV cache. A cache supports no
+/// gradients. There `values` are the largest changes of the logits at t if token s is replaced by
+/// another one; they are exactly 0 without a dependence. Throws ValueError if `length` is below 2
+/// or above the context. `progress` receives the number of outputs over all passes.
 Causality causality(const Transformer& model, std::int64_t length = 0,
                     const ProgressCallback& progress = {});
 
-/// Tries three outputs, at random by `seed`, of min(context, 32) random tokens and returns the
-/// later inputs that their derivatives reach: none in a causal model. NaN is ignored, because it
-/// comes from weights that diverged. Costs one backward of three sequences.
+/// Checks three outputs, chosen at random by `seed`, for min(context, 32) random tokens. Returns
+/// the later inputs that they depend on; a causal model has none. NaN is ignored, because it comes
+/// from weights that diverged. The cost is one backward pass of three sequences.
 std::vector<Reach::Place> spot_leaks(const Transformer& model, std::int64_t seed);
 
 }  // namespace heed::nn

@@ -17,6 +17,7 @@ std::vector<Tensor> values_in_float64(const Transformer& model) {
   return values;
 }
 
+// Adds the result of one check to the record of a parameter.
 void take(CheckedParameter& p, const autograd::CheckReport& report,
           const autograd::GradcheckOptions& how) {
   for (const Oracle oracle : autograd::kAllOracles) {
@@ -41,7 +42,7 @@ autograd::DifferentiableFunction loss_of_parameters(const Transformer& model, co
   return [options, batch](autograd::Args values) mutable {
     options.attention.dtype =
         values[0].dtype() == autograd::float32 ? autograd::float32 : autograd::float64;
-    Generator scratch;  // the draws are replaced by the values
+    Generator scratch;  // the weights that it draws are replaced below
     Transformer copy(options, scratch);
     std::size_t next = 0;
     for_each_parameter(copy, [&](const std::string&, Tensor& p) { p = values[next++]; });

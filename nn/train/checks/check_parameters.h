@@ -1,4 +1,4 @@
-// Gradient checks of a whole model: its loss as a function of its parameters.
+// Gradient checks of a whole model, whose loss is a function of its parameters.
 #pragma once
 
 #include <optional>
@@ -13,32 +13,36 @@
 
 namespace heed::nn {
 
-/// The mean loss on a batch as a function of the model's parameters, in their order and without
-/// dropout. It computes in the dtype of its arguments, float32 or float64.
+/// Returns the mean loss on a batch as a function of the model's parameters, in the order of
+/// parameters(). The function uses no dropout, and computes in the dtype of its arguments, float32
+/// or float64.
 autograd::DifferentiableFunction loss_of_parameters(const Transformer& model, const Batch& batch);
 
-/// One parameter tensor and what its checks found.
+/// Result of the checks of one parameter tensor.
 struct CheckedParameter {
-  std::string name;
-  std::int64_t size = 0;     ///< numbers in the tensor
-  std::int64_t entries = 0;  ///< compared one by one
-  /// By autograd::Oracle: the fewest digits that agree, at any order; NaN is fewest. None if the
-  /// oracle was not used.
+  std::string name;          ///< name in parameters()
+  std::int64_t size = 0;     ///< elements of the tensor
+  std::int64_t entries = 0;  ///< elements whose derivative was compared
+  /// Smallest number of digits that agree, over all orders, indexed by autograd::Oracle. NaN counts
+  /// as smallest. None if the oracle was not used.
   std::optional<double> digits[2] = {};
-  std::string failure = {};  ///< message of the first check that failed; empty: none
+  std::string failure = {};  ///< message of the first check that failed; empty if none failed
 };
 
-/// Checks that loss in each parameter tensor by itself, in float64: one entry by each oracle and a
-/// random direction through all entries, again and again with other seeds until `seconds` have
-/// passed, one round of all tensors at least. Of `how`, the numbers of entries are not used.
-/// `progress` receives the number of checks done and the number of tensors, before each check.
+/// Checks the gradient of loss_of_parameters() in each parameter tensor separately, in float64.
+/// Each check compares one element by each oracle, and the derivative along a random direction
+/// through all elements. The checks are repeated with other seeds until `seconds` have passed; each
+/// tensor is checked at least once. The numbers of entries in `how` are ignored. Before each check,
+/// `progress` receives the number of checks done and the number of tensors.
 std::vector<CheckedParameter> check_parameters(const Transformer& model, const Batch& batch,
                                                autograd::GradcheckOptions how, double seconds,
                                                const ProgressCallback& progress = {});
 
-/// Compares that loss and its gradients in float32, on this machine's kernels, with float64.
+/// Compares the loss and its gradients in float32, computed by this machine's SIMD kernels, with
+/// float64.
 autograd::Float32Report check_float32(const Transformer& model, const Batch& batch);
-/// An estimate of the seconds that check_float32() takes: its passes run the references.
+/// Returns an estimate of the seconds that check_float32() takes. Most of its time is spent in the
+/// slow reference kernels.
 std::int64_t float32_check_seconds(const Transformer& model, const Batch& batch);
 
 }  // namespace heed::nn

@@ -16,12 +16,13 @@ using namespace autograd;
 
 namespace {
 
-// In float64, [B, T, H, d] as [B, H, T, d].
+// Returns x of shape [B, T, H, d] in float64 and in shape [B, H, T, d].
 Tensor exact_heads(const Tensor& x) { return permute(to(x, float64), {0, 2, 1, 3}); }
 
 Tensor finite_or_zero(const Tensor& x) { return masked_fill(x, logical_not(isfinite(x)), 0); }
 
-// The first entry of two tensors of one shape that differs by more than `bound`, or is not finite.
+// First element at which two tensors of the same shape differ by more than `bound`, or at which a
+// value is not finite.
 struct Miss {
   Dims at;
   double got, want, bound;
@@ -35,7 +36,7 @@ std::optional<Miss> first_miss(const Tensor& got, const Tensor& want, const Tens
   return Miss{unravel(flat, got.shape()), value(got), value(want), value(bound)};
 }
 
-// The terms of a layer's identities, all in float64.
+// Terms of a layer's identities, all in float64.
 class Identities {
  public:
   Identities(const AttentionArrays& x, const AttentionRules& rules)
@@ -56,7 +57,8 @@ class Identities {
     const bool single = x.pattern.dtype() == float32;
     eps_ = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
     least_ = single ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
-    // What is not finite fails where it stands, and must not reach the bounds of other rows.
+    // A value that is not finite fails at its own place. It must not enter the bounds of other
+    // rows.
     for (const Tensor& factor : {d_a_, d_o_})
       largest_ = std::max(largest_, max(abs(finite_or_zero(factor))).item());
     least_ *= 1 + largest_;
@@ -76,7 +78,7 @@ class Identities {
   }
 
  private:
-  // [B, Hkv, T, d] -> [B, H, T, d]
+  // Repeats each head of keys and values for its group of heads: [B, Hkv, T, d] -> [B, H, T, d].
   Tensor for_each_head(const Tensor& x) const {
     const Shape all{x.size(0), x.size(1), shared_, x.size(2), x.size(3)};
     return reshape(expand(unsqueeze(x, 2), all), {x.size(0), -1, x.size(2), x.size(3)});
@@ -95,7 +97,7 @@ class Identities {
   }
 
   std::string row_sum() const {
-    const Tensor rest = 1.0 - sum(a_, {3});  // the sink's weight
+    const Tensor rest = 1.0 - sum(a_, {3});  // weight of the sink
     const auto miss = first_miss(sum(masked_fill(d_s_, masked_, 0), {3}),
                                  rules_.sink ? rest * delta_ : zeros_like(delta_), bound_);
     if (!miss) return "";
@@ -134,11 +136,14 @@ class Identities {
   AttentionRules rules_;
   Tensor a_, d_a_, d_s_, dropped_;  // [B, H, T, T]
   Tensor d_o_, d_v_;                // [B, H, T, d_value], [B, Hkv, T, d_value]
-  std::int64_t shared_;             // heads to one of keys and values
-  Tensor masked_;                   // [T, T]
-  Tensor roundings_;                // [B, H, T, 1], by query
-  Tensor delta_, bound_;            // [B, H, T]: dL/dO . O, and what sums over keys may miss by
-  double eps_, least_, largest_ = 0;
+  std::int64_t shared_;             // number of heads that share a head of keys and values
+  Tensor masked_;                   // [T, T]: true if the query may not attend to the key
+  Tensor roundings_;                // [B, H, T, 1]: n of the file comment, by query
+  Tensor delta_;                    // [B, H, T]: dL/dO . O
+  Tensor bound_;                    // [B, H, T]: allowed difference of sums over keys
+  double eps_;                      // of the dtype
+  double least_;                    // smallest normal number, scaled by 1 + largest_
+  double largest_ = 0;              // largest finite |dL/dA| or |dL/dO|
 };
 
 std::string invariant_site(std::int64_t layer, const char* name) {

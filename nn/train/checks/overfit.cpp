@@ -10,7 +10,8 @@ double entropy_floor(const Batch& batch) {
   const auto inputs = batch.inputs.to_vector<std::int64_t>();
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const std::int64_t T = batch.inputs.size(1);
-  std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;  // by beginning
+  // How often each token follows each beginning.
+  std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;
   for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
     for (std::int64_t t = 0; t < T; ++t) {
       const std::int64_t target = targets[std::size_t(b * T + t)];
@@ -31,7 +32,7 @@ Overfit overfit_batch(Trainer& t, const std::function<void(const Overfit&)>& pro
   constexpr double kLearned = 1e-3;
   check<autograd::ValueError>(t.config().model.attention.dropout == 0, "`dropout`",
                               t.config().model.attention.dropout,
-                              "; a batch is learned by heart with dropout 0 only");
+                              " given; overfitting one batch needs dropout 0");
   Generator g(t.config().seed);
   const Batch batch = t.task->sample(t.config().batch, g);
   Overfit result{.loss = 0, .least = entropy_floor(batch)};

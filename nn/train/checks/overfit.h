@@ -1,4 +1,4 @@
-// Learning one batch by heart: what every model and optimizer that works can do.
+// Overfitting of one batch. A model and an optimizer that work can memorize it.
 #pragma once
 
 #include <functional>
@@ -7,17 +7,21 @@
 
 namespace heed::nn {
 
-/// Mean nats per target of a predictor that knows the batch by heart: the entropy of the next token
-/// among the sequences that begin alike. Above 0 where equal beginnings continue differently.
+/// Returns the lowest mean loss that is possible on the batch, in nats per target: the entropy of
+/// the next token given all tokens before it. It is above 0 if sequences with equal beginnings
+/// continue with different tokens.
 double entropy_floor(const Batch& batch);
 
+/// State of overfit_batch().
 struct Overfit {
-  double loss = 0, least = 0;  ///< of the last step, before its update; entropy_floor()
-  bool learned = false;        ///< the loss is within 1e-3 of the least possible
+  double loss = 0;       ///< loss of the last step, before its update
+  double least = 0;      ///< entropy_floor() of the batch
+  bool learned = false;  ///< whether `loss` is within 1e-3 of `least`
 };
 
-/// Steps on one batch, drawn by the seed of the run, until it is learned or config.steps are done.
-/// Dropout must be 0. `progress` is called after each step. ValueError; errors as Trainer::step().
+/// Takes steps on one batch, drawn by the seed of the run, until the batch is learned or
+/// config.steps steps are done. Calls `progress` after each step. Throws ValueError unless the
+/// dropout is 0, and the errors of Trainer::step().
 Overfit overfit_batch(Trainer& trainer, const std::function<void(const Overfit&)>& progress = {});
 
 }  // namespace heed::nn

@@ -20,7 +20,8 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 std::string gigabytes(double bytes) { return fmt::format("{:.3g} GB", bytes / 1e9); }
 
-// The number behind `key` ("MemAvailable:") in a file of such lines, or in one that is a number.
+// Returns the number after `key`, such as "MemAvailable:", in a file. An empty key means a file
+// that contains only a number. Returns infinity if the number is missing.
 double number_in(const fs::path& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string word; in >> word;)
@@ -31,7 +32,7 @@ double number_in(const fs::path& file, const std::string& key) {
   return kUnlimited;
 }
 
-// What a cgroup's folder and those above it leave.
+// Returns the bytes that the limits of a cgroup, and of the cgroups above it, still allow.
 double left_in(fs::path group, const fs::path& top, const char* limit, const char* used) {
   double least = kUnlimited;
   for (;; group = group.parent_path()) {
@@ -52,7 +53,7 @@ double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int6
           (m.tied ? 0 : double(classes)));
 }
 
-// "a model of 2 layers of `d-model` 64 with 33 tokens needs about 1.2 GB"
+// Returns a text such as "a model of 2 layers of d-model 64 with 33 tokens needs about 1.2 GB".
 std::string model_text(const Transformer::Options& m, std::int64_t vocab, double bytes) {
   return "a model of " + std::to_string(m.layers) + " layers of d-model " +
          std::to_string(m.attention.d_model) + " with " + std::to_string(vocab) +
@@ -82,7 +83,7 @@ double available_memory(const fs::path& root) {
 void check_model_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
   const double limit = available_memory(), weights = weight_bytes(c.model, vocab, classes);
   check<ValueError>(weights < limit, "`d-model`", model_text(c.model, vocab, weights), "; ",
-                    gigabytes(limit), " of memory are free here. Lower `d-model` or `layers`");
+                    gigabytes(limit), " of memory are available; lower `d-model` or `layers`");
 }
 
 void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
@@ -93,24 +94,24 @@ void check_run_memory(const RunConfig& c, std::int64_t vocab, std::int64_t class
   const double weights = 4 * weight_bytes(m, vocab, classes);
   check<ValueError>(weights < limit, "`d-model`", model_text(m, vocab, weights),
                     " with its gradients and moments; ", gigabytes(limit),
-                    " of memory are free here. Lower `d-model` or `layers`");
+                    " of memory are available; lower `d-model` or `layers`");
   const double stream = 8 * bytes * tokens * double(m.attention.d_model) * layers;
   const double logits = 3 * bytes * tokens * double(classes);
-  // Scores and weights with their gradients, of steps whose invariants are looked at.
+  // Steps that check invariants also store scores and weights with their gradients.
   const double squares = c.check_invariants == 0 ? 0 : m.attention.dropout > 0 ? 6 : 4;
   const double recorded = squares * bytes * tokens * context * double(m.attention.heads) * layers;
   const double all = weights + stream + logits + recorded;
   check<ValueError>(all < limit, "`context`", "batch ", c.batch, " x context ", m.context, " x ",
                     m.layers, " layers of d-model ", m.attention.d_model, " needs about ",
                     gigabytes(all), "; ", gigabytes(limit),
-                    " of memory are free here. Lower `batch`, `context` or `layers`, or raise "
+                    " of memory are available; lower `batch`, `context` or `layers`, or raise "
                     "`accumulate`");
 }
 
 std::string memory_shortage(double needed, double available) {
   if (needed <= available) return "";
   return fmt::format(
-      "this run needs about {}; {} of memory are free here. Lower `batch`, `context` or `layers`, "
+      "this run needs about {}; {} of memory are available; lower `batch`, `context` or `layers`, "
       "or raise `accumulate`",
       gigabytes(needed), gigabytes(available));
 }

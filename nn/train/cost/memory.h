@@ -1,4 +1,4 @@
-// What a run needs of the machine's memory, and what the machine has.
+// Memory that a run needs, and memory that this machine has available.
 #pragma once
 
 #include <filesystem>
@@ -8,27 +8,28 @@
 
 namespace heed::nn {
 
-/// Bytes that this process can still take: what Linux calls MemAvailable, or less where a cgroup
-/// (v2 or v1: a container, a systemd unit, a batch job) sets a limit. Infinity where neither says.
-/// `root`: where /proc and /sys are.
+/// Returns the bytes that this process can still allocate: MemAvailable of Linux, or less if a
+/// cgroup (v2 or v1: a container, a systemd unit, a batch job) has a lower limit. Returns infinity
+/// if neither number exists. `root` is the directory that contains /proc and /sys.
 double available_memory(const std::filesystem::path& root = "/");
 
-// An absurd size fails here, not in malloc: ValueError with both numbers for what is more than
-// available_memory(). Rough figures, rather too low.
-/// The weights of a model alone.
+/// Throws ValueError, with both numbers, if the weights of the model need more than
+/// available_memory(). An absurd size thus fails here and not in malloc. The estimate is a lower
+/// bound.
 void check_model_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
-/// A run: weights with gradients and AdamW's two moments, what a step keeps of the residual stream
-/// and logits.
+/// Throws ValueError, with both numbers, if a run needs more than available_memory(). The estimate
+/// is a lower bound. It counts the weights, their gradients, AdamW's two moments, and the values of
+/// the residual stream and the logits that a step stores.
 void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
-/// Returns the error of a run that needs more bytes than are available, or "".
+/// Returns the error message for a run that needs more bytes than are available, or "".
 std::string memory_shortage(double needed, double available);
 
-/// Bytes resident in memory at the highest point (VmHWM) since the mark was reset, or the process
-/// began.
+/// Returns the largest number of bytes resident in memory (VmHWM) since the last call of
+/// reset_resident_peak(), or since the process began.
 double resident_peak();
-/// Resets that mark to what is resident now. False, and it stays, where Linux does not let a
-/// process do so.
+/// Resets the peak to the bytes that are resident now. Returns false, and changes nothing, if Linux
+/// does not allow it.
 bool reset_resident_peak();
 
 }  // namespace heed::nn

@@ -1,4 +1,4 @@
-// What a model costs: work per token, memory, shapes.
+// Cost of a model: operations per token, activation memory and shapes.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace heed::nn {
 
-/// Operations of forward and backward for one token in a full context: 6 x parameters of matrix
-/// products + 6 x layers x context x heads x (d_head + d_value) (Chowdhery et al. 2022, appendix B;
-/// masked work counted).
+/// Returns the floating-point operations of forward and backward pass for one token in a full
+/// context: 6 x parameters of matrix products + 6 x layers x context x heads x (d_head + d_value)
+/// (Chowdhery et al. 2022, appendix B). Masked scores are counted, too.
 double flops_per_token(const Transformer& model);
 
-/// Bytes that are kept for the backward pass, per sequence: measured in a forward pass.
+/// Returns the bytes that a forward pass of one sequence stores for the backward pass. The number
+/// is measured in such a pass.
 double activation_bytes(const Transformer& model);
 
-/// Names and shapes [1, T, ...] of what flows through the model, in a forward pass of a sequence as
-/// long as the context.
+/// Returns names and shapes [1, T, ...] of the main activations in a forward pass of one sequence
+/// of T = context tokens, from the inputs to the logits.
 std::vector<std::pair<std::string, autograd::Shape>> site_shapes(const Transformer& model);
 
 }  // namespace heed::nn

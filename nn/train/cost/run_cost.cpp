@@ -20,35 +20,39 @@ using namespace autograd;
 
 namespace {
 
-// Parts of a run, as it would do them, on as many sequences as one says.
+// Runs the parts of a run, evaluations and passes, on a given number of sequences.
 class Rehearsal {
  public:
   explicit Rehearsal(Trainer& t)
       : t_(t), all_(t.task->evaluation_size()), some_(std::min(t.config().eval_batch, all_)) {}
 
+  /// Returns the number of sequences in a shard.
   std::int64_t rows() const { return t_.config().batch / t_.config().accumulate; }
+  /// Returns the number of sequences in the last evaluation, which uses the whole set.
   std::int64_t all() const { return all_; }
+  /// Returns the number of sequences in an evaluation during the run.
   std::int64_t some() const { return some_; }
-  /// Of an evaluation at once.
+  /// Returns the number of sequences in a forward pass of an evaluation.
   std::int64_t chunk() const { return std::min(evaluation_chunk(t_.model, t_.task->info()), all_); }
 
-  /// Of the run's steps those whose invariants are looked at.
-  std::int64_t watched_steps() const {
+  /// Returns the number of steps that check invariants.
+  std::int64_t checked_steps() const {
     const std::int64_t every = t_.config().check_invariants;
     return every > 0 ? t_.config().steps / every : 0;
   }
 
-  void evaluates(std::int64_t n) { evaluate(t_.model, *t_.task, n); }
+  void run_evaluation(std::int64_t n) { evaluate(t_.model, *t_.task, n); }
 
-  void learns(std::int64_t n, bool watched) {
+  /// Runs the forward and backward pass of n sequences, with or without a check of invariants.
+  void run_passes(std::int64_t n, bool checked) {
     for (const NamedTensor& p : parameters(t_.model)) p.tensor.zero_grad();
     const Batch batch = t_.task->sample(n, g_);
     Probe probe;
-    if (watched) record_invariants(probe, t_.model);
+    if (checked) record_invariants(probe, t_.model);
     const Tensor logits = t_.model.forward(
-        batch.inputs, {.training = true, .generator = &g_, .probe = watched ? &probe : nullptr});
+        batch.inputs, {.training = true, .generator = &g_, .probe = checked ? &probe : nullptr});
     backward(cross_entropy(logits, batch.targets));
-    if (watched) broken_invariant(probe, t_.model);
+    if (checked) broken_invariant(probe, t_.model);
   }
 
  private:
@@ -57,8 +61,8 @@ class Rehearsal {
   std::int64_t all_, some_;
 };
 
-// Returns the resident peak of f(), which runs in a thread: its end gives back what the memory pool
-// keeps for a thread.
+// Returns the peak of resident memory during f(). f runs in a new thread, because the memory pool
+// frees a thread's buffers when the thread ends.
 double peak_of(const std::function<void()>& f) {
   double peak = 0;
   std::exception_ptr failed;
@@ -84,17 +88,17 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   const std::int64_t rows = r.rows(), chunk = r.chunk();
   const auto measured = [&](double share) {
     return peak_of([&] {
-      // Evaluations come in chunks and what is left, whose buffers are of other sizes.
+      // The last chunk of an evaluation is smaller, and its buffers have other sizes.
       for (const std::int64_t n :
            {std::min(chunk, r.some()), r.some() % chunk, chunk, r.all() % chunk})
-        if (n > 0) r.evaluates(part(share, n));
-      r.learns(part(share, rows), r.watched_steps() > 0);
+        if (n > 0) r.run_evaluation(part(share, n));
+      r.run_passes(part(share, rows), r.checked_steps() > 0);
       pictures();
     });
   };
   double peak = measured(rows < 4 ? 1 : 0.5);
   if (rows >= 4 && !can_reset) {
-    // The peak never falls, so two parts of a batch have no difference.
+    // Without a reset the peak never falls, so that a quarter and a half cannot be compared.
     peak = 2 * peak < available ? measured(1) : 2 * peak;
   } else if (rows >= 4) {
     const double low = double(rows / 4) / double(rows), high = 2 * low;
@@ -104,40 +108,41 @@ double run_bytes(Trainer& t, Rehearsal& r, const std::function<void()>& pictures
   double weights = 0;
   for (const NamedTensor& p : parameters(t.model))
     weights += double(p.tensor.numel()) * double(element_size(p.tensor.dtype()));
-  // Beside these a run keeps the best weights, those before its first step (StepAudit), and sums of
-  // shards where there are some.
+  // A run also keeps copies of the best weights, of the weights before its first step (StepAudit),
+  // and of the partial sums of shards.
   const auto shards = double(t.config().accumulate);
   const double copies = 2 + (shards > 1 ? std::log2(shards) + 1 : 0);
   return peak + copies * weights;
 }
 
-// For a quarter of a second; a long call, once, is not warmed up.
-double moment_of(const std::function<void()>& f) {
+// Returns the seconds of one call of f: the median over a quarter of a second, or the first call if
+// it takes longer than that.
+double call_seconds(const std::function<void()>& f) {
   constexpr double kLong = 0.25;
   const double first = seconds_of(f);
   return first >= kLong ? first : median_call(f, kLong);
 }
 
-// Of an update. At learning rate 0 it leaves all weights but some zeros, whose sign it turns: they
-// are put back.
+// Returns the seconds of an update of the weights. With a learning rate of 0 an update can only
+// change the sign of zeros; the weights are restored afterwards.
 double update_seconds(Trainer& t) {
   std::vector<std::pair<Tensor, Tensor>> kept;
   for (const NamedTensor& p : parameters(t.model))
     kept.emplace_back(p.tensor, detached_copy(p.tensor));
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(t.config(), t.model);
-  const double seconds = moment_of([&] { clipped_step(*optimizer, t.config(), 0); });
+  const double seconds = call_seconds([&] { clipped_step(*optimizer, t.config(), 0); });
   const NoGrad guard;
   for (const auto& [weight, before] : kept) copy_(weight, before);
   return seconds;
 }
 
-// Of the passes of a mean step.
+// Returns the seconds of forward and backward pass, as a mean over all steps of the run.
 double pass_seconds(const RunConfig& c, Rehearsal& r) {
-  const double plain = moment_of([&] { r.learns(r.rows(), false); });
-  if (r.watched_steps() == 0) return plain * double(c.accumulate);
-  const double watched = moment_of([&] { r.learns(r.rows(), true); });
-  const double share = double(r.watched_steps()) / double(c.steps);
-  return (plain + (watched - plain) * share) * double(c.accumulate);
+  const double plain = call_seconds([&] { r.run_passes(r.rows(), false); });
+  if (r.checked_steps() == 0) return plain * double(c.accumulate);
+  const double checked = call_seconds([&] { r.run_passes(r.rows(), true); });
+  const double share = double(r.checked_steps()) / double(c.steps);
+  return (plain + (checked - plain) * share) * double(c.accumulate);
 }
 
 }  // namespace
@@ -150,12 +155,13 @@ RunCost run_cost(Trainer& t, const std::function<void()>& pictures, double avail
   RunCost cost{run_bytes(t, r, pictures, available, can_reset), kNan, kNan};
   if (cost.bytes <= available) {
     cost.seconds_per_step = pass_seconds(c, r) + update_seconds(t);
-    const std::int64_t looked_at = std::min(r.chunk(), r.some());
-    const double evaluates = moment_of([&] { r.evaluates(looked_at); }) / double(looked_at);
-    // One before the first step, one of everything at the end.
+    const std::int64_t sequences = std::min(r.chunk(), r.some());
+    const double per_sequence =
+        call_seconds([&] { r.run_evaluation(sequences); }) / double(sequences);
+    // One evaluation is before the first step. The last one, of the whole set, is added below.
     const double evaluations = c.eval_every > 0 ? double(c.steps / c.eval_every + 1) : 1;
-    cost.seconds = cost.seconds_per_step * double(c.steps) + moment_of(pictures) +
-                   evaluates * (evaluations * double(r.some()) + double(r.all()));
+    cost.seconds = cost.seconds_per_step * double(c.steps) + call_seconds(pictures) +
+                   per_sequence * (evaluations * double(r.some()) + double(r.all()));
   }
   for (const NamedTensor& p : parameters(t.model)) p.tensor.zero_grad();
   return cost;

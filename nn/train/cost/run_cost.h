@@ -1,4 +1,4 @@
-// What a run will cost, from passes of it that are measured on this machine.
+// Cost of a run, estimated from a few passes that are measured on this machine.
 #pragma once
 
 #include <functional>
@@ -8,19 +8,24 @@
 
 namespace heed::nn {
 
+/// Memory and time of a run.
 struct RunCost {
-  double bytes;             ///< resident at the highest point, evaluations and pictures included
-  double seconds_per_step;  ///< NaN if the run does not fit the available memory
-  double seconds;           ///< all steps, evaluations and the pictures at the end; likewise
+  double bytes;             ///< peak of resident memory, with evaluations and pictures
+  double seconds_per_step;  ///< NaN if the run needs more memory than is available
+  /// Seconds of all steps, all evaluations and the pictures at the end. NaN if the run needs more
+  /// memory than is available.
+  double seconds;
 };
 
-/// Measures one evaluation, one forward and one backward pass. Takes no step: weights and streams
-/// stay as they are. Bytes are measured on a quarter and on half of a batch and extrapolated, as
-/// memory is affine in the sequences. Where Linux does not let a process reset its peak of memory
-/// (`can_reset`), a whole batch is measured, or twice a half where a whole one may not fit. Seconds
-/// are those of whole passes, repeated for a moment where they are short. `pictures` draws what a
-/// run draws; `available`: bytes, available_memory(). NumericError if the run's first gradient is
-/// not finite.
+/// Estimates the cost of a run from one evaluation, one forward and one backward pass. Takes no
+/// step: weights and random streams do not change.
+///
+/// Bytes are measured on a quarter and on half of a batch, and extrapolated, because memory is
+/// affine in the number of sequences. If Linux does not let a process reset its peak of memory
+/// (`can_reset`), a whole batch is measured; if a whole one may not fit, the bytes of half a batch
+/// are doubled. Seconds are those of whole passes; short passes are repeated. `pictures` draws the
+/// pictures of a run. `available` is in bytes; pass available_memory(). Throws NumericError if the
+/// run's first gradient is not finite.
 RunCost run_cost(Trainer& trainer, const std::function<void()>& pictures, double available,
                  bool can_reset = reset_resident_peak());
 

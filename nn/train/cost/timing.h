@@ -1,4 +1,4 @@
-// Seconds of work, as medians of calls: other processes disturb a mean.
+// Timing of calls. Times are medians, because other processes disturb a mean.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace heed::nn {
 
-/// Returns the middle value, the lower of two. Needs at least one.
+/// Returns the median: the middle value, or the lower of the two middle values. `values` must not
+/// be empty.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
   std::nth_element(values.begin(), middle, values.end());
@@ -23,7 +24,8 @@ double seconds_of(const F& f) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Calls f at least once and until the calls have taken `seconds`; returns the median of a call.
+/// Calls f at least once, and again until the calls have taken `seconds` in total. Returns the
+/// median time of a call in seconds.
 template <class F>
 double median_call(const F& f, double seconds) {
   std::vector<double> times;

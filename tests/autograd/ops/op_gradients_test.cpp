@@ -172,13 +172,13 @@ TEST_CASE("gradcheck names order, input, place and both values") {
   const CheckReport report = gradcheck(f, xs);
   CHECK(!report.ok());
   CHECK(report.message ==
-        "order 1: input 1 at [1]: backward gives 0, differences 4 for output [1] (0 digits agree); "
+        "order 1: input 1 at [1]: backward returns 0, differences give 4 for output [1] (0 digits agree); "
         "2 of 8 comparisons fail");
   const CheckReport dual = gradcheck(f, xs, {.use_differences = false});
   CHECK(!dual.ok());
   CHECK(
       dual.message ==
-      "order 1: input 1 at [1]: backward gives 0, dual numbers 4 for output [1] (0 digits agree); "
+      "order 1: input 1 at [1]: backward returns 0, dual numbers give 4 for output [1] (0 digits agree); "
       "2 of 8 comparisons fail");
 }
 
@@ -203,8 +203,8 @@ TEST_CASE("gradcheck fails on NaN, on inf and on a function that changes") {
   int calls = 0;
   CHECK(!gradcheck([&calls](Args t) { return t[0] * double(++calls); }, xs).ok());
   CHECK_THROWS_WITH(gradcheck([](Args t) { return t[0]; }, std::vector<Tensor>{tensor({1})}),
-                    "gradcheck: needs float64 inputs, got float32; in float32 no step size tells a "
-                    "wrong gradient from rounding");
+                    "gradcheck: needs float64 inputs, got float32; in float32 no step size "
+                    "separates a wrong gradient from rounding errors");
   CHECK_THROWS_WITH(gradcheck([](Args t) { return t[0]; }, xs, {.order = 3}),
                     "gradcheck: order must be 1 or 2, got 3");
 }
@@ -221,8 +221,8 @@ TEST_CASE("a layout that does not apply is skipped for a stated reason") {
   }
   const std::string transposed = "no input with elements has rank 2 or more to transpose";
   const std::string sliced = "no input with elements has an axis to slice";
-  const std::string expanded = "no input has a last axis of 2 or more to give stride 0";
-  const std::string aliased = "no other input has the last one's shape, to be the same tensor";
+  const std::string expanded = "no input has a last axis of size 2 or more to give stride 0";
+  const std::string aliased = "no other input has the shape of the last one, so none can be the same tensor";
   CHECK(skipped == std::vector<std::string>{"", transposed, "", "", aliased,  // vector
                                             "", transposed, sliced, expanded, aliased});
   const Sample no_inputs{"none", [](Args) { return ones({1}, float64); }, {}};

@@ -103,8 +103,8 @@ TEST_CASE("after the mark only the answer counts, and whole answers are right or
   CHECK(task->info().whole_answers);
   CHECK(task->info().accuracy == "whole answers right");
   CHECK(task->info().note ==
-        "1 of 27 lines are longer than 9 tokens (context less the stop) and left out; `context` "
-        "21 takes all; 1 of 27 lines have no '=' and are left out");
+        "1 of 27 lines are longer than 9 tokens (context minus the final newline) and left out; "
+        "`context` 21 includes all; 1 of 27 lines have no '=' and are left out");
   Generator g(2);
   for (const Row& row : rows_of(task->sample(100, g))) {
     const std::string line = line_of(*task, row);
@@ -194,13 +194,13 @@ TEST_CASE("files whose lines cannot be used are refused", "[lines]") {
   const File few("a\nb\nc\n");
   CHECK(text_error({.path = few.path(), .by_line = true}) ==
         "lines: '" + few.path() +
-            "' has 3 lines to use: needs 10 or more, of which a tenth is held out");
+            "' has 3 usable lines: needs at least 10, because a tenth is held out");
   const File longer(numbers(9) + std::string(20, '7') + "\n" + std::string(30, '8'));
   CHECK(text_error({.path = longer.path(), .context = 16, .by_line = true}) ==
         "lines: '" + longer.path() +
-            "' has 9 lines to use (2 of 11 lines are longer than 15 tokens (context less the stop) "
-            "and left out; `context` 31 takes all): needs 10 or more, of which a tenth is held "
-            "out");
+            "' has 9 usable lines (2 of 11 lines are longer than 15 tokens (context minus the final "
+            "newline) and left out; `context` 31 includes all): needs at least 10, because a tenth "
+            "is held out");
   const File many(numbers(100));
   const auto error = [&](bool lines, const std::string& mark) {
     return text_error({.path = many.path(), .by_line = lines, .answer_after = mark});

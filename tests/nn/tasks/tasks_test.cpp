@@ -91,8 +91,8 @@ TEST_CASE("prompts are spelled like sequences", "[tasks][vocabulary]") {
           "prompt: '\\n' (U+000A, character 3) is not in the vocabulary: a-z A-F ^");
   REQUIRE(error_of([&] { task->prompt("ab\xff"); }) == "prompt: byte 2 is not UTF-8");
   REQUIRE(error_of([&] { task->prompt(std::string(48, 'a')); }) ==
-          "induction: the prompt has 49 tokens with the ones added to it, a sequence has 48: "
-          "shorten it");
+          "induction: the prompt has 49 tokens, including tokens that the task adds; at most 48 are "
+          "possible: shorten it");
 }
 
 TEST_CASE("what is drawn has the expectations that the task states", "[tasks]") {
@@ -135,7 +135,7 @@ class Bare : public Task {
 
 TEST_CASE("an empty prompt is refused where the task adds no token to it", "[tasks]") {
   REQUIRE(error_of([] { Bare().prompt(""); }) ==
-          "bare: the prompt is empty, and the task adds no token to it: give at least one of a b");
+          "bare: the prompt is empty, and the task adds no token to it: needs at least one of a b");
   REQUIRE(rows_of(Bare().prompt("b"))[0].inputs == Ids{1});
   for (const char* name : {"induction", "urn"})
     REQUIRE(make_task(name)->prompt("").inputs.numel() == 1);
@@ -143,10 +143,11 @@ TEST_CASE("an empty prompt is refused where the task adds no token to it", "[tas
 
 TEST_CASE("an unknown task is told the nearest", "[tasks]") {
   REQUIRE(error_of([] { make_task("indution"); }) ==
-          "task: there is no task 'indution', the nearest is 'induction'. All: " +
+          "task: unknown task 'indution'; the nearest is 'induction'. All tasks: " +
               heed::join(task_names(), ", "));
   REQUIRE(error_of([] { make_task("text"); }) ==
-          "task: 'text' needs the path of a file. Without one: " + heed::join(task_names(), ", "));
+          "task: 'text' needs the path of a file. Tasks without a file: " +
+              heed::join(task_names(), ", "));
   REQUIRE_THROWS_AS(make_task(""), ValueError);
 }
 
@@ -171,9 +172,9 @@ TEST_CASE("a task's parameters are settings of one table", "[tasks]") {
     return error_of([&] { complete_parameters(task, values); });
   };
   REQUIRE(refusal("urn", {{"periods", "3..4"}}) ==
-          "`task-periods`: the task urn does not have it; induction has");
+          "`task-periods`: the task urn does not have this parameter; only induction has it");
   REQUIRE(refusal("text", {{"colors", "3"}}) ==
-          "`task-colors`: the task text does not have it; urn has");
+          "`task-colors`: the task text does not have this parameter; only urn has it");
   REQUIRE(refusal("urn", {{"colors", "1"}}) ==
           "`task-colors` needs a whole number, 2 to 52, got '1'");
   REQUIRE(refusal("induction", {{"periods", "9..3"}}) ==

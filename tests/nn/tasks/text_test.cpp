@@ -57,7 +57,8 @@ TEST_CASE("a vocabulary spells tokens", "[text][vocabulary]") {
   REQUIRE_THROWS_AS(Vocabulary({"a", ""}), ValueError);
   const std::vector<std::string> twice{"a", "b", "a"};
   REQUIRE(message_of<ValueError>([&] { Vocabulary{twice}; }) ==
-          "vocabulary: 'a' spells token 0 and token 2: each token needs a symbol of its own");
+          "vocabulary: 'a' is the symbol of token 0 and of token 2: needs a different symbol for "
+          "each token");
   const Vocabulary odd({"\n", " ", "a", "b", "é", "\x07"});
   REQUIRE(odd.label(0) == "\\n");
   REQUIRE(odd.label(5) == "U+0007");
@@ -131,15 +132,16 @@ TEST_CASE("a text that cannot be used says why", "[text]") {
   const File latin1("caf\xE9 au lait");
   REQUIRE(error_of<IoError>(latin1.path(), 4) ==
           "text: '" + latin1.path() +
-              "' is not UTF-8 at byte 3 (value 233): convert it, as with iconv -f latin1 -t utf-8");
+              "' is not UTF-8 at byte 3 (value 233): convert it, for example with iconv -f latin1 "
+              "-t utf-8");
   const File truncated("abc\xE2\x82");
   REQUIRE(contains(error_of<IoError>(truncated.path(), 4), "not UTF-8 at byte 3"));
 
   const File brief(std::string(100, 'x'));
   REQUIRE(error_of<ValueError>(brief.path(), 64) ==
           "text: '" + brief.path() +
-              "' has 100 characters, 90 to train and 10 to validate: too few for context 64, each "
-              "part needs 64 + 1. Use a longer text or a context of at most 9");
+              "' has 100 characters, 90 to train and 10 to validate: too few for context 64; each "
+              "part needs at least 65. Use a longer text or a context of at most 9");
   REQUIRE(make_text({.path = brief.path(), .context = 9})->evaluation_size() == 1);
   REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 10}), ValueError);
   REQUIRE_THROWS_AS(make_text({.path = brief.path(), .context = 0}), ValueError);

@@ -107,7 +107,8 @@ TEST_CASE("config.toml keeps the parameters of its own task") {
   CHECK(make_task(back)->info().classes == 7);
   c.task = "reverse";
   CHECK_THROWS_WITH(validate(c), Catch::Matchers::Equals(
-                                     "`task-colors`: the task reverse does not have it; urn has"));
+                                     "`task-colors`: the task reverse does not have this parameter; only urn "
+                                     "has it"));
   c.task_parameters = {{"vocabulary", "0"}};
   CHECK_THROWS_WITH(validate(c), Contains("`task-vocabulary` needs a whole number, 1 to 52"));
 }
@@ -148,7 +149,7 @@ TEST_CASE("validate names the options that do not fit, and the way out") {
         "MultiHeadAttention: `form` packed_heads stores q, k and v of each head together, got "
         "`heads` 2 and `kv_heads` 1; choose another form");
   CHECK(attention_problem([](A& a) { a.k_bias = true; }) ==
-        "MultiHeadAttention: `form` packed_qkv has biases of q, k and v all or none, got `q_bias` "
+        "MultiHeadAttention: `form` packed_qkv needs biases for all of q, k and v or for none, got `q_bias` "
         "no, `k_bias` yes, `v_bias` no; choose the form separate or per_head");
   CHECK(
       attention_problem([](A& a) { a.k_bias = true, a.form = AttentionForm::kSeparate; }).empty());
@@ -157,7 +158,7 @@ TEST_CASE("validate names the options that do not fit, and the way out") {
         "`mlp-act`: there is no MLP; add `mlp`");
   CHECK(problem([](C& c) { c.model.mlp_ratio = 2; }) == "`mlp-ratio`: there is no MLP; add `mlp`");
   CHECK(problem([](C& c) { c.model.mlp = true, c.model.mlp_ratio = 0.001; }) ==
-        "Transformer: needs `mlp_ratio` times `d_model` from 1 to 1024 `d_model`, got 0.001 times "
+        "Transformer: needs `mlp_ratio` times `d_model` from 1 to 1024 times `d_model`, got 0.001 times "
         "64");
   CHECK(problem([](C& c) {
           c.model.norm = NormPlacement::kNone, c.model.norm_kind = NormKind::kRMSNorm;

@@ -40,7 +40,7 @@ expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
 refuses 2 "did you mean 'induction'?" tasks indution
-refuses 2 "the task urn does not have it; induction has" train urn --task-periods 3..4
+refuses 2 "the task urn does not have this parameter; only induction has it" train urn --task-periods 3..4
 refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
@@ -364,7 +364,7 @@ for key in checked failed ops worst name order error; do out_has "\"$key\":"; do
 expect 0 gradcheck add --order 1 --layouts contiguous --junit add.xml; has_file add.xml
 cp add.xml out; out_has '<testsuite name="heed gradcheck" tests="'
 out_has '<testcase classname="add" name="'; out_has ' digits'
-out_has '  again: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
+out_has '  repeat with: heed gradcheck add --order 1 --seed 1 --layouts contiguous'
 refuses 4 "cannot write" gradcheck add --order 1 --layouts contiguous --junit no-such-folder/add.xml
 expect 0 gradcheck softmax --curve softmax.png; has_file softmax.png
 out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smallest error "
@@ -379,6 +379,6 @@ for dtype in float32 float64; do
   if [[ $dtype == float64 ]]; then out_has '"float32":null'; fi
 done
 expect 0 gradcheck --run checked-float32 --seconds 1 --order 1
-out_has " tensors failed"; out_has "in float32 on "; out_has " gradients err by at most 0."
+out_has " tensors failed"; out_has "in float32 on "; out_has " gradients are at most 0."
 
 end_of_checks

@@ -11,7 +11,7 @@ nn::OverTime six_heads() {
   nn::OverTime study;
   study.sequences = 2, study.optimal = 0.5;
   for (const std::int64_t step : {0, 10, 20}) {
-    nn::Moment m;
+    nn::CheckpointStudy m;
     m.step = step, m.loss = 3 - double(step) / 10, m.counted_loss = step == 20 ? 0.1 : 3;
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       for (std::int64_t head = 0; head < 6; ++head) {
@@ -22,7 +22,7 @@ nn::OverTime six_heads() {
       }
       m.flow.push_back({layer, 1, 2 + double(layer)});
     }
-    study.moments.push_back(m);
+    study.checkpoints.push_back(m);
   }
   return study;
 }
@@ -66,7 +66,7 @@ TEST_CASE("over_time.png has a line per head, layers by color, heads by dash, th
 TEST_CASE("over_time.png leaves out what has no value anywhere, one head is drawn, too") {
   nn::OverTime study = six_heads();
   study.optimal = NAN;
-  for (nn::Moment& m : study.moments) {
+  for (nn::CheckpointStudy& m : study.checkpoints) {
     m.heads.resize(1);
     m.flow.resize(1);
     m.heads[0].induction = NAN;
@@ -82,8 +82,8 @@ TEST_CASE("over_time.png leaves out what has no value anywhere, one head is draw
 
 TEST_CASE("over_time.csv has a row per number, empty where it is none") {
   nn::OverTime study;
-  study.moments = {{0, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
-  study.moments[0].heads[0].layer = 1;
+  study.checkpoints = {{0, 4, 1.5, {{}}, {{1, 0.125, 0.5}}}};
+  study.checkpoints[0].heads[0].layer = 1;
   const std::string csv = to_csv(over_time_table(study));
   CHECK(
       csv.starts_with("step,layer,head,quantity,value\n0,,,loss,4.0\n0,,,counted_loss,1.5\n"

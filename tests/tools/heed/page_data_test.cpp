@@ -32,24 +32,24 @@ struct Paged {
     one = nn::make_batch({s});
     study = nn::study(model, one, {});
     routes = nn::routes(model, study);
-    page.add_moment(7, study, routes, false);
+    page.add_checkpoint(7, study, routes, false);
     for (nn::HeadReport& h : study.heads) h.cut = -h.importance;
     *study.heads[1].cut *= -1;  // what its gradient denies
-    page.add_moment(8, study, routes, true);
+    page.add_checkpoint(8, study, routes, true);
     pane = page.json();
   }
-  const nn::Json& moment(std::size_t i) const { return pane.find("moments")->items()[i]; }
+  const nn::Json& checkpoint(std::size_t i) const { return pane.find("checkpoints")->items()[i]; }
 };
 
 TEST_CASE("the page's maps, heads and routes are the study's") {
   const Paged p(6, 3);
   CHECK(*p.pane.find("block") == 1);
   CHECK(p.pane.find("tokens")->items().size() == 6);
-  const auto& shown = p.moment(0).find("maps")->entries();
+  const auto& shown = p.checkpoint(0).find("maps")->entries();
   REQUIRE(shown.size() == 2);
   CHECK((shown[0].first == "hook_pattern" && shown[1].first == "hook_attn_scores_grad"));
-  CHECK(*p.moment(0).find("heads")->items()[1].find("saturated") == nullptr);  // not measured
-  const nn::Json& all = p.moment(1);
+  CHECK(*p.checkpoint(0).find("heads")->items()[1].find("saturated") == nullptr);  // not measured
+  const nn::Json& all = p.checkpoint(1);
   CHECK(*all.find("step") == 8);
   CHECK(all.find("value")->number() == p.study.value);
   CHECK(*all.find("heads")->items()[1].find("saturated") == true);
@@ -81,7 +81,7 @@ TEST_CASE("the page's maps, heads and routes are the study's") {
       shares += part.find("share")->items()[t].number();
     CHECK(shares == Approx(1).epsilon(1e-9));
   }
-  CHECK(p.moment(0).find("routes")->items()[1].find("from")->items().empty());
+  CHECK(p.checkpoint(0).find("routes")->items()[1].find("from")->items().empty());
   CHECK(route.find("from")->items().size() == 2);
   CHECK(all.find("edges")->items().size() == p.routes.edges.size());
 }
@@ -92,7 +92,7 @@ TEST_CASE("a long sequence is shown in blocks, each by its largest cell that is 
   CHECK(p.pane.find("tokens")->items().size() == 65);
   CHECK(p.pane.find("tokens")->items()[1].text() == "2-3");
   CHECK(*p.pane.find("length") == 130);
-  const nn::Json& map = p.moment(1).find("maps")->find("hook_attn_scores_grad")->items()[0];
+  const nn::Json& map = p.checkpoint(1).find("maps")->find("hook_attn_scores_grad")->items()[0];
   const nn::Tensor array = p.study.layers[0].scores_grad;
   const std::vector<double> cells = decoded(map);
   REQUIRE(cells.size() == 65 * 66 / 2);
@@ -113,7 +113,7 @@ TEST_CASE("a long sequence is shown in blocks, each by its largest cell that is 
   for (std::int64_t row = 0; row < 65; ++row)
     for (std::int64_t column = 0; column <= row; ++column, ++at)
       CHECK(is_largest(cells[at], row, column, step));
-  const nn::Json& route = p.moment(1).find("routes")->items()[0];
+  const nn::Json& route = p.checkpoint(1).find("routes")->items()[0];
   CHECK(route.find("total")->items().size() == 65);
   const nn::Json& from = route.find("from")->items()[1];  // what arrives adds up
   const std::vector<double> sent = decoded(from);

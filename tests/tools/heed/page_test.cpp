@@ -84,7 +84,7 @@ TEST_CASE("the page is one file that names no other and knows no network") {
 }
 
 // One moment: `quantities` maps of each head and, if asked for, the routes of every layer.
-Json moment_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
+Json checkpoint_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
                const std::vector<std::string>& quantities, bool from) {
   Json maps = Json::object(), routes = Json::array();
   const std::vector<double> values = waves(n);
@@ -116,13 +116,13 @@ Json moment_of(std::int64_t layers, std::int64_t heads, std::int64_t n,
 
 TEST_CASE("the page of 4 x 4 heads at T = 128 is below 3 MB, a further checkpoint below 1 MB") {
   const Json last =
-      moment_of(4, 4, 128, {"hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"}, true);
-  Json data = Json::object({{"moments", Json::array()}});
-  data["moments"].push_back(last);
+      checkpoint_of(4, 4, 128, {"hook_pattern", "hook_pattern_grad", "hook_attn_scores_grad"}, true);
+  Json data = Json::object({{"checkpoints", Json::array()}});
+  data["checkpoints"].push_back(last);
   const std::size_t size = study_page(data).size();
   CHECK(size < 3'000'000);
   CHECK(size > 1'000'000);  // all of it is in there
-  data["moments"].push_back(moment_of(4, 4, 128, {"hook_pattern", "hook_attn_scores_grad"}, false));
+  data["checkpoints"].push_back(checkpoint_of(4, 4, 128, {"hook_pattern", "hook_attn_scores_grad"}, false));
   CHECK(study_page(data).size() - size < 1'000'000);
 }
 

@@ -127,12 +127,12 @@ QUANTITIES = [
     {"name": "hook_attn_scores_grad", "title": "dL/dS", "unit": "nats", "signed": True, "what": "by the scores"}]
 
 
-def value_of(quantity, pane, moment, layer, head, i, j):
+def value_of(quantity, pane, checkpoint, layer, head, i, j):
     """Of one cell. The weights are a row's softmax of something bumpy."""
     if quantity == 0:
-        score = [3 * math.sin((1 + layer + 2 * head + moment + 5 * pane) * (k + 1) * (1 + 0.1 * i)) for k in range(i + 1)]
+        score = [3 * math.sin((1 + layer + 2 * head + checkpoint + 5 * pane) * (k + 1) * (1 + 0.1 * i)) for k in range(i + 1)]
         return math.exp(score[j]) / sum(map(math.exp, score))
-    return math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * moment + pane) ** 5 / (quantity * 10)
+    return math.sin(1 + 3 * i + 7 * j + layer + 2 * head + 11 * checkpoint + pane) ** 5 / (quantity * 10)
 
 
 def encoded(layer, head, n, value):
@@ -143,7 +143,7 @@ def encoded(layer, head, n, value):
             "data": base64.b64encode(struct.pack(f"<{len(codes)}h", *codes)).decode()}
 
 
-def made_up_moment(pane, m, step, layers, heads, n, complete):
+def made_up_checkpoint(pane, m, step, layers, heads, n, complete):
     def maps(q):
         return [encoded(l, h, n, lambda i, j: value_of(q, pane, m, l, h, i, j))
                 for l in range(layers) for h in range(heads)]
@@ -176,7 +176,7 @@ def made_up(tokens, layers=2, heads=2, panes=2, steps=(0, 200, 400)):
                          {"name": "|dL/dq|", "unit": "nats", "what": "norm"}],
         "panes": [{"name": f"runs/{'ab'[p]}", "hash": "1a2b3c4d", "objective": "the loss", "tokens": tokens,
                    "length": n, "block": 1, "layers": layers, "heads": heads,
-                   "moments": [made_up_moment(p, m, step, layers, heads, n, m == len(steps) - 1)
+                   "checkpoints": [made_up_checkpoint(p, m, step, layers, heads, n, m == len(steps) - 1)
                                for m, step in enumerate(steps)]} for p in range(panes)],
         "tables": [{"title": "Ablation", "what": "What cutting a head costs.",
                     "columns": [{"name": "head", "unit": ""}, {"name": "zero", "unit": "nats"}],
@@ -263,7 +263,7 @@ def check_keys(browser):
 
 
 def check_slider(browser, data):
-    browser.focus("#moment")
+    browser.focus("#checkpoint")
     browser.press("Left")
     check("the slider goes to the checkpoint before", "step 200 (2 of 3)" in browser.text("#controls output"))
     check("the value is that checkpoint's", "1.25" in browser.text(".pane p"))
@@ -283,7 +283,7 @@ def check_routes(browser, data):
     check("arrows go from head to head", browser.text(".one-head h3").startswith("L1H1"))
     browser.click(".tokens button", 1)
     check("a press on a token asks for its routes", "token 1 “a”" in browser.text(".routes h3"))
-    route = data["panes"][0]["moments"][2]["routes"][1]
+    route = data["panes"][0]["checkpoints"][2]["routes"][1]
     shown = browser.run("return [...document.querySelectorAll('.routes .parts')[0].children].map((e) => e.textContent)")
     names, shares = shown[0::3], [number(text.split(" ")[0]) / 100 for text in shown[2::3]]
     check("every part is there", names == [part["name"] for part in route["parts"]])

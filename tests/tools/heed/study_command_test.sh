@@ -115,7 +115,7 @@ cp -r cut bare && rm -rf bare/checkpoints bare/best.safetensors
 refuses 4 "bare has no model.safetensors; heed train --resume bare writes them again" study bare
 expect 0 train --resume bare --quiet; expect 0 study bare
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
-refuses 4 "holds step 0, not that of its name" study cut --over-time
+refuses 4 "contains step 0, not the step in its name" study cut --over-time
 
 # --- two runs
 cp -r runs/reverse-1 copy

@@ -51,15 +51,15 @@ std::vector<Tensor> layers_of(const nn::SafeTensors& file, std::string_view name
   return layers;
 }
 
-StudyWords words_of(const nn::SafeTensors& file) {
+StudyTexts words_of(const nn::SafeTensors& file) {
   const auto& metadata = file.metadata;
-  StudyWords words{metadata.at("run"), metadata.at("task"), metadata.at("objective_words"), {}};
+  StudyTexts words{metadata.at("run"), metadata.at("task"), metadata.at("objective_words"), {}};
   const nn::Json labels = nn::Json::parse(metadata.at("labels"));
   for (const nn::Json& label : labels.items()) words.tokens.push_back(label.text());
   return words;
 }
 
-StudyWords words() { return {"first", "made up", "the mean loss", {"^", "a", "b", "c", " ", "é"}}; }
+StudyTexts words() { return {"first", "made up", "the mean loss", {"^", "a", "b", "c", " ", "é"}}; }
 
 bool is_hidden(std::int64_t query, std::int64_t key) {
   return key > query || key + kWindow <= query;
@@ -97,7 +97,7 @@ TEST_CASE("pictures from the stored arrays are those that were drawn, and tell w
   REQUIRE(files.size() == 6);
 
   const nn::SafeTensors stored = nn::load_safetensors(folder / "arrays.safetensors");
-  const StudyWords read = words_of(stored);
+  const StudyTexts read = words_of(stored);
   CHECK(read.tokens == words().tokens);
   const auto scores = layers_of(stored, "hook_attn_scores");
   for (const nn::MapQuantity& quantity : nn::map_quantities().first(3)) {

@@ -35,7 +35,7 @@ nn::Json routes_json(const nn::Routes& r, const nn::Tensor& scores, bool with_fr
 
 }  // namespace
 
-void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& study,
+void PagePane::add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
                           const nn::RouteStudy& routes, bool all) {
   nn::Json rows = nn::Json::array(), maps = nn::Json::object(), blocks = nn::Json::array(),
            edges = nn::Json::array();
@@ -50,7 +50,7 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
                                      {"importance", h.importance}}));
   }
   for (const nn::MapQuantity& m : nn::map_quantities()) {
-    if (!all && !m.of_checkpoints) continue;
+    if (!all && !m.for_every_checkpoint) continue;
     nn::Json list = nn::Json::array();
     for (std::size_t l = 0; l < study.layers.size(); ++l)
       add_maps(list, std::int64_t(l), study.layers[l].*m.values, study.layers[l].scores,
@@ -62,7 +62,7 @@ void PagePane::add_moment(std::optional<std::int64_t> step, const nn::Study& stu
   for (const nn::RouteEdge& e : routes.edges)
     edges.push_back(nn::Json::object(
         {{"from", nn::head_name({e.layer, e.head})}, {"to", e.to}, {"value", e.value}}));
-  moments.push_back(nn::Json::object({{"step", step},
+  checkpoints.push_back(nn::Json::object({{"step", step},
                                       {"value", study.value},
                                       {"heads", rows},
                                       {"maps", maps},
@@ -84,8 +84,8 @@ nn::Json PagePane::json() const {
                                     {"block", block},
                                     {"layers", layers},
                                     {"heads", heads},
-                                    {"checkpoints", checkpoints},
-                                    {"moments", moments}});
+                                    {"saved_checkpoints", saved_checkpoints},
+                                    {"checkpoints", checkpoints}});
   if (block > 1)
     pane.append(
         "block_rule",
@@ -106,7 +106,7 @@ PagePane make_pane(const Subject& s, const std::string& what) {
 
 PagePane pane_of(const Subject& s, const nn::Study& study, const std::string& what) {
   PagePane pane = make_pane(s, what);
-  pane.add_moment(s.run->step, study, nn::routes(s.model(), study), true);
+  pane.add_checkpoint(s.run->step, study, nn::routes(s.model(), study), true);
   return pane;
 }
 

@@ -12,21 +12,21 @@
 
 namespace heed {
 
-/// One run on one sequence [1, T], at one or several moments.
+/// One run on one sequence [1, T], at one or several checkpoints.
 struct PagePane {
   std::string name, hash, objective;
   std::vector<std::string> tokens;  ///< labels, [T]
   std::int64_t layers, heads;
-  nn::Json moments = nn::Json::array();
-  std::optional<std::int64_t> checkpoints = {};  ///< that the run has: more than moments show
+  nn::Json checkpoints = nn::Json::array();
+  std::optional<std::int64_t> saved_checkpoints = {};  ///< that the run has: more than checkpoints show
 
   /// Adds what a study found after `step`. `all`: every map, with routes from where; else those
   /// that checkpoints keep.
-  void add_moment(std::optional<std::int64_t> step, const nn::Study& study,
+  void add_checkpoint(std::optional<std::int64_t> step, const nn::Study& study,
                   const nn::RouteStudy& routes, bool all);
   nn::Json json() const;
 };
-/// A pane without moments. `what` stands beside the run's name: "clean prompt".
+/// A pane without checkpoints. `what` stands beside the run's name: "clean prompt".
 PagePane make_pane(const Subject& subject, const std::string& what = "");
 /// A pane of the subject's study.
 PagePane pane_of(const Subject& subject, const nn::Study& study, const std::string& what = "");

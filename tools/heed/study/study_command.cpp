@@ -10,8 +10,8 @@
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/study/causes.h"
-#include "tools/heed/study/compare_runs.h"
+#include "tools/heed/study/interventions.h"
+#include "tools/heed/study/run_differences.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
 #include "tools/heed/study/study_files.h"
@@ -29,7 +29,7 @@ struct StudyArguments {
   std::string at;
   std::int64_t sample = 0;
   bool ascii = false, overwrite = false, over_time = false;
-  CauseArguments causes;
+  InterventionArguments causes;
 };
 
 std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
@@ -141,7 +141,7 @@ std::vector<PagePane> panes_of(const Subject& s, const nn::Study& study,
 }
 
 std::vector<std::filesystem::path> write_study(const std::filesystem::path& out, const Subject& s,
-                                               const nn::Study& study, const Causes& causes,
+                                               const nn::Study& study, const InterventionResults& causes,
                                                const StudyArguments& a,
                                                std::optional<nn::HeadIndex> head) {
   const std::filesystem::path arrays = out / "arrays.safetensors";
@@ -205,7 +205,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   progress.at_work("runs the model forward and backward");
   const nn::Study study = s.study();
   progress.at_work("looks for causes");
-  const Causes causes = study_causes(a.causes, c, s, study, out->staging());
+  const InterventionResults causes = run_interventions(a.causes, c, s, study, out->staging());
   progress.at_work("draws, and writes the arrays");
   const auto files = out->publish(write_study(out->staging(), s, study, causes, a, head));
   progress.clear();
@@ -294,7 +294,7 @@ void study_command(Command& c) {
          {"over-time", a->over_time, "every checkpoint of the run instead of one sequence"},
          {"ascii", a->ascii, "draw the weights in the terminal, too"}});
   c.settings[2].may_be_empty = true;
-  c.add("Causes", cause_settings(a->causes));
+  c.add("InterventionResults", intervention_settings(a->causes));
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "over-time",
               .accepts = c.only({"run", "out", "overwrite"}),
@@ -306,7 +306,7 @@ void study_command(Command& c) {
               .result = comparison_keys(),
               .run =
                   [a](const Command& command) {
-                    return compare_runs(chosen_subject(*a, command), a->other, a->weights, a->out,
+                    return run_differences(chosen_subject(*a, command), a->other, a->weights, a->out,
                                         a->overwrite);
                   }},
              {.accepts = c.all_but({"over-time"}),

@@ -30,7 +30,7 @@ plot::LineChart by_distance_chart(const nn::Study& study, const char* title,
 }  // namespace
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, const StudyWords& words,
+                             const std::vector<nn::Tensor>& scores, const StudyTexts& words,
                              std::optional<nn::HeadIndex> only) {
   const nn::MapQuantity::Picture& picture = quantity.picture;
   plot::HeatmapGrid grid = heads_grid(maps, scores, only);
@@ -66,7 +66,7 @@ std::filesystem::path write_picture(const std::filesystem::path& file,
 }
 
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study, const StudyWords& words,
+                                              const nn::Study& study, const StudyTexts& words,
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only) {
   struct Picture {

@@ -15,7 +15,7 @@ namespace heed {
 
 /// The heat map of a quantity by layer: of every head, or a large one of the head `only`.
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, const StudyWords& words,
+                             const std::vector<nn::Tensor>& scores, const StudyTexts& words,
                              std::optional<nn::HeadIndex> only = {});
 
 // Each returns the files that it wrote. IoError.
@@ -32,7 +32,7 @@ std::filesystem::path write_picture(const std::filesystem::path& file,
 /// Each quantity as a PNG in `folder`: weights.png, dA.png and dS.png; and of the head `only`, if
 /// any, weights_L1H0.png and so on.
 std::vector<std::filesystem::path> draw_study(const std::filesystem::path& folder,
-                                              const nn::Study& study, const StudyWords& words,
+                                              const nn::Study& study, const StudyTexts& words,
                                               const PictureSource& source,
                                               std::optional<nn::HeadIndex> only);
 /// by_distance.png: each head's mean weight, and dL/dS, by how far the key is before the query.

@@ -41,7 +41,7 @@ std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   return fmt::format("{} at {}", what, places);
 }
 
-std::map<std::string, std::string> StudyWords::metadata() const {
+std::map<std::string, std::string> StudyTexts::metadata() const {
   return {{"run", run},
           {"task", task},
           {"objective_words", objective},

@@ -14,7 +14,7 @@
 namespace heed {
 
 /// What pictures say beside the numbers; arrays.safetensors keeps it as metadata.
-struct StudyWords {
+struct StudyTexts {
   std::string run;  ///< the folder's name
   std::string task;
   std::string objective;            ///< "the logit of c minus that of d, at position 5"
@@ -33,7 +33,7 @@ struct Subject {
   nn::Batch one;
   nn::Objective objective;
   PictureSource source;  ///< source.run is the run's folder, as it was given
-  StudyWords words;
+  StudyTexts words;
 
   const nn::Transformer& model() const { return run->model; }
   const nn::TaskInfo& info() const { return run->task->info(); }

@@ -3,7 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const panes = data.panes;
 const views = []; // {keys, draw}
-const state = { quantity: 0, layer: 0, head: 0, moment: 0, query: 0, key: 0, token: 0, fromHead: 0, fromQuery: 0,
+const state = { quantity: 0, layer: 0, head: 0, checkpoint: 0, query: 0, key: 0, token: 0, fromHead: 0, fromQuery: 0,
   range: "heads", theme: "auto", roots: {} };
 
 /** `draw` is called when one of the keys of `state` changes. */
@@ -18,24 +18,24 @@ function change(patch) {
 
 // --- what is chosen, of a pane
 const quantity = () => data.quantities[state.quantity];
-const longest = panes.reduce((a, b) => (b.moments.length > a.moments.length ? b : a));
+const longest = panes.reduce((a, b) => (b.checkpoints.length > a.checkpoints.length ? b : a));
 const tokenOf = (pane) => Math.min(state.token, pane.tokens.length - 1);
 const cursorOf = (pane) => [state.query, state.key].map((i) => Math.min(i, pane.tokens.length - 1));
 const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
   ({ layer: Math.floor(k / pane.heads), head: k % pane.heads }));
 
 /** The pane's checkpoint next to the one that the slider is at. */
-function momentOf(pane) {
-  const step = longest.moments[state.moment].step ?? Infinity;
-  const distance = (moment) => (moment.step === step ? 0 : Math.abs((moment.step ?? Number.MAX_VALUE) - step));
-  if (pane === longest) return pane.moments[state.moment];
-  return pane.moments.reduce((a, b) => (distance(b) <= distance(a) ? b : a));
+function checkpointOf(pane) {
+  const step = longest.checkpoints[state.checkpoint].step ?? Infinity;
+  const distance = (checkpoint) => (checkpoint.step === step ? 0 : Math.abs((checkpoint.step ?? Number.MAX_VALUE) - step));
+  if (pane === longest) return pane.checkpoints[state.checkpoint];
+  return pane.checkpoints.reduce((a, b) => (distance(b) <= distance(a) ? b : a));
 }
 
 const ofHead = (layer, head) => (entry) => entry.layer === layer && entry.head === head;
-const mapOf = (pane, q, layer, head) => momentOf(pane).maps[q.name]?.find(ofHead(layer, head));
-const reportOf = (pane, layer, head) => momentOf(pane).heads.find(ofHead(layer, head));
-const fromOf = (pane, layer) => momentOf(pane).routes?.[layer]?.from ?? [];
+const mapOf = (pane, q, layer, head) => checkpointOf(pane).maps[q.name]?.find(ofHead(layer, head));
+const reportOf = (pane, layer, head) => checkpointOf(pane).heads.find(ofHead(layer, head));
+const fromOf = (pane, layer) => checkpointOf(pane).routes?.[layer]?.from ?? [];
 
 /** By query: how much of the token's gradient comes from there through the layer's heads, unsigned. */
 function flowInto(pane, layer, token) {
@@ -47,8 +47,8 @@ function flowInto(pane, layer, token) {
 
 /** One scale for both panes, so that colors compare. */
 function scaleOf(q, layer, head) {
-  const maps = panes.flatMap((pane) => (state.range === "steps" ? pane.moments : [momentOf(pane)]))
-    .flatMap((moment) => moment.maps[q.name] ?? []);
+  const maps = panes.flatMap((pane) => (state.range === "steps" ? pane.checkpoints : [checkpointOf(pane)]))
+    .flatMap((checkpoint) => checkpoint.maps[q.name] ?? []);
   const own = state.range === "head" ? maps.filter(ofHead(layer, head)) : maps;
   return { max: Math.max(0, ...own.map((map) => map.scale)), signed: q.signed, root: state.roots[q.name] };
 }
@@ -107,15 +107,15 @@ function choice(name, key, options) {
 }
 
 function slider() {
-  const input = el("input", { type: "range", min: 0, max: longest.moments.length - 1, step: 1, id: "moment" });
-  const output = el("output", { for: "moment" });
-  input.addEventListener("input", () => change({ moment: Number(input.value) }));
-  addView(["moment"], () => {
-    const { step } = longest.moments[state.moment];
-    input.value = state.moment;
+  const input = el("input", { type: "range", min: 0, max: longest.checkpoints.length - 1, step: 1, id: "checkpoint" });
+  const output = el("output", { for: "checkpoint" });
+  input.addEventListener("input", () => change({ checkpoint: Number(input.value) }));
+  addView(["checkpoint"], () => {
+    const { step } = longest.checkpoints[state.checkpoint];
+    input.value = state.checkpoint;
     const weights = step === null ? "final weights" : `step ${step}`;
-    const all = longest.checkpoints > longest.moments.length ? `, chosen from ${longest.checkpoints}` : "";
-    output.textContent = `${weights} (${state.moment + 1} of ${longest.moments.length}${all})`;
+    const all = longest.saved_checkpoints > longest.checkpoints.length ? `, chosen from ${longest.saved_checkpoints}` : "";
+    output.textContent = `${weights} (${state.checkpoint + 1} of ${longest.checkpoints.length}${all})`;
     input.setAttribute("aria-valuetext", output.textContent);
   });
   return el("label", {}, "Checkpoint", input, output);
@@ -137,7 +137,7 @@ function openTables() {
 function buildControls() {
   const upTo = (n) => Array.from({ length: n }, (_, k) => [k, String(k)]);
   const ranges = [["heads", "all heads"], ["head", "each head"], ["steps", "all checkpoints"]];
-  const several = longest.moments.length > 1;
+  const several = longest.checkpoints.length > 1;
   const form = document.getElementById("controls");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.append(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])),
@@ -155,8 +155,8 @@ function turn(key, by, count) {
   change({ [key]: (state[key] + by + count) % count });
   return true;
 }
-function toMoment(by) {
-  change({ moment: Math.min(Math.max(state.moment + by, 0), longest.moments.length - 1) });
+function toCheckpoint(by) {
+  change({ checkpoint: Math.min(Math.max(state.checkpoint + by, 0), longest.checkpoints.length - 1) });
   return true;
 }
 /** Whether the key means something on a map. */
@@ -164,7 +164,7 @@ function shortcut(key) {
   const counts = { h: ["head", most("heads")], l: ["layer", most("layers")], q: ["quantity", data.quantities.length] };
   const [name, count] = counts[key.toLowerCase()] ?? [];
   if (name) return turn(name, key === key.toLowerCase() ? 1 : -1, count);
-  if (key === "," || key === ".") return toMoment(key === "," ? -1 : 1);
+  if (key === "," || key === ".") return toCheckpoint(key === "," ? -1 : 1);
   if (key === "r") toggleRoot();
   return key === "r";
 }
@@ -176,8 +176,8 @@ document.addEventListener("keydown", (event) => {
 // --- start
 function paneView(pane) {
   const value = el("p");
-  addView(["moment"], () => {
-    const { step, value: number } = momentOf(pane);
+  addView(["checkpoint"], () => {
+    const { step, value: number } = checkpointOf(pane);
     const when = step === null ? "" : ` at step ${step}`;
     value.replaceChildren("L = ", el("b", {}, pane.objective), `: ${show(number)}${when}`);
   });
@@ -191,13 +191,13 @@ function paneView(pane) {
 
 /** The head that matters most by its gradient, and what its last query reads. */
 function firstChoice() {
-  state.moment = longest.moments.length - 1;
+  state.checkpoint = longest.checkpoints.length - 1;
   const [pane] = panes;
   const n = pane.tokens.length;
   const size = (report) => Math.abs(report.importance ?? 0);
   const inAll = ({ layer, head }) => panes.every((other) => layer < other.layers && head < other.heads);
   const { layer, head } = data.chosen ??
-    momentOf(pane).heads.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a));
+    checkpointOf(pane).heads.filter(inAll).reduce((a, b) => (size(b) > size(a) ? b : a));
   const map = mapOf(pane, quantity(), layer, head);
   const row = map ? Array.from(numbersOf(map, n).slice((n - 1) * n), (x) => Math.abs(x || 0)) : [0];
   const key = row.indexOf(Math.max(...row));

@@ -1,6 +1,6 @@
 // Views: each draws one part of a pane from `state` and says which keys of it it reads.
 
-const mapKeys = ["quantity", "moment", "root", "range", "theme"];
+const mapKeys = ["quantity", "checkpoint", "root", "range", "theme"];
 const rounded = (x) => (Number.isNaN(x) ? null : Number(x.toPrecision(6))); // maps hold no more digits
 const rowOf = (numbers, n, i) => Array.from(numbers.slice(i * n, (i + 1) * n));
 const chosenMap = (pane, q = quantity()) => mapOf(pane, q, state.layer, state.head);
@@ -112,7 +112,7 @@ function tokensView(pane) {
     "aria-label": `token ${name}`, onclick: () => change({ token }) }, visible(pane.tokens[token])));
   const strip = el("div", { class: "tokens", role: "toolbar", "aria-label": `Tokens of ${pane.name}` }, ...buttons);
   pressOneOf(strip, buttons, Infinity);
-  addView(["token", "layer", "moment"], () => {
+  addView(["token", "layer", "checkpoint"], () => {
     const flow = flowInto(pane, state.layer, tokenOf(pane));
     const most = Math.max(...flow);
     buttons.forEach((button, i) => {
@@ -161,7 +161,7 @@ function fromView(pane) {
     ...rows().map((row, h) => [fromNames(pane)[h], ...row.map(rounded)])]);
   const section = el("div", { class: "view" }, el("h4", {}, "The K and V parts, by query"), map.element, readout,
     bar.element, behind.element);
-  addView(["token", "layer", "moment", "theme", "fromHead", "fromQuery"], () => {
+  addView(["token", "layer", "checkpoint", "theme", "fromHead", "fromQuery"], () => {
     section.hidden = chosenFrom(pane).length === 0;
     if (section.hidden) return;
     paint(picture, rows().flat(), rows().length, n, scale(), theme());
@@ -169,14 +169,14 @@ function fromView(pane) {
     map.draw();
     readout.textContent = fromText(pane, cursor(), rows());
   });
-  addView(["token", "layer", "moment"], behind.draw);
+  addView(["token", "layer", "checkpoint"], behind.draw);
   return section;
 }
 
 function fromText(pane, [row, query], rows) {
   const x = rows[row][query];
   const where = `${fromNames(pane)[row]}, query ${tokenName(pane, query)}`;
-  const whole = momentOf(pane).routes[state.layer].total[tokenOf(pane)];
+  const whole = checkpointOf(pane).routes[state.layer].total[tokenOf(pane)];
   if (Number.isNaN(x)) return `${where}: does not see this token`;
   return `${where}: ${show(x)}, ${percent(x / whole)} of the gradient at this token`;
 }
@@ -184,11 +184,11 @@ function fromText(pane, [row, query], rows) {
 /** The gradient at the chosen token and layer, part by part. */
 function routesView(pane) {
   const [title, words, bars] = [el("h3"), el("p"), el("div", { class: "parts" })];
-  const routes = () => momentOf(pane).routes?.[state.layer];
+  const routes = () => checkpointOf(pane).routes?.[state.layer];
   const behind = numbersBehind("routes of this token, layer by layer", () => routeRows(pane));
   const section = el("section", { class: "view routes" }, title, words,
     el("div", { class: "pair" }, el("div", { class: "view" }, bars, behind.element), fromView(pane)));
-  addView(["token", "layer", "moment"], () => {
+  addView(["token", "layer", "checkpoint"], () => {
     section.hidden = !routes();
     if (!routes()) return;
     const token = tokenOf(pane);
@@ -203,7 +203,7 @@ function routesView(pane) {
 
 /** The largest part and the largest query of it, in words. */
 function routesText(pane, token) {
-  const { total, parts } = momentOf(pane).routes[state.layer];
+  const { total, parts } = checkpointOf(pane).routes[state.layer];
   if (!(total[token] > 0)) return "No gradient arrives at this token: nothing that L asks for depends on it here.";
   const top = parts.reduce((a, b) => (Math.abs(b.share[token]) > Math.abs(a.share[token]) ? b : a));
   const flow = flowInto(pane, state.layer, token);
@@ -224,7 +224,7 @@ function routeRows(pane) {
   const token = tokenOf(pane);
   const product = (a, b) => (a === null || b === null ? null : a * b);
   return [["layer", "part", "share", "share × |dL/d residual|"],
-    ...momentOf(pane).routes.flatMap(({ total, parts }, layer) => [{ name: "whole", share: { [token]: 1 } }, ...parts]
+    ...checkpointOf(pane).routes.flatMap(({ total, parts }, layer) => [{ name: "whole", share: { [token]: 1 } }, ...parts]
       .map(({ name, share }) => [`before layer ${layer}`, name, share[token], product(share[token], total[token])]))];
 }
 
@@ -241,7 +241,7 @@ function headsView(pane) {
   const numbers = (report) =>
     [...(isListed ? [] : [report.importance]), ...report.values, report.cut ?? null];
   const rows = () => [["head", ...columns.map((column) => column.name), "saturated"],
-    ...momentOf(pane).heads.map((report) =>
+    ...checkpointOf(pane).heads.map((report) =>
       [headName(report.layer, report.head), ...numbers(report), report.saturated])];
   const line = (report) => {
     const { layer, head, saturated } = report;
@@ -250,7 +250,7 @@ function headsView(pane) {
     return el("tr", { class: isChosen(report) ? "chosen" : "" }, el("th", { scope: "row" }, name, ...badge),
       ...numbers(report).map((x) => el("td", {}, show(x))));
   };
-  addView(["moment", "layer", "head"], () => body.replaceChildren(...momentOf(pane).heads.map(line)));
+  addView(["checkpoint", "layer", "head"], () => body.replaceChildren(...checkpointOf(pane).heads.map(line)));
   return el("section", { class: "view heads-table" }, el("h3", {}, "Heads in numbers"),
     el("div", { class: "scroll" }, table), el("div", { class: "tools" }, copyButton("heads", rows)));
 }
@@ -258,13 +258,13 @@ function headsView(pane) {
 /** What one head's output does through a later head. */
 function edgesView(pane) {
   const bars = el("div", { class: "parts" });
-  const sorted = () => [...(momentOf(pane).edges ?? [])].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const sorted = () => [...(checkpointOf(pane).edges ?? [])].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const behind = numbersBehind("head to head", () =>
     [["from", "to", "value"], ...sorted().map(({ from, to, value }) => [from, to, value])]);
   const section = el("section", { class: "view edges" }, el("h3", {}, "Head to head"),
     el("p", { class: "muted" }, "Gradient × activation: what the first head writes times the gradient that reaches it" +
       " through the second. The twelve largest."), bars, behind.element);
-  addView(["moment"], () => {
+  addView(["checkpoint"], () => {
     section.hidden = sorted().length === 0;
     bars.replaceChildren(...barsOf(sorted().slice(0, 12).map(({ from, to, value }) =>
       ({ name: `${from} → ${to}`, kind: partKind(to), value, text: show(value) }))));

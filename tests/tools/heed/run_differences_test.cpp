@@ -1,5 +1,5 @@
 // Difference maps of two models on one sequence.
-#include "tools/heed/study/compare_runs.h"
+#include "tools/heed/study/run_differences.h"
 
 #include "autograd/ops/ops.h"
 #include "tests/support/catch.h"

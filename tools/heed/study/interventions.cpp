@@ -1,4 +1,4 @@
-#include "tools/heed/study/causes.h"
+#include "tools/heed/study/interventions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -190,7 +190,7 @@ Table lens_table(const Subject& s, const nn::Study& study) {
 
 // ---- what the arguments ask for
 
-void check_samples(const CauseArguments& a, const Command& c, const nn::Task& task) {
+void check_samples(const InterventionArguments& a, const Command& c, const nn::Task& task) {
   if (c.given("ablation") && !c.given("ablate")) usage_error("--ablation goes with --ablate");
   if (c.given("samples") && a.samples > task.evaluation_size())
     usage_error("--samples: needs 1 to {}, got {}", task.evaluation_size(), a.samples);
@@ -207,7 +207,7 @@ struct Evaluated {
 };
 
 // The first --samples evaluation sequences, if memory is kept for as many.
-Evaluated chosen_sample(const CauseArguments& a, const Command& c, const Subject& s) {
+Evaluated chosen_sample(const InterventionArguments& a, const Command& c, const Subject& s) {
   const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
   if (a.samples > most)
     usage_error("--samples: this model and context keep memory for {} at a time, got {}", most,
@@ -221,7 +221,7 @@ Evaluated chosen_sample(const CauseArguments& a, const Command& c, const Subject
 }
 
 // The study of --samples.
-void add_sample(Causes& causes, const Evaluated& sample, const Subject& s,
+void add_sample(InterventionResults& causes, const Evaluated& sample, const Subject& s,
                 const std::filesystem::path& out) {
   if (s.info().stop)
     usage_error(
@@ -233,7 +233,7 @@ void add_sample(Causes& causes, const Evaluated& sample, const Subject& s,
   causes.files.push_back(draw_by_distance(out, study, s.source));
 }
 
-void add_ablation(Causes& causes, const CauseArguments& a, const Command& c, const Subject& s) {
+void add_ablation(InterventionResults& causes, const InterventionArguments& a, const Command& c, const Subject& s) {
   const nn::Transformer::Options& o = s.model().options;
   const bool each = a.ablate == "all";
   const auto heads = each ? nn::all_heads(o.layers, o.attention.heads)
@@ -269,7 +269,7 @@ std::vector<std::string> pair_labels(const std::vector<std::string>& clean,
   return labels;
 }
 
-void add_patching(Causes& causes, const std::string& text, const Subject& s,
+void add_patching(InterventionResults& causes, const std::string& text, const Subject& s,
                   const std::filesystem::path& out) {
   const nn::Batch corrupt = s.run->task->prompt(text);
   if (corrupt.inputs.numel() != s.one.inputs.numel())
@@ -285,7 +285,7 @@ void add_patching(Causes& causes, const std::string& text, const Subject& s,
   causes.files.push_back(draw_patching(out, patching, labels, s.source));
 }
 
-void add_attribution(Causes& causes, const Subject& s, const nn::Study& study) {
+void add_attribution(InterventionResults& causes, const Subject& s, const nn::Study& study) {
   causes.tables.push_back(token_table(s, study));
   causes.tables.push_back(lens_table(s, study));
   if (s.model().options.norm == nn::NormPlacement::kPost) return;  // no part has an output there
@@ -302,7 +302,7 @@ void add_attribution(Causes& causes, const Subject& s, const nn::Study& study) {
 
 }  // namespace
 
-std::vector<nn::Setting> cause_settings(CauseArguments& a) {
+std::vector<nn::Setting> intervention_settings(InterventionArguments& a) {
   return {
       nn::Setting("ablate", a.ablate, "HEADS",
                   "what L is without these heads at once, as L1H0,L0H1; all: without each of them "
@@ -325,10 +325,10 @@ std::vector<nn::Setting> cause_settings(CauseArguments& a) {
        "copy and, if L is of logits, direct logit attribution (neither with --norm post)"}};
 }
 
-Causes study_causes(const CauseArguments& a, const Command& c, const Subject& s,
+InterventionResults run_interventions(const InterventionArguments& a, const Command& c, const Subject& s,
                     const nn::Study& study, const std::filesystem::path& out) {
   check_samples(a, c, *s.run->task);
-  Causes causes;
+  InterventionResults causes;
   if (c.given("samples") && !c.given("ablate")) add_sample(causes, chosen_sample(a, c, s), s, out);
   if (c.given("ablate")) add_ablation(causes, a, c, s);
   if (c.given("corrupt")) add_patching(causes, a.corrupt, s, out);

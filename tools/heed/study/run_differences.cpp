@@ -1,4 +1,4 @@
-#include "tools/heed/study/compare_runs.h"
+#include "tools/heed/study/run_differences.h"
 
 #include <algorithm>
 #include <array>
@@ -250,7 +250,7 @@ plot::HeatmapGrid difference_grid(const nn::Study& a, const nn::Study& b,
 
 Columns comparison_keys() { return kComparison; }
 
-Report compare_runs(const Subject& a, const std::string& other, const std::string& weights,
+Report run_differences(const Subject& a, const std::string& other, const std::string& weights,
                     const std::string& out, bool overwrite) {
   const std::filesystem::path b_folder = find_run(other);
   const auto run = std::make_shared<nn::LoadedRun>(open_run(b_folder, weights, nn::Use::kPrompts));

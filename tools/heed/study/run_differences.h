@@ -13,7 +13,7 @@ namespace heed {
 /// Compares run `other`, with the weights of this name, to the subject's, and draws what differs
 /// into `out`, as open_study_folder() takes it. UsageError where run B cannot read the sequence:
 /// another vocabulary, or a shorter context.
-Report compare_runs(const Subject& a, const std::string& other, const std::string& weights,
+Report run_differences(const Subject& a, const std::string& other, const std::string& weights,
                     const std::string& out, bool overwrite);
 /// The keys of its result.
 Columns comparison_keys();

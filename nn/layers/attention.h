@@ -39,7 +39,7 @@ struct EnumNames<AttentionForm> {
 /// Rule for the factor by which q k^T is multiplied.
 enum class ScaleRule {
   kInvSqrtHead,   ///< 1/sqrt(d_head): if the entries of q and k are N(0, 1), scores have variance 1
-  kNone,          ///< 1
+  kNone,          ///< factor 1: scores are not scaled
   kInvHead,       ///< 1/d_head (muP: Yang et al. 2022)
   kInvSqrtModel,  ///< 1/sqrt(d_model)
   kLearned,       ///< one parameter per head, initially 1/sqrt(d_head)
@@ -136,7 +136,7 @@ struct MultiHeadAttention : Module {
     double soft_cap = 0;
     Sink sink = Sink::kNone;  ///< extra softmax term with value 0
     /// Window size in tokens: a query reads only keys whose distance from it is below `window`. The
-    /// key at its own position has distance 0. If `window` is 0, there is no such limit.
+    /// key at its own position has distance 0. If `window` is 0, the distance is not limited.
     std::int64_t window = 0;
     bool causal = false;  ///< true: no query reads a later key
     /// Place of the queries among the keys, if there are fewer or more queries than keys.

@@ -153,7 +153,7 @@ void check_fits(AttentionWeights got, const Options& o) {
     });
     return shapes;
   };
-  Generator scratch;  // only the shapes are compared
+  Generator scratch;  // its draws do not matter, because only shapes are compared
   AttentionWeights wanted = MultiHeadAttention(o, scratch).weights;
   const auto has = shapes_of(got), needs = shapes_of(wanted);
   for (std::size_t i = 0; i < has.size(); ++i)

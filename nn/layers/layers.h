@@ -175,9 +175,9 @@ struct MLP : Module {
     bool bias = true;                           ///< biases in all linear layers
     DType dtype = float32;                      ///< dtype of the parameters
   } options;                                    ///< options given to the constructor
-  Linear up;                                    ///< dim to hidden
-  Linear down;                                  ///< hidden to dim
-  std::optional<Linear> gate;                   ///< dim to hidden; only with kSwiglu
+  Linear up;                   ///< layer of shape [hidden, dim], before the activation
+  Linear down;                 ///< layer of shape [dim, hidden], after the activation
+  std::optional<Linear> gate;  ///< layer of shape [hidden, dim]; only with kSwiglu
 
   /// Draws up, down and then gate.
   explicit MLP(const Options& o, Generator& g = default_generator());

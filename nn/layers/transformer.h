@@ -133,7 +133,7 @@ struct Transformer : Module {
   Embedding tok;                       ///< token embeddings [vocab, d_model]
   std::optional<Embedding> pos;        ///< learned positions [context, d_model]; only with kLearned
   Tensor sinusoid;  ///< positions [context, d_model], not a parameter; only with kSinusoidal
-  std::vector<Block> blocks;   ///< one per layer
+  std::vector<Block> blocks;   ///< blocks, one per layer
   std::optional<Norm> ln;      ///< norm before the output layer; only with NormPlacement::kPre
   std::optional<Linear> head;  ///< output layer without bias; none if it is tied
 

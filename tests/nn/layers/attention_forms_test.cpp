@@ -204,7 +204,8 @@ TEST_CASE("a layer draws its weights like torch.nn.MultiheadAttention, with and 
   for (const bool bias : {true, false}) {
     Generator g(9), same(9);
     const MultiHeadAttention layer({.d_model = 8, .heads = 2, .bias = bias}, g);
-    const Linear out({.in = 8, .out = 8, .bias = bias}, same);  // draws a bias only if it has one
+    const Linear out({.in = 8, .out = 8, .bias = bias},
+                     same);  // a layer without bias does not draw one
     const Tensor in = empty({24, 8});
     init::xavier_uniform(in, same);
     CHECK(same_bits(layer.weights.out_proj_weight, out.weight));

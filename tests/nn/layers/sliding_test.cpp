@@ -116,7 +116,7 @@ TEST_CASE("models with a table of positions cannot drop tokens") {
   }
 }
 
-TEST_CASE("rope does not keep the angles of positions that are no longer used") {
+TEST_CASE("rope frees the angles of positions that are not used any more") {
   const Tensor x = ones({1, 4}, float64);
   const std::uint64_t before = heed::autograd::pool_stats().live_bytes;
   for (std::int64_t p = 0; p < 60000; ++p) rope(x, {.base = 77, .offset = p});

@@ -97,7 +97,7 @@ TEST_CASE("SGD adds the weight decay to the gradient") {
   set_grad(p, tensor({1, 2}));
   sgd.step({.lr = 0.25});
   CHECK(values(p.tensor) == Values{4 - 0.25 * (1 + 2), -8 - 0.25 * (2 - 4)});
-  CHECK(sgd.state().size() == 1);  // no momentum, no buffer
+  CHECK(sgd.state().size() == 1);  // without momentum, the state has no buffer
 }
 
 TEST_CASE("steps accept gradients with any strides") {
@@ -302,7 +302,7 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   unchanged(decay);
   set_grad(b, zeros({2, 2}));
   AdamW nothing({{{b}}}, {.eps = 1e-300});
-  CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));  // 0 / 0
+  CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));  // computes 0 / 0
   unchanged(nothing);
   // A failing step after a successful one restores the state, too.
   SGD later({{{a}}});
@@ -346,7 +346,7 @@ TEST_CASE("schedules equal those of nanoGPT") {
   CHECK(at(Decay::kCosine, 34) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
   for (const Decay decay : {Decay::kLinear, Decay::kCosine})
     for (const std::int64_t step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
-  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // no warm-up
+  CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // without warm-up
   CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // only warm-up
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("a wrong config.toml is refused by file, line and key") {
   CHECK(refusal("layers = 2", "layers = 0") ==
         "my.toml:6: layers needs a whole number, 1 to 256, got '0'");
   CHECK(refusal("mlp = false", "mlp = 0") ==
-        "my.toml:18: mlp is true or false, without quotes, got 0");
+        "my.toml:18: mlp needs true or false, without quotes, got 0");
   CHECK(refusal("\"rope\"", "\"roep\"") ==
         "my.toml:28: positions: 'roep' is not one of learned, sinusoidal, rope, alibi or none; did "
         "you mean 'rope'?");

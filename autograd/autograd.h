@@ -24,7 +24,7 @@
 #include "autograd/tensor/tensor.h"           // the class Tensor
 // clang-format on
 
-/// heed: reverse-mode autodiff, multi-head attention, and the program built on them.
+/// Reverse-mode autodiff, multi-head attention, and the program that uses them.
 namespace heed {}
 /// The library heed::autograd: tensors, ops, derivatives and gradient checks.
 namespace heed::autograd {}

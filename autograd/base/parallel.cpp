@@ -64,7 +64,7 @@ class ThreadPool {
       slot.end = chunks * (t + 1) / threads;
       slot.call = call;
       slot.f = f;
-      slot.left.store(slot.end - chunks * t / threads);  // publishes the job
+      slot.left.store(slot.end - chunks * t / threads);  // makes the job visible to the workers
     }
     if (sleepers_.load() > 0) {
       std::lock_guard lock(mutex_);

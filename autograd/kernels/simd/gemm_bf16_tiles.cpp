@@ -24,12 +24,12 @@ namespace heed::autograd::kernels {
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12's own headers (its bug 105593)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in headers of GCC 12 (bug 105593)
 #endif
 
 namespace {
 
-// ---- packing: operands as tiles of 16 lines (rows of A, columns of B) by 32 of k, 1 KB each
+// ---- packing of the operands into tiles of 1 KB: 16 lines (rows of A or columns of B) by 32 of k
 
 using Pair = std::int32_t;                // two bfloat16 that are neighbors along k
 constexpr std::int64_t kTileLines = 16;   // lines per tile, and also pairs per line

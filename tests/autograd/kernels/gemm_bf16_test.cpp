@@ -27,7 +27,7 @@ std::uint32_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 // Returns the bfloat16 that is nearest to x. If two are equally near, it is the one with an even
 // last bit.
 float nearest_bfloat16(float x) {
-  const std::uint32_t below = bits_of(x) & 0xffff0000u;  // toward 0
+  const std::uint32_t below = bits_of(x) & 0xffff0000u;  // x rounded toward 0
   const auto low = std::bit_cast<float>(below), high = std::bit_cast<float>(below + 0x10000u);
   // Above the largest finite bfloat16, the next number of the sequence would be 2^128.
   const double top = std::isinf(high) ? std::copysign(0x1p128, double(x)) : double(high);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests of unusual model options with every command: training, counts, study, verification and a
-# repeated run. Also tests combinations of options that heed rejects. Usage: model_options_test.sh PATH-TO-HEED
+# repeated run. Also tests combinations of options that heed rejects.
+# Usage: model_options_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 
 five_steps=(reverse --context 8 --d-model 8 --steps 5 --batch 4 --eval-batch 4 --quiet --threads 1)

@@ -73,7 +73,8 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
     text << r.killed << " of " << r.mutants << " wrong versions of the gradient rejected, "
          << r.equivalent << " equivalent; ";
   if (!r.moved.empty())
-    text << r.moved.size() << " entries moved off a kink, the first: " << r.moved[0].text() << "; ";
+    text << "entries moved off a kink: " << r.moved.size() << ", the first: " << r.moved[0].text()
+         << "; ";
   return out << text.str() << "order " << r.order << ", seed " << r.seed;
 }
 

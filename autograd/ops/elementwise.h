@@ -44,7 +44,7 @@ struct Loops {
   bool to_bool = false;  ///< true: the result is bool8; false: it has the dtype of the operands
 };
 
-/// The Loop for a result of type R and operands of types A....
+/// A Loop for a result of type R and operands of types A....
 template <class F, class R, class... A>
 void run_loop(const void* f, void* y, const void* const* in, std::int64_t n) {
   const F g = *static_cast<const F*>(f);

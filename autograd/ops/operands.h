@@ -28,8 +28,8 @@ DType unify(std::string_view op, Tensors&... operands) {
 /// of x.
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
 
-/// Returns the seed of the rounding noise in a tracked64 tensor (base/tracked.h). Returns 0 if
-/// there is no noise, and for other dtypes.
+/// Returns the seed of the rounding noise in a tracked64 tensor (base/tracked.h), or 0 if it has no
+/// noise or another dtype.
 std::uint64_t noise_seed(const Tensor& x);
 
 /// Converts a `double` operand to a tensor of rank 0 and x's dtype (float64 for dual numbers).

@@ -1,5 +1,5 @@
-// Every induction prompt that README, the rooms' pages, --help or heed tasks show is one that the
-// default model continues rightly, whatever the seed (label tasks).
+// Tests the prompts and results in the documentation (label tasks). The default model must continue
+// every induction prompt that a README.md, --help or heed tasks shows, with seeds 1 to 5.
 #include <fmt/format.h>
 
 #include <regex>
@@ -17,7 +17,7 @@ using namespace heed::nn;
 using heed::nn::testing::seeds_to;
 namespace fs = std::filesystem;
 
-// What group 1 of the pattern matches in a text.
+// Returns the distinct texts that group 1 of the pattern matches.
 std::set<std::string> matches(const std::string& text, const char* pattern) {
   const std::regex regex(pattern);
   std::set<std::string> found;
@@ -26,7 +26,7 @@ std::set<std::string> matches(const std::string& text, const char* pattern) {
   return found;
 }
 
-// The files that tell a user what to type.
+// Returns the files that show commands to a user.
 std::vector<fs::path> shown_files() {
   const fs::path root = HEED_SOURCE_DIR;
   std::vector<fs::path> files = {root / "README.md"};
@@ -38,6 +38,7 @@ std::vector<fs::path> shown_files() {
   return files;
 }
 
+// Returns all induction prompts in these files and in the text of the task.
 std::set<std::string> shown_prompts() {
   std::set<std::string> prompts;
   std::size_t in_readme = 0;
@@ -54,7 +55,7 @@ std::set<std::string> shown_prompts() {
   return prompts;
 }
 
-// The length of the block that a prompt repeats.
+// Returns the length of the block that a prompt repeats.
 std::size_t period_of(const std::string& prompt) {
   std::size_t p = 1;
   while (!prompt.starts_with(prompt.substr(p))) ++p;
@@ -69,17 +70,18 @@ Trainer trained_induction(std::int64_t seed) {
   return trainer;
 }
 
-// The run that README talks about.
+// Returns the trained model of the first run in README.md.
 Trainer& first_run() {
   static Trainer trainer = trained_induction(1);
   return trainer;
 }
 
-// Greedy: up to 40 tokens are the right ones, each of at least this probability.
+// Checks that greedy generation continues the prompt with the right tokens, up to 40, and that each
+// of them has more than this probability.
 void check_continues(const Trainer& trainer, const std::string& prompt, double probability) {
   INFO(prompt);
   const std::size_t period = period_of(prompt);
-  REQUIRE(period < prompt.size());  // else nothing says how it goes on
+  REQUIRE(period < prompt.size());  // otherwise no right continuation exists
   const auto ids = trainer.task->prompt(prompt).inputs.to_vector<std::int64_t>();
   const auto room = trainer.task->info().context + 1 - std::ssize(ids);
   const std::int64_t count = std::min<std::int64_t>(40, room);
@@ -93,11 +95,12 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
     return true;
   });
   CHECK(got == right);
-  CHECK(least > probability);  // of the right ones, as got is right
+  // Because got == right, these are the probabilities of the right tokens.
+  CHECK(least > probability);
   std::cout << "  " << prompt << ": least probability " << least << std::endl;
 }
 
-TEST_CASE("README's tour ends where it says") {
+TEST_CASE("the tour of README.md gives the stated results") {
   const Trainer& trainer = first_run();
   const Vocabulary& spelling = trainer.task->info().vocabulary;
   const std::string text = read_file(HEED_SOURCE_DIR "/README.md");
@@ -129,14 +132,14 @@ TEST_CASE("README's tour ends where it says") {
   for (const PatchMap& map : patched.maps)
     if (map.site == "hook_attn_out") {
       found = true;
-      CHECK(map.effect[std::size_t(map.columns + last)] > 0.9);  // of layer 1
+      CHECK(map.effect[std::size_t(map.columns + last)] > 0.9);  // row of layer 1
     }
   CHECK(found);
 }
 
 }  // namespace
 
-TEST_CASE("every induction prompt shown is continued rightly, for seeds 1 to 5") {
+TEST_CASE("every shown induction prompt is continued correctly, for seeds 1 to 5") {
   const std::set<std::string> prompts = shown_prompts();
   for (const std::int64_t seed : seeds_to(5)) {
     std::cout << "seed " << seed << std::endl;
@@ -148,7 +151,7 @@ TEST_CASE("every induction prompt shown is continued rightly, for seeds 1 to 5")
   }
 }
 
-TEST_CASE("README's loss, optimum and accuracy are those of its run, as printed") {
+TEST_CASE("the loss, optimum and accuracy in README.md are those of its run") {
   // Line breaks may stand anywhere in the sentence.
   const std::string text =
       std::regex_replace(read_file(HEED_SOURCE_DIR "/README.md"), std::regex("\\s+"), " ");
@@ -166,7 +169,7 @@ TEST_CASE("README's loss, optimum and accuracy are those of its run, as printed"
 
 // examples/induction.safetensors has the arrays of README's first picture
 // (tests/tools/heed/study_pictures_test.cpp). The sequence is BOS and three copies of a block.
-TEST_CASE("what README says of the heads in its picture holds for every row") {
+TEST_CASE("README.md describes the heads in its picture correctly for every row") {
   const SafeTensors stored = load_safetensors(HEED_SOURCE_DIR "/examples/induction.safetensors");
   const Json tokens = Json::parse(stored.metadata.at("labels"));
   const auto same_token = [&](std::int64_t i, std::int64_t j) {
@@ -206,7 +209,7 @@ TEST_CASE("what README says of the heads in its picture holds for every row") {
   }
 }
 
-TEST_CASE("README's gradients are the induction circuit's") {
+TEST_CASE("the gradients that README.md describes are those of the induction circuit") {
   const Trainer& trainer = first_run();
   const Vocabulary& spelling = trainer.task->info().vocabulary;
   const std::string text = read_file(HEED_SOURCE_DIR "/README.md");
@@ -234,7 +237,8 @@ TEST_CASE("README's gradients are the induction circuit's") {
     CHECK(argmax(-gradient_row(1, head, last), 0).item() == 0);
     CHECK(argmax(gradient_row(0, head, before + 1), 0).item() == double(before));
   }
-  // The arrays that README's picture is drawn from are of this run (study_pictures_test.cpp).
+  // The picture in README.md is drawn from stored arrays (study_pictures_test.cpp). They must be
+  // those of this run.
   int compared = 0;
   for (const NamedTensor& stored :
        load_safetensors(HEED_SOURCE_DIR "/examples/study.safetensors").tensors)
@@ -242,7 +246,8 @@ TEST_CASE("README's gradients are the induction circuit's") {
       if (array.name == stored.name && array.name.ends_with("_grad")) {
         INFO(array.name);
         ++compared;
-        // Of the largest: another compiler or libm trains to 2 % of it.
+        // The tolerance is 5 % of the largest value. Another compiler or libm changes values by up
+        // to 2 %.
         CHECK(allclose(array.tensor, stored.tensor, 0, 0.05 * max(abs(stored.tensor)).item()));
       }
   CHECK(compared == 2);  // dL/dS of both layers

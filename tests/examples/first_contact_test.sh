@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# README's first block of commands, pasted in order into an empty folder: each line works, and its
-# answer is about the run that it means. Training is cut to a few steps; nothing else is changed.
+# Runs the first block of commands of README.md in order, in an empty folder. Each command must work,
+# and its output must be about the right run. Only the number of training steps is reduced.
 # Usage: first_contact_test.sh PATH-TO-HEED
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$root/tests/tools/heed/expect.sh" "$1"
 
-# The lines that begin with heed, without their comments; FILE is a text of this folder.
+# Prints the lines that begin with heed, without their comments. FILE becomes a text file of this folder.
 commands() {
   awk '/^    heed / { on = 1; print; next } on { exit }' "$root"/README.md |
     sed 's/^    heed //; s/ *#.*//; s/FILE/notes.txt/'
@@ -16,7 +16,7 @@ count=0
 while read -r -a words; do
   count=$((count + 1))
   [[ ${words[0]} == train ]] && words+=(--steps 8 --eval-batch 16 --threads 1)
-  [[ ${words[0]} == bench ]] && words+=(--help)  # minutes, and no figure of use here
+  [[ ${words[0]} == bench ]] && words+=(--help)  # takes minutes, and its numbers are not needed here
   expect 0 "${words[@]}"
   case ${words[0]} in
     eval | study) [[ "${words[*]}" == *runs/first* ]]; ok [ $? = 0 ] ;;&

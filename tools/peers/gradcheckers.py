@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares gradient checkers on wrong gradients and on right but awkward ones. The checkers are
 torch.autograd.gradcheck, jax.test_util.check_grads, Ceres' GradientChecker and heed's check_vjp, each with
-its defaults. All get the same C++ functions (gradchecker_cases.cpp). Prints a Markdown table.
+its defaults. All get the same C++ functions (gradchecker_cases.cpp). Prints the Markdown table of
+autograd/check/README.md.
 
     cmake --build build/release --target heed_gradcheckers
     python tools/peers/gradcheckers.py

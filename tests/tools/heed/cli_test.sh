@@ -318,7 +318,7 @@ refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 
 # --- the list of runs
 mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
-expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "not readable: runs/broken/config.toml"
+expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"
 ok test "$(grep -c runs/notes out)" = 0
 printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # an incomplete row, as after a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
@@ -327,7 +327,7 @@ sed -i 's/^9,1.5,0.09,/9,/' runs/reverse-1/metrics.csv
 expect 0 runs --json; out_has '"step":9,"saved_step":8,"steps":8,'
 expect 0 runs; out_has "9/8"; out_has "  8, 20"
 refuses 4 "cannot read absent" runs --runs absent
-expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run itself, not a folder of runs"
+expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"
 rm -r runs/broken runs/notes
 
 # --- help works even if HEED_SIMD is invalid
@@ -342,11 +342,11 @@ refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 -
 diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
   --lr 10 --weight-decay 0 --warmup 0 --dtype float32 --quiet)
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "diverged keeps the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
+err_has "diverged contains the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # evaluates only at the end
-err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 keeps the save of step 0"
+err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 contains the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet

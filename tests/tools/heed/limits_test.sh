@@ -58,7 +58,7 @@ mv kept run/config.toml
 
 # --- a configuration of a larger model than the saved weights: rejected before the model is allocated
 sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
-under "ulimit -v 1000000" refuses 4 "says 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
+under "ulimit -v 1000000" refuses 4 "contains 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
 under "ulimit -v 1000000" refuses 4 "was trained with 'd-model = 16'" eval run
 cp kept.toml run/config.toml
 

@@ -23,8 +23,8 @@ expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; ou
 refuses 2 "--at: needs 0 to" study runs/reverse-1 --of logit:a --at 99
 refuses 2 "give one" study runs/reverse-1 --prompt ab --sample 1
 refuses 2 "--sample: needs 0 to" study runs/reverse-1 --sample 99999999
-refuses 4 "cannot make the folder" study runs/reverse-1 --out out/x
-refuses 4 "cannot make the folder" study runs/reverse-1 --out out
+refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
+refuses 4 "cannot make the directory" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation mean; out_has "output (mean)"
 expect 0 study runs/reverse-1 --ablate all; out_has "I_h"; out_has "Saturated"
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying score"
@@ -83,7 +83,7 @@ ok test ! -e patched/npy; ok test ! -e patched/.staging; ok test ! -e patched/.p
 cp -r runs/reverse-1 own && rm -rf own/study* && mkdir -p own/study/.staging
 exec 9< own/study && flock 9
 expect 0 study own; has_file own/study-2/arrays.safetensors
-refuses 2 "own/study is locked by another process" study own --overwrite
+refuses 2 "own/study: it is locked by another process" study own --overwrite
 exec 9<&-
 expect 0 study own; has_file own/study/arrays.safetensors
 # a folder that was there stays, empty or a link, whether the study ends well or not

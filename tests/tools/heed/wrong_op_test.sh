@@ -38,7 +38,7 @@ for oracle in both fd dual; do
   says "input 1 at \[[0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
   # If the shape of a gradient is wrong, no values are compared, and the message contains both shapes.
   run wrong_shape 1 --oracle $oracle
-  says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp gave input 1 a gradient of shape \[2, 3\], needs \[3\]"
+  says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp returned a gradient of shape \[2, 3\] for input 1, needs \[3\]"
   says "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
 done
 

@@ -1,19 +1,19 @@
-# Reads every #include of ours and fails on an arrow that points up. A file's room is its folder;
-# it may include its own room and those below. A folder that is in no room fails, too.
+# Checks the direction of includes: a file may include only its own room (folder) and rooms that are
+# earlier in the list below. A folder that is not in the list is an error, too.
 # Run: cmake -P tests/arrows.cmake
 cmake_policy(VERSION 3.24)
 set(rooms
     autograd/base autograd/kernels autograd/tensor autograd/graph autograd/ops autograd/engine
     autograd/check autograd nn/io nn/layers nn/optim nn nn/tasks nn/train nn/run nn/study nn/lab.h
     tools/plot tools/mpi tools/heed tools/peers examples tests)
-# Inside tools/heed: what commands share, lowest first; files right in tools/heed are "heed". Any
-# other folder is a command's.
+# Folders of tools/heed that commands share, lowest first. "heed" means the files directly in
+# tools/heed. Every other folder belongs to one command.
 set(shared_folders report command_line heed plan)
 set(pictures_may_know autograd/base autograd/tensor tools/plot)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
-# The first of `rooms` that holds the path, and its place in the order. autograd/ and nn/ themselves
-# hold only the umbrella headers, nn/nn.h of the rooms below it and nn/lab.h of all.
+# Returns the first room that contains the path, and its index in `rooms`. The folders autograd and
+# nn contain only umbrella headers: nn/nn.h includes the rooms before "nn", nn/lab.h all rooms.
 function(room_of path room_result rank_result)
   set(rank 0)
   foreach(room ${rooms})
@@ -29,7 +29,8 @@ function(room_of path room_result rank_result)
   set(${rank_result} -1 PARENT_SCOPE)
 endfunction()
 
-# The folder of a file of tools/heed, and its place: a command's is above all shared ones.
+# Returns the folder of a file of tools/heed, and its rank. The folder of a command has a higher
+# rank than all shared folders.
 function(program_folder path folder_result rank_result)
   if(path MATCHES "^tools/heed/([^/]+)/")
     set(folder ${CMAKE_MATCH_1})
@@ -51,7 +52,7 @@ set(count 0)
 foreach(path ${files})
   room_of(${path} room rank)
   if(rank EQUAL -1)
-    list(APPEND failures "${path}: its folder is no room of tests/arrows.cmake")
+    list(APPEND failures "${path}: its folder is not in the list of rooms in tests/arrows.cmake")
   endif()
   file(STRINGS ${root}/${path} includes REGEX "^#include \"(autograd|nn|tools|examples|tests)/")
   foreach(line ${includes})
@@ -78,17 +79,18 @@ foreach(path ${files})
       list(APPEND failures "${path} (the reference) includes ${target}")
     endif()
   endforeach()
-  # Public headers: the standard library and our own only; the two for tests are opt-in.
+  # Public headers include only the standard library and headers of heed, except the two headers for
+  # test frameworks, which users include explicitly.
   if(path MATCHES "^(autograd|nn)/.*\\.h$" AND NOT path MATCHES "-inl\\.h$"
      AND NOT path MATCHES "^autograd/check/(catch2|googletest)\\.h$")
     file(STRINGS ${root}/${path} foreign REGEX "^#include <(fmt|nlohmann|toml|CLI|hwy|stb|catch2|gtest)")
     foreach(line ${foreign})
-      list(APPEND failures "${path} is public and has ${line}")
+      list(APPEND failures "${path} is a public header and contains ${line}")
     endforeach()
   endif()
 endforeach()
 if(failures OR count LESS 50)
   list(JOIN failures "\n  " text)
-  message(FATAL_ERROR "forbidden arrows (of ${count} includes):\n  ${text}")
+  message(FATAL_ERROR "forbidden includes (of ${count}):\n  ${text}")
 endif()
-message(STATUS "${count} includes, all arrows allowed")
+message(STATUS "${count} includes, all allowed")

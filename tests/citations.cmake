@@ -1,6 +1,5 @@
-# Finds every path of a Markdown file that our files cite, and every source file that a Markdown file
-# names in `backticks`, and fails on one that the tree lacks. A path counts from the citing file's
-# folder or from the top.
+# Checks that every Markdown file that any file cites exists, and every source file that a Markdown
+# file names in `backticks`. A path is relative to the folder of the citing file or to the root.
 # Run: cmake -P tests/citations.cmake  (-DROOT=DIR for another tree)
 cmake_policy(VERSION 3.24)
 if(NOT ROOT)
@@ -41,8 +40,8 @@ foreach(file ${files})
 endforeach()
 if(failures)
   list(JOIN failures "\n  " lines)
-  message(FATAL_ERROR "no such file:\n  ${lines}")
+  message(FATAL_ERROR "cited files that do not exist:\n  ${lines}")
 elseif(count EQUAL 0)
-  message(FATAL_ERROR "no citation found in ${ROOT}: this test looks at nothing")
+  message(FATAL_ERROR "no citation found in ${ROOT}; the search pattern or the folder is wrong")
 endif()
-message(STATUS "${count} citations of files, all there")
+message(STATUS "${count} cited files, all exist")

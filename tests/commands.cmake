@@ -1,9 +1,9 @@
-# Fails if a file of a command's folder in tools/heed includes the JSON header or prints a result:
-# commands return Reports, which heed.cpp prints.
+# Fails if a file in the folder of a command (tools/heed) includes the JSON header or prints a
+# result. Commands must return Reports, which heed.cpp prints.
 # Run: cmake -P tests/commands.cmake
 cmake_policy(VERSION 3.24)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
-# Text that is printed while it is made.
+# Files that may print, because their text is printed while it is generated.
 set(streams generate/generate_command.cpp)
 set(shared command_line report plan)  # folders that are not commands
 
@@ -28,6 +28,6 @@ foreach(folder ${folders})
 endforeach()
 if(failures)
   list(JOIN failures "\n  " text)
-  message(FATAL_ERROR "commands of tools/heed:\n  ${text}")
+  message(FATAL_ERROR "commands of tools/heed must return a Report, but these lines print or use JSON:\n  ${text}")
 endif()
-message(STATUS "commands of tools/heed print nothing")
+message(STATUS "no command of tools/heed prints a result")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fails where six lines of code in a row stand twice in autograd, nn or tools, whatever their
-# indentation. Comments, includes, and lines of braces alone do not count.
+# Fails if six successive lines of code occur twice in autograd, nn or tools. Indentation, comments,
+# includes and lines that contain only braces are ignored.
 set -euo pipefail
-cd "${1-$(dirname "${BASH_SOURCE[0]}")/..}"  # another tree for its own test
+cd "${1-$(dirname "${BASH_SOURCE[0]}")/..}"  # the test of this script passes another tree
 find autograd nn tools \( -name '*.cpp' -o -name '*.h' \) -print0 | sort -z | xargs -0 awk '
   FNR == 1 { n = 0; files++ }
   {
@@ -18,7 +18,7 @@ find autograd nn tools \( -name '*.cpp' -o -name '*.h' \) -print0 | sort -z | xa
     if (!(key in first)) {
       first[key] = place[(n - 6) % 6]
     } else if (told < n - 6 || told_file != FILENAME) {
-      print place[(n - 6) % 6] " says again what stands at " first[key] ":" key
+      print place[(n - 6) % 6] " repeats the code at " first[key] ":" key
       told = n
       told_file = FILENAME
       failed = 1

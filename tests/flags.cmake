@@ -1,5 +1,5 @@
-# Fails on a string literal of autograd/ or nn/ that names a program flag ("--lr"): libraries name a
-# setting by its key in backquotes, for which the program prints its option.
+# Fails if a string literal in autograd/ or nn/ contains an option of the program ("--lr"). The
+# libraries write the key of a setting in backquotes, and the program replaces it by its option.
 # Run: cmake -P tests/flags.cmake
 cmake_policy(VERSION 3.24)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
@@ -11,7 +11,7 @@ if(count LESS 100)
 endif()
 set(flag "\"[^\"]*--[a-z{]")
 if(NOT "fail(\"give one as --lines\")" MATCHES "${flag}")
-  message(FATAL_ERROR "the pattern misses a flag")
+  message(FATAL_ERROR "the pattern does not match a flag")
 endif()
 set(failures "")
 foreach(path ${files})
@@ -24,6 +24,6 @@ foreach(path ${files})
   endforeach()
 endforeach()
 if(failures)
-  message(FATAL_ERROR "a library names a flag of the program; name the key in backquotes:${failures}")
+  message(FATAL_ERROR "a library contains a flag of the program; write the key in backquotes:${failures}")
 endif()
-message(STATUS "${count} files name no flag")
+message(STATUS "${count} files, none contains a flag")

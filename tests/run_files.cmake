@@ -1,6 +1,6 @@
-# Fails if a file of nn/ or tools/heed other than nn/run/run_folder.h spells the name of a file of a
-# run outside a comment. Help texts and examples get the names from RunFolder's constants; a file of
-# another kind whose name begins or ends alike (arrays.safetensors) is none of them.
+# Fails if code in nn/ or tools/heed, other than nn/run/run_folder.h, contains the name of a file of
+# a run directory. Help texts and examples must use the constants of RunFolder. Comments are
+# ignored, and so are other files with similar names (arrays.safetensors).
 # Run: cmake -P tests/run_files.cmake
 cmake_policy(VERSION 3.24)
 set(names "config\\.toml|(model|best|state)\\.safetensors|metrics\\.(csv|jsonl)|audit\\.txt")
@@ -26,5 +26,5 @@ foreach(path ${files})
 endforeach()
 if(failures OR found EQUAL 0)
   list(JOIN failures "\n  " text)
-  message(FATAL_ERROR "names of a run's files; use RunFolder's (nn/run/run_folder.h):\n  ${text}")
+  message(FATAL_ERROR "names of files of a run; use the constants of RunFolder (nn/run/run_folder.h):\n  ${text}")
 endif()

@@ -1,4 +1,4 @@
-// check_vjp with Catch2, from the installed package. "wrong" must fail.
+// Tests check_vjp of the installed package with Catch2. The test "wrong" must fail.
 #include "autograd/check/catch2.h"
 
 #include "cubes.h"

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Builds tests/consumer, a project that uses heed, and runs it.
-# usage: consumer_test.sh package BUILD_DIR SCRATCH CXX     BUILD_DIR installed to a prefix of its own:
-#            find_package with COMPONENTS and without, pkg-config, and what is refused
-#        consumer_test.sh subdirectory HEED_DIR SCRATCH CXX     by add_subdirectory
+# usage: consumer_test.sh package BUILD_DIR SCRATCH CXX
+#            installs BUILD_DIR into SCRATCH and tests find_package with and without COMPONENTS,
+#            rejected requests, and pkg-config
+#        consumer_test.sh subdirectory HEED_DIR SCRATCH CXX
+#            tests add_subdirectory
 set -euo pipefail
 mode=$1 heed=$2 scratch=$3
 export CXX=$4
@@ -11,14 +13,14 @@ prefix=$scratch/prefix
 rm -rf "$scratch"
 mkdir -p "$scratch"
 
-# Runs a command quietly; its output is shown when it fails.
+# Runs a command and prints its output only if it fails.
 quiet() { "$@" > "$scratch/log" 2>&1 || { cat "$scratch/log"; echo "failed: $*"; exit 1; }; }
 
 # usage: configure NAME CMAKE_ARGUMENT...; configures tests/consumer into $scratch/NAME
 configure() {
   cmake -S "$here" -B "$scratch/$1" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" "${@:2}"
 }
-# usage: build_and_run NAME PROGRAM...; exactly these programs must be there
+# usage: build_and_run NAME PROGRAM...; builds and runs exactly these programs
 build_and_run() {
   quiet cmake --build "$scratch/$1"
   local program
@@ -31,16 +33,16 @@ build_and_run() {
     fi
   done
 }
-# usage: refused NAME TEXT CMAKE_ARGUMENT...; configuring fails and says TEXT
+# usage: refused NAME TEXT CMAKE_ARGUMENT...; configuring must fail with an error that contains TEXT
 refused() {
-  if configure "$1" "${@:3}" > "$scratch/log" 2>&1; then echo "$1 was not refused"; exit 1; fi
-  grep -qF -- "$2" "$scratch/log" || { cat "$scratch/log"; echo "$1: does not say '$2'"; exit 1; }
+  if configure "$1" "${@:3}" > "$scratch/log" 2>&1; then echo "$1 was not rejected"; exit 1; fi
+  grep -qF -- "$2" "$scratch/log" || { cat "$scratch/log"; echo "$1: the error lacks '$2'"; exit 1; }
 }
 
 if [[ $mode == subdirectory ]]; then
   configure subdirectory -DHEED_DIR="$heed" -DCMAKE_UNITY_BUILD=ON > "$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
   grep -F "heed's own targets are compiled with -O2" "$scratch/log"  # no build type was given
-  # Once told to, it is compiled faster.
+  # An explicit build type and flags replace -O2, so that this compiles faster.
   quiet configure subdirectory -DHEED_DIR="$heed" -DCMAKE_UNITY_BUILD=ON -DCMAKE_BUILD_TYPE=Debug \
     -DCMAKE_CXX_FLAGS_DEBUG=-O0
   build_and_run subdirectory gradient model
@@ -53,16 +55,16 @@ for file in man/man1/heed.1 bash-completion/completions/heed.bash zsh/vendor-com
   grep -q heed "$prefix/share/$file" || { echo "share/$file is missing or empty"; exit 1; }
 done
 quiet configure autograd -DHEED_VERSION=0.1 -DHEED_COMPONENTS=autograd \
-  -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON  # that one needs no fmt
+  -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON  # the component autograd does not need fmt
 build_and_run autograd gradient
 quiet configure all -DHEED_VERSION=0.1
 build_and_run all gradient model picture
 refused version 'requested version "0.9"' -DHEED_VERSION=0.9
 refused component "heed has no component 'vision'" -DHEED_VERSION=0.1 -DHEED_COMPONENTS="autograd;vision"
 
-# A test of one's own by each framework that is here: the right gradient passes, the wrong one does
-# not and its entry is named.
-# usage: framework NAME CHOOSE; CHOOSE is the option that runs one test
+# Tests of a user with each installed framework: the correct gradient passes, and the error for the
+# wrong gradient names its entry.
+# usage: framework NAME SELECT; SELECT is the prefix of the option that runs one test
 framework() {
   local output
   quiet configure "$1" -DHEED_COMPONENTS=autograd -DHEED_FRAMEWORK="$1"
@@ -83,7 +85,7 @@ if ! command -v pkg-config > /dev/null; then
   echo "skipped: pkg-config is not installed"
   exit
 fi
-# Without quotes below: flags, and words to split.
+# The output of pkg-config below is not quoted, because it must be split into words.
 "$CXX" -std=c++20 "$here/gradient.cpp" -o "$scratch/gradient" $(pkg-config --cflags --libs heed-autograd)
 "$scratch/gradient"
 "$CXX" -std=c++20 "$here/middle.cpp" "$here/model.cpp" -o "$scratch/model" $(pkg-config --cflags --libs heed)

@@ -1,4 +1,4 @@
-// A function of somebody else's on plain arrays, with a right backward and a wrong one.
+// A user's function on plain arrays, with a correct and a wrong backward function.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// check_vjp with GoogleTest, from the installed package. "wrong" must fail.
+// Tests check_vjp of the installed package with GoogleTest. The test "wrong" must fail.
 #include "autograd/check/googletest.h"
 
 #include "cubes.h"

@@ -1,4 +1,4 @@
-// heed::autograd alone: every op is still registered after linking.
+// Links only heed::autograd and checks that all ops are registered.
 #include <iostream>
 
 #include "autograd/autograd.h"

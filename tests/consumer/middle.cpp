@@ -1,3 +1,4 @@
+// A static library between model.cpp and heed.
 #include "nn/nn.h"
 
 std::size_t count_checks() { return heed::autograd::registered_checks().size(); }

@@ -1,4 +1,4 @@
-// Everything registered is still there after linking through a static library: ops and layers.
+// Checks that all ops and layers are registered if heed is linked through another static library.
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

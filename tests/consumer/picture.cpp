@@ -1,4 +1,4 @@
-// heed::plot: a heatmap is drawn, and something but white is in it.
+// Draws a heat map with heed::plot and checks that the picture is not empty.
 #include <iostream>
 
 #include "tools/plot/heatmap.h"

@@ -1,5 +1,5 @@
-// Calls of attention drawn from everything it takes, run three ways: as the fused kernel, as the
-// composite of public ops and spelled in einsums, which know nothing of either.
+// Random calls of attention with any combination of its options. Each call can be computed in three
+// ways: by the fused kernel, by the composite of public ops, and by independent einsums.
 #pragma once
 
 #include "autograd/engine/engine.h"
@@ -10,29 +10,31 @@
 
 namespace heed::autograd::testing {
 
+/// How a call is computed.
 enum class Way { kFused, kComposite, kEinsum };
 
-/// One call: what it is given, in float64 with float32's values.
+/// One call of attention. The inputs are float64 tensors whose values are exact in float32.
 struct Call {
-  Shape scores;                // [..., Tq, Tk], the leading axes those of q, k and v together
-  std::vector<Tensor> inputs;  // as they lie in memory: q, k, v, and the bias to differentiate
-  std::vector<Dims> axes;      // how each is permuted to be attended with; empty: as it is
+  Shape scores;                // [..., Tq, Tk]; the leading axes are those of q, k, v broadcast
+  std::vector<Tensor> inputs;  // q, k, v and, if there is one, the bias to differentiate
+  std::vector<Dims> axes;      // permutation of each input before the call; empty: none
   AttentionOptions options;
-  std::string text;
+  std::string text;  // description for messages
 
+  /// Returns input i, permuted as the call needs it.
   Tensor arranged(std::size_t i) const {
     return axes[i].rank() == 0 ? inputs[i] : permute(inputs[i], axes[i]);
   }
   std::int64_t tq() const { return scores[scores.rank() - 2]; }
   std::int64_t tk() const { return scores.back(); }
-  /// Whether the kernel must take it: no leading axis that v alone has, nothing empty, no uniform
-  /// rows.
+  /// Returns true if the fused kernel must support the call. It need not if v has leading axes of
+  /// its own, if an input is empty, or if fully masked rows are uniform.
   bool fits_kernel() const {
     return !v_has_own_axes() && scores.numel() > 0 && inputs[0].numel() > 0 &&
            inputs[2].numel() > 0 && options.fully_masked != FullyMasked::kUniform;
   }
-  /// Whether v has leading axes that neither q nor k has: the weights, and so dropout, are without
-  /// them.
+  /// Returns true if v has leading axes that neither q nor k has. The weights, and therefore
+  /// dropout, do not have these axes.
   bool v_has_own_axes() const {
     const auto lead = [&](std::size_t i) {
       const Shape shape = arranged(i).shape();
@@ -40,9 +42,10 @@ struct Call {
     };
     return broadcast("test", lead(0), lead(1)) != scores.sub(0, scores.rank() - 2);
   }
-  /// Whether the bias to differentiate is one number per row: softmax does not see it.
+  /// Returns true if the bias to differentiate is one number per row, which does not change the
+  /// softmax.
   bool row_shares_bias() const { return inputs.size() > 3 && arranged(3).size(-1) == 1; }
-  /// What the masks alone let a query read: bool8, of the scores' shape.
+  /// Returns the combined keep-mask, without the bias: bool8, of the shape of the scores.
   Tensor kept() const {
     KeepMask keep = options.keep;
     if (options.causal) keep = keep & KeepMask::causal(tq(), tk(), options.alignment);
@@ -50,7 +53,8 @@ struct Call {
       keep = keep & KeepMask::sliding_window(tq(), tk(), options.window, options.alignment);
     return keep.defined() ? expand(keep.tensor(), scores) : full(scores, 1, bool8);
   }
-  /// The rows [..., Tq, 1] of scores that are -inf throughout, by mask or bias.
+  /// Returns the fully masked rows, bool8 [..., Tq, 1]: all scores of the row are -inf, by mask or
+  /// bias.
   Tensor rows_of_nothing() const {
     Tensor read = kept();
     if (inputs.size() > 3) read = logical_and(read, ne(arranged(3), -kInf));
@@ -58,12 +62,14 @@ struct Call {
   }
 };
 
+/// Returns the shape [lead..., rows, columns].
 inline Shape with_rows(Shape lead, std::int64_t rows, std::int64_t columns) {
   lead.push_back(rows), lead.push_back(columns);
   return lead;
 }
 
-/// q, k, v with these leading axes, contiguous; a bias where its shape has axes.
+/// Returns a call with contiguous q, k and v with these leading axes. It has a bias if the shape
+/// `bias` has axes.
 inline Call plain_call(const Shape& lead, std::int64_t tq, std::int64_t tk, std::int64_t d,
                        std::int64_t dv, const AttentionOptions& options, const Shape& bias,
                        Generator& g) {
@@ -78,13 +84,14 @@ inline Call plain_call(const Shape& lead, std::int64_t tq, std::int64_t tk, std:
   return c;
 }
 
+/// Returns a random element of the list.
 template <class T>
 T pick(std::mt19937& random, std::initializer_list<T> from) {
   return *(from.begin() + random() % from.size());
 }
 
-/// Sizes of one to three SIMD vectors and what lies between; now and then several of the kernel's
-/// blocks of keys (384) and chunks of queries (96).
+/// Returns a random call. Sizes are one to three SIMD vectors and sizes between these; sometimes
+/// they are several of the kernel's blocks of keys (384) and chunks of queries (96).
 inline Call draw_call(std::mt19937& random) {
   using I = std::int64_t;
   const auto one_in = [&](unsigned n) { return random() % n == 0; };
@@ -98,7 +105,8 @@ inline Call draw_call(std::mt19937& random) {
   if (tq * tk > 5000) b = pick<I>(random, {1, 2}), h = 1, d = std::min<I>(d, 8), dv = 3;
   Generator g(random());
 
-  // Leading axes: all there, one shared, or missing where another has them; seldom a third.
+  // Leading axes of an input: both, one of them with size 1, or missing; rarely there is a third
+  // axis.
   const bool few = one_in(6);
   const auto lead = [&] {
     if (few) return pick<Shape>(random, {{h}, {}});
@@ -109,7 +117,8 @@ inline Call draw_call(std::mt19937& random) {
   b = common.rank() > 1 ? common[common.rank() - 2] : 1;
   h = common.rank() > 0 ? common.back() : 1;
   Call c{.scores = with_rows(common, tq, tk), .inputs = {}, .axes = {}, .options = {}, .text = {}};
-  // A bias or mask has at most as many axes as the scores, and five if the scores have five.
+  // Returns the shape of a bias or mask, changed so that it has at most as many axes as the scores,
+  // and five axes if the scores have five.
   const auto fitting = [&](Shape shape) {
     if (common.rank() == 3 && shape.rank() == 4)
       return Shape{pick<I>(random, {1, common[0]}), shape[0], shape[1], shape[2], shape[3]};
@@ -122,10 +131,10 @@ inline Call draw_call(std::mt19937& random) {
     for (const I size : shape) c.text += std::to_string(size) + " ";
     c.text += "]";
     Dims axes;
-    if (shape.rank() == 4 && one_in(2)) {  // stored [B, T, H, d], as projections come
+    if (shape.rank() == 4 && one_in(2)) {  // stored as [B, T, H, d], like projections
       shape = {shape[0], shape[2], shape[1], shape[3]};
       axes = {0, 2, 1, 3};
-    } else if (shape.rank() >= 2 && one_in(4)) {  // or its last axis not adjacent
+    } else if (shape.rank() >= 2 && one_in(4)) {  // the last axis is not contiguous
       const int r = shape.rank();
       std::swap(shape[r - 1], shape[r - 2]);
       for (int i = 0; i < r; ++i) axes.push_back(i);
@@ -143,7 +152,7 @@ inline Call draw_call(std::mt19937& random) {
   if (one_in(9) && common.rank() > 0) {
     o.bias = ScoreBias::alibi(h, tq, tk, float64), c.text += " alibi";
   } else if (!one_in(3)) {
-    // One that all keys of a row share changes nothing, unless it is -inf.
+    // A bias that is the same for all keys of a row changes nothing, unless it is -inf.
     const Shape shape = fitting(pick<Shape>(random, {{b, h, tq, tk},
                                                      {h, tq, tk},
                                                      {tq, tk},
@@ -158,8 +167,8 @@ inline Call draw_call(std::mt19937& random) {
   }
   o.causal = one_in(2);
   o.alignment = pick(random, {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft});
-  // Unscaled scores of 256 terms would give one key all the weight, and gradients of rounding
-  // alone.
+  // Without the default scale, scores of 256 terms would give all weight to one key, and gradients
+  // would consist only of rounding errors.
   if (one_in(3) && d < 256) o.scale = pick(random, {1.0, -0.5, 0.05});
   if (one_in(3) && !c.v_has_own_axes()) o.dropout = pick(random, {0.1, 0.5, 1.0});
   switch (random() % 6) {
@@ -175,7 +184,7 @@ inline Call draw_call(std::mt19937& random) {
       c.text += " window " + std::to_string(window);
       if (window > 0)
         o.window = window;
-      else  // by a mask
+      else  // the same window as a keep-mask
         o.keep = KeepMask::sliding_window(tq, tk, -window);
       break;
     }
@@ -201,12 +210,13 @@ inline Call draw_call(std::mt19937& random) {
   return c;
 }
 
-/// What the words say: exp over the sum of exps, of what may be read alone.
+/// Computes attention from its definition: exp divided by the sum of exp, over the keys that the
+/// masks keep.
 inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
                         const AttentionOptions& o) {
   const Shape lead = c.scores.sub(0, c.scores.rank() - 2);
   const std::int64_t tq = c.tq(), tk = c.tk();
-  const auto heads = [&](const Tensor& x) {  // [leading axes as one, T, d]
+  const auto heads = [&](const Tensor& x) {  // returns [product of the leading axes, T, d]
     return reshape(expand(x, with_rows(lead, x.size(-2), x.size(-1))),
                    {lead.numel(), x.size(-2), x.size(-1)});
   };
@@ -232,8 +242,8 @@ inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, c
   return reshape(out, with_rows(lead, tq, v_in.size(-1)));
 }
 
-/// The output, the gradients of all inputs and, if wanted, second derivatives in a random
-/// direction.
+/// Returns the output, the gradients of all inputs and, if `second`, the second derivatives in a
+/// random direction.
 inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second = false) {
   std::vector<Tensor> leaves, x;
   for (const Tensor& input : c.inputs) leaves.push_back(to(input, dtype).detach().requires_grad_());
@@ -262,7 +272,7 @@ inline std::vector<Tensor> run(const Call& c, Way way, DType dtype, bool second 
   return results;
 }
 
-/// Keeps what AttentionHooks receive.
+/// Stores the tensors that AttentionHooks receive.
 struct Seen {
   static constexpr const char* kNames[] = {"raw scores",
                                            "scores",
@@ -272,7 +282,7 @@ struct Seen {
                                            "scores' gradient",
                                            "pattern's gradient",
                                            "dropped's gradient"};
-  Tensor x[std::size(kNames)];  // as AttentionHooks::all()
+  Tensor x[std::size(kNames)];  // in the order of AttentionHooks::all()
 
   Seen() {
     std::size_t i = 0;

@@ -1,5 +1,5 @@
-// bfloat16 products by every way that this machine has: bits differ between them, so compare with
-// an oracle on each.
+// Runs tests with every implementation of bfloat16 products that this machine supports. The
+// implementations differ in bits, so a test must compare each with an oracle.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace heed::autograd::testing {
 
-/// Until the end of the scope, this way.
+/// Selects an implementation until the end of the scope.
 class OnBf16Way {
  public:
   explicit OnBf16Way(const std::string& name) { kernels::force_bf16_way(name); }
@@ -17,7 +17,8 @@ class OnBf16Way {
   OnBf16Way(const OnBf16Way&) = delete;
 };
 
-/// f() by each way, on the best SIMD target. Not while another thread runs kernels.
+/// Calls f() with each implementation, on the best SIMD target. No other thread may run kernels
+/// meanwhile.
 template <class F>
 void for_each_bf16_way(F f) {
   const OnTarget best("");

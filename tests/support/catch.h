@@ -1,5 +1,5 @@
-// Catch2, version 2 (Debian 12) or 3 (Debian 13), under one name, and the parts of the standard
-// library that most tests use: precompiled.
+// Includes Catch2, version 2 (Debian 12) or 3 (Debian 13), and the headers of the standard library
+// that most tests use. This header is precompiled.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ inline auto Contains(const std::string& text) { return Catch::Matchers::Contains
 using Catch::Matchers::Contains;
 #endif
 
-/// Under AddressSanitizer or ThreadSanitizer tests take 20 times as long: there, loops that only
-/// repeat are cut short.
+/// True under AddressSanitizer or ThreadSanitizer. Tests then take 20 times as long, so loops that
+/// only repeat a check run fewer times.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else

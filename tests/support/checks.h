@@ -1,3 +1,4 @@
+// The gradient checks that the library registers.
 #pragma once
 
 #include <vector>
@@ -6,7 +7,7 @@
 
 namespace heed::autograd {
 
-/// All registered checks but those that the tests of the checker itself register.
+/// Returns all registered checks, except those that tests of the checker register ("test.").
 inline std::vector<const Check*> library_checks() {
   std::vector<const Check*> list = registered_checks();
   std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });

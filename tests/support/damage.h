@@ -1,11 +1,12 @@
-// Damage to files.
+// Random damage to the contents of files.
 #pragma once
 
 #include "tests/support/catch.h"
 
 namespace heed::testing {
 
-/// Some bytes overwritten, inserted or removed, mostly among the first `focus`, or the end cut off.
+/// Returns `bytes` after 1 to 3 random edits: bytes are overwritten, inserted or removed, mostly
+/// among the first `focus` bytes, or the end is cut off.
 inline std::string mutated(std::string bytes, std::mt19937& random, std::size_t focus) {
   const char* const kFragments[] = {"0",   "9",   "-", "[",    "{",   "\"",       ",",
                                     "1e9", "}",   "]", "=",    "nan", "#",        "\n",

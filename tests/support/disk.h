@@ -1,4 +1,4 @@
-// What tests do to the disk, undone at their end.
+// Temporary files and directories, and limits on file sizes, which end with their scope.
 #pragma once
 
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 
 namespace heed::testing {
 
-/// A fresh folder; it goes with all that is in it.
+/// A new temporary directory. The destructor removes it with its contents.
 class Folder {
  public:
   Folder() {
@@ -29,7 +29,7 @@ class Folder {
   }
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  /// How many entries it has.
+  /// Returns the number of entries.
   std::size_t files() const {
     return std::size_t(std::distance(std::filesystem::directory_iterator(path_),
                                      std::filesystem::directory_iterator()));
@@ -39,7 +39,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// A file of these bytes, in a folder of its own.
+/// A temporary file with these bytes.
 class File {
  public:
   explicit File(const std::string& bytes) : path_((folder_ / "file.txt").string()) {
@@ -52,7 +52,8 @@ class File {
   std::string path_;
 };
 
-/// While it lives, no file can grow beyond some bytes: a write fails in the middle (EFBIG).
+/// Limits the size of files during its lifetime, so that a write beyond `bytes` fails partway
+/// (EFBIG).
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,4 +1,5 @@
-// Vectors drawn from a Generator by its raw fills.
+// Functions that return vectors of random numbers. They call the functions of Generator that fill
+// raw memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Files that tests read: what is kept in tests/data, and texts that are not ours to ship.
+// Paths of files that tests read: those in tests/data, and texts that are not part of this
+// repository for reasons of copyright.
 #pragma once
 
 #include <cstdlib>
@@ -6,12 +7,13 @@
 
 namespace heed::testing {
 
+/// Returns the path of a file in tests/data.
 inline std::filesystem::path kept_file(const char* name) {
   return std::filesystem::path(HEED_SOURCE_DIR) / "tests/data" / name;
 }
 
-/// In the folder that HEED_TEST_DATA names, else in ../shared/data. May be absent: see
-/// tests/README.md.
+/// Returns the path of a text in the directory HEED_TEST_DATA or, if that is not set, in
+/// ../shared/data. The file may be missing (tests/README.md).
 inline std::filesystem::path text_corpus(const char* name) {
   const char* folder = std::getenv("HEED_TEST_DATA");
   return (folder ? std::filesystem::path(folder)

@@ -1,6 +1,6 @@
-// HEED_SIMD=TARGET heed_tests: every test on that SIMD target. With HEED_SIMD_OTHER set, too, only
-// if it is not the one that tests run on anyway: for CI.
-#define CATCH_CONFIG_EXTERNAL_INTERFACES  // listeners, for version 2
+// Runs all tests on the SIMD target HEED_SIMD. If HEED_SIMD_OTHER is also set and HEED_SIMD is the
+// best target, on which tests run by default, the tests are skipped. CI uses this.
+#define CATCH_CONFIG_EXTERNAL_INTERFACES  // makes Catch2 version 2 declare listeners
 #include <cstdio>
 
 #include "tests/support/simd_targets.h"

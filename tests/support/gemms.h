@@ -1,4 +1,5 @@
-// Products for the tests of gemm and gemm_bf16: ways to lay out operands, one output among others.
+// Helpers for the tests of gemm and gemm_bf16: memory layouts of operands, and products of which a
+// single output is tested.
 #pragma once
 
 #include "autograd/kernels/simd/gemm.h"
@@ -8,13 +9,14 @@ namespace heed::autograd::testing {
 
 using std::int64_t;
 
+/// Memory layout of a matrix.
 struct MatrixLayout {
   const char* name;
-  int64_t row, col;
-  int64_t first;  // offset of element [0, 0] from the start of the buffer
+  int64_t row, col;  // strides
+  int64_t first;     // offset of element [0, 0] from the start of the buffer
 };
 
-// Ways to lay [rows, cols] into at most 4 * rows * cols + 64 elements.
+/// Returns layouts of a [rows, cols] matrix. Each needs at most 4 * rows * cols + 64 elements.
 inline std::vector<MatrixLayout> ways(int64_t rows, int64_t cols) {
   return {{"row-major", cols, 1, 0},
           {"column-major", 1, rows, 0},
@@ -24,6 +26,7 @@ inline std::vector<MatrixLayout> ways(int64_t rows, int64_t cols) {
           {"all negative", -1, -rows, rows * cols > 0 ? rows * cols - 1 : 0}};
 }
 
+/// Returns n random values in [-1, 1).
 template <class T>
 std::vector<T> random_values(std::mt19937& random, int64_t n) {
   std::vector<T> v(static_cast<std::size_t>(n));
@@ -31,13 +34,18 @@ std::vector<T> random_values(std::mt19937& random, int64_t n) {
   return v;
 }
 
-// Storage order of A and B.
-enum class Lie { kRows, kTransposed, kWeight };  // A's; B's; both, as linear's x and w
+/// Storage order of A and B.
+enum class Lie {
+  kRows,        ///< both row-major
+  kTransposed,  ///< both transposed
+  kWeight       ///< A row-major and B transposed, as x and w of linear()
+};
 
-// Initial value of a sum.
+/// Initial value of a sum.
 enum class Start { kZero, kBias, kC };
 
-// One output of A [m, k] B [k, n], with A's row and B's column in the given places.
+/// Computes A [m, k] times B [k, n], where `row` is row i of A and `column` is column j of B, and
+/// returns output [i, j]. All other elements of A and B are constants.
 template <class T>
 T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m, int64_t n,
              int64_t i, int64_t j, Lie lie, int64_t batch = 1, Start start = Start::kZero,
@@ -61,7 +69,8 @@ T one_output(const std::vector<T>& row, const std::vector<T>& column, int64_t m,
   return c[std::size_t((batch - 1) * m * n + i * n + j)];
 }
 
-/// Row 1 of A holds NaN, column 2 of B inf: nothing else of C may change.
+/// Multiplies matrices with a NaN in row 1 of A and an infinity in column 2 of B. Checks that only
+/// row 1 and column 2 of C are affected.
 inline void check_nan_stays(void (*product)(const kernels::Gemm<float>&)) {
   std::vector<float> a(13 * 5, 1), b(5 * 33, 2), c(13 * 33);
   a[5] = NAN;

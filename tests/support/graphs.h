@@ -1,4 +1,4 @@
-// Which ops a tensor was computed by.
+// Searches the graph of a tensor for an op.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace heed::autograd::testing {
 
-/// Returns true if an op of this name is in y's history.
+/// Returns true if y was computed, directly or indirectly, by an op with this name.
 inline bool came_from(const Tensor& y, std::string_view op) {
   std::vector<Ref<Node>> open = {detail::TensorAccess::node(y)};
   while (!open.empty()) {

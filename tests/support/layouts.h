@@ -1,4 +1,5 @@
-// The same values in other memory, and plain row-major indexing: what value tests are made of.
+// Helpers for tests of values: copies of a tensor in other memory layouts, comparison of tensors,
+// and plain row-major indexing.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +13,15 @@
 
 namespace heed::autograd::testing {
 
-struct LaidOut {
-  const char* name;
+/// A copy of a tensor in a certain memory layout.
+struct LayoutVariant {
+  const char* name;  ///< "contiguous", "transposed", "sliced" or "negative strides"
   Tensor x;
 };
 
-/// x as it is, stored in reversed order of axes, cut out of NaN, and with negative strides.
-inline std::vector<LaidOut> layouts(const Tensor& x) {
+/// Returns copies of x that are contiguous, stored in reversed order of axes, sliced out of a
+/// larger tensor of NaN (1 if x is not floating), and stored with negative strides.
+inline std::vector<LayoutVariant> layouts(const Tensor& x) {
   Dims reversed;
   for (int i = x.rank() - 1; i >= 0; --i) reversed.push_back(i);
   const Tensor transposed = permute(contiguous(permute(x, reversed)), reversed);
@@ -42,13 +45,14 @@ inline std::vector<LaidOut> layouts(const Tensor& x) {
 
 using V = std::vector<double>;
 
-/// All elements as double, row-major, whatever the dtype and layout.
+/// Returns all elements as double in row-major order, for any dtype and layout.
 inline std::vector<double> values(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
-/// A float64 leaf that requires grad.
+/// Returns a float64 leaf that requires grad.
 inline Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).requires_grad_(); }
 
-/// The row-major place in `shape` of an index of a shape it broadcasts to.
+/// Returns the row-major position in `shape` of the element that is broadcast to `index`, an index
+/// into a larger shape.
 inline std::size_t place(const Dims& index, const Shape& shape) {
   std::int64_t flat = 0;
   for (int i = 0; i < shape.rank(); ++i) {
@@ -58,8 +62,8 @@ inline std::size_t place(const Dims& index, const Shape& shape) {
   return std::size_t(flat);
 }
 
-/// The largest entry of |x|; 0 of none.
-// Largest difference, in units of the largest expected value (at least 1). NaN gives infinity.
+/// Returns the largest difference divided by the largest expected magnitude (at least 1). If a
+/// difference is NaN or the sizes differ, the result is infinity.
 inline double error(const std::vector<double>& got, const std::vector<double>& expected) {
   if (got.size() != expected.size()) return kInf;
   double scale = 1, worst = 0;
@@ -71,27 +75,31 @@ inline double error(const std::vector<double>& got, const std::vector<double>& e
   return worst / scale;
 }
 
+/// Returns the largest magnitude of an element; 0 if x is empty.
 inline double largest(const Tensor& x) { return x.numel() ? max(abs(x)).item() : 0; }
-/// The largest difference, in float64.
+/// Returns the largest difference of two elements, computed in float64.
 inline double distance(const Tensor& a, const Tensor& b) {
   return largest(to(a, float64) - to(b, float64));
 }
-/// Whether no entry is farther off than the tolerance, as a part of the largest wanted.
+/// Returns true if the shapes are equal and no error exceeds `tolerance` times the largest expected
+/// magnitude.
 inline bool close(const Tensor& got, const Tensor& want, double tolerance = 1e-13) {
   return got.shape() == want.shape() && largest(got - want) <= tolerance * largest(want);
 }
-/// Standard normal, float64, the same for the same seed.
+/// Returns standard normal values in float64, which depend only on shape and seed.
 inline Tensor draw(const Shape& shape, std::uint64_t seed) {
   Generator g(seed);
   return randn(shape, float64, g);
 }
-/// Whether every entry is 0; NaN is not.
+/// Returns true if every element is 0; NaN is not 0.
 inline bool is_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
-/// Half the distance of neighbors at 1: the largest relative rounding error.
+/// Returns the largest relative rounding error of a dtype: half the distance between 1 and the next
+/// number.
 inline double unit_roundoff(DType dtype) { return dtype == float32 ? 0x1p-24 : 0x1p-53; }
 
-/// Largest |got - want| in units of the dtype's roundoff of `scale`; inf where NaN or inf differ.
+/// Returns the largest |got - want| / (scale * unit roundoff of got's dtype). If NaN or infinity do
+/// not match, the result is infinity.
 inline double worst_error(const Tensor& got, const V& want, const V& scale) {
   const V g = values(got);
   REQUIRE(g.size() == want.size());
@@ -104,7 +112,7 @@ inline double worst_error(const Tensor& got, const V& want, const V& scale) {
   return worst;
 }
 
-/// Same shape, dtype and bits (NaN equals NaN).
+/// Returns true if shape, dtype and bits are equal (NaN equals NaN).
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
   const std::vector<double> x = values(a), y = values(b);

@@ -1,4 +1,4 @@
-// Models and layers to test, none of whose parameters is 0 or 1.
+// Models and layers for tests. No parameter is 0 or 1, so that every parameter affects the result.
 #pragma once
 
 #include "nn/layers/transformer.h"
@@ -9,7 +9,8 @@ inline constexpr Positions kAllPositions[] = {Positions::kLearned, Positions::kS
                                               Positions::kRope, Positions::kAlibi,
                                               Positions::kNone};
 
-/// Initialized, then every parameter moved, biases and norms included.
+/// Returns an initialized module to whose parameters, including biases and norms, random numbers
+/// are added.
 template <class M>
 M random_module(const typename M::Options& o, std::int64_t seed = 3) {
   Generator g(seed);
@@ -26,12 +27,13 @@ inline Transformer random_model(const Transformer::Options& o) {
   return random_module<Transformer>(o);
 }
 
+/// Options of a model, with a name for messages.
 struct NamedModel {
   std::string name;
   Transformer::Options options;
 };
-/// Models of the given size, each with another of attention's, norms', MLPs' and residuals'
-/// options, and one with everything unusual.
+/// Returns variants of `base`. Each variant changes one option of attention, norm, MLP or residual,
+/// sometimes with the positions; the last variant changes all of them.
 inline std::vector<NamedModel> variant_models(const Transformer::Options& base) {
   std::vector<NamedModel> models;
   const auto add = [&](const std::string& name, auto change) {

@@ -1,4 +1,4 @@
-// The maps of a study's page, read back.
+// Decodes the heat maps in the page of a study (report.html).
 #pragma once
 
 #include "nn/io/json.h"
@@ -6,6 +6,7 @@
 
 namespace heed::testing {
 
+/// Decodes base64.
 inline std::vector<std::uint8_t> bytes_of(const std::string& base64) {
   static const std::string digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -23,7 +24,8 @@ inline std::vector<std::uint8_t> bytes_of(const std::string& base64) {
   return bytes;
 }
 
-// What the page reads: in the order kept, NaN where hidden.
+/// Returns the values of a map in their stored order, as the page decodes them. A hidden value is
+/// NaN.
 inline std::vector<double> decoded(const nn::Json& map) {
   const auto bytes = bytes_of(map.find("data")->text());
   REQUIRE(bytes.size() % 2 == 0);

@@ -1,4 +1,4 @@
-// What the tests of pictures ask of them.
+// Helpers for tests of pictures: pixels and texts of an Image.
 #pragma once
 
 #include "tests/support/catch.h"
@@ -6,6 +6,7 @@
 
 namespace heed::plot {
 
+/// Returns the number of pixels with this color.
 inline int count(const Image& image, Rgb color) {
   int n = 0;
   for (int y = 0; y < image.height(); ++y) {
@@ -14,13 +15,15 @@ inline int count(const Image& image, Rgb color) {
   return n;
 }
 
+/// Returns true if the pictures have the same size and pixels.
 inline bool same(const Image& a, const Image& b) {
   return a.width() == b.width() && a.height() == b.height() &&
          std::equal(a.data(), a.data() + 3 * a.width() * a.height(), b.data());
 }
 
-// What is wrong with the text in a picture: a line that reaches over the edge, lies on another, or
-// is too small. Empty if nothing is.
+/// Returns a description of all faults of the text in a picture: a line within 4 pixels of the edge
+/// or outside, a line that overlaps another, or text that is too small. Returns "" if there are no
+/// faults.
 inline std::string text_faults(const Image& image) {
   std::ostringstream faults;
   const std::vector<TextBox>& boxes = image.text_boxes();
@@ -34,12 +37,13 @@ inline std::string text_faults(const Image& image) {
       const TextBox& b = boxes[j];
       if (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height &&
           b.y < a.y + a.height)
-        faults << "'" << a.text << "' lies on '" << b.text << "'. ";
+        faults << "'" << a.text << "' overlaps '" << b.text << "'. ";
     }
   }
   return faults.str();
 }
 
+/// Returns true if the picture contains a line with exactly this text.
 inline bool says(const Image& image, const std::string& text) {
   return std::any_of(image.text_boxes().begin(), image.text_boxes().end(),
                      [&](const TextBox& box) { return box.text == text; });

@@ -1,4 +1,5 @@
-// The pixels of a PNG file, read by stb_image. For one file of a folder that is compiled as one.
+// Reads the pixels of a PNG file with stb_image. Only one test file of a folder may include this
+// header, because a unity build compiles a folder as one file.
 #pragma once
 
 #include "tests/support/catch.h"
@@ -11,7 +12,7 @@
 
 namespace heed::plot {
 
-/// Returns true if the file's pixels are the image's.
+/// Returns true if the pixels of the file equal those of the image.
 inline bool same_pixels(const std::string& png, const Image& image) {
   int width = 0, height = 0, channels = 0;
   stbi_uc* pixels = stbi_load(png.c_str(), &width, &height, &channels, 3);

@@ -1,4 +1,4 @@
-// What the tests of the recipes share: a run to its end, and bounds that every one keeps.
+// Helpers for tests of recipes: trains a recipe and checks bounds that hold for every recipe.
 #pragma once
 
 #include "nn/train/trainer.h"
@@ -6,15 +6,16 @@
 
 namespace heed::nn::testing {
 
-/// Trains a recipe to its end and evaluates it on the whole evaluation set.
+/// A trained recipe, with its evaluation on the whole evaluation set.
 struct Trained {
   Trainer trainer;
   Evaluation result;
 };
 
+/// Returns the loss minus the optimal loss, in nats per token.
 inline double gap(const Evaluation& e) { return e.loss - e.optimal.value(); }
 
-/// The evaluation's reference loss of this name.
+/// Returns the reference loss with this name; the test fails if there is none.
 inline double reference(const Evaluation& e, const std::string& name) {
   for (const auto& [known, loss] : e.references)
     if (known == name) return loss;
@@ -22,18 +23,20 @@ inline double reference(const Evaluation& e, const std::string& name) {
   return 0;
 }
 
-/// HEED_SEEDS=1, the form of tools/test: one seed of each recipe, which may end when its goal is
-/// reached, and no more of a control than shows it. ctest -L tasks has all of it.
+/// Returns true if HEED_SEEDS=1, as in tools/test. Then each recipe runs with one seed and may end
+/// when it reaches its goal, and control runs are as short as possible. ctest -L tasks runs all of
+/// it.
 inline bool short_form() {
   const char* most = std::getenv("HEED_SEEDS");
   return most && std::stoll(most) <= 1;
 }
 
-/// What a recipe is to reach: bounds on the whole evaluation set.
+/// Returns true if an evaluation on the whole evaluation set is within the recipe's bounds.
 using Goal = std::function<bool(const Evaluation&)>;
 
-/// A run on this preset, never below the optimum by more than chance. In short form it ends at the
-/// first 50 steps after which the goal, if one is given, is reached.
+/// Trains a configuration and checks that the loss is not below the optimal loss by more than 4
+/// standard errors. Checks the goal if one is given. In short form, the goal is tested every 50
+/// steps, and the run ends when it is reached.
 inline Trained trained(const RunConfig& config, const Goal& goal = {}) {
   Trainer trainer(config);
   bool reached = false;
@@ -54,7 +57,8 @@ inline Trained trained(const RunConfig& config, const Goal& goal = {}) {
   return {std::move(trainer), result};
 }
 
-/// 1 to `count`; no more than HEED_SEEDS, by which tools/test asks for one, ctest -L tasks for all.
+/// Returns the seeds 1 to `count`, but at most HEED_SEEDS of them. tools/test sets HEED_SEEDS=1;
+/// ctest -L tasks does not set it.
 inline std::vector<std::int64_t> seeds_to(std::int64_t count) {
   const char* most = std::getenv("HEED_SEEDS");
   if (most) count = std::clamp<std::int64_t>(std::stoll(most), 1, count);
@@ -63,6 +67,7 @@ inline std::vector<std::int64_t> seeds_to(std::int64_t count) {
   return seeds;
 }
 
+/// Returns a preset with this seed.
 inline RunConfig seeded(const std::string& name, std::int64_t seed) {
   RunConfig config = preset(name);
   config.seed = seed;

@@ -1,4 +1,4 @@
-// The program's streams, as tests read them.
+// Redirects stdout or stderr, so that tests can read the output.
 #pragma once
 
 #include <fcntl.h>
@@ -9,12 +9,12 @@
 
 namespace heed::testing {
 
-/// While it lives, a stream goes into a file.
+/// Redirects a stream into a file during its lifetime.
 class Redirected {
  public:
   Redirected(std::FILE* stream, const std::filesystem::path& file)
       : Redirected(stream, ::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600)) {}
-  /// Into an open file, which it closes.
+  /// Redirects into an open file descriptor, which it closes.
   Redirected(std::FILE* stream, int file) : stream_(stream), kept_(::dup(::fileno(stream))) {
     std::fflush(stream_);
     ::dup2(file, ::fileno(stream_));

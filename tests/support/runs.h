@@ -1,4 +1,4 @@
-// Runs that tests train in no time, and what is left of them.
+// Very short training runs, and comparison of their files.
 #pragma once
 
 #include "autograd/base/files.h"
@@ -8,7 +8,8 @@
 
 namespace heed::nn::testing {
 
-/// 12 steps with everything that a resumed run must keep: moments, a schedule, dropout.
+/// Returns a run of 12 steps with all state that a resumed run must restore: moments, a schedule
+/// and dropout.
 inline RunConfig tiny_run(const char* task = "reverse") {
   RunConfig c = preset(task);
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 8, c.batch = 8,
@@ -17,7 +18,7 @@ inline RunConfig tiny_run(const char* task = "reverse") {
   return c;
 }
 
-/// Trains to this step, evaluating every `eval_every` steps; 0: never.
+/// Trains until `step` and evaluates every `eval_every` steps; 0 means never.
 inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
   while (t.steps_done < step) {
     t.step();
@@ -30,11 +31,13 @@ inline std::string error_of_step(Trainer& t) {
   return message_of<autograd::NumericError>([&] { t.step(); });
 }
 
+/// Returns the contents of a file.
 inline std::string bytes_of(const std::filesystem::path& file) {
   return autograd::read_file(file.string());
 }
 
-/// Two folders hold the same run, byte for byte; `best` if it was evaluated.
+/// Checks that two run directories have the same files, byte for byte. `best` is true if the run
+/// was evaluated and therefore has best.safetensors.
 inline void check_same_run(const std::filesystem::path& a, const std::filesystem::path& b,
                            bool best = true) {
   for (const char* file : {"model.safetensors", "best.safetensors", "state.safetensors",

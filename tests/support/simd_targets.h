@@ -1,5 +1,5 @@
-// Kernels on every SIMD target that is compiled in and that this machine can run. Bits differ
-// between targets, so compare with an oracle on each.
+// Runs tests on every compiled SIMD target that this machine supports. Targets differ in bits, so a
+// test must compare each with an oracle.
 #pragma once
 
 #include "autograd/kernels/simd/simd.h"
@@ -7,13 +7,13 @@
 
 namespace heed::autograd::testing {
 
-/// The target of tests that choose none: HEED_SIMD, or the best.
+/// Selects the default target of tests: HEED_SIMD, or the best if that is not set.
 inline void force_default_target() {
   const char* name = std::getenv("HEED_SIMD");
   kernels::force_simd_target(name ? name : "");
 }
 
-/// Until the end of the scope, this target.
+/// Selects a target until the end of the scope.
 class OnTarget {
  public:
   explicit OnTarget(const std::string& name) { kernels::force_simd_target(name); }
@@ -21,7 +21,8 @@ class OnTarget {
   OnTarget(const OnTarget&) = delete;
 };
 
-/// f() on each SIMD target, for kernels called by name. Not while another thread runs kernels.
+/// Calls f() on each SIMD target except "scalar". It is for tests that call kernels directly. No
+/// other thread may run kernels meanwhile.
 template <class F>
 void for_each_simd_target(F f) {
   int ran = 0;

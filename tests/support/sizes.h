@@ -1,6 +1,6 @@
-// The sizes that samples are checked at besides their own: 0, 1, rank 0 and large. They are made by
-// calling the sample function again with other shapes, so what it draws besides its inputs (masks,
-// indices) changes with them.
+// Samples of checks with additional sizes: 0, 1, rank 0 and large. The sample function of a check
+// is called again with other shapes, so that masks and indices, which it also draws, get matching
+// shapes.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 namespace heed::autograd::testing {
 namespace sizes {
 
-inline constexpr std::int64_t kLargeSize = 67;  // a block of 64 columns and a rest
+inline constexpr std::int64_t kLargeSize = 67;  // a block of 64 columns and a remainder of 3
 inline constexpr std::int64_t kMostElements = 100'000;
 
 inline std::int64_t extent_of(SampleSize size) {
   return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;
 }
 
-// The check's samples drawn in other shapes; none if that is refused.
+// Returns the samples of the check in other shapes; none if the check throws an Error for them.
 inline Samples drawn(const Check& check, const Resize& resize) {
   try {
     return check.samples(resize);
@@ -32,7 +32,8 @@ inline Samples drawn(const Check& check, const Resize& resize) {
   }
 }
 
-// True if the op takes it and has a finite value there, unlike the mean of nothing.
+// Returns true if the op accepts the sample and its value is finite. (The mean of an empty tensor,
+// for example, is not.)
 inline bool accepted(const Sample& s) {
   const NoGrad guard;
   try {
@@ -42,12 +43,14 @@ inline bool accepted(const Sample& s) {
   }
 }
 
+// Returns the number of elements of all inputs.
 inline std::int64_t elements(const Sample& s) {
   std::int64_t n = 0;
   for (const Tensor& x : s.inputs) n += x.numel();
   return n;
 }
 
+// Returns all sizes above 1 of all axes of all inputs.
 inline std::set<std::int64_t> extents(const Samples& samples) {
   std::set<std::int64_t> all;
   for (const Sample& s : samples)
@@ -65,7 +68,7 @@ inline std::string_view size_name(SampleSize size) {
   return kNames[std::size_t(size)];
 }
 
-/// True if an input of the sample has that size.
+/// Returns true if an input of the sample has that size.
 inline bool has_size(const Sample& sample, SampleSize size) {
   return std::any_of(sample.inputs.begin(), sample.inputs.end(), [&](const Tensor& x) {
     if (size == SampleSize::kScalar) return x.rank() == 0;
@@ -75,9 +78,10 @@ inline bool has_size(const Sample& sample, SampleSize size) {
   });
 }
 
-/// Returns the check's samples with one size among their shapes made that size everywhere (rank 0:
-/// with all inputs of rank 0), where the op takes them, and of kLarge the smallest alone. An op
-/// that takes none throws an Error there, and the check says so in no_sizes().
+/// Returns the samples of the check in which one of their sizes is replaced everywhere by `size`
+/// (rank 0: all inputs have rank 0). Samples that the op does not accept are left out. For kLarge
+/// only the smallest sample is returned. If an op accepts no sample of that size, it throws an
+/// Error, and no_sizes() of the check contains the size.
 inline Samples resized_samples(const Check& check, SampleSize size) {
   Samples found;
   const auto add = [&](const std::string& name, const Resize& resize) {

@@ -1,4 +1,4 @@
-// Models and sequences to study: small, of float64, every parameter moved.
+// Small float64 models and sequences for tests of studies.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace heed::nn::testing {
 
-/// A batch of next-token prediction.
+/// Returns a batch for next-token prediction.
 inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
   std::vector<Sequence> sequences;
   for (const auto& row : rows) {
@@ -23,7 +23,7 @@ inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
   return make_batch(sequences);
 }
 
-/// The logit of token 4 less that of token 2.
+/// The logit of token 4 minus the logit of token 2.
 inline const Objective kDiff{Objective::kDifference, 4, 2, {}};
 
 inline const Batch& one_sequence() {
@@ -38,8 +38,8 @@ inline Transformer::Options small_options() {
   return o;
 }
 
-/// variant_models, and one that normalizes after the sum, one without norms and one of attention
-/// alone.
+/// Returns variant_models(), the default model, a post-norm model, a model without norms and a
+/// model without MLPs.
 inline std::vector<NamedModel> studied_models() {
   const Transformer::Options base = small_options();
   std::vector<NamedModel> models = variant_models(base);

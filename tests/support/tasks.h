@@ -1,4 +1,5 @@
-// What the tests of the tasks share: a batch as rows, Bayes by counting, and how far chance may go.
+// Helpers for tests of tasks: the rows of a batch, the Bayes-optimal loss by enumeration, and
+// limits for random deviations.
 #pragma once
 
 #include "nn/tasks/tasks.h"
@@ -8,6 +9,7 @@ namespace heed::nn::testing {
 
 using Ids = std::vector<std::int64_t>;
 
+/// One sequence of a batch.
 struct Row {
   Ids inputs, targets;
   std::vector<bool> counted;
@@ -36,8 +38,10 @@ std::string error_of(F&& f) {
   return message_of<autograd::ValueError>(f);
 }
 
-// Probability of each prefix of each sequence; the Bayes-optimal predictor is a ratio of two.
+/// Probability of each prefix of each sequence. The Bayes-optimal probability of a token is the
+/// ratio of two of them.
 using Prefixes = std::map<Ids, double>;
+/// Returns the negative log-likelihood of a sequence in nats for the Bayes-optimal predictor.
 inline double bayes_nats(const Prefixes& mass, const Ids& sequence) {
   double nats = 0;
   Ids prefix;
@@ -48,18 +52,21 @@ inline double bayes_nats(const Prefixes& mass, const Ids& sequence) {
   }
   return nats;
 }
+/// Adds the probability of a sequence to all of its prefixes.
 inline void add_sequence(Prefixes& mass, const Ids& sequence, double probability) {
   for (std::size_t n = 0; n <= sequence.size(); ++n)
     mass[Ids(sequence.begin(), sequence.begin() + std::ptrdiff_t(n))] += probability;
 }
 
+/// Returns the chi-square statistic of `draws` draws from `cells` equally probable cells.
 inline double chi_square(const std::map<std::string, int>& seen, std::size_t cells, int draws) {
   const double expected = double(draws) / double(cells);
   double sum = double(cells - seen.size()) * expected;
   for (const auto& [cell, n] : seen) sum += (n - expected) * (n - expected) / expected;
   return sum;
 }
-// Exceeded with probability about 1e-4 (Wilson and Hilferty 1931).
+/// Returns the chi-square value that is exceeded with probability about 1e-4 (Wilson and Hilferty
+/// 1931).
 inline double chi_square_limit(std::size_t cells) {
   const double d = double(cells - 1), c = 2 / (9 * d);
   return d * std::pow(1 - c + 3.72 * std::sqrt(c), 3);

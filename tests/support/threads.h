@@ -1,10 +1,11 @@
+// Sets the number of threads in tests.
 #pragma once
 
 #include "autograd/base/parallel.h"
 
 namespace heed::autograd::testing {
 
-/// Sets the number of threads for a scope; the number before returns at its end.
+/// Sets the number of threads until the end of the scope, then restores the previous number.
 class Threads {
  public:
   explicit Threads(int n = num_threads()) { set_num_threads(n); }

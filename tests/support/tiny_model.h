@@ -1,4 +1,4 @@
-// A small model's options, its inputs, and how far its outputs are from what they should be.
+// Options and inputs of a small model, and the relative error of its outputs.
 #pragma once
 
 #include "autograd/ops/ops.h"
@@ -21,7 +21,8 @@ inline Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {
   return randint(0, kVocab, {batch, n}, g);
 }
 
-/// Largest difference over the largest entry; NaN if either holds one.
+/// Returns the largest difference divided by the largest expected magnitude; NaN if an element is
+/// NaN.
 inline double relative_distance(const Tensor& got, const Tensor& want) {
   REQUIRE(got.shape() == want.shape());
   const double worst = max(abs(got - want)).item(), largest = max(abs(want)).item();

@@ -1,5 +1,5 @@
-// Backward passes by hand for check_vjp: a pair of functions, its check, and x squared, right and
-// wrong.
+// Forward and backward functions for tests of check_vjp: x squared with a correct and with wrong
+// backward functions.
 #pragma once
 
 #include "autograd/check/check_vjp.h"
@@ -7,12 +7,14 @@
 
 namespace heed::autograd::testing {
 
+/// A forward function and its backward function.
 template <class T>
 struct Pair {
   ForwardFunction<T> forward;
   BackwardFunction<T> backward;
 };
 
+/// Runs check_vjp. The report is printed if the next assertion fails.
 template <class T>
 CheckReport check_pair(const Pair<T>& pair, const Arrays<T>& x, const CheckOptions& options = {}) {
   CheckReport report = check_vjp(pair.forward, pair.backward, x, options);
@@ -40,7 +42,7 @@ inline const Pair<double> kSquares = {[](const Arrays<double>& x) {
                                         return g;
                                       }};
 
-// kSquares with something done to its gradients.
+/// Returns kSquares with a backward function whose gradients are modified by `change`.
 template <class Change>
 Pair<double> wrong_squares(Change change) {
   return {kSquares.forward, [change](const Arrays<double>& x, const Arrays<double>& v) {

@@ -90,7 +90,7 @@ struct ChartStack {
 Image draw_chart(const LineChart& chart);
 
 /// Draws the stack as a picture that is 1000 pixels wide. Throws ShapeError under the conditions of
-/// draw_chart. Throws ValueError if there is no panel, if a series uses a color or dash without an
+/// draw_chart. Throws ValueError if `panels` is empty, if a series uses a color or dash without an
 /// entry in `colors` or `dashes`, or if `dashes` has more than kDashPatterns entries. A series with
 /// a name may use any pattern.
 Image draw_chart_stack(const ChartStack& stack);

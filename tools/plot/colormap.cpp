@@ -39,7 +39,7 @@ constexpr std::uint32_t kViridis[256] = {
     0xf6e620, 0xf8e621, 0xfbe723, 0xfde725,
 };
 
-// Both arms of the diverging map, computed in CIE Lab. At the same distance from white they have
+// The two arms of the diverging map, computed in CIE Lab. At the same distance from white they have
 // the same lightness (L* = 48.5 at the ends; they differ by less than 0.5 in between). The hues
 // are a blue and an orange that readers with any common form of color blindness can distinguish.
 constexpr int kArmSteps = 6;

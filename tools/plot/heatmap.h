@@ -65,7 +65,7 @@ inline constexpr Rgb kMaskedGray{218, 218, 218};
 /// Draws the grid as a picture of at most about 2400 x 2400 pixels. To fit, cells shrink to one
 /// pixel. After that each pixel shows a square block of cells, and the caption says so. The color
 /// of a block is that of its value of largest magnitude; it is gray if the block contains NaN, and
-/// masked only if all of its cells are masked. Throws ValueError if there is no panel or if
+/// masked only if all of its cells are masked. Throws ValueError if `panels` is empty or if
 /// panel_columns < 1. Throws ShapeError if a panel is empty, if panels differ in size, or if the
 /// number of values, mask entries or labels does not match the size.
 Image draw_heatmap(const HeatmapGrid& grid);

@@ -26,7 +26,7 @@ std::string token_text(std::string_view token);
 
 /// Returns the width of `text` on one line.
 int text_width(std::string_view text, double size);
-/// Returns the width of the widest line; 0 if there are no lines.
+/// Returns the width of the widest line; 0 if `lines` is empty.
 int text_width(const std::vector<std::string>& lines, double size);
 
 /// Returns visible_text(text), broken at spaces into lines of at most `width` pixels. A word that

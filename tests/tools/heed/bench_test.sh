@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# heed bench from outside: what it prints, and of its figures those that no busy machine changes.
+# Tests the output of heed bench, and those of its numbers that do not depend on the load of the machine.
 # Usage: bench_test.sh PATH-TO-HEED
 set -euo pipefail
 heed=$1
 fail() { echo "FAILED: $*"; exit 1; }
-# number KEY: its value in the JSON line on stdin, the last if there are several
+# number KEY: prints the last value of the key in the JSON line on stdin
 number() { grep -o "\"$1\":[-0-9.e+]*" | tail -1 | cut -d: -f2; }
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
@@ -13,11 +13,11 @@ train=$("$heed" bench train --preset micro --threads 1 --json)
 for key in ms_per_step tokens_per_s mfu peak_bytes; do
   less 0 "$(number $key <<< "$train")" || fail "bench train: $key in $train"
 done
-[[ $train == *'"matmul":"float32"'* ]] || fail "bench train: which products? $train"
-less "$(number mfu <<< "$train")" 1 || fail "faster than the machine: $train"
-[[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a peak of what no step does: $train"
+[[ $train == *'"matmul":"float32"'* ]] || fail "bench train: no dtype of products: $train"
+less "$(number mfu <<< "$train")" 1 || fail "faster than the peak: $train"
+[[ $train != *'"peak_of":"'*bfloat16* ]] || fail "a bfloat16 peak for a float32 step: $train"
 less "$(number mallocs_per_step <<< "$train")" 10 || fail "a step calls malloc: $train"
-# the references are measured beside a product that they can do in a second
+# With the reference kernels, the peak is measured with a product that they compute within a second.
 scalar=$(timeout 100 "$heed" bench train --preset micro --threads 1 --simd scalar) || fail "bench train --simd scalar"
 [[ $scalar == *"256^3 products"* ]] || fail "bench train --simd scalar: $scalar"
 
@@ -25,7 +25,7 @@ generate=$("$heed" bench generate --preset micro --threads 1 --json)
 for key in tokens_per_s gb_per_s read_share; do
   less 0 "$(number $key <<< "$generate")" || fail "bench generate: $key in $generate"
 done
-# Matrices of 12 x 32 x 32 and the head of 32 x 32, biases, norms; not the embeddings.
+# The weights are matrices of 12 x 32 x 32, the head of 32 x 32, biases and norms, but not embeddings.
 [[ $(number weight_bytes <<< "$generate") == 55168* ]] || fail "weights of micro: $generate"
 
 ops=$("$heed" bench ops --json)
@@ -33,7 +33,8 @@ less 0 "$(number forward_ns <<< "$ops")" || fail "bench ops: $ops"
 for key in $("$heed" bench --help | sed -n '/^Keys of --json, ops:/,/^$/p' | tail -n +2 | tr -d '()'); do
   grep -q "\"$key\":" <<< "$ops" || fail "bench ops: no key $key in $ops"
 done
-# Attention's memory grows as T: eight times from 1024 to 8192, where T^2 would be 64 times.
+# The memory of attention is proportional to T: 8 times as much for 8192 as for 1024. If it were
+# proportional to T^2, it would be 64 times as much.
 extra() { grep -o "\"length\":$1,[^}]*" <<< "$ops" | number extra_bytes; }
 less "$(extra 8192)" "$(awk -v a="$(extra 1024)" 'BEGIN { print 10 * a }')" ||
   fail "attention's memory: $ops"

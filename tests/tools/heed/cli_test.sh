@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The command line from outside: exit codes, texts, streams, files. Usage: cli_test.sh PATH-TO-HEED
+# Tests the command line: exit codes, texts, streams and files. Usage: cli_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 
-# --- first contact
+# --- help, version and completions
 expect 0; out_has "heed train"; out_has "heed generate"; out_has "heed gradcheck"
 expect 0 --help; out_has "Exit codes"
 cp out help; expect 0 help; same out help
@@ -23,7 +23,7 @@ done
 expect 0 completions bash
 checks=$((checks + 1)); bash -n out || fail "$what: not bash"
 cp out heed.bash
-# completes EXPECTED WORD...: what bash offers for the last word
+# completes EXPECTED WORD...: checks the completions of bash for the last word
 completes() {
   local expected=$1 completed
   shift
@@ -34,8 +34,8 @@ completes rope heed train --positions ro
 completes generate heed gen
 completes urn heed train u
 completes "induction recall markov urn modadd dyck reverse copy sort adder majority parity random" heed train --task ""
-completes "" heed train --text ""  # bash then offers files
-completes "" heed info ""           # likewise
+completes "" heed train --text ""  # bash offers files
+completes "" heed info ""          # bash offers files
 expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
@@ -44,14 +44,14 @@ refuses 2 "the task urn does not have this parameter; only induction has it" tra
 refuses 2 "2 to 52, got '1'" train urn --task-colors 1
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
-# --- nothing there yet
+# --- commands that need a run, before one exists
 refuses 4 "heed train creates one" eval
 refuses 4 "heed train creates one" generate
 for command in eval generate info "train --resume"; do
   refuses 4 "no run or file 'nowhere'" $command nowhere
 done
 
-# --- unknown names, nearest ones, names of other programs
+# --- unknown names, nearest names, names of other programs
 refuses 2 "did you mean heed train?" trian
 refuses 2 "did you mean 'induction'?" train indution
 refuses 2 "did you mean 'micro'?" train --preset mikro
@@ -100,8 +100,7 @@ HEED_SIMD=scalar expect 0 --version; out_has "SIMD target SCALAR"
 refuses 2 "divisible" train --heads 3
 refuses 2 "contradict" train --mlp --no-mlp
 
-# --- values that are missing
-# --OPTION=VALUE of every option: options_test.cpp
+# --- missing values; options_test.cpp tests --OPTION=VALUE of every option
 refuses 2 "--resume needs a value" train --resume ""
 refuses 2 "--text needs a value" train --text= induction
 refuses 2 "--out needs a value" train --out --quiet
@@ -124,7 +123,7 @@ refuses 2 "preset has no effect with ops; leave out preset" bench ops --preset m
 refuses 2 "one argument too many" bench train micro toy
 refuses 2 "--csv has no effect with --mutants; leave out --csv" gradcheck --mutants --csv
 refuses 2 "cannot be combined; leave out one" runs --json --csv
-checks=$((checks + 1)); [[ ! -e runs ]] || fail "refused commands made runs/"
+checks=$((checks + 1)); [[ ! -e runs ]] || fail "rejected commands created runs/"
 
 # --- config files
 while IFS='|' read -r content text; do
@@ -139,7 +138,7 @@ BAD
 printf '[train]\ntask = "reverse"\nsteps = 7\nwarmup = 0\nlr = 0.5\nmlp = false\n' > good.toml
 expect 0 train --config good.toml --lr 0.25 --dry-run
 out_has "reverse"; out_has "7: 0.25"
-checks=$((checks + 1)); [[ ! -e runs ]] || fail "--dry-run made runs/"
+checks=$((checks + 1)); [[ ! -e runs ]] || fail "--dry-run created runs/"
 
 # --- a run
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4
@@ -163,23 +162,23 @@ err_has "the identities of attention's gradients held in 2 steps"
 expect 0 train --resume watched --steps 9
 err_has "the identities of attention's gradients held in 2 steps"
 
-# --- a run that died before its first save
+# --- a run that was killed before its first save
 mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved
 refuses 4 "never saved" train --resume runs/unsaved
 refuses 2 "never saved" train reverse --out runs/unsaved
 expect 0 info; out_has "runs/reverse-"
 rm -r runs/unsaved
 
-# What a kill leaves: out_folder_test.sh, kills_test.sh.
+# out_folder_test.sh and kills_test.sh test the files that a kill leaves.
 mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
 refuses 2 "is not a run directory" train reverse --out mine2
-# What ends the run in its first checkpoint ends it after its first save: it resumes.
+# An error while the run writes its first checkpoint comes after its first save, so it can be resumed.
 mkdir late && touch late/config.toml late/checkpoints
 expect 4 train reverse "${tiny[@]}" --steps 2 --save-every 1 --out late --overwrite --quiet
 rm late/checkpoints
 expect 0 train --resume late --quiet; has_file late/checkpoints/000000.safetensors
 
-# --- the configuration that options, file and preset come to
+# --- the configuration that results from options, file and preset
 expect 0 train urn --preset micro --lr 0.25 --config good.toml --print-config
 for line in 'task = "urn"' 'steps = 7' 'lr = 0.25' 'mlp = false' 'beta2 = 0.95'; do out_has "$line"; done
 refuses 2 "--json has no effect with --print-config" train --print-config --json
@@ -189,7 +188,7 @@ expect 0 train --config printed.toml --out printed --quiet
 same runs/reverse-1/model.safetensors printed/model.safetensors
 same runs/reverse-1/metrics.csv printed/metrics.csv
 
-# --- an early end, with its reason
+# --- a training that ends early states the reason
 expect 0 train reverse "${tiny[@]}" --steps 400 --target-loss 2.7 --lr 0.01 --out early --json
 is_json_line; out_has '"stopped":"target-loss: the evaluation loss 2.'
 refuses 2 "--resume early --target-loss 0" train --resume early
@@ -202,7 +201,7 @@ expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --m
 refuses 2 "power of two that divides --batch 4" train reverse "${tiny[@]}" --accumulate 3
 ok test "$(wc -l < options/metrics.csv)" == 6  # a row per step
 
-# --- pictures cost no result
+# --- a picture that cannot be drawn does not affect the result
 expect 0 train reverse "${tiny[@]}" --heads 1024 --d-head 1 --context 2 --positions none --steps 1 --out wide
 out_has "best possible"; err_has "warning: no attention.png"; has_file wide/loss.png
 
@@ -212,8 +211,8 @@ refuses 2 "task has no effect with --resume" train reverse --resume runs/reverse
 expect 0 train --resume runs/reverse-2 --steps 17
 err_has "reverse: resuming at step 8 of 17 in runs/reverse-2; Ctrl-C"
 
-# --- Ctrl-C, a closed terminal, and two trainings into one folder
-# train_into DIR: in the background and for long; returns when it has saved once and taken a step
+# --- Ctrl-C, a closed terminal, and a kill
+# train_into DIR: starts a long training in the background and returns after its first save and step
 train_into() {
   "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out "$1" > "$1.out" 2> "${stderr-$1.err}" &
   pid=$!
@@ -235,7 +234,7 @@ refuses 2 "of 1000000; --steps 1 is less" train --resume stopped --steps 1
 err_has "heed train --resume stopped"
 has_file stopped/model.safetensors
 expect 0 eval stopped --sequences 8
-stderr=/dev/full train_into hung  # nobody reads what a closed terminal showed
+stderr=/dev/full train_into hung  # as after closing the terminal, writing to stderr fails
 for _ in $(seq 2000); do kill -HUP $pid 2> /dev/null || break; done
 ends_with 130
 ok test "$(saved_step hung)" != 0  # SIGHUP saves
@@ -247,7 +246,7 @@ cp nohup.err err; err_has "heed train --resume nohup"
 train_into murdered
 kill -KILL $pid
 ends_with 137
-refuses 2 "of 1000000; --steps 1 is less" train --resume murdered --steps 1  # nothing bars it
+refuses 2 "of 1000000; --steps 1 is less" train --resume murdered --steps 1  # it is not locked
 
 # --- eval, generate, info
 expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"
@@ -269,7 +268,8 @@ refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --samples 3
 out_has "--- sample 1 of 3"; out_has "--- sample 3 of 3"; err_has "3 samples"
-sed -n 2p out > second_line; mv second_line out; same out first  # sample 1 is the one without --samples
+# Sample 1 is the text that heed generates without --samples.
+sed -n 2p out > second_line; mv second_line out; same out first
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --samples 2 --json; is_json_line
 out_has '"samples":[{"text":'
 refuses 2 "all samples would be equal" generate runs/reverse-1 --greedy --samples 2
@@ -297,18 +297,18 @@ expect 0 eval odd-path --sequences 4
 expect 0 train --config odd-path/config.toml --out odd-again --quiet
 same odd-path/model.safetensors odd-again/model.safetensors
 expect 0 eval text-run; out_has "4-gram"
-mv text.txt moved.txt  # and resumed with it: resume_test.sh
+mv text.txt moved.txt  # resume_test.sh tests resuming with a moved text
 refuses 4 "text.txt" eval text-run
 expect 0 generate text-run --tokens 5 --greedy
 expect 0 info text-run; out_has "tok.weight"
 mv moved.txt text.txt
 
-# --- a look inside
+# --- verify
 expect 0 verify causality runs/reverse-1; out_has "causal"; out_has "with a KV cache"
 has_file runs/reverse-1/causality.png
 expect 0 verify causality runs/reverse-1 --length 4 --json; is_json_line; out_has '"ok":true'
 expect 0 verify causality runs/reverse-1 --length 4 --out new/folder; has_file new/folder/causality.png
-mkdir -p blocked/causality.png  # in the picture's way
+mkdir -p blocked/causality.png  # prevents the picture from being written
 expect 4 verify causality runs/reverse-1 --length 4 --out blocked
 out_has "trained weights, without padding"; out_has "no picture"; err_has "blocked/causality.png"
 expect 4 verify causality runs/reverse-1 --length 4 --out blocked --json; is_json_line
@@ -320,7 +320,7 @@ refuses 2 "--length: needs 2 to" verify causality runs/reverse-1 --length 4000
 mkdir -p runs/broken runs/notes && echo 'steps = 1, 2' > runs/broken/config.toml
 expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "cannot be read: runs/broken/config.toml"
 ok test "$(grep -c runs/notes out)" = 0
-printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # torn by a kill
+printf '9,1.5,0.0' >> runs/reverse-1/metrics.csv  # an incomplete row, as after a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/reverse-1","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":'
 printf '9,1.5,0.0,,,,,\n' >> runs/reverse-1/metrics.csv  # a step that was never saved
 sed -i 's/^9,1.5,0.09,/9,/' runs/reverse-1/metrics.csv
@@ -330,13 +330,13 @@ refuses 4 "cannot read absent" runs --runs absent
 expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"
 rm -r runs/broken runs/notes
 
-# --- help comes before a wrong target
+# --- help works even if HEED_SIMD is invalid
 HEED_SIMD=abacus expect 0 --help; out_has "Exit codes"
 HEED_SIMD=abacus expect 0; out_has "heed generate"
 HEED_SIMD=abacus refuses 2 "no 'abacus' here" tasks
 
-# --- numeric trouble: a norm of one number is constant, nothing before it matters; 16 layers of weights near 10 without
-# norms multiply any input beyond float32, whatever they began with
+# --- numeric errors. A norm over one number is constant, so no gradient passes it. 16 layers without
+# norms and with weights near 10 overflow float32 for any input and any initial weights.
 refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 --context 8 \
   --strict --steps 4 --out severed --quiet
 diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
@@ -345,7 +345,7 @@ expect 3 train "${diverges[@]}" --steps 50 --out diverged
 err_has "diverged contains the save of step"; err_has "; first blocks."; has_file diverged/audit.txt
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
-expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # only its end
+expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # evaluates only at the end
 err_has "the evaluation after step 1 is"; err_has "; first blocks."; err_has "diverged-1 contains the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
@@ -355,7 +355,7 @@ expect 3 train --resume diverged --quiet
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "by heart"
 expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
 expect 1 train reverse --overfit-batch --batch 4 --steps 2 --quiet; out_has "NOT learned"
-# Far below the best possible loss of unknown sequences, and no leak.
+# The loss may be far below the best possible loss on new sequences, and this is not a leak.
 expect 0 train urn --overfit-batch --layers 2 --batch 1 --steps 1500 --quiet; out_has "loss 0.000"
 refuses 2 "--out has no effect with --overfit-batch" train --overfit-batch --out somewhere
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
@@ -371,7 +371,7 @@ out_has "5.0e-01"; out_has "5.8e-11"; out_has "softmax, sample 'last axis': smal
 expect 0 gradcheck softmax exp --curve two.png --json; is_json_line; has_file two.png
 for key in curves name sample step steps error error_of_six_points seed file; do out_has "\"$key\":"; done
 expect 4 gradcheck softmax --curve no-such-folder/softmax.png
-# --- gradcheck of a run: in float64, and what float32 makes of the same weights
+# --- gradcheck of a run in float64, and the error of float32 with the same weights
 for dtype in float32 float64; do
   expect 0 train copy "${tiny[@]}" --steps 2 --dtype $dtype --out checked-$dtype --quiet
   expect 0 gradcheck --run checked-$dtype --seconds 1 --order 1 --json; is_json_line

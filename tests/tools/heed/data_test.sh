@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Data of one's own and generate, from outside. Usage: data_test.sh PATH-TO-HEED
+# Tests of training on the user's files (lines and words) and of heed generate.
+# Usage: data_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 
-# --- lines: eval, generate, study and resume know what the run was
+# --- the task lines; eval, generate, study and resume take its options from the run
 for a in $(seq 0 9); do for b in $(seq 0 9); do echo "$a+$b=$((a + b))"; done; done > sums.txt
 expect 0 train --lines sums.txt --answer-after = "${small[@]}" --context 8 --out sums
 out_has "5-gram"; out_has "whole answers right"
@@ -11,17 +12,17 @@ ok grep -q 'answer-after = "="' sums/config.toml
 expect 0 eval sums --json; is_json_line; out_has '"4-gram":'; out_has '"eval_sequences":10,'
 mv sums.txt moved.txt
 expect 0 generate sums --prompt 3+4= --greedy --json; is_json_line; out_has '"prompt":"\n3+4="'
-for seed in 1 2 3 4; do  # so hot that every token is as likely, the newline that ends a line included
-  expect 0 generate sums --prompt 3 --temperature 1000 --seed $seed --json; cat out >> drawn
+for seed in 1 2 3 4; do  # all tokens have nearly the same probability, also the newline that ends a line
+  expect 0 generate sums --prompt 3 --temperature 1000 --seed $seed --json; cat out >> texts
 done
-ok grep -q '"stopped":true' drawn
-ok [ "$(grep -o '"text":"[^"]*"' drawn | grep -c '\\n[^"]')" = 0 ]
+ok grep -q '"stopped":true' texts
+ok [ "$(grep -o '"text":"[^"]*"' texts | grep -c '\\n[^"]')" = 0 ]
 expect 0 study sums --prompt 3+4= --of diff:7-8
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" eval sums
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" study sums
 refuses 4 "file: cannot read" eval sums
 mv moved.txt sums.txt
-expect 0 study sums; out_has "on 6 tokens"  # of 8: what follows the line is padding
+expect 0 study sums; out_has "on 6 tokens"  # the context has 8 tokens; those after the line are padding
 expect 0 study sums --sample 3; out_has "on 7 tokens"
 expect 0 train --resume sums --steps 8 --quiet
 echo "9+9=19" >> sums.txt
@@ -39,7 +40,7 @@ refuses 2 "3 usable lines" train --lines few.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
 
-# --- words
+# --- tokens that are words
 for i in $(seq 60); do echo "line $i: the quick  brown fox"; done > words.txt
 expect 0 train --text words.txt --unit word --max-words 7 "${small[@]}" --context 16 --out words
 err_has "words are <unk>"
@@ -51,13 +52,13 @@ refuses 2 "it is without the space before it: write 'line'" generate words --pro
 refuses 2 "<unk> stands for words that --max-words left out" generate words --prompt "line<unk>"
 expect 0 eval words; out_has "words right"
 
-# --- what is no regular file is refused before anything hangs
+# --- pipes and devices are rejected at once, because reading them might never end
 mkfifo pipe
 refuses 4 "is a pipe or a device" train --text pipe
 refuses 4 "is a pipe or a device" train --lines /dev/null
 refuses 4 "is a pipe or a device" train --text <(cat words.txt)
 
-# --- 65,536 different characters, no more
+# --- at most 65,536 different characters
 { for ((c = 1; c <= 0xFFFF + 2048 + 1; ++c)); do
     ((c >= 0xD800 && c < 0xE000)) || printf '\\U%08x' "$c"
   done; } > escapes

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# heed train --dry-run: the learning rate of each step, the work, and nothing written.
+# Tests of heed train --dry-run: it prints the learning rate of each step and the FLOPs, and writes no
+# files.
 # Usage: dry_run_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 dry=(train urn "${tiny[@]}" --context 16 --threads 1 --dry-run)
 cosine=(--schedule cosine --steps 8 --warmup 2 --lr 0.01 --min-lr 0.001)
 
-# The schedule by its formula.
+# The expected learning rates, computed with the formula of the cosine schedule.
 awk 'BEGIN {
   for (s = 0; s < 8; ++s)
     printf "%d %.9f\n", s + 1, s < 2 ? 0.01 * (s + 1) / 3 : 0.001 + 0.009 * (1 + cos(atan2(0, -1) * (s - 2) / 6)) / 2
-}' > wanted
+}' > expected
 expect 0 "${dry[@]}" "${cosine[@]}" --json; is_json_line
 grep -oE '"step":[0-9]+,"lr":[0-9.e-]+' out | tr ':,' '  ' | awk '{ printf "%d %.9f\n", $2, $4 }' > got
-same wanted got
-# Work: tokens of a step times that of a token.
+same expected got
+# FLOPs of a step: the tokens of a step times the FLOPs per token.
 number() { grep -o "\"$1\":[0-9.e+]*" out | head -1 | cut -d : -f 2; }
 ok [ "$(number flops_per_step)" = "$(awk -v x="$(number flops_per_token)" 'BEGIN { printf "%.1f", x * 4 * 16 }')" ]
 
@@ -21,9 +22,9 @@ expect 0 "${dry[@]}" "${cosine[@]}"
 out_has "lr        cosine, by step:"
 out_has "          1: 0.00333  2: 0.00667  3: 0.01  4: 0.0094  6: 0.0055  8: 0.0016"
 out_has "dry run: no step taken, nothing written"
-# The curve: a plateau is a row of stars at the top, nothing but the axis at the bottom.
+# The drawn curve of a constant schedule is one row of stars at the top; the bottom row has only the axis.
 expect 0 "${dry[@]}" --schedule constant --warmup 0 --steps 8 --lr 0.01
 out_has "      0.01 |********"
 out_has "         0 |________"
-ok [ "$(find . -mindepth 1 ! -name out ! -name err ! -name wanted ! -name got | wc -l)" = 0 ]
+ok [ "$(find . -mindepth 1 ! -name out ! -name err ! -name expected ! -name got | wc -l)" = 0 ]
 end_of_checks

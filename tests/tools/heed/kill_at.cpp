@@ -1,8 +1,9 @@
-// Loaded into heed by LD_PRELOAD. Kills the process (SIGKILL) in front of one of the calls that
-// change the file system: HEED_KILL_AT=N chooses the Nth, from 1. Writes to one file in a row count
-// as one call, of which half of the first is done.
-// HEED_KILL_COUNT=FILE: a process that ends writes the number of its calls there.
-// HEED_NO_FLOCK=1: flock fails as on file systems that have no locks.
+// A library that LD_PRELOAD loads into heed. It replaces the functions of the C library that change
+// the file system, and kills the process (SIGKILL) just before one of these calls.
+// HEED_KILL_AT=N selects the Nth call, counted from 1. Consecutive writes to one file count as one
+// call. If that call is selected, half of its first write is done before the kill.
+// HEED_KILL_COUNT=FILE: at its end, the process writes the number of its calls to FILE.
+// HEED_NO_FLOCK=1: flock fails, as on file systems without locks.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,15 +22,17 @@ namespace {
 std::atomic<long> calls{0};
 std::atomic<int> last_written{-1};
 
-long chosen() {
+// Returns the number of the selected call, or 0 if none is selected.
+long selected() {
   static const long at = std::getenv("HEED_KILL_AT") ? std::atol(std::getenv("HEED_KILL_AT")) : 0;
   return at;
 }
 
-// Counts a call; true if it is the chosen one.
-bool is_chosen(int written = -1) {
+// Counts a call, and returns true if it is the selected one. `written` is the descriptor that write()
+// receives, or -1 for all other functions.
+bool is_selected(int written = -1) {
   if (last_written.exchange(written) == written && written >= 0) return false;
-  return ++calls == chosen();
+  return ++calls == selected();
 }
 
 void die() {
@@ -37,13 +40,13 @@ void die() {
   for (;;) ::pause();
 }
 
-// The function of the C library. `name` is in front of ours.
+// Returns the C library's function `name`, which the function of that name here replaces.
 template <class F>
 F* next(F*, const char* name) {
   return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
 }
 
-__attribute__((destructor)) void tell_count() {
+__attribute__((destructor)) void write_count() {
   const char* path = std::getenv("HEED_KILL_COUNT");
   if (!path) return;
   const int file = next(&::open, "open")(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -52,15 +55,17 @@ __attribute__((destructor)) void tell_count() {
 }
 
 int opened(const char* path, int flags, mode_t mode, const char* name) {
-  if ((flags & (O_CREAT | O_TRUNC)) != 0 && is_chosen()) die();
+  if ((flags & (O_CREAT | O_TRUNC)) != 0 && is_selected()) die();
   return next(&::open, name)(path, flags, mode);
 }
 
 }  // namespace
 
+// Defines a replacement that kills the process before the selected call, and otherwise calls the C
+// library's function.
 #define HEED_BEFORE(name, parameters, ...)    \
   int name parameters {                       \
-    if (is_chosen()) die();                   \
+    if (is_selected()) die();                   \
     return next(&::name, #name)(__VA_ARGS__); \
   }
 
@@ -83,20 +88,20 @@ int open64(const char* path, int flags, ...) {
 }
 
 FILE* fopen(const char* path, const char* mode) {
-  if (std::strchr(mode, 'r') == nullptr && is_chosen()) die();
+  if (std::strchr(mode, 'r') == nullptr && is_selected()) die();
   return next(&::fopen, "fopen")(path, mode);
 }
 
 ssize_t write(int file, const void* bytes, size_t size) {
   const auto real = next(&::write, "write");
-  if (file > 2 && is_chosen(file)) {
+  if (file > 2 && is_selected(file)) {
     real(file, bytes, size / 2);
     die();
   }
   return real(file, bytes, size);
 }
 
-// Under another name here: <fcntl.h> has a struct flock.
+// The C++ name differs from the symbol "flock", because <fcntl.h> declares a struct flock.
 int flock_or_not(int file, int operation) __asm__("flock");
 int flock_or_not(int file, int operation) {
   if (std::getenv("HEED_NO_FLOCK")) {

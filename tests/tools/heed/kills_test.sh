@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# kill -9 in front of every EVERYth call that changes the file system, while heed train, study and
-# compare replace a result: the directory then has the old result or, after the next command, the new
-# one, whole, and a user's files. DIR is a plain directory, a mount point, the current directory, a
-# symbolic link, and lies in a parent that is not writable.
+# Tests that a kill loses no result. heed train, study and compare replace an earlier result, and are
+# killed with SIGKILL just before a call that changes the file system. Each EVERYth such call is tested.
+# After the kill and the next command, the output directory must contain the complete old result or the
+# complete new result, and all files of the user. The output directory is a plain directory, a mount
+# point, the current directory, a symbolic link, or a directory whose parent is not writable.
 # Usage: [KINDS="plain link"] kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
 [[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync takes no time there
 killer=$(readlink -f "$2")
 source "$(dirname "$0")/expect.sh" "$1"
-cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # also for another user
+cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # the copies are readable for another user
 chmod -R a+rX "$dir"
 every=${3:-1}
 nobody=65534
 kills=0
 trap 'umount "$dir/mount/DIR" 2> /dev/null; rm -rf "$dir"' EXIT
 
-# --- what is replaced by what: commands but for their --out
+# --- the old and the new command of each test, without --out
 learn=(train reverse "${tiny[@]}" --steps 4 --quiet --threads 1)
 expect 0 "${learn[@]}" --save-every 2 --out a
 expect 0 "${learn[@]}" --scale none --save-every 2 --out b
@@ -26,13 +27,15 @@ study_new=(study "$dir/a" --prompt abcdefghijklmnop --of logit:a --threads 1)
 compare_old=(compare "$dir/a" "$dir/b" --of previous_token --target 0.5 --against scale)
 compare_new=(compare "$dir/a" "$dir/b")
 
-# heed in the place, as its user: HEED-ARGUMENTS...
+# run ARGUMENTS...: runs heed from the working directory and as the user of this kind of directory
 run() { (cd "$from" && "${as[@]}" "$heed" "$@" > "$dir/out" 2> "$dir/err" < /dev/null); }
-contents() { # of the place, but for heed's directories; SKIP: names that are not compared
+# Prints the checksums of all files in $place, without heed's own directories and the names in $skip.
+contents() {
   (cd "$place" 2> /dev/null && find . \( -path ./.staging -o -path ./.publish \) -prune -o ! -type d \
     ! -name "${skip[0]}" ! -name "${skip[1]}" -print0 | sort -z | xargs -0r md5sum)
 }
-restore() { # the place as it was: FOLDER
+# restore FOLDER: makes $place a copy of FOLDER; with "nothing", $place becomes empty or is removed
+restore() {
   if [[ $kind == plain ]]; then rm -rf "$place"; [[ $1 == nothing ]] && return; mkdir "$place"; fi
   find "$place/" -mindepth 1 -delete
   [[ $1 == nothing ]] || cp -r "$1/." "$place"
@@ -40,18 +43,18 @@ restore() { # the place as it was: FOLDER
 }
 same_contents() { checks=$((checks + 1)); [[ $1 == "$2" ]] || fail "$what: $3: $(diff <(echo "$1") <(echo "$2"))"; }
 
-# COMMAND N: one kill, then the next command, then the command again
+# one_kill COMMAND N: kills COMMAND before its Nth call, runs the next command, and COMMAND again
 one_kill() {
   local -n new=${1%_first}_new
   local command=("${new[@]}" --out "$out" "${overwrite[@]}")
-  what="$kind, heed ${new[*]}, killed in front of call $2"
+  what="$kind, heed ${new[*]}, killed before call $2"
   restore "$old"
   { (cd "$from" && "${as[@]}" env HEED_KILL_AT="$2" LD_PRELOAD="$dir/kill_at.so" "$heed" "${command[@]}" > "$dir/out" 2> "$dir/err"); } 2> /dev/null
   ok test $? == 137
   kills=$((kills + 1))
   if [[ -s $place/.publish/heed-journal ]]; then committed=yes; else committed=no; fi
   [[ $1 != train* && $committed == no ]] && { now=$(contents); [[ $now == "$after" ]] || same_contents "$now" "$before" "not committed"; }
-  case $1 in  # what reads the place, and what writes there but is refused
+  case $1 in  # the next command either reads $place, or writes there and is rejected
     train*) run info "$out" ;;
     *) run study "$dir/a" --out "$out"; ok test $? == 2; ok grep -q "already contains a study" "$dir/err" ;;
   esac
@@ -59,7 +62,7 @@ one_kill() {
   if [[ $now == "$before" ]]; then
     ok test $committed == no
     run "${command[@]}"; ok test $? == 0
-  elif [[ $1 == train* ]]; then  # the new one, as far as it came
+  elif [[ $1 == train* ]]; then  # the directory has the new run, up to its last save
     ok grep -q "seed = 2" "$place/config.toml"
     run train --resume "$out" --quiet --threads 1 || ok grep -q "has done its" "$dir/err"
   fi
@@ -67,11 +70,12 @@ one_kill() {
   ok test -z "$(find "$place/" -name .staging -o -name .publish -o -name '*.tmp*')"
 }
 
-all_kills() { # COMMAND: into $place
+# all_kills COMMAND: replaces a result in $place once without a kill, then with a kill at each EVERYth call
+all_kills() {
   local -n replaced=${1}_old
   local -n new=${1%_first}_new
   old=nothing overwrite=() skip=("" "")
-  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # how it came there differs
+  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # these may differ after a kill and a resume
   what="$kind, $1"
   rm -rf nothing; mkdir nothing
   restore nothing
@@ -91,7 +95,7 @@ all_kills() { # COMMAND: into $place
   calls=$(cat count)
   ok test "$calls" -gt 30
   for ((n = 1 + offset++ * 7 % every; n <= calls; n += every)); do one_kill "$1" "$n"; done
-  echo "$kind: heed $1: kills at each ${every}th of $calls calls; $kills kills so far, $failures failures"
+  echo "$kind: heed $1: a kill at every ${every}th of $calls calls; $kills kills so far, $failures failures"
 }
 
 offset=0
@@ -101,13 +105,13 @@ for kind in ${KINDS:-plain mount current link readonly}; do
   case $kind in
     mount)
       mkdir backing
-      mount --bind backing "$place" 2> /dev/null || { echo "skipped: a mount point as DIR: this machine mounts nothing"; continue; } ;;
+      mount --bind backing "$place" 2> /dev/null || { echo "skipped: a mount point as DIR: this machine cannot mount"; continue; } ;;
     current) from=$place out=. ;;
     link) mv "$place" link/real && ln -s real "$place" ;;
     readonly)
       if [[ $EUID == 0 ]]; then
         as=(setpriv --reuid $nobody --regid $nobody --clear-groups)
-        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root writes everywhere, and there is no other user"; continue; }
+        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root can write everywhere, and no other user can run"; continue; }
         chown $nobody "$place"
       else nobody=$EUID; fi
       chmod 555 readonly; "${as[@]}" mkdir readonly/other 2> /dev/null && fail "readonly/ is writable" ;;
@@ -115,7 +119,8 @@ for kind in ${KINDS:-plain mount current link readonly}; do
   train_first_old=() train_first_new=()
   for command in train_first train study compare; do all_kills $command; done
 done
-# --- without locks, what is not committed may be another process's; what is committed is finished
+# --- on a file system without locks, files that are not committed may belong to another process, so heed
+# does not touch them; a committed journal is completed
 nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/kill_at.so expect "$@"; }
 nolock 0 "${learn[@]}" --out free; nolock 0 "${learn[@]}" --out free --overwrite
 nolock 0 study a --out free

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Hostile files and tight limits: refused by name, never a crash. Usage: limits_test.sh PATH-TO-HEED
+# Tests of invalid files and of tight resource limits. heed must print an error that names the file or
+# the limit, and must never crash. Usage: limits_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 
-# --- text that is no configuration, in --config and as a run's config.toml
+# --- invalid TOML in a --config file and in a run's config.toml
 expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --out run
 cp run/config.toml kept.toml
 while IFS='|' read -r line content; do
@@ -32,7 +33,7 @@ done <<'BAD'
 BAD
 cp kept.toml run/config.toml
 
-# --- what never ends, or is no file of settings
+# --- devices, pipes and files that are too long in place of a configuration file
 for file in /dev/zero /dev/urandom; do
   what="heed train --config $file"
   timeout 20 "$heed" train --config $file > out 2> err
@@ -41,6 +42,7 @@ done
 mkfifo pipe.toml
 what="heed train --config pipe.toml"
 timeout 20 "$heed" train --config pipe.toml > out 2> err; ok test $? == 4; err_has "not a regular file"
+# A pipe in place of metrics.csv, and one in place of the journal of StagedFolder.
 mkdir fifo; cp -r run fifo/rows; rm fifo/rows/metrics.csv; cp -r run fifo/journal; mkdir fifo/journal/.publish
 mkfifo fifo/rows/metrics.csv fifo/journal/.publish/heed-journal pipe.csv
 for command in "runs --runs fifo" "info fifo/journal" "plot pipe.csv"; do
@@ -54,14 +56,14 @@ mv run/config.toml kept; cp long.toml run/config.toml
 refuses 4 "has at most 1000000" eval run
 mv kept run/config.toml
 
-# --- a configuration that asks for more than the weights: refused before any of it is made
+# --- a configuration of a larger model than the saved weights: rejected before the model is allocated
 sed -i 's/^d-model = .*/d-model = 4096/' run/config.toml
 under "ulimit -v 1000000" refuses 4 "contains 'd-model = 4096', but run/state.safetensors was trained with 'd-model = 16'" train --resume run
 under "ulimit -v 1000000" refuses 4 "was trained with 'd-model = 16'" eval run
 cp kept.toml run/config.toml
 
 # --- files of many or large tensors
-# header FILE JSON ZEROS
+# header FILE JSON ZEROS: writes a safetensors file with that header and ZEROS bytes of data, all 0
 header() {
   { printf "$(printf '\\x%02x' $((${#2} & 255)) $((${#2} >> 8 & 255)) $((${#2} >> 16 & 255)) 0 0 0 0 0)"; printf '%s' "$2"; } > "$1"
   truncate -s +"$3" "$1"
@@ -71,7 +73,7 @@ for ((i = 0; i < 20000; i++)); do list+=",\"t$i\":{\"dtype\":\"F32\",\"shape\":[
 header many.safetensors "{${list:1}}" 80000
 SECONDS=0
 expect 0 info many.safetensors; out_has "20000 tensors"
-ok test $SECONDS -lt 8  # 14 s when every tensor looked at all others
+ok test $SECONDS -lt 8  # it took 14 s when each tensor was compared with all others
 bytes=$((4 << 36))
 header large.safetensors "{\"huge\":{\"dtype\":\"F32\",\"shape\":[$((1 << 36))],\"data_offsets\":[0,$bytes]}}" $bytes
 under "ulimit -v 4000000" refuses 4 'tensor "huge", F32 [68719476736], needs 274877906944 bytes of memory' info large.safetensors
@@ -79,29 +81,30 @@ header escape.safetensors '{"__metadata__":{"a\u001b[2J":"b\u001b]0;x\u0007"},"n
 expect 0 info escape.safetensors; out_has 'aU+001B[2J'; out_has 'bU+001B]0;xU+0007'; out_has 'nU+001B[1m'
 ok test -z "$(tr -d '[:print:]\n' < out)"
 
-# --- RUN is an argument and an option
+# --- the run may be given as an argument or as the option --run
 expect 0 eval --run run --sequences 8; out_has "best possible"
 
-# --- little stack, little memory, few file handles: the work is done, or one line says what is short
+# --- a small stack, little memory, few file handles: heed finishes, or prints one line that names the
+# resource that is exhausted
 for stack in 64 200; do
   under "ulimit -s $stack" expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --threads 2 --out "stack-$stack"
   under "ulimit -s $stack" expect 0 study "stack-$stack"
   under "ulimit -s $stack" expect 0 gradcheck softmax --order 1
   same run/model.safetensors "stack-$stack/model.safetensors"
 done
-short=0
+failed=0
 for kilobytes in 14000 18000 20000 22000 24000 26000 28000 30000 34000 40000 60000; do
-  for command in "study run --out looked-$kilobytes --threads 1" \
+  for command in "study run --out study-$kilobytes --threads 1" \
                  "train reverse ${tiny[*]} --steps 2 --quiet --out memory-$kilobytes --threads 1"; do
     what="heed $command, with $kilobytes kB"
     # shellcheck disable=SC2086
     (ulimit -v $kilobytes; exec "$heed" $command) > out 2> err
     code=$?
-    # 127: not even the loader has room
-    [[ $code == 0 || $code == 127 ]] || { short=$((short + 1)); ok test $code == 4 -o $code == 2; ok test "$(wc -l < err)" == 1; }
+    # Exit code 127: the dynamic loader itself had too little memory.
+    [[ $code == 0 || $code == 127 ]] || { failed=$((failed + 1)); ok test $code == 4 -o $code == 2; ok test "$(wc -l < err)" == 1; }
   done
 done
-ok test $short -gt 0
+ok test $failed -gt 0  # the limits include some that are too low
 for handles in 3 4 5 6 7 8 10; do
   what="heed train with $handles file handles"
   (ulimit -n $handles; exec "$heed" train reverse "${tiny[@]}" --steps 2 --quiet --save-every 1 --out handles-$handles) > out 2> err

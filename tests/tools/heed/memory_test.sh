@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# heed train --dry-run foretells the memory of the run within 15 %, and its time.
+# Compares the predictions of heed train --dry-run with measured runs: the peak memory must agree
+# within 15 %, and the time within a factor of 1.5.
 # Usage: memory_test.sh PATH-TO-HEED
 set -eu
 heed=$(readlink -f "$1")
@@ -8,44 +9,47 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 awk 'BEGIN { srand(1); for (i = 0; i < 60000; ++i) printf "%s%s", substr("thequickbrownfoxjumpsoverthelazydogABCDEFG", 1 + rand() * 36, 2 + rand() * 6), rand() < 0.1 ? ".\n" : " " }' > text.txt
 
-# megabytes FILE: those of the line "memory [about] 83.5 MB at its peak"
+# megabytes FILE: prints the number of MB in the line "memory [about] 83.5 MB at its peak"
 megabytes() {
   sed -n 's/^memory *\(about \)\?\([0-9.]*\) \([kMG]\)B at its peak.*/\2 \3/p' "$1" |
     awk '{ print $1 * ($2 == "G" ? 1000 : $2 == "k" ? 0.001 : 1) }'
 }
 failures=0
-foretells() {
+# check_memory ARGUMENTS...: compares predicted and measured peak memory of heed train
+check_memory() {
   "$heed" train "$@" --threads 1 --dry-run > dry
   "$heed" train "$@" --threads 1 --quiet --out run --overwrite > real
-  foretold=$(megabytes dry) measured=$(megabytes real)
-  if awk -v a="$foretold" -v b="$measured" 'BEGIN { exit !(b > 0 && a / b >= 0.85 && a / b <= 1.15) }'; then
-    echo "foretold $foretold MB, measured $measured MB: heed train $*"
+  predicted=$(megabytes dry) measured=$(megabytes real)
+  if awk -v a="$predicted" -v b="$measured" 'BEGIN { exit !(b > 0 && a / b >= 0.85 && a / b <= 1.15) }'; then
+    echo "predicted $predicted MB, measured $measured MB: heed train $*"
   else
-    echo "FAILED: foretold $foretold MB, measured $measured MB: heed train $*"
+    echo "FAILED: predicted $predicted MB, measured $measured MB: heed train $*"
     failures=$((failures + 1))
   fi
 }
-foretells --text text.txt --preset toy --steps 3
-foretells --text text.txt --preset chargpt --steps 3
-foretells urn --context 16 --layers 1 --mlp --d-model 1024 --heads 16 --batch 1 --steps 2 --eval-batch 2
-foretells --text text.txt --preset toy --context 2048 --layers 1 --batch 2 --steps 2 --eval-batch 4
+check_memory --text text.txt --preset toy --steps 3
+check_memory --text text.txt --preset chargpt --steps 3
+check_memory urn --context 16 --layers 1 --mlp --d-model 1024 --heads 16 --batch 1 --steps 2 --eval-batch 2
+check_memory --text text.txt --preset toy --context 2048 --layers 1 --batch 2 --steps 2 --eval-batch 4
 
-# The time within a factor of 1.5, once in three tries: the machine is shared.
+# One of three tries must agree, because other programs on the machine disturb the measured time.
+# number KEY FILE: prints the first value of a JSON key
 number() { grep -o "\"$1\":[0-9.e+-]*" "$2" | head -1 | cut -d : -f 2; }
-foretells_time() {
+# check_time ARGUMENTS...: compares predicted and measured seconds of heed train
+check_time() {
   for try in 1 2 3; do
     "$heed" train "$@" --threads 1 --quiet --dry-run --json > dry
     "$heed" train "$@" --threads 1 --quiet --out run --overwrite --json > real
-    foretold=$(number seconds dry) measured=$(number seconds real)
-    if awk -v a="$foretold" -v b="$measured" 'BEGIN { exit !(b > 0 && a / b >= 1 / 1.5 && a / b <= 1.5) }'; then
-      echo "foretold $foretold s, measured $measured s: heed train $*"
+    predicted=$(number seconds dry) measured=$(number seconds real)
+    if awk -v a="$predicted" -v b="$measured" 'BEGIN { exit !(b > 0 && a / b >= 1 / 1.5 && a / b <= 1.5) }'; then
+      echo "predicted $predicted s, measured $measured s: heed train $*"
       return
     fi
   done
-  echo "FAILED: foretold $foretold s, measured $measured s: heed train $*"
+  echo "FAILED: predicted $predicted s, measured $measured s: heed train $*"
   failures=$((failures + 1))
 }
-foretells_time --text text.txt --preset toy --steps 60
-foretells_time urn --steps 100
-foretells_time urn --steps 100 --check-invariants 50  # two steps of 100 are looked at
+check_time --text text.txt --preset toy --steps 60
+check_time urn --steps 100
+check_time urn --steps 100 --check-invariants 50  # the invariants are checked in two steps of 100
 exit $failures

@@ -1,6 +1,6 @@
-// Every option of every command, taken from the program's own tables: help states unit, range and
-// default, and a bad value ends in one line that names the option, with the right exit code. An
-// option that this test has no bad value for fails it.
+// Tests every option of every command, as the commands declare them. Help must state unit, range
+// and default. A bad value must cause an error of one line that names the option, with the correct
+// exit code. The test fails if it has no bad value for an option.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ struct Outcome {
   std::string out, err;
 };
 
-// A folder to run in, with a tiny run, which is gone at the end.
+// A temporary current directory with a tiny run and other input files.
 class Place {
  public:
   Place() : before_(fs::current_path()), threads_(heed::autograd::num_threads()) {
@@ -76,22 +76,23 @@ class Place {
   int threads_;
 };
 
-// A bad value, beside it what else the command line needs.
+// A bad value of an option.
 struct Bad {
   std::string value;
-  int code = kUsage;
-  std::vector<std::string> more = {};
-  std::string says = "";  // instead of the option's name
+  int code = kUsage;                   // expected exit code
+  std::vector<std::string> more = {};  // other arguments that the command line needs
+  std::string says = "";               // text of the error, if it does not name the option
 };
 
 const std::string kRun = "runs/reverse-1";
 
-// Values of a file option: a missing file and a directory that is not a run. `more`: what else the
-// command line needs.
+// Returns bad values of a file option: a missing file, and a directory that is not a run. `more`
+// are other arguments that the command line needs.
 std::vector<Bad> no_file(const std::string& absent, const std::vector<std::string>& more = {}) {
   return {{absent, kInputOutput, more, absent}, {"directory", kInputOutput, more, "directory"}};
 }
-// Texts: what is wrong depends on what they mean. Keyed "command key", or "* key" for all.
+// Bad values of text options, which depend on the meaning of the option. The keys are "command
+// key", or "* key" for all commands.
 const std::map<std::string, std::vector<Bad>>& bad_texts() {
   static const std::map<std::string, std::vector<Bad>> table = {
       {"* config", no_file("absent.toml")},
@@ -127,7 +128,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
       {"plot name", {{"absent", kUsage, {kRun + "/model.safetensors"}}, {"x", kUsage, {"m.csv"}}}},
       {"plot x-labels", {{"a,b", kUsage, {"m.csv"}}}},
       {"plot y-labels", {{"a,b,c", kUsage, {"m.csv"}}, {"file.txt", kUsage, {"m.csv"}}}},
-      {"plot x-axis", {}},  // any text will do
+      {"plot x-axis", {}},  // every text is valid
       {"plot y-axis", {}},
       {"plot title", {}},
       {"plot out",
@@ -155,7 +156,7 @@ const std::map<std::string, std::vector<Bad>>& bad_texts() {
 }
 
 std::vector<Bad> bad_values(const std::string& command, const nn::Setting& s) {
-  std::vector<Bad> list = {{""}};  // no value at all
+  std::vector<Bad> list = {{""}};  // a missing value
   if (s.may_be_empty) list.clear();
   if (s.kind == Kind::kSwitch) return {{"maybe"}};
   if (s.kind == Kind::kInteger || s.kind == Kind::kReal) {
@@ -208,7 +209,7 @@ TEST_CASE("a bad value for any option is one line that names it") {
   CHECK(values > 300);
 }
 
-// The words of a text, one blank between them.
+// Returns the words of a text, separated by single blanks.
 std::string words_of(const std::string& text) {
   std::istringstream words(text);
   std::string all;
@@ -216,7 +217,8 @@ std::string words_of(const std::string& text) {
   return all;
 }
 
-// What printed help says of an option: its line and those indented below it, blanks as one.
+// Returns the help of an option: its line and the indented lines below it, as words separated by
+// single blanks.
 std::string help_of(const std::string& help, const std::string& key) {
   std::istringstream lines(help);
   std::string text;
@@ -245,7 +247,7 @@ TEST_CASE("printed help states of every option its unit, its range or names, and
       CHECK(help.ends_with("(default: " + (s.shown.empty() ? none : s.shown) + ")"));
       CHECK(help.find("(default: ") == help.rfind("(default: "));
       for (const std::string& choice : s.names) CHECK(help.find(choice) != std::string::npos);
-      // A parameter that several tasks have says its range and default for each.
+      // A parameter of several tasks has a range and a default for each task.
       const bool of_tasks = s.key.starts_with("task-");
       if ((s.kind == Kind::kInteger || s.kind == Kind::kReal) && !of_tasks)
         CHECK((std::isfinite(s.range.low) || std::isfinite(s.range.high)));
@@ -265,14 +267,15 @@ TEST_CASE("help lists the keys of --json of every mode") {
   }
 }
 
-TEST_CASE("an option that a mode excludes is refused, a common one, too") {
+TEST_CASE("an option that a mode excludes is rejected, also if it is a common option") {
   const Place place;
   const Outcome o = Place::run({"verify", "resume", kRun, "--threads", "2"});
   CHECK(o.code == kUsage);
   CHECK(o.err == "heed: --threads has no effect with resume; leave out --threads\n");
 }
 
-// Printed keys are the declared ones, in their order, also inside objects and tables.
+// Checks that the printed keys are the declared keys in their order, also inside objects and
+// tables.
 void check_keys(Columns declared, const nn::Json& printed) {
   if (const auto* items = printed.as<nn::Json::Array>()) {
     for (const nn::Json& item : *items) check_keys(declared, item);
@@ -289,7 +292,7 @@ void check_keys(Columns declared, const nn::Json& printed) {
       check_keys(column.inside, *value);
 }
 
-// The first line is the declared keys of the first table.
+// Checks that the first line consists of the declared keys of the first table.
 void check_csv(Columns declared, const std::string& csv) {
   const Column* table = std::find_if(declared.begin(), declared.end(),
                                      [](const Column& column) { return column.is_table; });
@@ -319,7 +322,7 @@ TEST_CASE("help has at most 80 columns") {
 }
 
 TEST_CASE("the keys of --json and --csv are those that help states; text has 80 columns") {
-  if (kSanitized) return;  // two minutes there
+  if (kSanitized) return;  // it would take two minutes
   const Place place;
   const std::vector<std::string> tiny = {"reverse", "--layers",     "1", "--d-model",
                                          "16",      "--batch",      "4", "--steps",
@@ -328,7 +331,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  // By command and mode; bench_test.sh tests the slow ones.
+  // Arguments for each mode, by command and mode. bench_test.sh tests bench gemm and ops.
   const std::map<std::string, std::vector<std::string>> calls = {
       {"train ", with(tiny, {"--steps", "2", "--out", "json-run", "--overwrite"})},
       {"train --resume", {"--resume", kRun, "--quiet"}},
@@ -350,7 +353,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"info of a picture", {"p.png"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"runs ", {}},
-      {"sweep ", {"s.toml"}},  // of a finished run
+      {"sweep ", {"s.toml"}},  // all of its runs are finished
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
       {"compare ", {"sweeps/s", "--of", "entropy"}},
       {"tasks ", {}},
@@ -382,7 +385,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       };
       const std::string json = run({"--json"});
       check_keys(mode.result, nn::Json::parse(json.substr(0, json.find('\n'))));
-      if (mode.key == "resume") continue;  // finished now
+      if (mode.key == "resume") continue;  // the run is finished and cannot be resumed again
       check_width(run({}));
       if (mode.has_table()) check_csv(mode.result, run({"--csv"}));
     }

@@ -1,4 +1,4 @@
-// The products that a step's MFU is a share of.
+// Tests of the matrix products that measure the peak speed for MFU.
 #include "tools/heed/bench/products.h"
 
 #include "autograd/kernels/simd/gemm_bf16.h"
@@ -9,13 +9,13 @@ using autograd::Precision;
 
 namespace {
 
-TEST_CASE("a step of rounded operands is measured by a product of such") {
+TEST_CASE("for bfloat16 operands the peak includes heed's bfloat16 product") {
   const auto exact = load_peak_libraries(Precision::kFloat32),
              rounded = load_peak_libraries(Precision::kBfloat16);
   REQUIRE(rounded.size() == exact.size() + 1);
   CHECK(exact[0].name == "heed");
   CHECK(rounded.back().name == std::string("heed, bfloat16 by ") + autograd::kernels::bf16_way());
-  // 1 + 1/512 is not a bfloat16: its neighbor there is 1.
+  // 1 + 1/512 is not a bfloat16 number; it is rounded to 1.
   const ProductShape shape{64, 64, 64};
   const std::vector<float> a(64 * 64, 1 + 1.0f / 512), b(64 * 64, 0.5f);
   std::vector<float> c(64 * 64);

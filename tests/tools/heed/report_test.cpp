@@ -1,4 +1,4 @@
-// Results as text, JSON and CSV.
+// Tests of reports as text, JSON and CSV.
 #include "tools/heed/report/report.h"
 
 #include "tests/support/catch.h"
@@ -26,7 +26,7 @@ Report sample() {
   return report;
 }
 
-TEST_CASE("a report as JSON has the declared keys in order, null where nothing was set") {
+TEST_CASE("a report as JSON has the declared keys in order, and null for a key that is not set") {
   CHECK(to_json(sample()) ==
         R"({"run":"runs/1","rows":[{"name":"x,\"y\"","loss":1.5,"bytes":2000,"hidden":true},)"
         R"({"name":"z","loss":null,"bytes":null,"hidden":[1,2]}],"pair":{"a":1,"b":null},)"
@@ -35,11 +35,11 @@ TEST_CASE("a report as JSON has the declared keys in order, null where nothing w
   CHECK(keys_text(kReport) == "run rows (name loss bytes hidden) pair (a b) unset");
 }
 
-TEST_CASE("a table as CSV has keys and quoted cells, empty where a number is not finite") {
+TEST_CASE("a table as CSV has keys and quoted cells; a number that is not finite is empty") {
   CHECK(to_csv(sample()) == "name,loss,bytes,hidden\n\"x,\"\"y\"\"\",1.5,2000,true\nz,,,1 2\n");
 }
 
-TEST_CASE("a report as text has labelled columns and fields, - where a number is not finite") {
+TEST_CASE("a report as text has labelled columns and fields; a number that is not finite is -") {
   CHECK(to_text(sample()) ==
         "name   loss (nats)  memory   of\n"
         "x,\"y\"        1.500    2 kB  1/2\n"
@@ -47,7 +47,7 @@ TEST_CASE("a report as text has labelled columns and fields, - where a number is
         "run  runs/1\n");
 }
 
-TEST_CASE("text shows infinities, and NaN where it is a finding, aligned as numbers") {
+TEST_CASE("text shows infinities and with_nan(NAN), aligned as numbers") {
   static constexpr Column kColumns[] = {{"", "x"}, {"", "loss", "", "{:.1f}"}};
   Table table(kColumns);
   table.add({"a", INFINITY}), table.add({"b", -INFINITY}), table.add({"c", with_nan(NAN)});
@@ -78,7 +78,7 @@ TEST_CASE("text has at most 80 columns: paragraphs wrap, tables drop columns") {
   CHECK(text.find("empty") == std::string::npos);
 }
 
-TEST_CASE("a key that is not declared, or set twice, and a row of another width are bugs") {
+TEST_CASE("an undeclared key, a key set twice and a row of the wrong length throw logic_error") {
   Report report(kReport);
   CHECK_THROWS_AS(report.set("loss", 1), std::logic_error);
   report.set("run", 1);

@@ -83,7 +83,7 @@ for run in straight copy induction text-run; do
   find $run -type f -exec md5sum {} + | sort > after
   same before after
 done
-TMPDIR=/nonexistent refuses 4 "TMPDIR names no folder" verify resume straight
+TMPDIR=/nonexistent refuses 4 "TMPDIR is not a directory" verify resume straight
 refuses 2 "--length has no effect with resume; leave out --length" verify resume straight --length 4
 ok test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'heed-verify-*' -newer before 2> /dev/null)"
 

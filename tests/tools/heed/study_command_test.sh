@@ -94,7 +94,7 @@ ok test -d empty
 refuses 2 "position 3 is given twice" study runs/reverse-1 --at 3,3
 refuses 2 "names L0H0 twice" study runs/reverse-1 --ablate L0H0,L0H0
 refuses 2 "needs one head, such as L1H0" study runs/reverse-1 --head all
-printf '1e39,1\n' > large.csv; refuses 2 "1e+39 is no float32" plot large.csv
+printf '1e39,1\n' > large.csv; refuses 2 "1e+39 is out of range for float32" plot large.csv
 
 # --- a study over a run's checkpoints
 expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"

@@ -1,6 +1,10 @@
-// heed train on a task that states too high an optimum, on a model that sees the future, one with a
-// weight that is cut off, and one whose layer sees beyond its window: proof that each ends the run.
-// Usage: heed_trouble WHICH FOLDER
+// A program that trains with one deliberate fault, so that a test can check that heed train detects it
+// and ends the run. Usage: heed_trouble FAULT DIRECTORY. The faults are:
+// - task: the task states an optimal loss that is too high;
+// - model: attention is not causal;
+// - severed, strict: a weight receives no gradient (strict also sets --strict);
+// - invariants: attention reads keys outside its window.
+// With any other name, for example "none", there is no fault.
 #include <filesystem>
 #include <string_view>
 
@@ -13,20 +17,20 @@ namespace {
 
 using namespace heed;
 
-// Says that 5 nats are the best possible where a model of uniform guesses has fewer.
-class Boastful final : public nn::Task {
+// A task with a wrong optimal loss: it states 5 nats, which is more than the loss of uniform guesses.
+class WrongOptimum final : public nn::Task {
  public:
-  Boastful(std::unique_ptr<nn::Task> honest) : Task(honest->info()), honest_(std::move(honest)) {}
+  WrongOptimum(std::unique_ptr<nn::Task> task) : Task(task->info()), task_(std::move(task)) {}
 
  private:
   nn::Sequence draw(nn::Generator& g) const override {
-    const nn::Batch batch = honest_->sample(1, g);
+    const nn::Batch batch = task_->sample(1, g);
     nn::Sequence s{batch.inputs.to_vector<std::int64_t>(), batch.targets.to_vector<std::int64_t>(),
                    batch.counted.to_vector<bool>()};
     s.optimal = 5;
     return s;
   }
-  std::unique_ptr<nn::Task> honest_;
+  std::unique_ptr<nn::Task> task_;
 };
 
 int train(std::string_view which, const char* folder) {
@@ -36,7 +40,7 @@ int train(std::string_view which, const char* folder) {
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
   if (which == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
   std::unique_ptr<nn::Task> task = nn::make_task(config);
-  if (which == "task") task = std::make_unique<Boastful>(std::move(task));
+  if (which == "task") task = std::make_unique<WrongOptimum>(std::move(task));
   nn::Trainer t(config, std::move(task));
   if (which == "invariants") t.model.blocks[0].attn.options.window = 0;
   if (which == "model") t.model.blocks[0].attn.options.causal = false;

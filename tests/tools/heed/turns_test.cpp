@@ -1,4 +1,4 @@
-// Timing by turns, of functions whose time is known.
+// Tests of timing in turns, with functions whose time is known.
 #include "tools/heed/bench/turns.h"
 
 #include "tests/support/catch.h"
@@ -7,9 +7,10 @@ using namespace heed;
 
 namespace {
 
-TEST_CASE("a drift of the machine leaves the ratio of turns alone") {
-  // Ten times slower in turns 2 and 3, where a was not disturbed but b was in turns 0 and 1: the
-  // median of a is of a fast turn, that of b of a slow one.
+TEST_CASE("a change in the machine's speed does not affect the ratio of turns") {
+  // Undisturbed, a takes 2 and b takes 1. In turns 0 and 1 only b is disturbed, and in turns 2 and
+  // 3 the machine is ten times slower. So the median of a comes from a fast turn and the median of
+  // b from a slow turn, and the ratio of the medians is wrong. The median of the ratios is correct.
   const std::vector<double> a = {2, 2, 20, 20, 2}, b = {9, 9, 10, 10, 1};
   CHECK(median(a) / median(b) < 0.3);
   CHECK(median_ratio(a, b) == 2);
@@ -28,7 +29,7 @@ TEST_CASE("functions take turns") {
     };
   };
   const auto times = seconds_by_turn({wait('a', 2), wait('b', 4)}, 3, 1e-3);
-  CHECK(log == "aabbababab");  // twice to warm up, then once a turn: a call takes longer than one
+  CHECK(log == "aabbababab");  // two calls to warm up, then one per turn, because a call is long
   REQUIRE(times.size() == 2);
   for (const double s : times[0]) CHECK(s >= 2e-3);
   for (const double s : times[1]) CHECK(s >= 4e-3);

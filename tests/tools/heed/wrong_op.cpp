@@ -1,7 +1,7 @@
-// One op whose derivative is wrong on demand, in the list of gradient checks of a second build of
-// the program: proof that `heed gradcheck` can fail. HEED_WRONG_OP = sign, factor, dropped_term,
-// missing_unbroadcast (one row where the rows must be summed) or wrong_shape (all of them) chooses
-// the fault; unset, the op is right.
+// An op with a selectable error in its derivative. A second build of the program contains it, so that
+// a test can check that `heed gradcheck` fails. The environment variable HEED_WRONG_OP selects the
+// error: sign, factor, dropped_term, missing_unbroadcast (the gradient of w is one row instead of the
+// sum of all rows) or wrong_shape (the gradient of w has all rows). If it is unset, the op is correct.
 #include <cstdlib>
 #include <string_view>
 
@@ -11,14 +11,15 @@ namespace {
 
 using namespace heed::autograd;
 
+// Returns true if HEED_WRONG_OP is `name`.
 bool fault(std::string_view name) {
-  const char* chosen = std::getenv("HEED_WRONG_OP");
-  return chosen && chosen == name;
+  const char* selected = std::getenv("HEED_WRONG_OP");
+  return selected && selected == name;
 }
 
 Tensor wrong_op(const Tensor& x, const Tensor& w);
 
-// What a report must escape, and what XML cannot hold.
+// A sample name with characters that XML must escape, and some that XML cannot contain.
 constexpr const char* kOddName = "a<b & \"c\">]]> \x01\xff";
 
 Samples samples(SampleGen& g) {
@@ -28,12 +29,12 @@ Samples samples(SampleGen& g) {
 }
 const Op kWrongOp({.name = "wrong_op", .saves = Saves::kInputs, .samples = samples});
 
-// Right, but given its kink.
+// A correct op whose sample contains a kink: abs at 0.
 const Check kKinked("kinked", [](SampleGen&) -> Samples {
   return {{"at 0", [](Args t) { return abs(t[0]); }, {from_data(std::vector{0.0, 1.0}, {2})}}};
 });
 
-// y = x^2 w + x: x [rows, columns], w [columns]
+// Returns x^2 w + x, for x of shape [rows, columns] and w of shape [columns].
 Tensor wrong_op(const Tensor& x, const Tensor& w) {
   Tensor y;
   {

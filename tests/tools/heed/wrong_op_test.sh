@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# gradcheck must pass a right op and fail each wrong one: exit 1, naming op, input, place and both
-# values. $1 is the program built with tests/tools/heed/wrong_op.cpp.
+# Tests that heed gradcheck passes a correct op and fails each wrong one: exit code 1, and a message that
+# names the op, the input, the element and both values. $1 is the program that contains
+# tests/tools/heed/wrong_op.cpp.
 set -u
 program=$1
 failed=0
@@ -11,7 +12,7 @@ fail() {
   failed=1
 }
 
-# run MUTANT EXPECTED_EXIT [ARGUMENT...]
+# run MUTANT EXPECTED_EXIT [ARGUMENT...]: runs heed gradcheck wrong_op with that error
 run() {
   local mutant=$1 expected=$2
   shift 2
@@ -35,7 +36,7 @@ for oracle in both fd dual; do
   done
   run missing_unbroadcast 1 --oracle $oracle
   says "input 1 at \[[0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
-  # A gradient of the wrong shape has no values to compare: both shapes are named.
+  # If the shape of a gradient is wrong, no values are compared, and the message contains both shapes.
   run wrong_shape 1 --oracle $oracle
   says "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp returned a gradient of shape \[2, 3\] for input 1, needs \[3\]"
   says "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1.* --layouts contiguous"
@@ -49,11 +50,12 @@ if command -v python3 >/dev/null; then
   python3 -c "$python" <<<"$json" || fail 'the JSON does not report the failure'
 fi
 
-# The JUnit file, by a strict parser: a case for each sample, layout and order, every name as it was.
+# junit_is MUTANT: reads the JUnit file with a strict XML parser. It must contain one case for each
+# sample, layout and order, with the original names.
 junit=$(mktemp)
 trap 'rm -f "$junit"' EXIT
 junit_is() {
-  command -v python3 >/dev/null || { echo "not checked, no python3: the JUnit file of $1"; return; }
+  command -v python3 >/dev/null || { echo "not checked: the JUnit file of $1, because python3 is missing"; return; }
   python3 - "$junit" "$@" <<'PYTHON' || fail "the JUnit file of '$1'"
 import sys, xml.etree.ElementTree as etree
 path, mutant = sys.argv[1:]
@@ -87,17 +89,17 @@ junit_is none
 run sign 1 --junit "$junit"
 junit_is sign
 run wrong_shape 1 --junit "$junit"
-grep -q '<failure message="order 1: threw .*needs \[3\]' "$junit" || fail 'what threw is a failed case'
-# What it says of an input at a kink, though all is well.
+grep -q '<failure message="order 1: threw .*needs \[3\]' "$junit" || fail 'a sample that throws must be a failed case'
+# The report names an input at a kink, although the check passes.
 "$program" gradcheck kinked --junit "$junit" >/dev/null || fail 'kinked: needs exit 0'
-grep -q 'entries moved off a kink: 1; the first: input 0 at \[0\] from 0 to ' "$junit" || fail 'the kink is not told'
-# Whole or not at all.
+grep -q 'entries moved off a kink: 1; the first: input 0 at \[0\] from 0 to ' "$junit" || fail 'the report lacks the kink'
+# If the JUnit file cannot be written, no other file changes.
 cp "$junit" "$junit.kept"
 run sign 4 --junit "$junit/no"
 cmp -s "$junit" "$junit.kept" || fail 'a file that cannot be written changed another'
 rm -f "$junit.kept"
 
-# Among all ops the wrong one fails alone, and without it everything passes.
+# In a check of all ops, only the wrong op fails; with the correct op, all pass.
 output=$(HEED_WRONG_OP=factor "$program" gradcheck --order 1 --layouts contiguous 2>&1)
 [ $? -eq 1 ] || fail 'all ops, one wrong: needs exit 1'
 [ "$(grep -c '  FAILED$' <<<"$output")" -eq 1 ] || fail 'exactly one op should fail'

@@ -134,7 +134,7 @@ TEST_CASE("the values determine the scale, and the color bar states it", "[plot]
   CHECK(count(draw_heatmap(linear), viridis(0.1)) > 9000);
   CHECK_FALSE(says(draw_heatmap(linear), "weight, root scale"));
 
-  // Of the four panels one is all 0, and two have a largest magnitude far below that of the first.
+  // One of the four panels is all 0, and two have a largest magnitude far below that of the first.
   HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging};
   for (const float largest : {100.0f, 0.0f, -1.0f, 1.5f}) {
     grid.panels.push_back(panel(4, 4));

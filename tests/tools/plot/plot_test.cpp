@@ -185,7 +185,7 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
       return draw_chart({"", "", "", {s}, {}, false});
     };
     const Rgb ink = first;
-    // Both lines have the same length; only the line of 30 points also has dots.
+    // The two lines have the same length; only the line of 30 points also has dots.
     CHECK(count(points(30, false), ink) > count(points(31, false), ink));
     const int line = count(points(2, false), ink), dashes = count(points(2, true), ink);
     CHECK(dashes > line / 2);

@@ -1,6 +1,6 @@
-// heed bench: how fast kernels, ops and training steps are here. Products, and the forward of ops,
-// are compared with their references before they are timed, and training steps must learn; figures
-// to compare are measured alternately in one run.
+// heed bench: measures the speed of kernels, ops, training steps and generation on this machine.
+// Matrix products and ops are compared with a reference before they are timed, and training steps
+// must reduce the loss. Times that are compared are measured alternately in one run.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@
 
 namespace heed {
 
+/// Options of heed bench.
 struct BenchOptions {
-  std::string what;          ///< the mode
-  std::string preset;        ///< of train and generate; empty: all four
-  std::vector<int> threads;  ///< thread counts to measure at
-  autograd::Precision matmul = autograd::Precision::kFloat32;  ///< of train
+  std::string what;          ///< the mode: gemm, ops, train or generate
+  std::string preset;        ///< preset for train and generate; empty: all four
+  std::vector<int> threads;  ///< thread counts to measure
+  autograd::Precision matmul = autograd::Precision::kFloat32;  ///< for train
 };
 
 Report bench_gemm(const BenchOptions& options);
@@ -24,10 +25,11 @@ Report bench_ops(const BenchOptions& options);
 Report bench_train(const BenchOptions& options);
 Report bench_generate(const BenchOptions& options);
 
-/// Calls of operator new in this program so far, all threads. Under sanitizers it stays 0.
+/// Returns the number of calls of operator new in this program so far, on all threads. It is 0
+/// under sanitizers.
 std::uint64_t allocations();
 
-// What each of these sets.
+// Keys that the functions above set.
 inline constexpr Column kGemmColumns[] = {{"m", "m"},
                                           {"n", "n"},
                                           {"k", "k"},
@@ -77,8 +79,8 @@ inline constexpr Column kGenerationColumns[] = {{"preset", "preset"},
                                                 {"threads", "threads"},
                                                 {"tokens_per_s", "tokens/s", "", "commas"},
                                                 {"weight_bytes", "weights", "", "bytes"},
-                                                {"gb_per_s", "GB/s of them", "", "{:.2f}"},
-                                                {"read_share", "of a sum's", "", "percent"}};
+                                                {"gb_per_s", "GB/s of weights", "", "{:.2f}"},
+                                                {"read_share", "of read speed", "", "percent"}};
 inline constexpr Column kGenerationKeys[] = {rows("rows", kGenerationColumns)};
 
 }  // namespace heed

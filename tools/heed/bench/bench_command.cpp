@@ -1,24 +1,24 @@
-// heed bench: speed, measured.
+// The command heed bench: options, help and modes.
 #include "autograd/base/parallel.h"
 #include "nn/train/config.h"
 #include "tools/heed/bench/bench.h"
-#include "tools/heed/bench/works.h"
+#include "tools/heed/bench/workloads.h"
 #include "tools/heed/commands.h"
 
 namespace heed {
 namespace {
 
 constexpr const char* kBenchNotes =
-    R"(  gemm      matrix products, GFLOP/s beside those of oneDNN, OpenBLAS and MKL
-            where the loader finds them (1 thread)
-  ops       the cost of one op, row kernels in GB/s, long attention
-  train     steps of micro, toy, chargpt and small (on 1 thread and on all): ms,
-            tokens/s, MFU
-  generate  tokens/s of these models, one sequence from one token to a full
-            context; GB/s of weights read, also as a share of what a sum over as
-            much memory reads
+    R"(  gemm      matrix products in GFLOP/s (1 thread), compared with oneDNN,
+            OpenBLAS and MKL if they are installed
+  ops       overhead of one op, row kernels in GB/s, attention on long sequences
+  train     training steps of micro, toy, chargpt and small (on 1 thread and on
+            all threads): ms, tokens/s, MFU
+  generate  tokens/s of these models, for one sequence from one token to a full
+            context; GB/s of weights read, also as a percentage of the speed at
+            which a plain sum reads the same amount of memory
 
-Medians of turns that alternate. Leave the machine alone meanwhile.)";
+Times are medians, measured alternately. Run nothing else meanwhile.)";
 
 }  // namespace
 
@@ -33,10 +33,12 @@ void bench_command(Command& c) {
   c.arguments = 2;
   c.add("Options",
         {nn::Setting("what", o->what, {"gemm", "ops", "train", "generate"}, "what to time"),
-         nn::Setting("preset", o->preset, bench_presets(), "of train, generate").shows("all"),
-         nn::Setting("matmul", o->matmul, "of train: operands of linear layers")});
+         nn::Setting("preset", o->preset, bench_presets(), "model of train and generate")
+             .shows("all"),
+         nn::Setting("matmul", o->matmul, "for train: operands of linear layers")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
-  // Without --threads: one thread for products, as their ratios are stated; both counts for steps.
+  // Without --threads, gemm uses one thread, because its published ratios are for one thread. train
+  // and generate are measured with one thread and with all threads.
   const auto mode = [&](const char* what, std::vector<std::string> accepts, Columns keys,
                         Report (*f)(const BenchOptions&)) {
     c.modes.push_back({.key = "what",

@@ -1,5 +1,5 @@
-// heed bench gemm: our matrix product beside other libraries', on every product that a training
-// step of the four presets makes, and on squares.
+// heed bench gemm: compares heed's matrix product with other libraries, on every product in a
+// training step of the four presets and on square matrices.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -9,7 +9,7 @@
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/products.h"
 #include "tools/heed/bench/turns.h"
-#include "tools/heed/bench/works.h"
+#include "tools/heed/bench/workloads.h"
 #include "tools/heed/report/progress.h"
 
 namespace heed {
@@ -32,9 +32,9 @@ std::vector<ProductShape> products() {
       add({rows, in, out, false, false});  // dx = dy W
       add({out, in, rows, true, false});   // dW = dy^T x
     }
-    add({t, t, h, false, true});   // scores = q k^T, and dP = dO v^T
-    add({t, h, t, false, false});  // out = P v, and dq = dS k
-    add({t, h, t, true, false});   // dv = P^T dO, and dk = dS^T q
+    add({t, t, h, false, true});   // scores = q k^T and dP = dO v^T
+    add({t, h, t, false, false});  // out = P v and dq = dS k
+    add({t, h, t, true, false});   // dv = P^T dO and dk = dS^T q
   }
   for (const auto& [m, n, k] : std::initializer_list<std::tuple<int, int, int>>{
            {32, 32, 16}, {64, 64, 64}, {256, 256, 256}, {1024, 1024, 1024}, {2048, 2048, 2048}})
@@ -43,7 +43,8 @@ std::vector<ProductShape> products() {
   return list;
 }
 
-// Rows at the start, in the middle and at the end, whole, against the plain loops.
+// Returns true if four rows of c (first, at a third, middle, last) equal those of the reference
+// kernel up to rounding.
 bool agrees(const ProductShape& p, const std::vector<float>& a, const std::vector<float>& b,
             const std::vector<float>& c) {
   std::vector<float> row(std::size_t(p.n));
@@ -54,7 +55,8 @@ bool agrees(const ProductShape& p, const std::vector<float>& a, const std::vecto
     kernels::reference::gemm(g);
     for (std::int64_t j = 0; j < p.n; ++j) {
       const float got = c[std::size_t(i * p.n + j)];
-      // Entries are N(0, 1): two sums of k roundings each, with room.
+      // Entries are N(0, 1). The tolerance is a few times the rounding errors of two sums of k
+      // terms.
       if (!(std::abs(got - row[std::size_t(j)]) <= 2e-6f * float(p.k))) return false;
     }
   }
@@ -63,7 +65,7 @@ bool agrees(const ProductShape& p, const std::vector<float>& a, const std::vecto
 
 struct ProductRow {
   std::vector<Value> cells;
-  double ratio;  // to the fastest of the others, the smallest; NaN without any
+  double ratio;  // heed's speed relative to the fastest other library; NaN if there is none
 };
 
 ProductRow measure_product(const ProductShape& p, int threads,
@@ -91,8 +93,8 @@ ProductRow measure_product(const ProductShape& p, int threads,
       continue;
     }
     const auto i = std::size_t(found - libraries.begin());
-    const double to_this = median_ratio(times[i], times[0]);  // of the same turns
-    ratio = std::fmin(ratio, to_this);                        // takes what is not NaN
+    const double to_this = median_ratio(times[i], times[0]);
+    ratio = std::fmin(ratio, to_this);  // fmin ignores NaN
     of_others.insert(of_others.end(), {gflops(i), to_this});
   }
   const std::string forms = fmt::format("{}{}", p.trans_a ? 'T' : 'N', p.trans_b ? 'T' : 'N');
@@ -118,7 +120,7 @@ Report bench_gemm(const BenchOptions& options) {
   const std::vector<ProductShape> list = products();
   Report report(kGemmKeys);
   Table& table = report.table("rows");
-  table.title = "float32, GFLOP/s; ratio: to the fastest library";
+  table.title = "float32, GFLOP/s; ratio = speed of heed / speed of the fastest other library";
   Progress progress(false);
   for (const int threads : options.threads) {
     for (const ProductLibrary& library : libraries) library.set_threads(threads);
@@ -133,7 +135,9 @@ Report bench_gemm(const BenchOptions& options) {
     if (libraries.size() > 1) add_mean(report, threads, ratios);
   }
   if (libraries.size() == 1)
-    report.line("Found neither oneDNN (Debian: libdnnl2 or libdnnl3), OpenBLAS nor MKL: no ratios");
+    report.line(
+        "Ratios are missing, because neither oneDNN (Debian: libdnnl2 or libdnnl3) nor OpenBLAS "
+        "nor MKL is installed.");
   return report;
 }
 

@@ -1,6 +1,6 @@
-// heed bench train: a training step of the presets in time, memory and the machine's peak.
-// heed bench generate: a token of one sequence reads every weight once, so the limit is what memory
-// or cache gives.
+// heed bench train: time and memory of a training step, and its speed relative to the machine's
+// peak. heed bench generate: tokens per second of one sequence. Each token reads every weight once,
+// so the bandwidth of memory or cache is the limit.
 #include "autograd/base/parallel.h"
 #include "autograd/base/pool.h"
 #include "autograd/kernels/simd/elementwise.h"
@@ -8,13 +8,13 @@
 #include "tools/heed/bench/bench.h"
 #include "tools/heed/bench/products.h"
 #include "tools/heed/bench/turns.h"
-#include "tools/heed/bench/works.h"
+#include "tools/heed/bench/workloads.h"
 #include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
 
-// A row, measure(preset, threads), for each preset and number of threads asked for.
+// Adds the row measure(preset, threads) for each requested preset and number of threads.
 template <class Measure>
 void add_rows(Report& report, const BenchOptions& options, const char* what, Measure measure) {
   Table& table = report.table("rows");
@@ -29,7 +29,8 @@ void add_rows(Report& report, const BenchOptions& options, const char* what, Mea
   }
 }
 
-// Rows and columns of the largest product: what the references can do in a moment, or more.
+// Returns the size of the square product that measures the peak. The reference kernels, which run
+// if there is no SIMD target, are too slow for 2048.
 std::int64_t peak_size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
 
 std::vector<Value> measure_training(const std::string& preset, autograd::Precision matmul,
@@ -56,8 +57,8 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
   }
   const auto times = seconds_by_turn(calls, 7, 0.1);
   step.check_learned();
-  std::vector<double> best = times[1];  // the fastest product of each turn
-  std::size_t fastest = 1;              // and of most
+  std::vector<double> best = times[1];  // time of the fastest product in each turn
+  std::size_t fastest = 1;              // index of the library that is fastest in the median
   for (std::size_t i = 2; i < times.size(); ++i) {
     for (std::size_t t = 0; t < best.size(); ++t) best[t] = std::min(best[t], times[i][t]);
     if (median_ratio(times[i], times[fastest]) < 1) fastest = i;
@@ -75,9 +76,9 @@ std::vector<Value> measure_training(const std::string& preset, autograd::Precisi
           libraries[fastest - 1].name};
 }
 
-// Beside generation: reads as much memory as the weights on all threads, an even part each, as sums
-// of two rows at a time, float32, into one that stays in the first cache. No sum waits for the one
-// before, and nothing is converted: memory is what limits it.
+// Measures generation, and alternately a loop that reads as much memory as the weights. The loop
+// divides the memory evenly among the threads and adds pairs of float32 rows into a row that stays
+// in the L1 cache. No sum depends on the sum before it, so that only memory limits the loop.
 std::vector<Value> measure_generation(const std::string& preset, int threads) {
   constexpr std::int64_t kRow = 512;
   Generation generate(nn::preset(preset), bench_vocabulary(preset));
@@ -111,13 +112,13 @@ Report bench_train(const BenchOptions& options) {
     return measure_training(preset, options.matmul, threads);
   });
   report.line(
-      "MFU: 6 x parameters of matrix products + 12 x layers x T x d-model FLOP per token, over the "
-      "largest of our own and oneDNN's {}^3 products{} on as many threads, taking turns with the "
-      "steps",
+      "MFU = FLOP/s of the step / peak. FLOP per token: 6 x parameters of matrix products + 12 x "
+      "layers x T x d-model. Peak: the faster of heed's and oneDNN's {}^3 products{}, measured on "
+      "as many threads, alternately with the steps.",
       peak_size(),
       options.matmul == autograd::Precision::kFloat32
           ? ""
-          : " (ours of " + nn::enum_name(options.matmul) + ", too)");
+          : " (and heed's in " + nn::enum_name(options.matmul) + ")");
   return report;
 }
 

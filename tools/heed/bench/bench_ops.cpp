@@ -1,5 +1,5 @@
-// heed bench ops: what one op costs before it computes anything, how fast the row kernels run, and
-// attention over long sequences in time and memory.
+// heed bench ops: the fixed cost of one op, the speed of the row kernels, and time and memory of
+// attention on long sequences.
 #include <cmath>
 
 #include "autograd/base/parallel.h"
@@ -18,16 +18,17 @@ namespace {
 
 using autograd::Tensor;
 
-// A wrong kernel has no speed.
+// Throws std::logic_error if `got` differs from `exact` by more than rounding, so that the speed of
+// a wrong kernel is never reported.
 void check_close(const std::string& name, const Tensor& got, const Tensor& exact) {
   const double scale = autograd::max(autograd::abs(exact)).item();
   const double error =
       autograd::max(autograd::abs(autograd::to(got, autograd::float64) - exact)).item();
   if (!(error <= 1e-5 * std::max(scale, 1.0)))
-    throw std::logic_error(fmt::format("bench: {} is off by {:.2g}", name, error));
+    throw std::logic_error(fmt::format("bench: the error of {} is {:.2g}", name, error));
 }
 
-// A node and its vjp around the smallest computation there is.
+// Measures the cost of a graph node and its vjp, with an addition of 8 numbers.
 void overhead(Report& report) {
   const Tensor a = autograd::randn({8}).requires_grad_(), b = autograd::randn({8}).requires_grad_();
   const Tensor ones = autograd::ones({8});
@@ -43,14 +44,14 @@ void overhead(Report& report) {
   const double ns[] = {median(s[0]) * 1e9, median_difference(s[1], s[0]) * 1e9};
   report.set("add", object_of(kAddKeys, {ns[0], ns[1]}));
   report.line(
-      "a + b of two [8] float32 leaves that require grad: forward with its node {:.0f} ns, "
-      "backward into both .grad {:.0f} ns",
+      "a + b of two float32 leaves of shape [8] that require grad: forward with its graph node "
+      "{:.0f} ns, backward into both .grad {:.0f} ns",
       ns[0], ns[1]);
 }
 
 struct RowOp {
   const char* name;
-  int passes;  // over memory: arrays of the input's size read or written
+  int passes;  // number of arrays of the input's size that are read or written
   std::function<Tensor(const Tensor&)> f;
 };
 
@@ -83,13 +84,14 @@ void time_rows(Report& report, Progress& progress) {
   }
 }
 
-// At the highest point of attention forward and backward, beyond inputs, output and gradients.
+// Returns the peak memory in bytes of attention forward and backward, without inputs, output and
+// gradients.
 double extra_bytes(const std::function<void()>& step, std::int64_t length) {
   const auto live = autograd::pool_stats().live_bytes;
   autograd::reset_peak_bytes();
   step();
   const auto peak = autograd::pool_stats().peak_bytes - live;
-  const double kept = 4.0 * 32 * 4 * double(length);  // out, dq, dk, dv
+  const double kept = 4.0 * 32 * 4 * double(length);  // bytes of out, dq, dk and dv
   return double(peak) - kept;
 }
 

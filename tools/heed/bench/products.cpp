@@ -16,9 +16,10 @@ namespace {
 
 namespace kernels = autograd::kernels;
 
-// By themselves their threads spin for up to 200 ms after a product, on cores that the next one to
-// be timed needs; ours do for half a millisecond. Read when a library is loaded; what the user has
-// set stands.
+// Opens the first library that exists. The threads of these libraries spin for up to 200 ms after a
+// product by default, and would occupy cores that the next product needs (heed's threads spin for
+// 0.5 ms). The environment variables shorten this. They are read when a library is loaded, and
+// values that the user has set are kept.
 void* open_first(std::initializer_list<const char*> names) {
   setenv("GOMP_SPINCOUNT", "20000", 0);
   setenv("KMP_BLOCKTIME", "1", 0);
@@ -40,7 +41,8 @@ std::function<void(int)> thread_setter(void* library, const char* name) {
   };
 }
 
-// CBLAS: row-major is 101, no transposition 111, transposition 112.
+// Loads a CBLAS library. The CBLAS constants are 101 = row-major, 111 = no transposition, 112 =
+// transposition.
 std::optional<ProductLibrary> load_cblas(const char* name, std::initializer_list<const char*> files,
                                          const char* set_threads) {
   using Sgemm = void(int, int, int, int, int, int, float, const float*, int, const float*, int,
@@ -58,13 +60,13 @@ std::optional<ProductLibrary> load_cblas(const char* name, std::initializer_list
 }
 
 std::optional<ProductLibrary> load_onednn() {
-  // Its C interface: row-major, 'N' or 'T', 0 for success.
+  // dnnl_sgemm uses row-major matrices, 'N' or 'T' for transposition, and returns 0 on success.
   using Sgemm = int(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*,
                     std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
   void* library = open_first({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"});
   auto* sgemm = function<Sgemm>(library, "dnnl_sgemm");
   if (!sgemm) return std::nullopt;
-  // Debian's build runs on OpenMP, whose runtime counts the threads.
+  // Debian's build uses OpenMP, so the number of threads is set in the OpenMP runtime.
   return ProductLibrary{
       "oneDNN",
       [sgemm](const ProductShape& p, const float* a, const float* b, float* c) {

@@ -1,5 +1,5 @@
-// Matrix products, of heed and of other libraries. These are never linked: what the system's loader
-// finds is used, what it does not find is left out.
+// Matrix products of heed and of other libraries. The other libraries are never linked: they are
+// loaded with dlopen, and a library that is not installed is left out.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace heed {
 
-/// Sizes of c [m, n] = a b, with a [m, k] (or [k, m] where trans_a) and b [k, n] (or [n, k]).
+/// Sizes of the product c = a b. The shapes are c [m, n], a [m, k] ([k, m] if trans_a) and b [k, n]
+/// ([n, k] if trans_b).
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -20,21 +21,21 @@ struct ProductShape {
   double flop() const { return 2.0 * double(m) * double(n * k); }
 };
 
-/// A library's single-precision product of row-major matrices.
+/// A library that multiplies row-major float32 matrices.
 struct ProductLibrary {
-  std::string name;  ///< "heed", "oneDNN", "heed, bfloat16 by amx"
+  std::string name;  ///< for example "heed", "oneDNN", "heed, bfloat16 by amx"
   std::function<void(const ProductShape& shape, const float* a, const float* b, float* c)> multiply;
   std::function<void(int)> set_threads;
 };
 
-/// A product as heed's kernels take it.
+/// Returns the arguments of heed's gemm kernels for a product.
 autograd::kernels::Gemm<float> gemm_of(const ProductShape& p, const float* a, const float* b,
                                        float* c);
 
-/// heed, then those that are there, in this order: oneDNN, OpenBLAS, MKL.
+/// Returns heed and the installed libraries, in the order oneDNN, OpenBLAS, MKL.
 std::vector<ProductLibrary> load_product_libraries();
-/// What a training step's speed is a share of: heed and oneDNN; for a step whose operands are
-/// rounded also heed with rounded ones, because float32's peak is not its limit.
+/// Returns the libraries whose fastest product is the peak speed for MFU: heed and oneDNN. For
+/// bfloat16 operands it adds heed's bfloat16 product, which can be faster than the float32 peak.
 std::vector<ProductLibrary> load_peak_libraries(autograd::Precision matmul);
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Timing by turns: figures that are compared are measured alternately, because a machine that is
-// shared changes its speed within seconds.
+// Timing in turns: in each turn every function is timed once, one after the other. Times that are
+// compared come from the same turns, because the speed of a shared machine changes within seconds.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace heed {
 
 using nn::median;
 
-/// Median of f(a[t], b[t]), two measurements of the same turns: a slow turn, or ten, leave it
-/// alone.
+/// Returns the median over turns t of f(a[t], b[t]), where `a` and `b` are times of the same turns.
+/// A few slow turns do not change the median.
 template <class F>
 double median_of_turns(const std::vector<double>& a, const std::vector<double>& b, F f) {
   std::vector<double> values;
@@ -30,8 +30,9 @@ inline double median_difference(const std::vector<double>& a, const std::vector<
   return median_of_turns(a, b, std::minus());
 }
 
-/// [function][turn]: seconds of one call. In a turn each function is repeated for about `turn`
-/// seconds, one after the other; before, each is called twice to warm up.
+/// Returns the seconds that one call takes, as [function][turn]. In each turn every function is
+/// repeated for about `turn` seconds. Before the first turn each function is called twice to warm
+/// up.
 inline std::vector<std::vector<double>> seconds_by_turn(
     const std::vector<std::function<void()>>& functions, int turns = 11, double turn = 2e-3) {
   using Clock = std::chrono::steady_clock;
@@ -49,15 +50,15 @@ inline std::vector<std::vector<double>> seconds_by_turn(
   std::vector<std::vector<double>> times(functions.size());
   for (int t = 0; t < turns; ++t)
     for (std::size_t i = 0; i < functions.size(); ++i) {
-      // Threads that wait for the next call spin for a moment, on cores that the next one needs.
+      // Waits until the threads of the previous function have stopped spinning on the cores.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      if (repeats[i] > 1) functions[i]();  // wakes its own
+      if (repeats[i] > 1) functions[i]();  // wakes the threads of this function
       times[i].push_back(seconds(functions[i], repeats[i]));
     }
   return times;
 }
 
-/// Median seconds of one call of each function, by turns.
+/// Returns the median seconds of one call of each function, measured in turns.
 inline std::vector<double> median_seconds(const std::vector<std::function<void()>>& functions,
                                           int turns = 11, double turn = 2e-3) {
   std::vector<double> medians;

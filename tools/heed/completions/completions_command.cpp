@@ -1,4 +1,4 @@
-// heed completions: what the shell offers after Tab, from the commands' own tables.
+// heed completions: prints shell completions, generated from the declarations of the commands.
 #include <fmt/format.h>
 
 #include "nn/tasks/task.h"
@@ -9,7 +9,7 @@ namespace {
 
 enum class Shell { kBash, kZsh, kFish };
 
-// Without what ends a text in quotes or brackets of one of the shells.
+// Returns the text without characters that would end a quoted or bracketed text in a shell.
 std::string plain(std::string text) {
   std::erase(text, '\'');
   for (char& c : text)
@@ -17,9 +17,11 @@ std::string plain(std::string text) {
   return text;
 }
 
-// An option as the shells need it, without --. `words`: what its value can be, if that is known.
+// An option as the shells need it.
 struct Offer {
-  std::string key, help, unit, words;  // a switch has no unit
+  std::string key, help;
+  std::string unit;   // "" for a switch
+  std::string words;  // possible values separated by blanks; "" if they are not known
 };
 
 std::vector<Offer> offers(const Command& c) {
@@ -33,7 +35,7 @@ std::vector<Offer> offers(const Command& c) {
   return list;
 }
 
-// What a command's first argument can be: nothing if that is a path.
+// Returns the possible values of a command's first argument; "" if it is a path.
 std::string argument_words(const Command& c, const std::vector<Offer>& list) {
   return c.arguments > 0 ? list[0].words : "";
 }
@@ -45,17 +47,16 @@ std::string bash_text(const Commands& commands) {
     std::string words = argument_words(*c, list) + " --help";
     for (const Offer& o : list) {
       words += " --" + o.key;
-      if (!o.words.empty() || o.unit == "FILE" || o.unit == "DIR")  // none: the shell offers files
+      if (!o.words.empty() || o.unit == "FILE" || o.unit == "DIR")  // no words: bash offers files
         cases += fmt::format("    {}:--{}) words='{}' ;;\n", c->name, o.key, o.words);
     }
-    const bool path =
-        c->arguments > 0 && argument_words(*c, list).empty();  // the shell offers files
+    const bool path = c->arguments > 0 && argument_words(*c, list).empty();  // bash offers files
     cases += fmt::format("    {}:*) {}words='{}' ;;\n", c->name,
                          path ? "[[ $current != -* ]] || " : "", words);
     names += c->name + " ";
   }
   return fmt::format(
-      R"(# bash completion of heed: source it, or put it into bash-completion's folder
+      R"(# bash completion for heed: source it, or put it into bash-completion's directory
 _heed() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=
   case ${{COMP_WORDS[1]}}:$previous in
@@ -123,11 +124,11 @@ struct nn::EnumNames<Shell> {
 };
 
 void completions_command(Command& c) {
-  c.name = "completions", c.what = "print what the shell needs to complete heed's options";
+  c.name = "completions", c.what = "print a completion script for bash, zsh or fish";
   c.examples = "  heed completions bash > ~/.local/share/bash-completion/completions/heed";
   auto shell = std::make_shared<Shell>(Shell::kBash);
   c.arguments = 1;
-  c.add("Options", {{"shell", *shell, "of this shell"}});
+  c.add("Options", {{"shell", *shell, "the shell"}});
   c.modes = {{.run = [shell](const Command&) {
     const auto text_for = *shell == Shell::kBash  ? bash_text
                           : *shell == Shell::kZsh ? zsh_text

@@ -1,4 +1,4 @@
-// heed info: what a run or a weights file is made of.
+// heed info: describes a run, a safetensors file or a picture.
 #include "nn/io/safetensors.h"
 #include "nn/run/run_folder.h"
 #include "tools/heed/commands.h"
@@ -39,11 +39,20 @@ constexpr Column kFileKeys[] = {
     {"file"}, {"checksum"}, {"numbers"}, rows("tensors", kFileTensors), {"metadata"}};
 constexpr Column kMetadataColumns[] = {{"", "metadata"}, {"", "value"}};
 
-Report info_on_file(const std::string& path) {
+nn::SafeTensors load_file(const std::string& path) {
   Progress progress(false);
-  progress.at_work("reads " + path);
-  const nn::SafeTensors file = nn::load_safetensors(path);
-  progress.clear();
+  progress.at_work("Reading " + path);
+  try {
+    return nn::load_safetensors(path);
+  } catch (const autograd::IoError& e) {
+    if (path.ends_with(".safetensors")) throw;
+    heed::fail<autograd::IoError>("info", "'", path,
+                                  "' is not a run, safetensors file or PNG picture: ", e.what());
+  }
+}
+
+Report info_on_file(const std::string& path) {
+  const nn::SafeTensors file = load_file(path);
   const std::string checksum = file.checksum.empty() ? "none" : "crc32c " + file.checksum;
   std::int64_t count = 0;
   for (const nn::NamedTensor& t : file.tensors) count += t.tensor.numel();
@@ -59,7 +68,7 @@ Report info_on_file(const std::string& path) {
   report.set("metadata", file.metadata);
   Table& metadata = report.text_table(kMetadataColumns);
   for (const auto& [key, value] : file.metadata) {
-    constexpr std::size_t kShown = 60;  // a generator's state has 7000 characters
+    constexpr std::size_t kShown = 60;  // the state of a generator has 7000 characters
     metadata.add(
         {key, value.size() <= kShown
                   ? value
@@ -88,7 +97,8 @@ bool names_file(const Command& c) {
   return std::filesystem::is_regular_file(c.text("run"), ignored);
 }
 
-// By its name or its first bytes, so that a damaged picture is called one.
+// Returns true if the argument is a picture by its name or by its first bytes, so that the error of
+// a damaged picture says that it is one.
 bool names_picture(const Command& c) {
   return names_file(c) && (c.text("run").ends_with(".png") || plot::is_png(c.text("run")));
 }
@@ -97,15 +107,15 @@ bool names_picture(const Command& c) {
 
 void info_command(Command& c) {
   c.name = "info";
-  c.what = "parameters, work and memory of a run; tensors of a .safetensors file; texts of a PNG";
+  c.what = "describe a run (parameters, FLOP, memory), a .safetensors file or a PNG picture";
   const nn::RunFolder example("runs/induction-1");
   c.examples = fmt::format("  heed info\n  heed info {}\n  heed info {}",
                            example.file(nn::RunFolder::kModel).string(),
                            example.file(nn::RunFolder::kAttentionPicture).string());
   auto run = std::make_shared<std::string>();
   c.arguments = 1;
-  c.add("Options",
-        {nn::Setting("run", *run, "PATH", "run folder or file").shows("the newest under runs/")});
+  c.add("Options", {nn::Setting("run", *run, "PATH", "run directory or file")
+                        .shows("the newest run under runs/")});
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {
       {.key = "run",

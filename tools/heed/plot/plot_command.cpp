@@ -1,4 +1,4 @@
-// heed plot: a matrix of the user's as a heat map.
+// heed plot: draws a matrix from a file as a heat map.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -22,10 +22,10 @@ struct PlotArguments {
   std::string file, name, title, x_axis = "column", y_axis = "row", x_labels, y_labels, out;
 };
 
-// What is drawn: [.., rows, columns], and the names that the file has for them.
+// The values to draw, with the names that the file contains.
 struct Matrix {
-  nn::Tensor values;
-  std::string name = {};  // of a tensor in a file of several
+  nn::Tensor values;      // [..., rows, columns]
+  std::string name = {};  // name of a tensor of a .safetensors file
   std::vector<std::string> row_labels = {}, col_labels = {};
 };
 
@@ -33,8 +33,8 @@ Matrix read_csv(const std::string& path) {
   const nn::CsvMatrix m = nn::load_csv(path);
   if (m.col_names == std::vector<std::string>{"layer", "head", "query", "key", "value"})
     usage_error(
-        "{} is a table of heed study --export csv, a line per cell; draw the tensors of its "
-        "arrays.safetensors",
+        "{} is a table of heed study --export csv with one line per cell, not a matrix; draw the "
+        "tensors of its arrays.safetensors",
         path);
   return {autograd::from_data(m.values, {m.rows, m.cols}), "", m.row_names, m.col_names};
 }
@@ -43,14 +43,14 @@ Matrix read_tensor(const PlotArguments& a) {
   const nn::SafeTensors file = nn::load_safetensors(a.file);
   std::vector<std::string> names;
   for (const nn::NamedTensor& t : file.tensors) names.push_back(t.name);
-  if (names.empty()) usage_error("{} holds no tensor", a.file);
+  if (names.empty()) usage_error("{} contains no tensors", a.file);
   if (a.name.empty() && names.size() > 1)
-    usage_error("{} holds {} tensors; choose one, as --name {}: heed info {} lists them", a.file,
+    usage_error("{} contains {} tensors; choose one, as --name {}; heed info {} lists them", a.file,
                 names.size(), plot::visible_text(names[0]), a.file);
   const std::string name = a.name.empty() ? names[0] : a.name;
   const nn::Tensor values = file.find(name);
   if (!values.defined())
-    usage_error("--name: {} holds no '{}'; the nearest is '{}'", a.file, name,
+    usage_error("--name: {} does not contain '{}'; the nearest is '{}'", a.file, name,
                 nn::nearest(name, names));
   return {values, name};
 }
@@ -58,13 +58,15 @@ Matrix read_tensor(const PlotArguments& a) {
 Matrix read_matrix(const PlotArguments& a) {
   const auto ends = [&](const char* suffix) { return a.file.ends_with(suffix); };
   if (ends(".safetensors")) return read_tensor(a);
-  if (!a.name.empty()) usage_error("--name chooses a tensor of a .safetensors file");
+  if (!a.name.empty())
+    usage_error("--name has no effect with {}; it selects a tensor of a .safetensors file", a.file);
   if (ends(".npy")) return {nn::load_npy(a.file)};
   if (ends(".csv")) return read_csv(a.file);
   usage_error("heed plot draws a FILE.npy, FILE.safetensors or FILE.csv, got '{}'", a.file);
 }
 
-// The labels of --x-labels or --y-labels: words between commas, or lines of a file.
+// Returns the labels of --x-labels or --y-labels: a list separated by commas, or the lines of a
+// file.
 std::vector<std::string> read_labels(const std::string& where, const std::string& given,
                                      std::int64_t count) {
   constexpr std::uint64_t kLargest = 1'000'000;  // bytes
@@ -75,31 +77,36 @@ std::vector<std::string> read_labels(const std::string& where, const std::string
   std::erase(text, '\r');
   const std::vector<std::string> labels = split(text, is_file ? '\n' : ',');
   if (std::int64_t(labels.size()) != count)
-    usage_error("{}: {} labels for {} cells; one for each, between commas or a line each in a file",
-                where, labels.size(), count);
+    usage_error("{}: got {} labels, needs {}, separated by commas or as lines of a file", where,
+                labels.size(), count);
   return labels;
 }
 
-// Pictures are of float32.
+// Throws UsageError if a finite value of x overflows or underflows in float32, the dtype of
+// pictures. `narrow` is x as float32.
 void check_float32(const nn::Tensor& x, const nn::Tensor& narrow) {
   if (x.dtype() != autograd::float64) return;
   const auto given = x.to_vector<double>();
   const auto drawn = narrow.to_vector<float>();
   for (std::size_t i = 0; i < given.size(); ++i)
     if (std::isfinite(given[i]) && (std::isinf(drawn[i]) || (given[i] != 0 && drawn[i] == 0)))
-      usage_error("the value {} is no float32, which heed plot draws; multiply the matrix first",
-                  given[i]);
+      usage_error(
+          "the value {} is out of range for float32, which heed plot draws; scale the matrix first",
+          given[i]);
 }
 
-// [.., rows, columns] as a panel for each matrix, titled by its place: "1, 0".
+// Adds a panel for each matrix of x [..., rows, columns]. Its title is its index in the leading
+// axes, for example "1, 0".
 void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
   constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
   const std::int64_t rows = x.size(-2), cols = x.size(-1);
-  if (x.numel() == 0) usage_error("a matrix of {} x {} has no cells to draw", rows, cols);
+  if (x.numel() == 0) usage_error("cannot draw an empty matrix of {} x {}", rows, cols);
   const std::int64_t panels = x.numel() / (rows * cols);
   if (rows > kLongest || cols > kLongest || panels > kMostPanels)
-    usage_error("{} matrices of {} x {}; heed plot draws up to {}, of up to {} rows and columns",
-                panels, rows, cols, kMostPanels, kLongest);
+    usage_error(
+        "got {} matrices of {} x {}; heed plot draws up to {} matrices, of up to {} rows and "
+        "columns",
+        panels, rows, cols, kMostPanels, kLongest);
   const nn::Tensor all = contiguous(to(x, autograd::float32));
   check_float32(x, all);
   const float* values = all.data<float>();
@@ -125,8 +132,8 @@ void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
 plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
   const Matrix m = read_matrix(a);
   if (m.values.rank() < 2)
-    usage_error("heed plot draws matrices, {} has {} dimension{}", a.file, m.values.rank(),
-                m.values.rank() == 1 ? "" : "s");
+    usage_error("heed plot needs an array of 2 or more dimensions; {} has {}", a.file,
+                m.values.rank());
   plot::HeatmapGrid grid;
   add_panels(grid, m.values);
   grid.row_labels =
@@ -163,17 +170,17 @@ Report run_plot(const PlotArguments& a, const Command& c) {
 }
 
 constexpr const char* kPlotNotes =
-    R"(Of more than two dimensions the last two are rows and columns, and each matrix is a panel.
--inf is drawn light gray, as masked; nan gray. A .csv may name columns in its first line and rows
-in its first column. An existing picture is replaced.
+    R"(If an array has more than two dimensions, the last two are rows and columns, and each matrix
+is a panel. -inf is drawn in light gray, as masked, and nan in gray. A .csv file may contain names of
+the columns in its first line and names of the rows in its first column. An existing picture is
+replaced.
 
-Drawing goes through the library heed::plot, which programs can use: tools/plot/README.md.)";
+C++ programs can draw with the library heed::plot: see tools/plot/README.md.)";
 
 }  // namespace
 
 void plot_command(Command& c) {
-  c.name = "plot",
-  c.what = "draw a matrix of yours, from .npy, .safetensors or .csv, as a heat map";
+  c.name = "plot", c.what = "draw a matrix from a .npy, .safetensors or .csv file as a heat map";
   c.examples =
       "  printf '1,0.5\\n0.2,1\\n' > words.csv\n"
       "  heed plot words.csv --x-labels the,cat --y-labels die,Katze \\\n"
@@ -187,13 +194,15 @@ void plot_command(Command& c) {
         {nn::Setting("file", a->file, "FILE", "the matrix: .npy, .safetensors or .csv").shows(""),
          nn::Setting("name", a->name, "TENSOR", "the tensor of a .safetensors file")
              .shows("the only one"),
-         nn::Setting("x-labels", a->x_labels, "A,B,...|FILE", "of the columns; lines of a file")
+         nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
+                     "labels of the columns: a list or the lines of a file")
              .shows("those of the file, or numbers"),
-         nn::Setting("y-labels", a->y_labels, "A,B,...|FILE", "of the rows; lines of a file")
+         nn::Setting("y-labels", a->y_labels, "A,B,...|FILE",
+                     "labels of the rows: a list or the lines of a file")
              .shows("those of the file, or numbers"),
-         {"x-axis", a->x_axis, "TEXT", "what the columns are"},
-         {"y-axis", a->y_axis, "TEXT", "what the rows are"},
-         nn::Setting("title", a->title, "TEXT", "above the picture").shows("the file's name"),
+         {"x-axis", a->x_axis, "TEXT", "name of the columns"},
+         {"y-axis", a->y_axis, "TEXT", "name of the rows"},
+         nn::Setting("title", a->title, "TEXT", "title above the picture").shows("the file name"),
          nn::Setting("out", a->out, "FILE.png", "the picture").shows("FILE, ending in .png")});
   c.add_common(Command::kJson);
   c.modes = {

@@ -1,4 +1,4 @@
-// heed verify: certificates about a run's model.
+// heed verify: verifies that a run's model is causal, or that the run resumes bit for bit.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -24,6 +24,7 @@ struct VerifyArguments {
   std::int64_t length = 0;
 };
 
+// Result of the causality check for one set of weights.
 struct Verified {
   std::string weights;  // "trained" or "random"
   nn::Causality causality;
@@ -32,11 +33,13 @@ struct Verified {
 std::string verdict(const nn::Reach& r) {
   const auto leaks = r.leaks(), blind = r.blind();
   if (!leaks.empty())
-    return fmt::format("LEAKS at {} places; the first: d output {} / d input {} = {:g}, needs 0",
-                       leaks.size(), leaks[0].output, leaks[0].input, leaks[0].value);
+    return fmt::format(
+        "LEAKS: {} derivatives are not 0; the first is d output {} / d input {} = {:g}",
+        leaks.size(), leaks[0].output, leaks[0].input, leaks[0].value);
   if (!blind.empty())
-    return fmt::format("BLIND: {} outputs do not see their own input, the first is output {}",
-                       blind.size(), blind[0].output);
+    return fmt::format(
+        "BLIND: {} outputs do not depend on the input at their position; the first is output {}",
+        blind.size(), blind[0].output);
   return "causal";
 }
 
@@ -63,8 +66,9 @@ void add_matrix(Report& report, const std::vector<nn::Reach>& trained) {
   const auto failed =
       std::find_if(trained.begin(), trained.end(), [](const nn::Reach& r) { return !r.ok(); });
   const nn::Reach& shown = failed == trained.end() ? trained[0] : *failed;
-  report.line("Trained weights, {}: a line an output, a column an input;\n# depends, . exactly 0{}",
-              shown.name, shown.ok() ? "" : ", ! leaks, ? does not see its own");
+  report.line(
+      "Trained weights, {}: one line per output, one column per input;\n# depends, . exactly 0{}",
+      shown.name, shown.ok() ? "" : ", ! leaks, ? does not depend on its own input");
   report.block("\n" + shown.text());
 }
 
@@ -80,11 +84,11 @@ Report verify_causality(const VerifyArguments& a) {
   Progress progress(false);
   const auto certify = [&](const std::string& weights, const nn::Transformer& model) {
     const Stopwatch own;
-    return Verified{
-        weights, nn::causality(model, a.length, [&](std::int64_t n, std::int64_t of) {
-          progress.at_work(fmt::format("{} weights: {} of {} outputs, {} left", weights, n, of,
-                                       seconds_text(own.seconds() / double(n) * double(of - n))));
-        })};
+    return Verified{weights, nn::causality(model, a.length, [&](std::int64_t n, std::int64_t of) {
+                      progress.at_work(fmt::format(
+                          "Checking {} weights: {} of {} outputs, {} left", weights, n, of,
+                          seconds_text(own.seconds() / double(n) * double(of - n))));
+                    })};
   };
   std::vector<Verified> all;
   past_input_checks([&] {
@@ -99,11 +103,11 @@ Report verify_causality(const VerifyArguments& a) {
   std::string no_picture;
   try {
     draw_reach(file, all[0].causality, source_of(folder, run.model));
-  } catch (const std::exception& e) {  // whatever it is, it costs no verdict
+  } catch (const std::exception& e) {  // the result is reported even if the picture fails
     no_picture = e.what();
   }
   Report report(kCausalityKeys);
-  report.line("{}: what each output depends on, {} tokens", folder.string(),
+  report.line("{}: inputs on which each output depends, {} tokens", folder.string(),
               all[0].causality.runs[0].length);
   report.set("ok", ok);
   report.set("run", folder.string());
@@ -120,18 +124,18 @@ Report verify_causality(const VerifyArguments& a) {
 constexpr Column kLegColumns[] = {{"leg", "leg"}, {"hash", "hash"}, {"difference", "difference"}};
 constexpr Column kResumeKeys[] = {{"ok"}, {"hash"}, {"run"}, {"steps"}, rows("legs", kLegColumns)};
 
-// A folder that is gone at the end.
+// A temporary directory, which the destructor removes.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::error_code error;
     const fs::path top = fs::temp_directory_path(error);
     if (error)
-      heed::fail<autograd::IoError>("verify", "TMPDIR names no folder: ", error.message(),
-                                    "; set it to one for temporary files");
+      heed::fail<autograd::IoError>("verify", "TMPDIR is not a directory: ", error.message(),
+                                    "; set it to a directory for temporary files");
     std::string name = (top / "heed-verify-XXXXXX").string();
     if (!::mkdtemp(name.data()))
-      heed::fail<autograd::IoError>("verify", "cannot make ", name, ": ",
+      heed::fail<autograd::IoError>("verify", "cannot create the directory ", name, ": ",
                                     std::generic_category().message(errno));
     path_ = name;
   }
@@ -157,15 +161,15 @@ Report verify_resume(const std::string& given) {
     return nn::verify_resume(config, nn::RunFolder(temporary.path()),
                              [&](std::int64_t done, std::int64_t all) {
                                interrupt.check();
-                               progress.at_work(fmt::format("step {} of {}", done, all));
+                               progress.at_work(fmt::format("Training: step {} of {}", done, all));
                              });
   });
   progress.clear();
   const auto hash_text = [](std::uint32_t hash) { return fmt::format("{:08x}", hash); };
   const std::string hash = hash_text(check.legs[0].hash);
   Report report(kResumeKeys);
-  report.line("{}: its first {} steps again, straight, and stopped and resumed", folder.string(),
-              check.steps);
+  report.line("{}: its first {} steps, once without interruption, once stopped and resumed",
+              folder.string(), check.steps);
   report.set("ok", check.ok());
   report.set("hash", hash);
   report.set("run", folder.string());
@@ -175,28 +179,30 @@ Report verify_resume(const std::string& given) {
   report.line("{}",
               check.ok()
                   ? "Every row, weight, moment and random stream is the same, bit for bit: " + hash
-                  : "The run resumed with 2 threads differs from the straight run with 1 thread");
+                  : "The run that was resumed with 2 threads differs from the uninterrupted run "
+                    "with 1 thread");
   report.fail(check.ok() ? kOk : kCheckFailed);
   return report;
 }
 
 constexpr const char* kVerifyNotes =
-    R"(causality: the derivative of every output by every input, which must be exactly 0 for later
-inputs and not 0 for its own; without and with padding, which nobody may read. With a KV cache,
-which takes no gradients: tokens are changed one by one, and earlier logits must not change by a
-bit. For the run's weights, and for random ones of the same model. Draws the matrices.
+    R"(causality: computes the derivative of every output with respect to every input. It must be
+exactly 0 for later inputs and not 0 for the input at the output's position. This is checked without
+padding and with padding, on which no other output may depend. With a KV cache, which has no
+gradients, tokens are changed one by one instead, and earlier logits must not change by a bit. Checks
+the run's weights and random weights of the same model, and draws the matrices.
 
-resume: the run's first 40 steps, straight with 1 thread, and stopped, saved and resumed with 2:
-every row, weight, moment and random stream must be the same bit for bit. Prints one hash. Works
-in a temporary folder; the run is only read.
+resume: trains the run's first 40 steps twice: without interruption with 1 thread, and stopped, saved
+and resumed with 2 threads. Every row of metrics, weight, moment and random stream must be the same
+bit for bit. Prints one hash. Works in a temporary directory and only reads the run.
 
-Exit code 1 if one of them does not hold; 4, after the verdict, if it does and the picture
-cannot be written.)";
+The exit code is 1 if a check fails. It is 4 if the check passes but the picture cannot be written;
+the result is printed before the error.)";
 
 }  // namespace
 
 void verify_command(Command& c) {
-  c.name = "verify", c.what = "certify that a model is causal, or that a run resumes bit for bit";
+  c.name = "verify", c.what = "verify that a model is causal, or that a run resumes bit for bit";
   c.examples =
       "  heed verify causality\n"
       "  heed verify resume runs/induction-1\n"
@@ -204,16 +210,16 @@ void verify_command(Command& c) {
   c.notes = kVerifyNotes;
   auto a = std::make_shared<VerifyArguments>();
   c.arguments = 2;
-  c.add("Options",
-        {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume"},
-                     "what to certify")
-             .shows(""),
-         run_setting(a->run),
-         {"weights", a->weights, "FILE", "weights inside the folder"},
-         nn::Setting("length", a->length, {2, 4096}, "tokens").shows("the context, 32 at most"),
-         nn::Setting("out", a->out, "DIR",
-                     fmt::format("folder for {}", nn::RunFolder::kCausalityPicture))
-             .shows("the run")});
+  c.add("Options", {nn::Setting("what", a->what, std::vector<std::string>{"causality", "resume"},
+                                "what to verify")
+                        .shows(""),
+                    run_setting(a->run),
+                    {"weights", a->weights, "FILE", "weights file in the run directory"},
+                    nn::Setting("length", a->length, {2, 4096}, "number of tokens")
+                        .shows("the context, at most 32"),
+                    nn::Setting("out", a->out, "DIR",
+                                fmt::format("directory for {}", nn::RunFolder::kCausalityPicture))
+                        .shows("the run")});
   c.add_common(Command::kAll | Command::kCsv);
   c.modes = {{.key = "what",
               .values = {"causality"},

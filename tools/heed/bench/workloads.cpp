@@ -1,4 +1,4 @@
-#include "tools/heed/bench/works.h"
+#include "tools/heed/bench/workloads.h"
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ double TrainingStep::operator()() {
 void TrainingStep::check_learned() const {
   if (!(last_ < first_))
     throw std::logic_error(
-        fmt::format("bench: the model does not learn its batch: {} then {}", first_, last_));
+        fmt::format("bench: the loss of a repeated batch did not fall: {} then {}", first_, last_));
 }
 
 Generation::Generation(const nn::RunConfig& config, std::int64_t vocabulary)

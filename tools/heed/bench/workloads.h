@@ -1,0 +1,61 @@
+// Workloads that heed bench and tools/peers/blocks time: a training step and a generation.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nn/optim/optimizer.h"
+#include "nn/train/config.h"
+#include "nn/train/cost/model_cost.h"
+
+namespace heed {
+
+/// Returns the names of the presets for speed measurements (nn/train/README.md).
+std::vector<std::string> bench_presets();
+/// Returns the vocabulary size with which a bench preset is timed. Throws std::logic_error for
+/// another preset.
+std::int64_t bench_vocabulary(std::string_view preset);
+
+/// Repeated training steps on one fixed random batch. The constructor throws the errors of
+/// nn::validate().
+class TrainingStep {
+ public:
+  TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary);
+  /// Takes one step and returns its loss.
+  double operator()();
+  /// Throws std::logic_error unless the last loss is below the first, so that the speed of a wrong
+  /// step is never reported.
+  void check_learned() const;
+  /// Returns the number of tokens per step.
+  double tokens() const { return double(config_.batch * config_.model.context); }
+  /// Returns the floating-point operations of one step, as nn::flops_per_token() counts them.
+  double flop() const { return nn::flops_per_token(model_) * tokens(); }
+
+ private:
+  nn::RunConfig config_;
+  nn::Transformer model_;
+  std::unique_ptr<nn::Optimizer> optimizer_;
+  autograd::Tensor x_, y_;       // tokens and targets, [batch, context]
+  double first_ = 0, last_ = 0;  // losses
+  bool stepped_ = false;
+};
+
+/// Greedy generation of one sequence with a KV cache, from one token until the context is full.
+class Generation {
+ public:
+  Generation(const nn::RunConfig& config, std::int64_t vocabulary);
+  void operator()();
+  /// Returns the number of tokens per call.
+  double tokens() const { return double(model_.options.context); }
+  /// Returns the bytes of all weights except the embeddings, because a token reads only one row of
+  /// these.
+  double weight_bytes() const { return weight_bytes_; }
+
+ private:
+  nn::Transformer model_;
+  double weight_bytes_ = 0;
+};
+
+}  // namespace heed

@@ -100,10 +100,10 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
   std::cout << "  " << prompt << ": least probability " << least << std::endl;
 }
 
-TEST_CASE("the tour of README.md gives the stated results") {
+TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   const Trainer& trainer = first_run();
   const Vocabulary& spelling = trainer.task->info().vocabulary;
-  const std::string text = read_file(HEED_SOURCE_DIR "/README.md");
+  const std::string text = read_file(HEED_SOURCE_DIR "/tools/heed/study/README.md");
   std::smatch said;
   REQUIRE(std::regex_search(text, said,
                             std::regex("heed study \\S+ --prompt ([a-z]+) --corrupt ([a-z]+) --of "
@@ -116,8 +116,8 @@ TEST_CASE("the tour of README.md gives the stated results") {
                        spelling.encode(said.str(4))[0],
                        {last}};
   const Study s = study(trainer.model, clean, lead);
-  // "L1H1 puts most of its weight on c; dL/dS says ... more than any other;
-  // and without the head c leads d by less"
+  // "The head L1H1 puts most of its weight on c ... a higher score for c would raise L more than a
+  // higher score for any other token. If the output of L1H1 is set to 0, L is smaller."
   const auto row = [&](const Tensor& maps) {
     return select(select(select(maps, 0, 0), 0, 1), 0, last);
   };
@@ -126,7 +126,7 @@ TEST_CASE("the tour of README.md gives the stated results") {
   const double cut = ablate(trainer.model, clean, lead, {{1, 1}}, Ablation::kZero).mean;
   CHECK(cut < 0);
   CHECK(!is_saturated(s.head(1, 1).importance, cut));
-  // "what attention of layer 1 wrote at the last b brings nearly all of the lead back"
+  // "Replacing the output of attention in layer 1 at the last b restores nearly all of L."
   const Patching patched = patching(trainer.model, clean, corrupt, lead);
   bool found = false;
   for (const PatchMap& map : patched.maps)

@@ -1,4 +1,4 @@
-// Difference maps of two models on one sequence.
+// Tests of the difference maps of two models on one sequence.
 #include "tools/heed/study/compare_runs.h"
 
 #include "autograd/ops/ops.h"
@@ -20,7 +20,7 @@ nn::Study studied(std::int64_t heads, std::int64_t layers, std::int64_t seed) {
   return study(nn::testing::random_module<nn::Transformer>(o, seed), nn::make_batch({s}), {});
 }
 
-TEST_CASE("a difference map is B minus A of the heads that both have, hidden cells masked") {
+TEST_CASE("a difference map is B minus A for heads of both models; hidden cells are masked") {
   const nn::Study a = studied(3, 2, 1), b = studied(2, 1, 2);
   for (const nn::MapQuantity& quantity : nn::map_quantities()) {
     INFO(quantity.name);

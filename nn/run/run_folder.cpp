@@ -266,7 +266,7 @@ void RunFolder::save_weights(const std::string& name, const Snapshot& s, bool fi
 }
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {
-  fs::create_directory(file(kCheckpoints));  // throws if the run's directory is gone
+  fs::create_directory(file(kCheckpoints));  // throws if the run's directory is missing
   save_weights(fmt::format("{}/{:06}{}", kCheckpoints, s.step, kWeights), s, false);
 }
 

@@ -141,7 +141,7 @@ void finish(const fs::path& folder) {
   const fs::path from = folder / kPublish;
   if (!is_ours(from)) return;
   change(folder, [&] {
-    // If there is no journal, a kill came after its removal.
+    // If the journal is missing, a kill came after its removal.
     if (fs::exists(from / kJournal)) replay_journal(folder);
     std::vector<fs::path> subfolders;
     for (const auto& entry : fs::directory_iterator(from))
@@ -189,7 +189,7 @@ StagedFolder::StagedFolder(const fs::path& folder, ResultFiles files)
   const fs::path staging = folder_ / kStaging;
   check<FolderInUse>(lock_->held() || !is_ours(staging), cannot_write(folder_), staging.string(),
                      " may be in use by another process, because this file system does not support "
-                     "locks; remove it if there is no such process, or choose another directory");
+                     "locks; remove it if no such process exists, or choose another directory");
   change(folder_, [&] {
     remove_staging(staging);
     if (!lock_->held()) return;  // because temporary files may belong to another process

@@ -1,5 +1,5 @@
-// The task adder: addition of two numbers (Karpathy's minGPT, projects/adder). The digits of the
-// sum are reversed, so that the tokens before a digit determine it together with the carry.
+// The task adder: addition of two numbers (Karpathy's minGPT, projects/adder). The sum begins with
+// its last digit, so that each carry comes from a digit that is already generated.
 #include <algorithm>
 
 #include "autograd/base/error.h"

@@ -1,7 +1,7 @@
 // The task markov: Markov chains with unknown transition probabilities. If each row of the
 // transition matrix is uniform on the simplex, the sequences have the same distribution as those of
-// one Polya urn per current symbol (urn.cpp). The optimal prediction is the composition of the urn:
-// the counts of the transitions so far, plus one.
+// one Polya urn per current symbol (urn.cpp). The optimal predictor counts the transitions so
+// far and adds one to each count.
 #include <cmath>
 #include <limits>
 

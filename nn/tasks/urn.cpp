@@ -1,7 +1,7 @@
 // The task urn: Polya's urn. Each drawn ball is put back together with another ball of its color.
 // The sequences have the same distribution as independent draws with probabilities that are uniform
-// on the simplex (de Finetti), but drawing needs only integers. The composition of the urn is the
-// optimal prediction.
+// on the simplex (de Finetti), but drawing needs only integers. The proportions of colors
+// in the urn are the optimal prediction.
 #include <cmath>
 
 #include "nn/tasks/alphabet.h"

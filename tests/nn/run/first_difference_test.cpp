@@ -1,4 +1,4 @@
-// The first number in which two runs' weights differ.
+// Tests of the search for the first difference between the weights of two runs.
 #include "nn/run/first_difference.h"
 
 #include "autograd/ops/ops.h"
@@ -44,7 +44,7 @@ TEST_CASE("bits are compared, not values") {
   REQUIRE(first_difference(a, file_of({0, NAN, 2, 3, 4, next}, {1, 2})));
 }
 
-TEST_CASE("files of other tensors do not compare") {
+TEST_CASE("files with different tensors cannot be compared") {
   const SafeTensors a = file_of({0, 1, 2, 3, 4, 5}, {1, 2});
   CHECK_THROWS_AS(first_difference(a, file_of({0, 1, 2, 3, 4, 5}, {1, 2, 3})), IoError);
   SafeTensors fewer = a;
@@ -55,7 +55,7 @@ TEST_CASE("files of other tensors do not compare") {
   CHECK_THROWS_AS(first_difference(a, renamed), IoError);
 }
 
-// A run with a number per checkpoint, and one in the final weights.
+// A run directory in which each checkpoint and the final weights contain one number.
 struct TinyRun {
   Folder folder;
   TinyRun(const std::vector<std::pair<std::int64_t, float>>& checkpoints, std::int64_t last,
@@ -71,7 +71,7 @@ struct TinyRun {
   }
 };
 
-TEST_CASE("runs are compared at the steps that both saved, then at their ends") {
+TEST_CASE("runs are compared at their common checkpoints, then at their final weights") {
   const TinyRun a({{0, 1}, {10, 2}, {20, 3}}, 30, 4);
   using Steps = std::vector<std::int64_t>;
   const RunsDifference equal = compare_weights(a.folder.path(), a.folder.path());
@@ -80,7 +80,7 @@ TEST_CASE("runs are compared at the steps that both saved, then at their ends") 
 
   const TinyRun middle({{0, 1}, {5, 9}, {10, 7}, {20, 8}}, 30, 5);
   const RunsDifference d = compare_weights(a.folder.path(), middle.folder.path());
-  CHECK(d.steps == Steps{0, 10});  // 5 is of one run alone
+  CHECK(d.steps == Steps{0, 10});  // only one run has step 5
   REQUIRE(d.first);
   CHECK(d.first->a == 2);
   CHECK(d.first->b == 7);
@@ -98,13 +98,13 @@ TEST_CASE("runs are compared at the steps that both saved, then at their ends") 
   REQUIRE(g.first);
   CHECK(g.first->a == 5);
 
-  const TinyRun longer({{0, 1}}, 60, 5);  // ends at another step: not compared
+  const TinyRun longer({{0, 1}}, 60, 5);  // has another final step, which is not compared
   const RunsDifference f = compare_weights(a.folder.path(), longer.folder.path());
   CHECK(f.steps == Steps{0});
   CHECK_FALSE(f.first);
 }
 
-TEST_CASE("weights that are gone, or say no step, are not compared") {
+TEST_CASE("weights that are missing or have no step are not compared") {
   const TinyRun a({{0, 1}}, 30, 4), gone({{0, 1}}, 30, 5), no_step({}, 30, 5);
   fs::remove(gone.folder.path() / "model.safetensors");
   save_safetensors((no_step.folder.path() / "model.safetensors").string(), {{"w", full({2}, 5)}});

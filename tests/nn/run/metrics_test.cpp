@@ -1,4 +1,4 @@
-// metrics.csv: whole at any moment but for a torn last line.
+// Tests of metrics.csv, which is complete at any moment except for a truncated last line.
 #include "autograd/base/files.h"
 #include "nn/lab.h"
 #include "nn/run/metrics_file.h"
@@ -18,14 +18,14 @@ std::vector<MetricsRow> rows() {
   return {first, second};
 }
 
-TEST_CASE("rows in CSV") {
+TEST_CASE("the text of metrics.csv") {
   CHECK(metrics_csv(rows()) ==
         "step,loss,lr,grad_norm,eval_loss,eval_optimal,eval_accuracy,clipped_norm\n"
         "0,,,,2.5,0.33333333333333331,,\n"
         "1,2.25,0.001,inf,,,,1\n");
 }
 
-TEST_CASE("metrics.csv reads back; a torn last line does not count") {
+TEST_CASE("metrics.csv is read as it was written; a truncated last line is ignored") {
   MetricsRow first(1), second(2);
   first.loss = 1.0 / 3, first.lr = 1e-3;
   second.eval_loss = 2.5, second.eval_optimal = 2, second.eval_accuracy = 0.25;
@@ -43,7 +43,7 @@ TEST_CASE("metrics.csv reads back; a torn last line does not count") {
   CHECK_THROWS_WITH(parse("step,loss\n,2\n"), Contains("m.csv: row 1 has an invalid step: nan"));
 }
 
-TEST_CASE("a metrics.csv with fewer columns than today's, or more, is read") {
+TEST_CASE("a metrics.csv with missing or unknown columns is read") {
   const auto rows = parse_metrics_csv("step,eval_loss,later,loss\n0,2.5,7,\n1,,8,inf\n", "m.csv");
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].eval_loss == 2.5);
@@ -52,7 +52,7 @@ TEST_CASE("a metrics.csv with fewer columns than today's, or more, is read") {
   CHECK(std::isnan(rows[1].clipped_norm));
 }
 
-TEST_CASE("while a run trains its rows are in the files; saving rewrites them; resume goes on") {
+TEST_CASE("rows are written during training; a save rewrites the file; a resume continues it") {
   const heed::testing::Folder made;
   const fs::path folder = made.path();
   const auto csv = [&] { return read_file((folder / "metrics.csv").string()); };
@@ -73,7 +73,7 @@ TEST_CASE("while a run trains its rows are in the files; saving rewrites them; r
     t.step();
     log.append(t.history());
     CHECK(csv() == metrics_csv(t.history()));
-  }  // killed: the last row is of a step that was not saved, and torn
+  }  // simulates a kill: the last row is of a step that was not saved, and is truncated below
   fs::resize_file(folder / "metrics.csv", fs::file_size(folder / "metrics.csv") - 5);
   Trainer t = RunFolder(folder).resume();
   CHECK(t.steps_done == 3);

@@ -1,4 +1,5 @@
-// Damaged run folders: refused in words, or read as they were; nothing else, and no more memory.
+// Reads randomly damaged run directories. Each is either rejected with an error or read with its
+// original contents, without a crash and without much memory.
 #include <sys/resource.h>
 
 #include "autograd/base/files.h"
@@ -14,7 +15,8 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::testing;
 
-// HEED_FUZZ=100000 for a longer search: ctest -L soak does it.
+// Returns the number of damaged files to try. HEED_FUZZ=100000 makes the search longer, as in
+// ctest -L soak.
 int rounds() {
   const char* given = std::getenv("HEED_FUZZ");
   return given ? std::atoi(given) : kSanitized ? 500 : 2000;
@@ -30,7 +32,7 @@ void put(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// All that a trainer is, as bytes.
+// Returns the complete state of a trainer as bytes.
 std::string image_of(const Trainer& t) {
   const Snapshot s = t.snapshot();
   std::string image = metrics_csv(s.history) + s.data_stream + s.dropout_stream;
@@ -44,7 +46,8 @@ std::string image_of(const Trainer& t) {
   return image + std::to_string(s.step) + " " + std::to_string(s.best_step);
 }
 
-// Numbers and lists that no checksum guards, as an editor that keeps it right would change them.
+// Changes metadata or a tensor at random. The file is written again with a correct checksum, so
+// only checks of the contents can detect the change.
 void change_state(SafeTensors& state, std::mt19937& random) {
   if (random() % 2) {
     auto entry =
@@ -52,7 +55,7 @@ void change_state(SafeTensors& state, std::mt19937& random) {
     const char* const kValues[] = {"", "-1", "7", "9223372036854775807", "nan", "1e999", "x"};
     entry->second = random() % 2 ? kValues[random() % std::size(kValues)]
                                  : mutated(entry->second, random, entry->second.size() + 1);
-    for (char& c : entry->second) c = char(c & 0x7f);  // UTF-8
+    for (char& c : entry->second) c = char(c & 0x7f);  // valid UTF-8
     return;
   }
   const std::size_t i = random() % state.tensors.size();
@@ -75,13 +78,13 @@ void change_state(SafeTensors& state, std::mt19937& random) {
   }
 }
 
-#ifdef __SANITIZE_ADDRESS__  // keeps freed memory for a while: 256 MB of it
+#ifdef __SANITIZE_ADDRESS__  // AddressSanitizer keeps up to 256 MB of freed memory
 constexpr long kMostKilobytes = 600'000;
 #else
 constexpr long kMostKilobytes = 200'000;
 #endif
 
-TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
+TEST_CASE("a damaged run is rejected or read with its original contents", "[mutations]") {
   const Folder folder;
   RunConfig c = preset("reverse");
   c.model.attention.d_model = 8, c.model.attention.heads = 1, c.model.context = 8, c.batch = 2,
@@ -127,13 +130,13 @@ TEST_CASE("a damaged run is refused, or is the run it was", "[mutations]") {
       } else {
         std::vector<std::string> warnings;
         const Trainer t = Trainer::from(RunFolder(folder.path()).load("", &warnings));
-        // What an editor with the right checksum writes may be another run, but a whole one.
+        // A change with a correct checksum may give another run, but its parts must be consistent.
         if (which == 3)
           CHECK((t.steps_done == 6 && t.history().size() == 6));
         else
           (image_of(t) == good_image && warnings.empty() ? same : other) += 1;
       }
-    } catch (const Error&) {  // nothing else may come
+    } catch (const Error&) {  // no other exception is allowed
       ++refused;
     }
     put(folder / file, good);

@@ -1,5 +1,5 @@
-// A run that is interrupted, or made longer, is the one that was not, bit for bit: a table of
-// configurations. Kills and signals: tests/tools/heed.
+// Tests that a run that was stopped and resumed, or extended, has the same bits as an uninterrupted
+// run, for a table of configurations. Kills and signals are tested in tests/tools/heed.
 #include "autograd/kernels/simd/gemm_bf16.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -16,7 +16,7 @@ using namespace heed::nn::testing;
 using namespace heed::autograd::testing;
 using heed::testing::Folder;
 
-// config with another length and intervals.
+// Returns the configuration with other values of steps, eval_every and save_every.
 RunConfig lengthened(RunConfig c, std::int64_t steps, std::int64_t eval_every,
                      std::int64_t save_every) {
   c.steps = steps, c.eval_every = eval_every, c.save_every = save_every;
@@ -38,10 +38,10 @@ TEST_CASE("the length of a run can change, but not its schedule") {
   constant.schedule = Decay::kConstant;
   Trainer u(constant);
   u.set(lengthened(u.config(), 24, 3, 4));
-  CHECK(u.config().schedule_steps == 0);  // nothing that another run would have to copy
+  CHECK(u.config().schedule_steps == 0);  // a constant schedule does not depend on it
 }
 
-TEST_CASE("what decides the bits of a run cannot change") {
+TEST_CASE("settings that affect the bits of a run cannot be changed") {
   Trainer t(tiny_run());
   RunConfig other = t.config();
   other.lr = 0.5, other.seed = 2;
@@ -51,7 +51,8 @@ TEST_CASE("what decides the bits of a run cannot change") {
   CHECK_THROWS_WITH(t.set(other), Contains("to 'schedule-steps = 30'"));
 }
 
-// Saved after `stop` of 12 steps and continued on `threads` threads (0: as many).
+// A run that is saved after `stop` of 12 steps and resumed on `threads` threads. 0 means the same
+// number of threads.
 struct Interrupted {
   const char* label;
   std::function<void(RunConfig&)> change = [](RunConfig&) {};
@@ -75,7 +76,7 @@ const Interrupted kInterrupted[] = {
     {"momentum", [](C& c) { c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9; }},
     {"the end of a plateau", [](C& c) { c.schedule = Decay::kWsd, c.decay_steps = 4; }, 9}};
 
-TEST_CASE("a resumed run is the straight one, bit for bit") {
+TEST_CASE("a resumed run equals an uninterrupted one, bit for bit") {
   for (const Interrupted& r : kInterrupted) {
     CAPTURE(r.label);
     const Threads restored_at_the_end;
@@ -98,7 +99,7 @@ TEST_CASE("a resumed run is the straight one, bit for bit") {
   }
 }
 
-TEST_CASE("a run that is made longer, and longer again, is one that was started so") {
+TEST_CASE("a run that is extended twice equals a run that was started with the final length") {
   for (const Decay schedule : {Decay::kConstant, Decay::kCosine, Decay::kLinear, Decay::kWsd}) {
     CAPTURE(enum_name(schedule));
     const Folder straight, longer;
@@ -107,7 +108,7 @@ TEST_CASE("a run that is made longer, and longer again, is one that was started 
     Trainer first(c);
     run_to(first, 12, 5);
     RunFolder(longer.path()).save(first.snapshot());
-    first.evaluate(false);  // of its end, which the longer run does not have
+    first.evaluate(false);  // the final evaluation, which the longer run does not perform
     RunFolder(longer.path()).save_results(first.snapshot());
     CHECK(bytes_of(longer / "metrics.csv").find("\n12,") != std::string::npos);
     for (const std::int64_t steps : {16, 20}) {
@@ -124,7 +125,7 @@ TEST_CASE("a run that is made longer, and longer again, is one that was started 
   }
 }
 
-TEST_CASE("a run of bfloat16 products says that its way is another, or that it is not known") {
+TEST_CASE("a resume on another SIMD target warns about other bfloat16 products") {
   RunConfig c = tiny_run();
   c.model.matmul = Precision::kBfloat16;
   const Folder folder;
@@ -137,7 +138,7 @@ TEST_CASE("a run of bfloat16 products says that its way is another, or that it i
     CHECK_THAT(warnings[0], Contains(kernels::bf16_ways()[0] + " in "));
     CHECK_THAT(warnings[0], Contains("is SCALAR, bfloat16 by portable now"));
   }
-  // Its line lost, a config.toml would be that of float32: the weights say otherwise.
+  // Without its line for matmul, config.toml would mean float32, which contradicts the weights.
   std::string config = bytes_of(folder / "config.toml");
   const std::string line = "matmul = \"bfloat16\"\n";
   config.erase(config.find(line), line.size());

@@ -1,5 +1,5 @@
-// The folder that keeps a run: whole whatever happens while it is written; what does not fit is
-// refused, naming the file.
+// Tests of RunFolder: saves are atomic, and files that do not fit together are rejected with an
+// error that contains the file name.
 #include <chrono>
 
 #include "autograd/base/files.h"
@@ -42,7 +42,7 @@ void change_metadata(const fs::path& file, const std::string& key, const std::st
   save_safetensors(file.string(), content.tensors, content.metadata);
 }
 
-TEST_CASE("a save that fails leaves the old files whole") {
+TEST_CASE("a save that fails does not change the old files") {
   Folder folder;
   Trainer t(tiny_run());
   t.step();
@@ -61,7 +61,7 @@ TEST_CASE("a save that fails leaves the old files whole") {
     CHECK(entry.path().filename().string().find("tmp") == std::string::npos);
 }
 
-TEST_CASE("a run on a text needs the text to evaluate and resume, not to generate") {
+TEST_CASE("a run on a text needs the text for evaluation and resume, but not for prompts") {
   Folder folder;
   const fs::path file = folder / "text.txt";
   {
@@ -92,7 +92,7 @@ TEST_CASE("a run on a text needs the text to evaluate and resume, not to generat
   CHECK_THROWS_AS(prompts.task->evaluation(0, 1), ValueError);
 }
 
-TEST_CASE("a damaged or foreign state is refused or told of") {
+TEST_CASE("a state that is damaged is rejected, and one of another machine causes a warning") {
   Folder folder;
   RunFolder(folder.path()).save(Trainer(tiny_run()).snapshot());
   const fs::path state = folder / "state.safetensors";
@@ -109,8 +109,8 @@ TEST_CASE("a damaged or foreign state is refused or told of") {
   }
 }
 
-// As an editor that keeps the checksum right would do it.
-TEST_CASE("what a state says must fit together") {
+// The changed files have a correct checksum.
+TEST_CASE("the parts of a state must be consistent") {
   Folder folder;
   Trainer t(tiny_run());
   run_to(t, 6, 3);
@@ -128,9 +128,9 @@ TEST_CASE("what a state says must fit together") {
   };
   CHECK(refusal(good).empty());
   CHECK_THAT(with("step", "5"), Contains("the step is 5, but the history ends with step 6"));
-  CHECK_THAT(with("step", "9223372036854775807"), Contains("its history ends with step 6"));
-  CHECK_THAT(with("best_step", "4"), Contains("which its history does not have"));
-  CHECK_THAT(with("best_loss", "1.5"), Contains("which its history does not have"));
+  CHECK_THAT(with("step", "9223372036854775807"), Contains("the history ends with step 6"));
+  CHECK_THAT(with("best_step", "4"), Contains("but the history does not contain it"));
+  CHECK_THAT(with("best_loss", "1.5"), Contains("but the history does not contain it"));
   CHECK_THAT(with("best_loss", ""), Contains("unexpected \"best."));
   const auto with_tensor = [&](const std::string& name, const Tensor& x) {
     SafeTensors changed = good;
@@ -148,13 +148,13 @@ TEST_CASE("what a state says must fit together") {
   for (const double step : {std::nan(""), 1e300, -1.0, 2.0, 0.5}) {
     Tensor rows = good.find("history") * 1.0;
     *rows.mutable_data<double>() = step;
-    CHECK_THAT(with_tensor("history", rows), Contains("of its history is of step"));
+    CHECK_THAT(with_tensor("history", rows), Contains("of the history is of step"));
   }
   CHECK_THAT(with_tensor("history", zeros({6, 9}, float64)),
              Contains("has no 'history' [rows, 8]"));
 }
 
-TEST_CASE("a history with fewer columns than today's is read, the missing ones are none") {
+TEST_CASE("a history with missing columns is read; their values are NaN") {
   const Folder folder;
   Trainer t(tiny_run());
   run_to(t, 6, 3);
@@ -170,7 +170,7 @@ TEST_CASE("a history with fewer columns than today's is read, the missing ones a
   CHECK(std::isnan(resumed.history()[2].clipped_norm));
 }
 
-TEST_CASE("recipes are compared by value, not by spelling") {
+TEST_CASE("recipes are compared by value, not by text") {
   const Folder folder;
   RunConfig c = tiny_run();
   c.lr = 0.004;
@@ -199,10 +199,11 @@ TEST_CASE("recipes are compared by value, not by spelling") {
   }
   write_file(run.file(RunFolder::kConfig).string(),
              std::string_view(spelled(to_toml(t.config()), "0.0041")));
-  CHECK_THROWS_WITH(run.resume(), Contains("contains 'lr = 0.004") && Contains("trained with 'lr = "));
+  CHECK_THROWS_WITH(run.resume(),
+                    Contains("contains 'lr = 0.004") && Contains("trained with 'lr = "));
 }
 
-TEST_CASE("the state of a run and the run that was saved last") {
+TEST_CASE("states of runs, and the run that was saved last") {
   using State = RunFolder::State;
   const Folder folder;
   const fs::path runs = folder / "runs";
@@ -227,7 +228,7 @@ TEST_CASE("the state of a run and the run that was saved last") {
   CHECK(RunFolder(folder.path()).state() == State::kNew);
 }
 
-TEST_CASE("a run of heed 0.1 opens, and its metrics.jsonl is gone after a save") {
+TEST_CASE("a run of heed 0.1 can be opened, and a save removes its metrics.jsonl") {
   const Folder folder;
   const RunFolder run(folder.path());
   Trainer t(tiny_run());
@@ -238,13 +239,13 @@ TEST_CASE("a run of heed 0.1 opens, and its metrics.jsonl is gone after a save")
   CHECK(!fs::exists(folder / "metrics.jsonl"));
 }
 
-TEST_CASE("a config.toml that the run was not trained with is refused") {
+TEST_CASE("a config.toml that differs from the training configuration is rejected") {
   const Folder folder;
   Trainer t(tiny_run());
   run_to(t, 3, 0);
   RunFolder(folder.path()).save(t.snapshot());
   RunConfig other = t.config();
-  other.steps = 20, other.eval_every = 1;  // these may change, the schedule may not
+  other.steps = 20, other.eval_every = 1;  // these may change, but the schedule may not
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
   CHECK_THROWS_WITH(RunFolder(folder.path()).resume(),
                     Contains("trained with 'schedule-steps = 12'"));
@@ -255,7 +256,7 @@ TEST_CASE("a config.toml that the run was not trained with is refused") {
   write_file((folder / "config.toml").string(), std::string_view(to_toml(other)));
   CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
   CHECK_THROWS_AS(RunFolder(folder.path()).open("model.safetensors", Use::kSequences), IoError);
-  // A lost value is not its default.
+  // A missing value is an error and does not mean the default.
   const std::string whole = to_toml(t.config());
   for (const std::size_t length : {whole.size() / 2, std::size_t(0)}) {
     write_file((folder / "config.toml").string(), std::string_view(whole).substr(0, length));

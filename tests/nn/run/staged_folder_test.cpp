@@ -1,5 +1,5 @@
-// What a directory holds after a result was published, refused or left half done. Kills at each
-// step of it: tests/tools/heed/kills_test.sh.
+// Tests the contents of a directory after a result was published, rejected or partly published.
+// tests/tools/heed/kills_test.sh tests kills at each step.
 #include "nn/run/staged_folder.h"
 
 #include "autograd/base/files.h"
@@ -32,7 +32,7 @@ void publish(const fs::path& folder, const std::vector<std::string>& names, std:
   staged.publish();
 }
 
-// "a=text" of each file.
+// Returns "NAME=TEXT" for each file, and "NAME" for each directory.
 std::set<std::string> contents(const fs::path& folder) {
   std::set<std::string> all;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -47,7 +47,7 @@ static_assert(!std::is_copy_assignable_v<FolderLock>, "a copy would close the de
 
 }  // namespace
 
-TEST_CASE("a published result takes the place of the one before, and of nothing else") {
+TEST_CASE("a published result replaces only the files of the earlier result") {
   const Folder temporary;
   const fs::path folder = temporary / "new" / "deeper";
   publish(folder, {"a", "b", "s/c"}, "1");
@@ -60,14 +60,14 @@ TEST_CASE("a published result takes the place of the one before, and of nothing 
   CHECK(contents(folder) == Contents{"a=2", "mine=mine", "s", "s/mine=mine", "mine.tmp12.0=mine"});
 }
 
-TEST_CASE("files with a result's names are a user's where there is no result") {
+TEST_CASE("without an earlier result, files with names of a result belong to the user") {
   const Folder temporary;
   write(temporary / "b", "mine");
   publish(temporary.path(), {"a", "s/c"}, "1");
   CHECK(contents(temporary.path()) == Contents{"a=1", "b=mine", "s", "s/c=1"});
 }
 
-TEST_CASE("what is not published is gone, with the directory that was made for it") {
+TEST_CASE("files that are not published are removed, with the directory created for them") {
   const Folder temporary;
   const fs::path folder = temporary / "new";
   {
@@ -83,12 +83,12 @@ TEST_CASE("what is not published is gone, with the directory that was made for i
     CHECK(staged.holds_result());
     const fs::path file = staged.staging() / "other";
     write(file, "2");
-    CHECK_THROWS_AS(staged.publish({file}), ValueError);  // nobody would ever remove it
+    CHECK_THROWS_AS(staged.publish({file}), ValueError);  // no later result would remove it
   }
   CHECK(contents(folder) == Contents{"a=1"});
 }
 
-TEST_CASE("a reader finishes what was committed, also if it is half done") {
+TEST_CASE("finish_publication() completes a committed result from any step") {
   for (const int moved : {0, 1, 2, 3}) {
     INFO(moved);
     const Folder temporary;
@@ -103,7 +103,7 @@ TEST_CASE("a reader finishes what was committed, also if it is half done") {
   }
 }
 
-TEST_CASE("a journal reaches nothing outside of its directory") {
+TEST_CASE("a journal cannot change files outside of its directory") {
   const Folder temporary;
   const fs::path folder = temporary / "result";
   write(temporary / "outside/c", "mine");
@@ -119,7 +119,7 @@ TEST_CASE("a journal reaches nothing outside of its directory") {
   }
 }
 
-TEST_CASE("directories of a user are in the way, not removed") {
+TEST_CASE("directories of a user cause an error and are not removed") {
   const Folder temporary;
   const fs::path folder = temporary.path();
   for (const char* name : {".staging", ".publish", "b"}) {
@@ -145,7 +145,7 @@ TEST_CASE("an empty .publish is removed by a writer, not by a reader") {
   CHECK(contents(folder) == Contents{"a=1"});
 }
 
-TEST_CASE("a run that an older heed left while its files moved is named") {
+TEST_CASE("an interrupted publication of heed 0.1 is an error") {
   const Folder temporary;
   fs::create_directory(temporary / "new-run.whole");
   CHECK_THROWS_AS(finish_publication(temporary.path()), IoError);

@@ -1,4 +1,4 @@
-// verify_resume: holds for what there is, and names what a checkpoint forgets.
+// Tests of verify_resume(): it accepts correct saves and reports parts that a save has lost.
 #include "nn/run/verify_resume.h"
 
 #include "autograd/autograd.h"
@@ -14,14 +14,14 @@ using namespace heed::nn;
 using heed::testing::Folder;
 namespace fs = std::filesystem;
 
-// Longer than what is verified.
+// Returns a configuration with more steps than verify_resume() trains.
 RunConfig tiny_run_of_100() {
   RunConfig c = heed::nn::testing::tiny_run();
   c.steps = 100;
   return c;
 }
 
-TEST_CASE("a resumed run is verified, however long it is") {
+TEST_CASE("a resumed run is verified for at most 40 steps") {
   const Folder folder;
   const RunFolder run(folder.path());
   RunConfig c = tiny_run_of_100();
@@ -38,14 +38,14 @@ TEST_CASE("a resumed run is verified, however long it is") {
   CHECK(verify_resume(c, run).legs[0].hash != one);
 }
 
-// The difference that a save makes to whose state this is done.
-std::string difference_after(const std::function<void(SafeTensors&)>& forget) {
+// Returns the difference that verify_resume() reports if `change` damages the saved state.
+std::string difference_after(const std::function<void(SafeTensors&)>& change) {
   const Folder folder;
   const ResumeCheck check =
       verify_resume(tiny_run_of_100(), RunFolder(folder.path()), {}, [&](const RunFolder& run) {
         const std::string path = run.file(RunFolder::kState).string();
         SafeTensors state = load_safetensors(path);
-        forget(state);
+        change(state);
         save_safetensors(path, state.tensors, state.metadata);
       });
   CHECK(check.legs[0].difference.empty());
@@ -54,7 +54,7 @@ std::string difference_after(const std::function<void(SafeTensors&)>& forget) {
   return check.legs[1].difference;
 }
 
-TEST_CASE("what a checkpoint forgets is found") {
+TEST_CASE("parts that are missing from a save are found") {
   const Snapshot fresh = Trainer(tiny_run_of_100()).snapshot();
   const auto value = [](const char* name, double x) {
     return [=](SafeTensors& state) {

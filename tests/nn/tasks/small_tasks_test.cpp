@@ -11,7 +11,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// Returns a sequence as text: the inputs, then the last target.
+// Returns the symbols of a sequence: its inputs, then its last target.
 std::string whole(const Task& task, const Row& row) {
   Ids ids = row.inputs;
   ids.push_back(row.targets.back());
@@ -57,7 +57,7 @@ void check_determined(const Task& task, const std::set<std::string>& sequences,
 TEST_CASE("sort: all inputs occur, a quarter is held out, answers are sorted", "[tasks]") {
   const auto task = make_task("sort");
   const Seen s = seen(*task, 8000);
-  CHECK(s.test.size() == 182);   // of 3^6
+  CHECK(s.test.size() == 182);   // a quarter of 3^6
   CHECK(s.train.size() == 547);  // the other inputs; the draws miss one with probability 3e-4
   std::set<std::string> inputs;
   for (const auto* part : {&s.train, &s.test})
@@ -75,7 +75,7 @@ TEST_CASE("sort: all inputs occur, a quarter is held out, answers are sorted", "
   CHECK(task->prompt("210120").inputs.numel() == 6);
   CHECK(error_of([&] { task->prompt("2101"); }) ==
         "sort: a prompt needs at least 6 tokens, the question, got 4");
-  CHECK(make_task("sort", 7, {{"digits", "4"}})->evaluation_size() == 64);  // of 4^4
+  CHECK(make_task("sort", 7, {{"digits", "4"}})->evaluation_size() == 64);  // a quarter of 4^4
   CHECK(error_of([] { make_task("sort", 10); }).find("such as 11, and at least 3") !=
         std::string::npos);
   CHECK(error_of([] { make_task("sort", 41); }).find("more than 1e+06") != std::string::npos);
@@ -99,7 +99,7 @@ TEST_CASE("adder: sums with the last digit first, checked by columns with a carr
       CHECK(text.substr(4) == sum + char('0' + carry));
     }
   check_determined(*task, s.test, 3);
-  CHECK(make_task("adder", 3)->evaluation_size() == 20);  // of 100
+  CHECK(make_task("adder", 3)->evaluation_size() == 20);  // a fifth of 100
   const auto large = make_task("adder", 24);
   CHECK(large->evaluation_size() == 500);
   const Row row = rows_of(large->evaluation(0, 1))[0];

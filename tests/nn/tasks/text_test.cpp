@@ -256,7 +256,7 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
 
   // The n-gram losses with the context of a model of 64 tokens, and with the whole text as context.
-  // Both agree with a separate count of strings in Python.
+  // A separate count of strings in Python gives the same numbers.
   const auto ladder = [&](std::int64_t context, std::int64_t order) {
     const auto with_ngrams =
         make_text({.path = path.string(), .context = context, .ngrams = order});

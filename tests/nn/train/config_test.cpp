@@ -106,9 +106,10 @@ TEST_CASE("config.toml contains only the parameters of the run's task") {
   CHECK(back.task_parameters == TaskParameters{{"colors", "7"}});
   CHECK(make_task(back)->info().classes == 7);
   c.task = "reverse";
-  CHECK_THROWS_WITH(validate(c), Catch::Matchers::Equals(
-                                     "`task-colors`: the task reverse does not have this parameter; only urn "
-                                     "has it"));
+  CHECK_THROWS_WITH(validate(c),
+                    Catch::Matchers::Equals(
+                        "`task-colors`: the task reverse does not have this parameter; only urn "
+                        "has it"));
   c.task_parameters = {{"vocabulary", "0"}};
   CHECK_THROWS_WITH(validate(c), Contains("`task-vocabulary` needs a whole number, 1 to 52"));
 }

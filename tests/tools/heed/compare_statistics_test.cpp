@@ -1,4 +1,4 @@
-// Means over seeds, settings, and their charts.
+// Tests of comparisons: settings, means over seeds, and their charts.
 #include <fmt/format.h>
 
 #include "nn/run/metrics_file.h"
@@ -14,7 +14,7 @@ using nn::RunGroup;
 
 const nn::ComparedQuantity kLoss("loss");
 
-// Evaluations every 10 steps, of which the last has losses.back().
+// Returns a run with an evaluation every 10 steps. The losses are those of the evaluations.
 ComparedRun record(std::int64_t seed, std::int64_t kv_heads, std::vector<double> losses) {
   ComparedRun run;
   run.folder = fmt::format("runs/{}-{}", kv_heads, seed);
@@ -34,7 +34,7 @@ RunComparison compare(std::vector<ComparedRun> runs, std::optional<double> targe
   return {kLoss, target, group_runs(std::move(runs), kLoss, target)};
 }
 
-TEST_CASE("a setting is what differs but the seed, in the runs' order") {
+TEST_CASE("runs that differ only in their seeds are one setting; settings keep the order of runs") {
   const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(1, 1, {3, 2}),
                                          record(2, 2, {5, 2})};
   const RunComparison c = compare(runs, 1.5);
@@ -57,13 +57,13 @@ TEST_CASE("a setting is what differs but the seed, in the runs' order") {
   CHECK(table.find("Also in --json: accuracy\n") != std::string::npos);  // 80 columns
   CHECK(table.find("10 (1/2)") != std::string::npos);
   CHECK(table.find("never (0/1)") != std::string::npos);
-  CHECK(table.find("seconds") == std::string::npos);  // none recorded
+  CHECK(table.find("seconds") == std::string::npos);  // because no run has seconds
 
   CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name() == "all runs");
   CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
 }
 
-TEST_CASE("steps that are not whole have a decimal in the table") {
+TEST_CASE("a mean of steps that is not an integer has a decimal in the table") {
   const auto table_of = [](const std::vector<std::vector<double>>& losses) {
     std::vector<ComparedRun> runs;
     for (const auto& list : losses) runs.push_back(record(std::int64_t(runs.size()), 2, list));
@@ -75,7 +75,7 @@ TEST_CASE("steps that are not whole have a decimal in the table") {
   CHECK_THAT(table_of({{3, 1}, {3, 3}}), Contains(" 10 (1/2)"));
 }
 
-TEST_CASE("a setting's numbers have the digits that a user writes") {
+TEST_CASE("numbers of a setting are printed in their shortest form") {
   std::vector<ComparedRun> runs = {record(1, 2, {3}), record(1, 2, {3})};
   runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;
   runs[0].config.model.attention.scale = 0.1;
@@ -83,7 +83,7 @@ TEST_CASE("a setting's numbers have the digits that a user writes") {
   CHECK(group(runs)[1].value("lr") == "0.001");
 }
 
-TEST_CASE("n is how many runs the mean is of") {
+TEST_CASE("n is the number of runs in the mean") {
   const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(2, 2, {3, 2}),
                                          record(3, 2, {3, NAN})};
   const RunComparison c = compare(runs);
@@ -100,7 +100,7 @@ TEST_CASE("n is how many runs the mean is of") {
   CHECK(line.starts_with("loss,2,1.5,0.5,"));
 }
 
-TEST_CASE("JSON says of how many runs a head's mean is") {
+TEST_CASE("JSON contains the number of runs in the mean of a head") {
   const std::vector<ComparedRun> runs = {record(1, 2, {3}), record(2, 2, {3})};
   RunComparison c = compare(runs);
   c.of = nn::ComparedQuantity("entropy");
@@ -116,7 +116,7 @@ TEST_CASE("JSON says of how many runs a head's mean is") {
   }
 }
 
-// A run's folder as heed sweep leaves it.
+// Writes a run directory like one of heed sweep.
 void write_run(const testing::Folder& folder, const nn::RunConfig& config,
                const std::vector<nn::MetricsRow>& history, const std::string& result) {
   std::ofstream(folder / "config.toml") << nn::to_toml(config);
@@ -124,7 +124,7 @@ void write_run(const testing::Folder& folder, const nn::RunConfig& config,
   std::ofstream(folder / "result.json") << result;
 }
 
-TEST_CASE("a run's seconds are those of all its steps, or not known") {
+TEST_CASE("the seconds of a run cover all its steps, otherwise they are unknown") {
   std::vector<nn::MetricsRow> history;
   for (const double loss : {3.0, 2.0, 1.0, double(NAN)}) {
     nn::MetricsRow& row = history.emplace_back(std::int64_t(history.size()) * 10);
@@ -141,14 +141,14 @@ TEST_CASE("a run's seconds are those of all its steps, or not known") {
     return run.seconds;
   };
   CHECK(seconds(R"({"steps":30,"seconds":1.5})") == 1.5);
-  CHECK(std::isnan(seconds(R"({"steps":10,"seconds":1.5})")));  // resumed since, with more --steps
+  CHECK(std::isnan(seconds(R"({"steps":10,"seconds":1.5})")));  // resumed later, with more --steps
   CHECK(std::isnan(seconds(R"({"steps":30,"seconds":null})")));
   CHECK(std::isnan(seconds(R"({"seconds":1.5})")));
   CHECK(std::isnan(seconds("[]")));
   CHECK(std::isnan(seconds("torn")));
 }
 
-TEST_CASE("a run without any evaluation does not compare") {
+TEST_CASE("a run without an evaluation cannot be compared") {
   const testing::Folder folder;
   nn::MetricsRow step(1);
   step.loss = 2;
@@ -171,7 +171,7 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
   CHECK(curves.series[0].y == std::vector<double>{3, 2.5});
   CHECK(curves.series[0].low == std::vector<double>{3, 2});
   CHECK(curves.series[0].high == std::vector<double>{3, 3});
-  CHECK(curves.series[1].low == curves.series[1].y);  // of one run
+  CHECK(curves.series[1].low == curves.series[1].y);  // no band, because there is one run
   const plot::LineChart against = against_chart(c, "kv-heads", &RunGroup::final);
   REQUIRE(against.series.size() == 1);
   CHECK(against.series[0].x == std::vector<double>{1, 4});
@@ -180,7 +180,7 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
   plot::draw_chart(curves), plot::draw_chart(against);
 }
 
-TEST_CASE("a line against a number goes from left to right, whatever the order of the runs") {
+TEST_CASE("points of a curve are ordered by x, whatever the order of the runs") {
   std::vector<ComparedRun> runs;
   for (const std::int64_t kv : {8, 1, 4})
     for (const double lr : {0.5, 0.25}) {
@@ -191,15 +191,16 @@ TEST_CASE("a line against a number goes from left to right, whatever the order o
   for (const auto number : {&RunGroup::final, &RunGroup::steps_to_target}) {
     const plot::LineChart chart = against_chart(c, "kv-heads", number);
     REQUIRE(chart.series.size() == 2);
-    CHECK(chart.series[0].name == "lr=0.5");  // in the runs' order
+    CHECK(chart.series[0].name == "lr=0.5");  // the order of the runs
     CHECK(chart.log_x);
     for (const plot::Series& s : chart.series) CHECK(s.x == std::vector<double>{1, 4, 8});
   }
   CHECK(against_chart(c, "kv-heads", &RunGroup::final).series[1].y == std::vector<double>{1, 4, 8});
 }
 
-TEST_CASE("steps to a target are drawn of settings that reach it with all seeds") {
-  // kv-heads=1: 1 of 2, at once; 2: both, at 0 and 10; 4: none of 1.
+TEST_CASE("steps to a target are drawn for settings in which all seeds reach it") {
+  // Runs that reach the target: kv-heads=1: 1 of 2, at step 0; 2: both, at steps 0 and 10; 4: 0
+  // of 1.
   std::vector<ComparedRun> runs = {record(1, 1, {1, 1}), record(2, 1, {3, 3}), record(1, 2, {1, 1}),
                                    record(2, 2, {3, 1}), record(1, 4, {3, 3})};
   const plot::LineChart chart =
@@ -228,7 +229,7 @@ TEST_CASE("steps to a target are drawn of settings that reach it with all seeds"
   CHECK_THAT(many.title, Catch::Matchers::EndsWith("kv-heads=16 (0 of 1) and 1 more"));
 }
 
-TEST_CASE("pictures of a head's score are of the largest of any head") {
+TEST_CASE("pictures of a score show the largest score of any head") {
   const std::vector<ComparedRun> runs = {record(1, 1, {3, 2}), record(1, 2, {3, 3})};
   RunComparison c = compare(runs);
   c.of = nn::ComparedQuantity("dW_O");
@@ -241,7 +242,7 @@ TEST_CASE("pictures of a head's score are of the largest of any head") {
              Catch::Matchers::StartsWith("Largest dW_O of any head while training: "));
 }
 
-TEST_CASE("values that are names stand beside each other, as points") {
+TEST_CASE("values that are names are drawn as points side by side") {
   std::vector<ComparedRun> runs;
   for (const auto rule : {nn::ScaleRule::kNone, nn::ScaleRule::kInvHead})
     for (const std::int64_t kv : {1, 2}) {

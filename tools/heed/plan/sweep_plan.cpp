@@ -262,7 +262,7 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (!fs::exists(folder, error)) return;
   if (!fs::is_directory(folder, error))
     usage_error("--out {} is a file; a sweep needs a directory", folder.string());
-  // Another process may start the same sweep at the same time. It writes sweep.toml first, through
+  // A second process may start the same sweep at the same time. It writes sweep.toml first, through
   // a temporary file whose name begins with sweep.toml. The search for other files must therefore
   // come before the search for sweep.toml.
   bool others = false;

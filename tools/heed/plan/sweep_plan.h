@@ -37,7 +37,7 @@ SweepPlan plan_sweep(const std::string& text, const std::string& file,
                      const std::vector<std::string>& pairs = {});
 
 /// Returns `text` with a line for `pairs` added after the line [sweep], or unchanged if `pairs` is
-/// empty. Throws UsageError if there is no line [sweep].
+/// empty. Throws UsageError if the text has no line [sweep].
 std::string with_pairs(std::string text, const std::vector<std::string>& pairs);
 
 /// Returns "" if `now` contains all runs of `before`, with the same options and pairs. More values

@@ -72,7 +72,7 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
 
 Report list_runs(const std::string& folder) {
   const fs::path top = folder.empty() ? "runs" : folder;
-  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // by the time of the last save
+  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // with the time of the last save
   if (!folder.empty() || fs::exists(top))
     for (const nn::RunFolder& run : nn::RunFolder::list(top)) {
       std::error_code ignored;

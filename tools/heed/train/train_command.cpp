@@ -29,7 +29,7 @@ struct TrainArguments {
 };
 
 // Keys of the settings that --resume may change.
-constexpr const char* kResumeKeys[] = {"steps",           "eval-every",  "save-every",
+constexpr const char* kResumedOptions[] = {"steps",           "eval-every",  "save-every",
                                        "patience",        "target-loss", "target-accuracy",
                                        "check-invariants"};
 
@@ -37,7 +37,7 @@ constexpr const char* kResumeKeys[] = {"steps",           "eval-every",  "save-e
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
   nn::RunConfig changed = trainer.config();
   const std::vector<nn::Setting> settings = changed.settings();
-  for (const char* key : kResumeKeys)
+  for (const char* key : kResumedOptions)
     if (c.given(key)) nn::find_setting(settings, key)->set(key, c.text(key));
   trainer.set(changed);
 }
@@ -353,7 +353,7 @@ void train_command(Command& c) {
     };
   };
   std::vector<std::string> when_resumed = {"text", "lines", "quiet"};
-  when_resumed.insert(when_resumed.end(), std::begin(kResumeKeys), std::end(kResumeKeys));
+  when_resumed.insert(when_resumed.end(), std::begin(kResumedOptions), std::end(kResumedOptions));
   c.modes = {
       {.key = "resume",
        .accepts = c.only(when_resumed),

@@ -1,8 +1,8 @@
-// Loaded into heed by LD_PRELOAD. Kills the process (SIGKILL) in front of one of the calls that
-// change the file system: HEED_KILL_AT=N chooses the Nth, from 1. Writes to one file in a row count
-// as one call, of which half of the first is done.
-// HEED_KILL_COUNT=FILE: a process that ends writes the number of its calls there.
-// HEED_NO_FLOCK=1: flock fails as on file systems that have no locks.
+// Library that tests load into heed by LD_PRELOAD. It kills the process (SIGKILL) before one of the
+// calls that change the file system. HEED_KILL_AT=N chooses the Nth call, from 1. Consecutive
+// writes to one file count as one call; the kill then comes after half of the first write.
+// HEED_KILL_COUNT=FILE: at its end, the process writes the number of such calls to FILE.
+// HEED_NO_FLOCK=1: flock fails as on file systems without locks.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ long chosen() {
   return at;
 }
 
-// Counts a call; true if it is the chosen one.
+// Counts a call. Returns whether it is the chosen one.
 bool is_chosen(int written = -1) {
   if (last_written.exchange(written) == written && written >= 0) return false;
   return ++calls == chosen();
@@ -37,13 +37,13 @@ void die() {
   for (;;) ::pause();
 }
 
-// The function of the C library. `name` is in front of ours.
+// Returns the C library's function `name`, which the function of the same name below replaces.
 template <class F>
 F* next(F*, const char* name) {
   return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
 }
 
-__attribute__((destructor)) void tell_count() {
+__attribute__((destructor)) void write_count() {
   const char* path = std::getenv("HEED_KILL_COUNT");
   if (!path) return;
   const int file = next(&::open, "open")(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -96,7 +96,7 @@ ssize_t write(int file, const void* bytes, size_t size) {
   return real(file, bytes, size);
 }
 
-// Under another name here: <fcntl.h> has a struct flock.
+// The function has another name in C++, because <fcntl.h> declares a struct flock.
 int flock_or_not(int file, int operation) __asm__("flock");
 int flock_or_not(int file, int operation) {
   if (std::getenv("HEED_NO_FLOCK")) {

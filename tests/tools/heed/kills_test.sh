@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# kill -9 in front of every EVERYth call that changes the file system, while heed train, study and
-# compare replace a result: the directory then has the old result or, after the next command, the new
-# one, whole, and a user's files. DIR is a plain directory, a mount point, the current directory, a
-# symbolic link, and lies in a parent that is not writable.
+# Tests kill -9 before every EVERYth call that changes the file system, while heed train, study and
+# compare replace a result. After the kill, the directory must contain the whole old result or, after
+# the next command, the whole new one; the user's own files must stay. The directory is a plain one, a
+# mount point, the current directory, a symbolic link, or in a parent directory that is not writable.
 # Usage: [KINDS="plain link"] kills_test.sh PATH-TO-HEED PATH-TO-kill_at.so [EVERY]
-[[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync takes no time there
+[[ -w /dev/shm ]] && export TMPDIR=/dev/shm  # fsync is fast there
 killer=$(readlink -f "$2")
 source "$(dirname "$0")/expect.sh" "$1"
-cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # also for another user
+cp "$heed" heed; cp "$killer" kill_at.so; heed=$dir/heed  # copies that another user may run
 chmod -R a+rX "$dir"
 every=${3:-1}
-nobody=65534
+other_user=65534
 kills=0
 trap 'umount "$dir/mount/DIR" 2> /dev/null; rm -rf "$dir"' EXIT
 
-# --- what is replaced by what: commands but for their --out
+# --- the commands of the old and the new results, without --out
 learn=(train reverse "${tiny[@]}" --steps 4 --quiet --threads 1)
 expect 0 "${learn[@]}" --save-every 2 --out a
 expect 0 "${learn[@]}" --scale none --save-every 2 --out b
@@ -26,21 +26,21 @@ study_new=(study "$dir/a" --prompt abcdefghijklmnop --of logit:a --threads 1)
 compare_old=(compare "$dir/a" "$dir/b" --of previous_token --target 0.5 --against scale)
 compare_new=(compare "$dir/a" "$dir/b")
 
-# heed in the place, as its user: HEED-ARGUMENTS...
+# run ARGUMENTS...: runs heed in the directory $from, as the user of this kind
 run() { (cd "$from" && "${as[@]}" "$heed" "$@" > "$dir/out" 2> "$dir/err" < /dev/null); }
-contents() { # of the place, but for heed's directories; SKIP: names that are not compared
+contents() { # checksums of all files in $place, without heed's own directories and the names in $skip
   (cd "$place" 2> /dev/null && find . \( -path ./.staging -o -path ./.publish \) -prune -o ! -type d \
     ! -name "${skip[0]}" ! -name "${skip[1]}" -print0 | sort -z | xargs -0r md5sum)
 }
-restore() { # the place as it was: FOLDER
+restore() { # DIRECTORY: replaces the contents of $place by those of DIRECTORY, or by nothing
   if [[ $kind == plain ]]; then rm -rf "$place"; [[ $1 == nothing ]] && return; mkdir "$place"; fi
   find "$place/" -mindepth 1 -delete
   [[ $1 == nothing ]] || cp -r "$1/." "$place"
-  if [[ $kind == readonly ]]; then chown -R "$nobody" "$place"; fi
+  if [[ $kind == readonly ]]; then chown -R "$other_user" "$place"; fi
 }
 same_contents() { checks=$((checks + 1)); [[ $1 == "$2" ]] || fail "$what: $3: $(diff <(echo "$1") <(echo "$2"))"; }
 
-# COMMAND N: one kill, then the next command, then the command again
+# one_kill COMMAND N: kills COMMAND before call N, runs another command, and then COMMAND again
 one_kill() {
   local -n new=${1%_first}_new
   local command=("${new[@]}" --out "$out" "${overwrite[@]}")
@@ -51,7 +51,7 @@ one_kill() {
   kills=$((kills + 1))
   if [[ -s $place/.publish/heed-journal ]]; then committed=yes; else committed=no; fi
   [[ $1 != train* && $committed == no ]] && { now=$(contents); [[ $now == "$after" ]] || same_contents "$now" "$before" "not committed"; }
-  case $1 in  # what reads the place, and what writes there but is refused
+  case $1 in  # a command that reads $place, or one that may not write there
     train*) run info "$out" ;;
     *) run study "$dir/a" --out "$out"; ok test $? == 2; ok grep -q "holds a study already" "$dir/err" ;;
   esac
@@ -59,7 +59,7 @@ one_kill() {
   if [[ $now == "$before" ]]; then
     ok test $committed == no
     run "${command[@]}"; ok test $? == 0
-  elif [[ $1 == train* ]]; then  # the new one, as far as it came
+  elif [[ $1 == train* ]]; then  # the new run, up to its last save
     ok grep -q "seed = 2" "$place/config.toml"
     run train --resume "$out" --quiet --threads 1 || ok grep -q "has done its" "$dir/err"
   fi
@@ -67,11 +67,11 @@ one_kill() {
   ok test -z "$(find "$place/" -name .staging -o -name .publish -o -name '*.tmp*')"
 }
 
-all_kills() { # COMMAND: into $place
+all_kills() { # COMMAND: kills COMMAND, which writes into $place, at each chosen call
   local -n replaced=${1}_old
   local -n new=${1%_first}_new
   old=nothing overwrite=() skip=("" "")
-  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # how it came there differs
+  [[ $1 == train* ]] && skip=("*.png" "state.safetensors")  # these differ after a resume
   what="$kind, $1"
   rm -rf nothing; mkdir nothing
   restore nothing
@@ -101,21 +101,21 @@ for kind in ${KINDS:-plain mount current link readonly}; do
   case $kind in
     mount)
       mkdir backing
-      mount --bind backing "$place" 2> /dev/null || { echo "skipped: a mount point as DIR: this machine mounts nothing"; continue; } ;;
+      mount --bind backing "$place" 2> /dev/null || { echo "skipped: a mount point as DIR: mount is not permitted"; continue; } ;;
     current) from=$place out=. ;;
     link) mv "$place" link/real && ln -s real "$place" ;;
     readonly)
       if [[ $EUID == 0 ]]; then
-        as=(setpriv --reuid $nobody --regid $nobody --clear-groups)
-        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root writes everywhere, and there is no other user"; continue; }
-        chown $nobody "$place"
-      else nobody=$EUID; fi
+        as=(setpriv --reuid $other_user --regid $other_user --clear-groups)
+        "${as[@]}" true 2> /dev/null || { echo "skipped: a parent that is not writable: root may write anywhere, and cannot become another user"; continue; }
+        chown $other_user "$place"
+      else other_user=$EUID; fi
       chmod 555 readonly; "${as[@]}" mkdir readonly/other 2> /dev/null && fail "readonly/ is writable" ;;
   esac
   train_first_old=() train_first_new=()
   for command in train_first train study compare; do all_kills $command; done
 done
-# --- without locks, what is not committed may be another process's; what is committed is finished
+# --- without locks, uncommitted files may belong to another process; a committed result is completed
 nolock() { HEED_NO_FLOCK=1 LD_PRELOAD=$dir/kill_at.so expect "$@"; }
 nolock 0 "${learn[@]}" --out free; nolock 0 "${learn[@]}" --out free --overwrite
 nolock 0 study a --out free

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What heed train does with a folder that was used before. Usage: out_folder_test.sh PATH-TO-HEED
+# Tests of --out with a directory that was used before. Usage: out_folder_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 
-# --- --overwrite removes what a run wrote, and nothing else
+# --- --overwrite removes the files of a run, and no others
 expect 0 train reverse "${small[@]}" --save-every 2 --out run
 touch run/mine run/checkpoints/mine.safetensors run/checkpoints/notes.txt run/checkpoints/12x4.safetensors
-expect 0 verify causality run; has_file run/causality.png  # of the run that goes
-echo '{"seconds": 1, "steps": 6}' > run/result.json  # of heed sweep
+expect 0 verify causality run; has_file run/causality.png  # belongs to the run that is replaced
+echo '{"seconds": 1, "steps": 6}' > run/result.json  # a file of heed sweep
 mkdir run/checkpoints/000009.safetensors run/study && touch run/study/weights.png
 refuses 2 "--overwrite needs a value" train reverse "${small[@]}" --out run --overwrite=
 refuses 2 "--overwrite" train reverse "${small[@]}" --out run
@@ -19,7 +19,7 @@ done
 for gone in 000000 000002 000004; do ok test ! -e run/checkpoints/$gone.safetensors; done
 ok grep -q 'seed = 2' run/config.toml; ok test ! -e run/causality.png -a ! -e run/result.json
 
-# --- nothing through a symbolic link
+# --- files behind a symbolic link are not removed
 mkdir outside
 expect 0 train reverse "${small[@]}" --out linked
 ln -s ../outside linked/checkpoints
@@ -31,10 +31,10 @@ cp outside/model.safetensors kept
 expect 0 train reverse "${small[@]}" --seed 3 --out linked --overwrite
 same outside/model.safetensors kept
 ln -s run by-name
-expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite  # the folder itself may be one
+expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite  # DIR itself may be a symbolic link
 ok grep -q 'seed = 4' run/config.toml
 
-# --- the old run is there until the new one is saved, however early a kill comes
+# --- the old run stays until the new one is saved, however early a kill comes
 expect 0 train reverse "${small[@]}" --out old
 cp -r old saved
 audit=$(cksum < old/audit.txt)
@@ -45,7 +45,7 @@ for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
   sleep "$(printf '0.%03d' $milliseconds)"
   kill -KILL $pid
   wait $pid 2> /dev/null
-  expect 0 info old  # settles what the kill interrupted
+  expect 0 info old  # completes or undoes the change that the kill interrupted
   if grep -q 'seed = 5' old/config.toml; then
     expect 0 info old/state.safetensors; expect 0 eval old --sequences 4
     rm -r old; cp -r saved old
@@ -56,13 +56,13 @@ for milliseconds in 1 2 3 4 5 6 8 10 12 14 16 18 20 25 30 40 60; do
   fi
 done
 expect 0 train --resume old --steps 5 --quiet
-ok test "$(cksum < old/audit.txt)" == "$audit"  # of the first step, not of the first after a resume
+ok test "$(cksum < old/audit.txt)" == "$audit"  # audit.txt is that of the first step, also after a resume
 ok test -z "$(find old -name '*.tmp*')"
 
-# --- and a kill while the new run moves into its place leaves what any command can finish
+# --- after a kill while the new run is moved into place, any command completes the move
 expect 0 train reverse "${small[@]}" --seed 5 --save-every 2 --out earlier
 expect 0 train reverse "${tiny[@]}" --steps 5 --quiet --threads 1 --out later
-rm later/audit.txt later/attention.png  # those of the earlier run must go, too
+rm later/audit.txt later/attention.png  # so that those of the earlier run must be removed
 files=(best.safetensors config.toml loss.png metrics.csv model.safetensors state.safetensors)
 gone=(attention.png audit.txt checkpoints/00000{0,2,4}.safetensors)
 for command in info eval "train --resume" runs; do
@@ -80,7 +80,7 @@ for command in info eval "train --resume" runs; do
   done
 done
 rm -r runs
-# Slow to start, so that a kill is sure to come before the first save.
+# A large model, so that the kill comes before the first save.
 "$heed" train reverse --layers 24 --heads 16 --d-model 1024 --out old --overwrite > /dev/null 2>&1 &
 pid=$!
 sleep 0.02
@@ -91,7 +91,7 @@ what="heed train --overwrite, before its first save"
 ok grep -q 'steps = 5' during/config.toml
 expect 0 eval during --sequences 4; expect 0 eval old --sequences 4
 
-# --- what an early kill leaves can be used again
+# --- a directory that is left after an early kill can be used again
 dead=$(bash -c 'echo $$')
 mkdir -p bare/checkpoints
 expect 0 train reverse "${small[@]}" --out bare
@@ -109,10 +109,10 @@ touch bare/model.safetensors.tmp"$dead".0 bare/checkpoints/000002.safetensors.tm
   bare/state.safetensors.tmp$$.0 bare/notes.tmp"$dead".0 bare/model.safetensors.tmp
 expect 0 train --resume bare --steps 5 --quiet
 ok test ! -e bare/model.safetensors.tmp"$dead".0; ok test ! -e bare/checkpoints/000002.safetensors.tmp"$dead".7
-ok test ! -e bare/state.safetensors.tmp$$.0;  # by number a living process, by the lock no writer
+ok test ! -e bare/state.safetensors.tmp$$.0;  # process $$ runs, but it does not hold the lock
 ok test -e bare/notes.tmp"$dead".0; ok test -e bare/model.safetensors.tmp
 
-# --- one writer at a time; eval and info may read meanwhile
+# --- only one process may write at a time; eval and info may read
 "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out busy > /dev/null 2>&1 &
 pid=$!
 for _ in $(seq 100); do [[ -e busy/model.safetensors ]] && break; sleep 0.05; done

@@ -1,6 +1,6 @@
-// heed train on a task that states too high an optimum, on a model that sees the future, one with a
-// weight that is cut off, and one whose layer sees beyond its window: proof that each ends the run.
-// Usage: heed_trouble WHICH FOLDER
+// Program for trouble_test.sh that runs heed train with a fault: a task that states too high an
+// optimal loss, a model that is not causal, a weight that no gradient reaches, or a layer that
+// attends beyond its window. Usage: heed_trouble FAULT DIRECTORY
 #include <filesystem>
 #include <string_view>
 
@@ -13,38 +13,38 @@ namespace {
 
 using namespace heed;
 
-// Says that 5 nats are the best possible where a model of uniform guesses has fewer.
-class Boastful final : public nn::Task {
+// Task that states an optimal loss of 5 nats, which is more than the loss of uniform guesses.
+class WrongOptimum final : public nn::Task {
  public:
-  Boastful(std::unique_ptr<nn::Task> honest) : Task(honest->info()), honest_(std::move(honest)) {}
+  WrongOptimum(std::unique_ptr<nn::Task> task) : Task(task->info()), task_(std::move(task)) {}
 
  private:
   nn::Sequence draw(nn::Generator& g) const override {
-    const nn::Batch batch = honest_->sample(1, g);
+    const nn::Batch batch = task_->sample(1, g);
     nn::Sequence s{batch.inputs.to_vector<std::int64_t>(), batch.targets.to_vector<std::int64_t>(),
                    batch.counted.to_vector<bool>()};
     s.optimal = 5;
     return s;
   }
-  std::unique_ptr<nn::Task> honest_;
+  std::unique_ptr<nn::Task> task_;
 };
 
-int train(std::string_view which, const char* folder) {
+int train(std::string_view fault, const char* folder) {
   nn::RunConfig config = nn::preset("reverse");
   config.model.attention.d_model = 16, config.model.attention.heads = 2, config.model.context = 8,
   config.batch = 8;
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
-  if (which == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
+  if (fault == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
   std::unique_ptr<nn::Task> task = nn::make_task(config);
-  if (which == "task") task = std::make_unique<Boastful>(std::move(task));
+  if (fault == "task") task = std::make_unique<WrongOptimum>(std::move(task));
   nn::Trainer t(config, std::move(task));
-  if (which == "invariants") t.model.blocks[0].attn.options.window = 0;
-  if (which == "model") t.model.blocks[0].attn.options.causal = false;
+  if (fault == "invariants") t.model.blocks[0].attn.options.window = 0;
+  if (fault == "model") t.model.blocks[0].attn.options.causal = false;
   nn::Tensor& weight = t.model.head->weight;
-  if (which == "severed" || which == "strict") weight = weight.detach();
+  if (fault == "severed" || fault == "strict") weight = weight.detach();
   std::filesystem::create_directories(folder);
   TrainOptions options;
-  options.strict = which == "strict";
+  options.strict = fault == "strict";
   return train_run(t, nn::RunFolder(folder), options).exit_code;
 }
 
